@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// CreateExecutions admits 1..100 executions of one partition, at most 1 MiB of payload in all, in one atomic call
+// (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
+// others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
+// when they do not. The call may be repeated with the same ids.
+//
+// Spec 10 §4.1, D1–D5, D44.
+func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
+	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
+		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
+	}
+	args := make([]string, 2, 2+14*len(items))
+	args[0], args[1] = protocol, strconv.Itoa(len(items))
+	total := 0
+	for i := range items {
+		x := &items[i]
+		if x.ID.Partition() != partition || x.ID.IsZero() {
+			return nil, fmt.Errorf("%s: %w: item %d: id %q is not of partition %d", fnCreate.name, flowfabric.ErrInvalidInput, i, x.ID, partition)
+		}
+		if err := x.Policy.Validate(); err != nil {
+			return nil, fmt.Errorf("%s: item %d: %w", fnCreate.name, i, err)
+		}
+		total += len(x.Payload)
+		timeout := ""
+		if x.Policy.AttemptTimeout > 0 {
+			timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
+		}
+		args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","),
+			strconv.Itoa(x.Priority), when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), x.Policy.Pack(), timeout,
+			x.Creator, x.Digest, rueidis.BinaryString(x.Payload), strconv.Itoa(len(x.Tags)))
+		for k, v := range x.Tags {
+			args = append(args, k, v)
+		}
+	}
+	if total > flowfabric.MaxCallBytes {
+		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
+	}
+	r, err := e.call(ctx, fnCreate, partition, args...)
+	if err != nil {
+		return nil, err
+	}
+	if n := r.count(3); n != len(items) {
+		r.stop("%d answers to %d items", n, len(items))
+	}
+	out := make([]Created, len(items))
+	for i := range out {
+		status, detail, code := r.text(), r.text(), r.text()
+		out[i].ID = items[i].ID
+		switch status {
+		case "OK", "DUPLICATE":
+			state, _ := flowfabric.Project(flowfabric.Code(code))
+			out[i].State = state.Public
+			out[i].Duplicate = status == "DUPLICATE"
+		default:
+			out[i].Err = flowfabric.NewError(fnCreate.name, status, detail)
+		}
+	}
+	return out, r.fail()
+}
+
+// when formats an instant for args.instant of the library: absolute, "+ms" from the server's now, or nothing.
+func when(at time.Time, in time.Duration) string {
+	switch {
+	case !at.IsZero():
+		return strconv.FormatInt(max(0, at.UnixMilli()), 10)
+	case in > 0:
+		return "+" + strconv.FormatInt(max(1, in.Milliseconds()), 10)
+	}
+	return ""
+}
+
+func fenceArgs(args []string, f flowfabric.Fence) []string {
+	return append(args, f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10),
+		strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10))
+}
+
+// CompleteExecutions settles 1..100 held executions of one partition with their results (≤ 1 MiB each), in one
+// atomic call (lua/execution/ff_complete_execution.lua). Items are judged alone; Settled.Already means that an
+// earlier identical call had settled it. With next, the same call then claims; a refused claim is the returned
+// error's concern only when everything else failed too: it is reported as next's error in the third result.
+//
+// Spec 10 §4.3, D32–D33.
+func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion, next *ClaimRequest) ([]Settled, *ClaimReply, error) {
+	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
+		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
+	}
+	args := make([]string, 2, 3+6*len(items)+8)
+	args[0], args[1] = protocol, strconv.Itoa(len(items))
+	for i, x := range items {
+		if x.Fence.Execution.Partition() != partition {
+			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name, flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
+		}
+		args = append(fenceArgs(args, x.Fence), rueidis.BinaryString(x.Result))
+	}
+	if next == nil {
+		args = append(args, "0")
+	} else {
+		args = claimArgs(append(args, "1"), *next)
+	}
+	r, err := e.call(ctx, fnComplete, partition, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := r.count(5); n != len(items) {
+		r.stop("%d answers to %d items", n, len(items))
+	}
+	out := make([]Settled, len(items))
+	for i := range out {
+		status := r.text()
+		slots := []string{r.text(), r.text(), r.text(), r.text()}
+		switch status {
+		case "OK":
+		case "ALREADY_SATISFIED":
+			out[i].Already = true
+		default:
+			out[i].Err = flowfabric.NewError(fnComplete.name, status, slots...)
+		}
+	}
+	if !r.flag() || r.err != nil {
+		return out, nil, r.fail()
+	}
+	if !r.flag() {
+		code := r.text()
+		var detail []string
+		for r.at < len(r.slots) && r.err == nil {
+			detail = append(detail, r.text())
+		}
+		return out, nil, flowfabric.NewError(fnClaim.name, code, detail...)
+	}
+	r.text() // OK
+	reply, err := e.claimed(ctx, partition, *next, r)
+	return out, &reply, err
+}
+
+// FailExecution ends the attempt (lua/execution/ff_fail_execution.lua): the stored policy decides between a retry
+// and the dead letter. A repeat after a lost reply answers the same outcome with Already set.
+//
+// Spec 10 §4.7, D7, D8, D43.
+func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure Failure) (FailOutcome, error) {
+	after, permanent := "", "0"
+	if failure.RetryAfter != nil {
+		after = strconv.FormatInt(max(0, failure.RetryAfter.Milliseconds()), 10)
+	}
+	if failure.Permanent {
+		permanent = "1"
+	}
+	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, flowfabric.MaxReason), permanent, after)
+	r, err := e.call(ctx, fnFail, f.Execution.Partition(), args...)
+	if err != nil {
+		return FailOutcome{}, err
+	}
+	out := FailOutcome{Already: r.already, Retry: r.text() == "retry"}
+	at, now := r.millis(), r.millis()
+	if out.Retry {
+		out.RetryIn = max(0, at-now)
+	}
+	return out, r.fail()
+}
+
+// DelayExecution puts the held attempt aside for d (0..10 years; 0 makes it claimable at once). The same attempt
+// goes on later and no retry is consumed (lua/execution/ff_delay_execution.lua).
+//
+// Spec 10 §4.5, D6, D27.
+func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.Duration) (already bool, err error) {
+	args := append(fenceArgs([]string{protocol}, f), "+"+strconv.FormatInt(max(0, d.Milliseconds()), 10))
+	return e.settled(ctx, fnDelay, f.Execution.Partition(), args)
+}
+
+// ReleaseExecution hands unfinished work back without consuming an attempt or a retry
+// (lua/execution/ff_release_execution.lua). Design §6, drain.
+func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {
+	return e.settled(ctx, fnRelease, f.Execution.Partition(), fenceArgs([]string{protocol}, f))
+}
+
+// CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
+// Source CancelOwner needs the fence of the holder. already: it was cancelled before. An execution that ended
+// otherwise answers ErrNotActive with its code in slot 0.
+//
+// Spec 10 §4.4, D14, D38, D39.
+func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c Cancellation) (already bool, err error) {
+	args := make([]string, 1, 8)
+	args[0] = protocol
+	if c.Fence != nil {
+		args = fenceArgs(args, *c.Fence)
+		args[1] = id.UUID().String()
+	} else {
+		args = append(args, id.UUID().String(), "", "", "", "")
+	}
+	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, flowfabric.MaxReason)))
+}
+
+// RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
+// brings it along (lua/execution/ff_record_step.lua). already: the same value is recorded; ErrStepConflict:
+// another one is; ErrStepLimit: 1,000 steps or 8 MiB.
+func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte) (already bool, err error) {
+	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value))
+	return e.settled(ctx, fnRecordStep, f.Execution.Partition(), args)
+}
+
+func (e *Engine) settled(ctx context.Context, f function, partition uint16, args []string) (bool, error) {
+	r, err := e.call(ctx, f, partition, args...)
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// cut shortens text to limit bytes at a rune boundary.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,90 @@
+package engine
+
+// function is one row of the table that this package shares with the headers of lua/*: a test compares the two,
+// so that neither side can change its arguments, replies or errors alone.
+type function struct {
+	name     string
+	method   string
+	args     string
+	replies  string
+	errors   string
+	readonly bool
+}
+
+const (
+	entered = " partition_missing partition_frozen protocol_mismatch"
+	fenced  = "execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence" + entered
+	fenceIn = "protocol id session claim epoch attempt"
+)
+
+var (
+	fnVersion = function{name: "ff_version", method: "version", readonly: true,
+		args: "none, no keys", replies: "OK protocol revision hash", errors: ""}
+	fnConfigure = function{name: "ff_configure", method: "configure",
+		args: "protocol executions budgets quotas create", replies: "OK executions budgets quotas created",
+		errors: "invalid_input config_missing"}
+	fnBoot = function{name: "ff_boot", method: "boot",
+		args: "protocol", replies: "OK protocol", errors: "invalid_input protocol_mismatch"}
+	fnPoll = function{name: "ff_poll", method: "Poll", readonly: true,
+		args: "protocol", replies: "OK count {ready overdue}", errors: "invalid_input partition_missing protocol_mismatch"}
+
+	fnCreate = function{name: "ff_create_execution", method: "CreateExecutions",
+		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}",
+		replies: "OK count {status detail state}", errors: "invalid_input" + entered}
+	fnComplete = function{name: "ff_complete_execution", method: "CompleteExecutions",
+		args:    "protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]",
+		replies: "OK count {status slot1 slot2 slot3 slot4} claim {as ff_claim_next, with its own envelope}",
+		errors:  "invalid_input" + entered}
+	fnFail = function{name: "ff_fail_execution", method: "FailExecution",
+		args:    fenceIn + " category reason permanent after",
+		replies: "OK retry|failed instant now; ALREADY_SATISFIED the same", errors: "invalid_input " + fenced}
+	fnDelay = function{name: "ff_delay_execution", method: "DelayExecution",
+		args: fenceIn + " delay", replies: "OK instant; ALREADY_SATISFIED instant", errors: "invalid_input " + fenced}
+	fnRelease = function{name: "ff_release_execution", method: "ReleaseExecution",
+		args: fenceIn, replies: "OK released; ALREADY_SATISFIED released", errors: "invalid_input " + fenced}
+	fnCancel = function{name: "ff_cancel_execution", method: "CancelExecution",
+		args: fenceIn + " source reason", replies: "OK cancelled previous; ALREADY_SATISFIED cancelled",
+		errors: "invalid_input " + fenced}
+	fnRecordStep = function{name: "ff_record_step", method: "RecordStep",
+		args: fenceIn + " name value", replies: "OK recorded; ALREADY_SATISFIED recorded",
+		errors: "invalid_input payload_too_large step_limit_exceeded step_conflict " + fenced}
+
+	fnSetInterest = function{name: "ff_set_interest", method: "SetInterest",
+		args: "protocol digest count {route}", replies: "OK digest", errors: "invalid_input" + entered}
+	fnClaim = function{name: "ff_claim_next", method: "ClaimNext",
+		args: "protocol session number ttl max interest table wait rotation",
+		replies: "OK duplicate registered more overdue full version rows {id row} claims {id attempt epoch type route priority created " +
+			"claimed retries reclaims timeleft deadline sequence inputmode input tags {key value} stepmode [steps {name value}]}",
+		errors: "invalid_input lease_expired claim_out_of_order interest_unknown" + entered}
+	fnRenew = function{name: "ff_session_renew", method: "RenewSession",
+		args: "protocol session ttl processed", replies: "OK overdue generation more count {notice}",
+		errors: "invalid_input lease_expired" + entered}
+	fnHeld = function{name: "ff_session_held", method: "SessionHeld", readonly: true,
+		args: "protocol session offset", replies: "OK alive total count {id claim}", errors: "invalid_input" + entered}
+	fnClose = function{name: "ff_session_close", method: "CloseSession",
+		args: "protocol session", replies: "OK closed; ALREADY_SATISFIED closed",
+		errors: "invalid_input session_not_empty" + entered}
+
+	fnAppend = function{name: "ff_append_frames", method: "AppendFrames",
+		args:    fenceIn + " first count {type encoding correlation produced payload}",
+		replies: "OK id frames sequence appended; ALREADY_SATISFIED the same",
+		errors: "invalid_input payload_too_large execution_not_found stream_closed execution_not_active " +
+			"stale_owner_cannot_append frame_sequence_gap fence_required partial_fence" + entered}
+	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
+		args:    "protocol id attempt",
+		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code",
+		errors:  "invalid_input execution_not_found" + entered}
+	fnRead = function{name: "ff_read_execution", method: "ReadExecution", readonly: true,
+		args: "protocol id", replies: "OK now row alive expiry steps core {field value} attempts {field value} tags {key value}",
+		errors: "invalid_input execution_not_found" + entered}
+
+	fnTick = function{name: "ff_tick", method: "Tick",
+		args:    "protocol owner release",
+		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung; ALREADY_SATISFIED owner",
+		errors:  "invalid_input" + entered}
+)
+
+var functions = []function{
+	fnVersion, fnConfigure, fnBoot, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
+	fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnAppend, fnReadStream, fnRead, fnTick,
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// ReadExecution returns a consistent snapshot (lua/read/ff_read_execution.lua). An active execution whose session
+// is dead is shown as A2, lease expired. ErrNotFound when it never existed or was purged.
+func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (Snapshot, error) {
+	r, err := e.call(ctx, fnRead, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return Snapshot{}, err
+	}
+	r.instant()
+	row, alive, expiry, steps := r.text(), r.flag(), r.instant(), int(r.number())
+	core, attempts, tags := r.pairs(), r.pairs(), r.pairs()
+	if r.err != nil {
+		return Snapshot{}, r.fail()
+	}
+	f := fields{m: core, r: r}
+	s := Snapshot{
+		ID: id, Priority: int(f.number("pr")), Creator: core["cr"], Attempts: uint32(f.number("n")),
+		AttemptType: flowfabric.AttemptType(core["ty"]), Epoch: uint64(f.number("e")), Session: core["ss"],
+		Retries: int(f.number("rc")), Reclaims: int(f.number("lc")), Replays: int(f.number("pc")),
+		CreatedAt: f.instant("ct"), StartedAt: f.instant("st"), ClaimedAt: f.instant("la"), CompletedAt: f.instant("en"),
+		DelayUntil: f.instant("du"), DeadlineAt: f.instant("dl"), FailureCategory: core["fc"], CancelledBy: core["cb"],
+		CancelReason: attempts["cancel"], InputBytes: int(f.number("in")), Steps: steps, Tags: tags,
+	}
+	code := flowfabric.Code(core["s"])
+	if code == flowfabric.CodeActive {
+		s.LeaseExpiresAt = expiry
+		if !alive {
+			code = flowfabric.CodeLeaseExpired
+		}
+	}
+	state, ok := flowfabric.Project(code)
+	if !ok {
+		return Snapshot{}, flowfabric.NewError(fnRead.name, "corrupt", "state "+string(code))
+	}
+	s.State = state
+	s.Route = route(uint64(f.number("r")), row, r)
+	packed := core["po"]
+	if core["ca"] != "" {
+		packed += ";" + core["ca"]
+	}
+	if s.Policy, err = flowfabric.UnpackPolicy(packed); err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %w", fnRead.name, err)
+	}
+	s.Policy.AttemptTimeout = time.Duration(f.number("to")) * time.Millisecond
+	s.AttemptLog = attemptLog(attempts, r)
+	if n := len(s.AttemptLog); n > 0 {
+		s.FailureReason = s.AttemptLog[n-1].Reason
+	}
+	return s, r.fail()
+}
+
+// attemptLog unfolds the records "type, claimed, ended, state, category, worker" and their reasons, by index.
+func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
+	var out []AttemptRecord
+	for k, v := range attempts {
+		index, err := strconv.ParseUint(k, 10, 32)
+		if err != nil {
+			continue // a reason ("0r") or the cancel text
+		}
+		parts := strings.Split(v, "\x1f")
+		if len(parts) != 6 {
+			r.stop("attempt %s has %d parts, want 6", k, len(parts))
+			return nil
+		}
+		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2]}, r: r}
+		out = append(out, AttemptRecord{
+			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3], ClaimedAt: at.instant("claimed"),
+			EndedAt: at.instant("ended"), Category: parts[4], Worker: parts[5], Reason: attempts[k+"r"],
+		})
+	}
+	slices.SortFunc(out, func(a, b AttemptRecord) int { return int(a.Index) - int(b.Index) })
+	return out
+}
+
+// ReadResult returns the result of an attempt; ok is false when it stored none.
+func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error) {
+	if id.Partition() >= e.partitions {
+		return nil, false, fmt.Errorf("read result: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	}
+	b, err := e.blob(ctx, keys.Of(id.Partition()).Result(id.UUID(), attempt))
+	return b, b != nil, err
+}
+
+// blob reads a string key; nil when it does not exist.
+func (e *Engine) blob(ctx context.Context, key string) ([]byte, error) {
+	b, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() }).AsBytes()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, callError("read", err)
+	}
+	return b, nil
+}
+
+// plain runs a read-only command, repeating it while the outcome is unknown.
+func (e *Engine) plain(ctx context.Context, build func(rueidis.Client) rueidis.Completed) rueidis.RedisResult {
+	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost))
+	limited := backoff.WithContext(backoff.WithMaxRetries(policy, repeats), ctx)
+	var result rueidis.RedisResult
+	_ = backoff.Retry(func() error {
+		result = e.client.Do(ctx, build(e.client))
+		err := result.Error()
+		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(callError("", err), flowfabric.ErrTransport) {
+			return nil
+		}
+		return err
+	}, limited)
+	return result
+}
+
+// fields reads numbers out of a core; absent is zero.
+type fields struct {
+	m map[string]string
+	r *reader
+}
+
+func (f fields) number(name string) int64 {
+	v := f.m[name]
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		f.r.stop("field %s is %q", name, clip(v))
+	}
+	return n
+}
+
+func (f fields) instant(name string) time.Time {
+	if n := f.number(name); n != 0 {
+		return time.UnixMilli(n)
+	}
+	return time.Time{}
+}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// String is the text form "<ms>-<seq>".
+func (s StreamID) String() string {
+	return strconv.FormatUint(s.Ms, 10) + "-" + strconv.FormatUint(s.Seq, 10)
+}
+
+// Compare orders ids: -1, 0 or +1.
+func (s StreamID) Compare(o StreamID) int {
+	switch {
+	case s.Ms < o.Ms || s.Ms == o.Ms && s.Seq < o.Seq:
+		return -1
+	case s == o:
+		return 0
+	}
+	return 1
+}
+
+// ParseStreamID reads "<ms>-<seq>" of plain decimal digits; the error wraps ErrInvalidInput.
+func ParseStreamID(text string) (StreamID, error) {
+	ms, seq, ok := strings.Cut(text, "-")
+	a, err1 := strconv.ParseUint(ms, 10, 64)
+	b, err2 := strconv.ParseUint(seq, 10, 64)
+	if !ok || err1 != nil || err2 != nil || ms[0] == '+' || seq[0] == '+' {
+		return StreamID{}, fmt.Errorf("%w: stream id %q is not <ms>-<seq>", flowfabric.ErrInvalidInput, clip(text))
+	}
+	return StreamID{a, b}, nil
+}
+
+// AppendFrames appends 1..100 frames, at most 512 KiB, to the stream of the held attempt
+// (lua/stream/ff_append_frames.lua). frames[i] has producer sequence first+i; sequences start at 1 and have no
+// gaps, so a repeated batch is recognised (Duplicate) and an overlapping one is completed. All or nothing.
+//
+// Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
+// ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §6.
+func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []Frame) (Appended, error) {
+	args := append(fenceArgs(make([]string, 0, 8+5*len(frames)+1), f), strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
+	args = append([]string{protocol}, args...)
+	for i := range frames {
+		x := &frames[i]
+		encoding, produced := x.Encoding, ""
+		if encoding == "utf8" {
+			encoding = "" // the default is not stored
+		}
+		if !x.ProducedAt.IsZero() {
+			produced = strconv.FormatInt(x.ProducedAt.UnixMilli(), 10)
+		}
+		args = append(args, x.Type, encoding, x.Correlation, produced, rueidis.BinaryString(x.Payload))
+	}
+	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
+	if err != nil {
+		return Appended{}, err
+	}
+	out := Appended{Duplicate: r.already}
+	id, idErr := ParseStreamID(r.text())
+	if idErr != nil {
+		r.stop("%w", idErr)
+	}
+	out.LastID, out.Count, out.LastSequence = id, r.unsigned(), r.unsigned()
+	return out, r.fail()
+}
+
+// ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An
+// attempt that wrote nothing has Exists false and still reports Closed once it has ended.
+func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (StreamMeta, error) {
+	r, err := e.call(ctx, fnReadStream, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(uint64(attempt), 10))
+	if err != nil {
+		return StreamMeta{}, err
+	}
+	var m StreamMeta
+	m.Exists, m.Count, m.Bytes, m.LastSequence = r.flag(), r.unsigned(), r.unsigned(), r.unsigned()
+	last, err1 := ParseStreamID(r.text())
+	head, err2 := ParseStreamID(r.text())
+	if err1 != nil || err2 != nil {
+		r.stop("stream ids")
+	}
+	m.LastID, m.FirstID = last, head
+	retained := r.unsigned()
+	m.Trimmed = m.Count - min(retained, m.Count)
+	m.Closed, m.ClosedAt, m.ClosedReason = r.flag(), r.instant(), r.text()
+	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.text())
+	return m, r.fail()
+}
+
+// chunk × the largest frame is the byte cap of a read.
+const chunk = flowfabric.MaxReadBytes / flowfabric.MaxFrame
+
+// ReadFrames reads up to limit frames (1..10,000) of an attempt in order, after the given id (exclusive; the zero
+// id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut near 4 MiB, but has at least
+// one frame if there is one. Plain XRANGE on connections of their own; no lease is needed. Spec 30 §4.
+func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, to *StreamID, limit int) ([]Frame, error) {
+	if limit < 1 || limit > flowfabric.MaxReadFrames {
+		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
+	}
+	if id.Partition() >= e.partitions {
+		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	}
+	key := keys.Of(id.Partition()).Stream(id.UUID(), attempt)
+	end := "+"
+	if to != nil {
+		end = to.String()
+	}
+	var out []Frame
+	bytes := 0
+	for len(out) < limit && bytes < flowfabric.MaxReadBytes-chunk {
+		want := min(limit-len(out), chunk)
+		start := "(" + after.String()
+		if after == (StreamID{}) {
+			start = "-"
+		}
+		entries, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
+			return c.B().Xrange().Key(key).Start(start).End(end).Count(int64(want)).Build()
+		}).AsXRange()
+		if err != nil {
+			return nil, callError("read frames", err)
+		}
+		for _, entry := range entries {
+			f, err := parseFrame(entry)
+			if err != nil {
+				return nil, err
+			}
+			after = f.ID
+			bytes += len(f.Payload)
+			out = append(out, f)
+		}
+		if len(entries) < want {
+			break
+		}
+	}
+	return out, nil
+}
+
+func parseFrame(entry rueidis.XRangeEntry) (Frame, error) {
+	id, err := ParseStreamID(entry.ID)
+	if err != nil {
+		return Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
+	}
+	v := entry.FieldValues
+	f := Frame{ID: id, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
+	if f.Encoding == "" {
+		f.Encoding = "utf8"
+	}
+	if f.Sequence, err = strconv.ParseUint(v["q"], 10, 64); err != nil {
+		return Frame{}, fmt.Errorf("read frames: %w: sequence %q of %s", flowfabric.ErrReply, clip(v["q"]), entry.ID)
+	}
+	if w := v["w"]; w != "" {
+		ms, err := strconv.ParseInt(w, 10, 64)
+		if err != nil {
+			return Frame{}, fmt.Errorf("read frames: %w: time %q of %s", flowfabric.ErrReply, clip(w), entry.ID)
+		}
+		f.ProducedAt = time.UnixMilli(ms)
+	}
+	return f, nil
+}
+
+// FrameChannel is where appends publish frames while somebody listens.
+func FrameChannel(id flowfabric.ExecutionID) string {
+	return keys.Of(id.Partition()).Frames(id.UUID())
+}
+
+// EventChannel is where transitions publish "<code> <attempt>".
+func EventChannel(id flowfabric.ExecutionID) string {
+	return keys.Of(id.Partition()).Events(id.UUID())
+}
+
+// BellChannel is where a worker instance is rung: "w" work, "r" routes changed, "l" lost notices, "t" timers.
+func BellChannel(partition uint16, instance string) string {
+	return keys.Of(partition).Bell(instance)
+}
+
+// DecodeFrames parses a message of a [FrameChannel]: attempt, count, then seven length-prefixed parts a frame. The
+// error wraps ErrReply.
+func DecodeFrames(message string) (attempt uint32, frames []Frame, err error) {
+	d := text{rest: message}
+	a, n := d.number(' '), d.number(' ')
+	if d.bad || a > 1<<32-1 || n > flowfabric.MaxAppendFrames {
+		return 0, nil, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
+	}
+	frames = make([]Frame, n)
+	for i := range frames {
+		f := &frames[i]
+		id, idErr := ParseStreamID(d.part())
+		f.ID = id
+		sequence, seqErr := strconv.ParseUint(d.part(), 10, 64)
+		f.Sequence = sequence
+		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
+		produced := d.part()
+		f.Payload = []byte(d.part())
+		if d.bad || idErr != nil || seqErr != nil {
+			return 0, nil, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+		}
+		if f.Encoding == "" {
+			f.Encoding = "utf8"
+		}
+		if produced != "" {
+			ms, err := strconv.ParseInt(produced, 10, 64)
+			if err != nil {
+				return 0, nil, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+			}
+			f.ProducedAt = time.UnixMilli(ms)
+		}
+	}
+	if d.rest != "" {
+		return 0, nil, fmt.Errorf("frame message: %w: %d bytes too many", flowfabric.ErrReply, len(d.rest))
+	}
+	return uint32(a), frames, nil
+}
+
+// text is a cursor over length-prefixed parts.
+type text struct {
+	rest string
+	bad  bool
+}
+
+func (t *text) number(end byte) uint64 {
+	i := strings.IndexByte(t.rest, end)
+	if t.bad || i < 1 {
+		t.bad = true
+		return 0
+	}
+	n, err := strconv.ParseUint(t.rest[:i], 10, 63)
+	if err != nil {
+		t.bad = true
+		return 0
+	}
+	t.rest = t.rest[i+1:]
+	return n
+}
+
+func (t *text) part() string {
+	n := t.number(':')
+	if t.bad || n > uint64(len(t.rest)) {
+		t.bad = true
+		return ""
+	}
+	s := t.rest[:n]
+	t.rest = t.rest[n:]
+	return s
+}

@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"context"
+)
+
+// Tick does, for one partition, what is due because time passed, about 100 executions a call
+// (lua/tick/ff_tick.lua). Only the owner ticks: a call by anybody else answers Owner false unless there is no
+// owner or the tick is 2 s overdue. release gives the ownership up. owner is a worker instance id, which is
+// rung with "t" when an earlier timer is set. Design §8.
+func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, release bool) (TickReply, error) {
+	flag := "0"
+	if release {
+		flag = "1"
+	}
+	r, err := e.call(ctx, fnTick, partition, protocol, owner, flag)
+	if err != nil || r.already {
+		return TickReply{}, err
+	}
+	out := TickReply{Owner: r.flag(), More: r.flag(), Next: r.millis(), Idle: r.flag()}
+	for _, n := range []*int{&out.Requeued, &out.Exhausted, &out.Promoted, &out.TimedOut, &out.Expired, &out.Rung} {
+		*n = int(r.number())
+	}
+	return out, r.fail()
+}

@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// NewExecution is one item of a create batch. ID, Namespace, Lane and Kind are required; everything else is
+// optional. All items of a batch live in one partition.
+type NewExecution struct {
+	ID           flowfabric.ExecutionID
+	Namespace    string
+	Lane         string
+	Kind         string
+	Capabilities []string // required of the worker; normalised by the caller
+	Priority     int      // 0..9000, higher first
+	Delay        time.Duration
+	DelayUntil   time.Time // wins over Delay; compared with the server's clock
+	Deadline     time.Duration
+	DeadlineAt   time.Time // wins over Deadline
+	Policy       flowfabric.Policy
+	Tags         map[string]string
+	Creator      string
+	Payload      []byte
+	Digest       string // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id
+}
+
+// Created answers one item. Err is set when this item was refused; the others are unaffected.
+type Created struct {
+	ID        flowfabric.ExecutionID
+	Duplicate bool // the id existed with the same digest; nothing was written
+	State     flowfabric.PublicState
+	Err       error
+}
+
+// Route is one row of a partition's route table (design §5).
+type Route struct {
+	ID           uint64
+	Namespace    string
+	Lane         string
+	Kind         string
+	Capabilities []string
+}
+
+// ClaimRequest asks one partition for up to Max executions.
+type ClaimRequest struct {
+	Partition uint16
+	Session   string // "<instance>~<random>"
+	Number    uint64 // the session's next claim number, or its last one after a lost reply
+	TTL       time.Duration
+	Max       int    // 1..100
+	Interest  string // digest stored with SetInterest; "" asks for the route table only
+	Table     uint64 // version of the route table this worker knows
+	Wait      bool   // register as a waiter when nothing is found
+	Rotation  uint64 // start among ready routes when there are more than one call looks at
+}
+
+// ClaimReply is the answer. Number was used up on the server only if len(Claims) > 0.
+type ClaimReply struct {
+	Claims      []Claim
+	Duplicate   bool // Claims are those still held under the repeated Number
+	Registered  bool // this instance will be rung when matching work arrives
+	More        bool // ready work that this interest serves is left
+	TickOverdue bool
+	TableFull   bool // Routes is the whole table, not a delta
+	Table       uint64
+	Routes      []Route
+}
+
+// Claim is one execution together with everything its handler needs.
+type Claim struct {
+	Fence        flowfabric.Fence
+	Type         flowfabric.AttemptType
+	Route        uint64
+	Priority     int
+	CreatedAt    time.Time
+	ClaimedAt    time.Time     // server time of the claim call
+	Retries      int           // retries so far
+	Reclaims     int           // lost leases so far
+	TimeLeft     time.Duration // of the attempt timeout; 0 = none
+	DeadlineIn   time.Duration // 0 = none
+	LastSequence uint64        // producer sequence of the last frame of this attempt
+	Input        []byte
+	Tags         map[string]string
+	Steps        map[string][]byte
+}
+
+// Completion settles one held execution with a result.
+type Completion struct {
+	Fence  flowfabric.Fence
+	Result []byte
+}
+
+// Settled answers one completion. Already: an earlier, identical call had settled it.
+type Settled struct {
+	Already bool
+	Err     error
+}
+
+// Failure ends an attempt.
+type Failure struct {
+	Category   string         // 1..64 bytes; see the constants of package handler
+	Reason     string         // cut to 1 KiB
+	Permanent  bool           // no retry whatever the policy says
+	RetryAfter *time.Duration // replaces the policy's pause, not its count
+}
+
+// FailOutcome says what followed.
+type FailOutcome struct {
+	Retry   bool          // a retry is scheduled (or waiting at once)
+	RetryIn time.Duration // from the server's now; 0 = at once
+	Already bool
+}
+
+// Cancellation ends an execution from outside or by its holder.
+type Cancellation struct {
+	Reason string
+	Source string            // CancelOperator, CancelOwner or CancelFlow
+	Fence  *flowfabric.Fence // required with CancelOwner
+}
+
+// Sources of a cancellation (spec 10 §4.4).
+const (
+	CancelOwner    = "owner"
+	CancelOperator = "operator_override"
+	CancelFlow     = "flow_cascade"
+)
+
+// Lost is one notice of an execution taken from a session by somebody else.
+type Lost struct {
+	Execution flowfabric.ExecutionID
+	Epoch     uint64
+	Cause     string // cancelled, expired, attempt_timeout, revoked, over_budget
+}
+
+// Renewal is the answer to RenewSession.
+type Renewal struct {
+	Lost        []Lost
+	Generation  uint64 // of the newest notice in Lost; send it back once processed
+	MoreLost    bool
+	TickOverdue bool
+}
+
+// Held is one member of a session.
+type Held struct {
+	Execution flowfabric.ExecutionID
+	Claim     uint64
+}
+
+// PollState is what the fallback poll learns of one partition.
+type PollState struct {
+	Partition   uint16
+	Ready       int // non-empty open routes
+	TickOverdue bool
+}
+
+// Frame is one entry of an attempt's stream.
+type Frame struct {
+	ID          StreamID // given by the server
+	Sequence    uint64   // producer sequence, 1, 2, 3 … per attempt
+	Type        string   // ≤ 128 bytes, for example token, log, progress
+	Encoding    string   // utf8 (default), json or bytes
+	Correlation string   // ≤ 256 bytes
+	ProducedAt  time.Time
+	Payload     []byte // ≤ 64 KiB
+}
+
+// StreamID orders the entries of one stream.
+type StreamID struct{ Ms, Seq uint64 }
+
+// Appended answers AppendFrames.
+type Appended struct {
+	LastID       StreamID
+	Count        uint64 // frames ever appended to the attempt
+	LastSequence uint64
+	Duplicate    bool // everything in the batch was already there
+}
+
+// StreamMeta describes an attempt's stream (spec 30 §1.2).
+type StreamMeta struct {
+	Exists       bool // at least one frame was appended
+	Count        uint64
+	Bytes        uint64
+	LastSequence uint64
+	LastID       StreamID
+	FirstID      StreamID // first retained entry
+	Trimmed      uint64   // frames no longer retained
+	Closed       bool     // the attempt has ended, with or without a stream
+	ClosedAt     time.Time
+	ClosedReason string
+	Attempts     uint32 // attempts of the execution so far
+	Code         flowfabric.Code
+}
+
+// Snapshot is a consistent read of one execution.
+type Snapshot struct {
+	ID              flowfabric.ExecutionID
+	State           flowfabric.State
+	Route           Route
+	Priority        int
+	Creator         string
+	Policy          flowfabric.Policy
+	Attempts        uint32 // attempts started so far
+	AttemptType     flowfabric.AttemptType
+	Epoch           uint64
+	Session         string // last holder; its instance is the part before "~"
+	LeaseExpiresAt  time.Time
+	Retries         int
+	Reclaims        int
+	Replays         int
+	CreatedAt       time.Time
+	StartedAt       time.Time
+	ClaimedAt       time.Time
+	CompletedAt     time.Time
+	DelayUntil      time.Time
+	DeadlineAt      time.Time
+	FailureCategory string
+	FailureReason   string
+	CancelledBy     string
+	CancelReason    string
+	InputBytes      int
+	Steps           int
+	Tags            map[string]string
+	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
+}
+
+// AttemptRecord is the folded record of an ended attempt.
+type AttemptRecord struct {
+	Index     uint32
+	Type      flowfabric.AttemptType
+	State     string // ended_failure, interrupted_reclaimed, ended_cancelled
+	ClaimedAt time.Time
+	EndedAt   time.Time
+	Category  string
+	Worker    string
+	Reason    string
+}
+
+// TickReply answers Tick.
+type TickReply struct {
+	Owner     bool          // this caller owns the partition's tick
+	More      bool          // due work is left; call again at once
+	Next      time.Duration // until the next call is due; meaningless unless Owner
+	Idle      bool          // nothing to wait for; the owner is rung when that changes
+	Requeued  int           // executions of dead sessions
+	Promoted  int           // delays that came due
+	TimedOut  int           // attempt timeouts
+	Expired   int           // deadlines
+	Rung      int
+	Exhausted int // executions that reached their reclaim cap
+}
+
+// Instance is the worker instance of a session id.
+func Instance(session string) string {
+	for i := len(session) - 1; i >= 0; i-- {
+		if session[i] == '~' {
+			return session[:i]
+		}
+	}
+	return session
+}
+
+// NewSessionID mints a session id for an instance: "<instance>~<12 hex>".
+func NewSessionID(instance string) string {
+	id := uuid.New()
+	const hex = "0123456789abcdef"
+	b := make([]byte, 0, len(instance)+13)
+	b = append(append(b, instance...), '~')
+	for _, c := range id[10:] {
+		b = append(b, hex[c>>4], hex[c&15])
+	}
+	return string(b)
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// SetInterest stores the routes that a worker can serve and returns the digest that claims name
+// (lua/worker/ff_set_interest.lua). At most 1,024 routes; order and repeats do not matter; none is allowed. It
+// expires 10 minutes after the last idle claim that used it. Design §5.
+func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
+	routes = slices.Compact(slices.Sorted(slices.Values(routes)))
+	args := make([]string, 3, 3+len(routes))
+	h := sha256.New()
+	for _, id := range routes {
+		text := strconv.FormatUint(id, 10)
+		h.Write([]byte(text + ","))
+		args = append(args, text)
+	}
+	digest = hex.EncodeToString(h.Sum(nil)[:12])
+	args[0], args[1], args[2] = protocol, digest, strconv.Itoa(len(routes))
+	if _, err := e.call(ctx, fnSetInterest, partition, args...); err != nil {
+		return "", err
+	}
+	return digest, nil
+}
+
+// ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
+// opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
+// ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
+// the session is dead, mint a new one; ErrUnknownInterest: store the interest again.
+//
+// Design §5, §6; spec 10 §4.2.
+func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
+	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	return e.claimed(ctx, q.Partition, q, r)
+}
+
+func claimArgs(args []string, q ClaimRequest) []string {
+	wait := "0"
+	if q.Wait {
+		wait = "1"
+	}
+	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
+		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10))
+}
+
+// claimed decodes a claim reply and reads the blobs that were too large to come with it.
+func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, r *reader) (ClaimReply, error) {
+	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), TableFull: r.flag(), Table: r.unsigned()}
+	if n := r.count(2); n > 0 {
+		out.Routes = make([]Route, n)
+		for i := range out.Routes {
+			out.Routes[i] = parseRoute(r)
+		}
+	}
+	n := r.count(17)
+	if n == 0 {
+		return out, r.fail()
+	}
+	out.Claims = make([]Claim, n)
+	type missing struct {
+		claim        int
+		input, steps bool
+	}
+	var later []missing
+	for i := range out.Claims {
+		c := &out.Claims[i]
+		c.Fence = flowfabric.Fence{Execution: r.id(partition), Session: q.Session, Claim: q.Number, Attempt: uint32(r.unsigned()), Epoch: r.unsigned()}
+		c.Type, c.Route, c.Priority = flowfabric.AttemptType(r.text()), r.unsigned(), int(r.number())
+		c.CreatedAt, c.ClaimedAt = r.instant(), r.instant()
+		c.Retries, c.Reclaims = int(r.number()), int(r.number())
+		c.TimeLeft, c.DeadlineIn = r.millis(), r.millis()
+		c.LastSequence = r.unsigned()
+		inputs := r.text()
+		c.Input = r.bytes()
+		c.Tags = r.pairs()
+		steps := r.text()
+		if steps == "1" {
+			m := r.count(2)
+			c.Steps = make(map[string][]byte, m)
+			for range m {
+				name := r.text()
+				c.Steps[name] = []byte(r.text())
+			}
+		}
+		if inputs == "2" || steps == "2" {
+			later = append(later, missing{i, inputs == "2", steps == "2"})
+		}
+		if r.err != nil {
+			return ClaimReply{}, r.fail()
+		}
+	}
+	p := keys.Of(partition)
+	for _, m := range later {
+		c := &out.Claims[m.claim]
+		id := c.Fence.Execution.UUID()
+		if m.input {
+			b, err := e.blob(ctx, p.Input(id))
+			if err != nil {
+				return ClaimReply{}, err
+			}
+			c.Input = b
+		}
+		if m.steps {
+			b, err := e.plain(ctx, func(cl rueidis.Client) rueidis.Completed { return cl.B().Hgetall().Key(p.Steps(id)).Build() }).AsStrMap()
+			if err != nil {
+				return ClaimReply{}, callError("read steps", err)
+			}
+			c.Steps = make(map[string][]byte, len(b))
+			for k, v := range b {
+				c.Steps[k] = []byte(v)
+			}
+		}
+	}
+	return out, nil
+}
+
+// parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.
+func parseRoute(r *reader) Route {
+	id := r.unsigned()
+	return route(id, r.text(), r)
+}
+
+func route(id uint64, row string, r *reader) Route {
+	parts := strings.Split(row, "\x1f")
+	if len(parts) != 5 {
+		r.stop("route %d has %d parts, want 5", id, len(parts))
+		return Route{}
+	}
+	out := Route{ID: id, Namespace: parts[0], Lane: parts[1], Kind: parts[2]}
+	if parts[3] != "" {
+		out.Capabilities = strings.Split(parts[3], ",")
+	}
+	return out
+}
+
+// RenewSession extends a session by ttl (1 s..1 h) from the server's now and exchanges lost notices: those up to
+// generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). ErrLeaseExpired:
+// the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
+//
+// Spec 10 §4.15, design §6.
+func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
+	client, err := e.renewals()
+	if err != nil {
+		return Renewal{}, err
+	}
+	r, err := e.callOn(ctx, client, fnRenew, partition,
+		[]string{protocol, session, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.FormatUint(processed, 10)})
+	if err != nil {
+		return Renewal{}, err
+	}
+	out := Renewal{TickOverdue: r.flag(), Generation: r.unsigned(), MoreLost: r.flag()}
+	for range r.count(1) {
+		notice := r.text()
+		fields := strings.Fields(notice)
+		if len(fields) != 3 {
+			r.stop("notice %q", clip(notice))
+			break
+		}
+		id, err1 := flowfabric.ParseUUID(fields[0])
+		epoch, err2 := strconv.ParseUint(fields[1], 10, 64)
+		if err1 != nil || err2 != nil {
+			r.stop("notice %q", clip(notice))
+			break
+		}
+		out.Lost = append(out.Lost, Lost{Execution: flowfabric.MakeExecutionID(partition, id), Epoch: epoch, Cause: fields[2]})
+	}
+	return out, r.fail()
+}
+
+// SessionHeld lists what a session holds, in order of claim (lua/worker/ff_session_held.lua).
+func (e *Engine) SessionHeld(ctx context.Context, partition uint16, session string) ([]Held, error) {
+	var out []Held
+	for {
+		r, err := e.call(ctx, fnHeld, partition, protocol, session, strconv.Itoa(len(out)))
+		if err != nil {
+			return nil, err
+		}
+		r.flag()
+		total, n := r.number(), r.count(2)
+		for range n {
+			out = append(out, Held{Execution: r.id(partition), Claim: r.unsigned()})
+		}
+		if r.err != nil || n == 0 || int64(len(out)) >= total {
+			return out, r.fail()
+		}
+	}
+}
+
+// CloseSession ends an empty session; ErrSessionHeld when it holds something (lua/worker/ff_session_close.lua).
+func (e *Engine) CloseSession(ctx context.Context, partition uint16, session string) error {
+	_, err := e.call(ctx, fnClose, partition, protocol, session)
+	return err
+}
+
+// Poll reads how many routes are ready and whether a tick is overdue (lua/system/ff_poll.lua): off-cluster for all
+// the given partitions in one call, in a cluster for exactly one. Design §6, fallback poll.
+func (e *Engine) Poll(ctx context.Context, partitions []uint16) ([]PollState, error) {
+	roots := make([]string, len(partitions))
+	for i, p := range partitions {
+		if p >= e.partitions {
+			return nil, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p, e.partitions)
+		}
+		roots[i] = e.roots[p]
+	}
+	if len(roots) == 0 || e.server.cluster && len(roots) > 1 {
+		return nil, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput, len(roots))
+	}
+	r, err := e.callKeys(ctx, fnPoll, roots, protocol)
+	if err != nil {
+		return nil, err
+	}
+	if n := r.count(2); n != len(roots) {
+		r.stop("%d answers to %d partitions", n, len(roots))
+	}
+	out := make([]PollState, len(roots))
+	for i := range out {
+		out[i] = PollState{Partition: partitions[i], Ready: int(r.number()), TickOverdue: r.flag()}
+	}
+	return out, r.fail()
+}

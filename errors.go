@@ -1,0 +1,219 @@
+package flowfabric
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Class says what a caller should do about an error.
+type Class uint8
+
+const (
+	// ClassStop: the answer is final for this caller; a holder that gets it must cease work.
+	ClassStop Class = iota + 1
+	// ClassRetry: nothing was decided; the same call may be made again after a pause.
+	ClassRetry
+	// ClassInfo: the wanted change does not apply (any more); nothing was written.
+	ClassInfo
+	// ClassCaller: the request itself is wrong; fix the caller or its configuration.
+	ClassCaller
+	// ClassBug: an invariant of the library is broken; alarm.
+	ClassBug
+)
+
+func (c Class) String() string {
+	switch c {
+	case ClassStop:
+		return "stop"
+	case ClassRetry:
+		return "retry"
+	case ClassInfo:
+		return "info"
+	case ClassCaller:
+		return "caller"
+	case ClassBug:
+		return "bug"
+	}
+	return "unknown"
+}
+
+// sentinel is one row of the error table: a code as it travels on the wire, its class and what it means.
+type sentinel struct {
+	code    string
+	class   Class
+	meaning string
+}
+
+func (s *sentinel) Error() string { return s.code + ": " + s.meaning }
+
+var table = map[string]*sentinel{}
+
+func define(code string, class Class, meaning string) error {
+	s := &sentinel{code: code, class: class, meaning: meaning}
+	table[code] = s
+	return s
+}
+
+// Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail.
+// Spec 10 §7, spec 40 §13.
+var (
+	ErrInvalidInput        = define("invalid_input", ClassCaller, "a value is outside its documented bounds")
+	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")
+	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
+	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
+	ErrTooManyRoutes       = define("too_many_routes", ClassRetry, "the partition has its maximum of distinct (namespace, lane, kind, capabilities) routes")
+	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
+
+	ErrNotFound  = define("execution_not_found", ClassStop, "no such execution: never created, or already purged")
+	ErrNotActive = define("execution_not_active", ClassStop, "the execution is not active under this fence any more")
+	ErrTerminal  = define("execution_terminal", ClassInfo, "the execution has already ended")
+
+	ErrLeaseExpired  = define("lease_expired", ClassStop, "the session's lease ran out on the server's clock")
+	ErrLeaseRevoked  = define("lease_revoked", ClassStop, "the lease was taken away by an operator")
+	ErrStaleLease    = define("stale_lease", ClassStop, "the execution is held under a newer claim")
+	ErrFenceRequired = define("fence_required", ClassCaller, "an active execution is changed only by its holder or by an explicit override")
+	ErrPartialFence  = define("partial_fence", ClassCaller, "a fence needs session, claim, epoch and attempt")
+
+	ErrClaimOrder      = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
+	ErrClaimInFlight   = define("claim_in_flight", ClassRetry, "another claim of this session has not been answered yet")
+	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this interest (any more); store it again")
+	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
+
+	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended, its stream takes no more frames")
+	ErrStaleAppend  = define("stale_owner_cannot_append", ClassStop, "frames are accepted from the current holder only")
+	ErrFrameGap     = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
+	ErrStepLimit    = define("step_limit_exceeded", ClassCaller, "the execution has its maximum of recorded steps or step bytes")
+	ErrStepConflict = define("step_conflict", ClassCaller, "a step of this name is recorded with other content")
+
+	ErrPartitionMissing = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
+	ErrPartitionFrozen  = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
+	ErrProtocol         = define("protocol_mismatch", ClassStop, "the server's data is of a newer protocol than this library; upgrade the application")
+	ErrCorrupt          = define("corrupt", ClassBug, "a stored record breaks an invariant")
+)
+
+// Errors that are found on this side of the wire.
+var (
+	// ErrTransport: the call's outcome is unknown (connection lost, timeout). Calls that are idempotent or
+	// fenced have already been repeated when a caller sees it.
+	ErrTransport = define("transport", ClassRetry, "the server could not be reached or did not answer in time")
+	// ErrServerVersion: the server is too old (Valkey ≥ 7.2 or Redis ≥ 7.0 is needed).
+	ErrServerVersion = define("server_too_old", ClassStop, "Valkey 7.2 or Redis 7.0 or newer is needed")
+	// ErrNewerLibrary: the server carries a library of a newer protocol, which is never replaced.
+	ErrNewerLibrary = define("newer_library", ClassStop, "the server carries a newer function library; upgrade this application")
+	// ErrAuth: the server refused the credentials or the rights of the user.
+	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
+	// ErrConfig: a configuration value is missing or out of bounds; nothing was started.
+	ErrConfig = define("config", ClassCaller, "the configuration is not valid")
+	// ErrReply: the server answered in a shape that this library does not know.
+	ErrReply = define("parse", ClassBug, "the reply has an unexpected shape")
+	// ErrInternalScript: a server function raised instead of answering; always a defect of the library.
+	ErrInternalScript = define("internal_script_error", ClassBug, "a server function raised an error")
+	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
+	ErrOutOfMemory = define("out_of_memory", ClassRetry, "the server is over its memory limit")
+)
+
+// Causes of a handler's context (context.Cause), and errors of a task.
+var (
+	// ErrCancelled: the execution was cancelled while the handler ran.
+	ErrCancelled = define("cancelled", ClassStop, "the execution was cancelled")
+	// ErrLeaseLost: this process is no longer the holder; another may already run the execution.
+	ErrLeaseLost = define("lease_lost", ClassStop, "this process lost the lease; its writes are refused")
+	// ErrOverBudget: a hard budget limit was reached.
+	ErrOverBudget = define("over_budget", ClassStop, "a hard budget limit was reached")
+	// ErrDraining: the worker shuts down and hands the execution back; no retry is consumed.
+	ErrDraining = define("draining", ClassStop, "the worker is shutting down")
+	// ErrAttemptTimeout: the attempt ran longer than its Timeout; the retry policy decides what follows.
+	ErrAttemptTimeout = define("attempt_timeout", ClassStop, "the attempt ran longer than its timeout")
+	// ErrDeadline: the execution's deadline passed.
+	ErrDeadline = define("execution_deadline", ClassStop, "the execution's deadline passed")
+	// ErrTaskConsumed: the task was already settled.
+	ErrTaskConsumed = define("task_consumed", ClassCaller, "the task has already been settled")
+	// ErrUnflushed: frames could not be acknowledged, so the terminal call was not sent.
+	ErrUnflushed = define("unflushed", ClassRetry, "frames were not acknowledged, the attempt was not settled")
+	// ErrUnknownKind: no handler for the kind in this worker.
+	ErrUnknownKind = define("runtime_no_handler", ClassCaller, "no handler is registered for this execution kind")
+	// ErrDuplicateHandler: two handlers for one kind.
+	ErrDuplicateHandler = define("duplicate_handler", ClassCaller, "two handlers are registered for one execution kind")
+)
+
+// Outcomes as a waiting producer sees them, returned by Result.
+var (
+	ErrFailed  = define("execution_failed", ClassStop, "the execution ended failed (dead letter)")
+	ErrExpired = define("execution_expired", ClassStop, "the execution ran into its deadline or its last attempt timed out")
+	ErrSkipped = define("execution_skipped", ClassStop, "the execution was skipped because a dependency cannot be satisfied")
+	// ErrResultPurged: the execution ended but its result is no longer retained.
+	ErrResultPurged = define("result_purged", ClassStop, "the execution ended and its result is no longer retained")
+)
+
+// Error is an error with the detail the server gave: which field, which limit, which state. It matches its
+// sentinel: errors.Is(err, flowfabric.ErrNotActive).
+type Error struct {
+	Op     string   // the function or verb that failed, for example "ff_complete_execution"
+	Code   string   // the wire code
+	Detail []string // the slots after the code
+	kind   *sentinel
+}
+
+// NewError builds the typed error for a wire code. An unknown code is kept as it is and matches [ErrReply].
+func NewError(op, code string, detail ...string) *Error {
+	kind := table[code]
+	if kind == nil {
+		kind = ErrReply.(*sentinel)
+	}
+	return &Error{Op: op, Code: code, Detail: detail, kind: kind}
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Op != "" {
+		b.WriteString(e.Op)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Code)
+	if e.kind.code == e.Code {
+		b.WriteString(": ")
+		b.WriteString(e.kind.meaning)
+	}
+	if detail := strings.Join(e.Detail, ", "); strings.Trim(detail, ", ") != "" {
+		fmt.Fprintf(&b, " (%s)", detail)
+	}
+	return b.String()
+}
+
+// Is matches the sentinel of the code.
+func (e *Error) Is(target error) bool { return target == error(e.kind) }
+
+// Slot returns detail slot i, or "" when the server sent fewer.
+func (e *Error) Slot(i int) string {
+	if i < len(e.Detail) {
+		return e.Detail[i]
+	}
+	return ""
+}
+
+// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0.
+func ClassOf(err error) Class {
+	if s := find(err); s != nil {
+		return s.class
+	}
+	return 0
+}
+
+// CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package.
+func CodeOf(err error) string {
+	if s := find(err); s != nil {
+		return s.code
+	}
+	return ""
+}
+
+func find(err error) *sentinel {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.kind
+	}
+	if s, ok := errors.AsType[*sentinel](err); ok {
+		return s
+	}
+	return nil
+}

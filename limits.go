@@ -1,0 +1,61 @@
+package flowfabric
+
+import "time"
+
+// Limits of design §12. The server enforces the byte and count limits as well; they can be configured
+// downwards, never upwards.
+const (
+	MaxPayload         = 1 << 20 // bytes of input or result
+	MaxFrame           = 64 << 10
+	MaxTags            = 64
+	MaxTagKey          = 64
+	MaxTagValue        = 256
+	MaxCapabilities    = 256
+	MaxCapabilityBytes = 4096 // joined with commas
+	MaxSteps           = 1000
+	MaxStepBytes       = 256 << 10
+	MaxStepTotal       = 8 << 20
+	MaxBatch           = 100     // items of one call
+	MaxCallBytes       = 1 << 20 // bytes of one call
+	MaxClaimBytes      = 512 << 10
+	MaxRoutes          = 1024 // per partition
+	MaxName            = 64   // namespace, lane, kind, worker, instance
+	MaxInstance        = 48   // a session id adds a suffix and stays within 64
+	MaxReason          = 1024 // failure or cancel reason
+	MaxCategory        = 64
+	MaxPriority        = 9000
+	MaxCategories      = 16
+
+	MinLeaseTTL = time.Second
+	MaxLeaseTTL = time.Hour
+	MaxDelay    = 10 * 365 * 24 * time.Hour
+	MaxBackoff  = 7 * 24 * time.Hour
+
+	MaxReadFrames    = 10000
+	MaxReadBytes     = 4 << 20
+	MaxTailBlock     = 30 * time.Second
+	MaxFrameType     = 128
+	MaxCorrelation   = 256
+	MaxAppendFrames  = 100       // frames of one append call
+	MaxAppendBytes   = 512 << 10 // payload bytes of one append call
+	DefaultRetention = 10000     // frames kept per attempt (approximate)
+)
+
+// Partition counts of a new deployment; whoever boots it first fixes them (spec 40 §3, design §9).
+const (
+	DefaultExecutionPartitions = 64
+	DefaultBudgetPartitions    = 32
+	DefaultQuotaPartitions     = 32
+)
+
+// Defaults of design §4.
+const (
+	DefaultLeaseTTL     = 30 * time.Second
+	DefaultConcurrency  = 64
+	DefaultDrainTimeout = 20 * time.Second
+	DefaultLane         = "default"
+	DefaultNamespace    = "default"
+)
+
+// Protocol is the number that every call carries. A library of a lower number refuses data of a higher one.
+const Protocol = 1

@@ -1,0 +1,37 @@
+-- ff_cancel_execution: ends an execution on request, from every state that is not terminal. An active one is
+-- cancelled by its holder (full fence) or by an explicit override; the holder then learns of it at once.
+-- Flags:   allow-oom
+-- Go:      Engine.CancelExecution
+-- Args:    protocol id session claim epoch attempt source reason
+-- Replies: OK cancelled previous; ALREADY_SATISFIED cancelled
+-- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_cancel_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, source, reason = args.uuid(argv[2]), argv[7], argv[8]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if source ~= 'owner' and source ~= 'operator_override' and source ~= 'flow_cascade' then
+    return reply.err('invalid_input', 'source: owner, operator_override or flow_cascade')
+  end
+  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  local f, bad = fence.parse(argv, 2)
+  if not f and (source == 'owner' or bad[2] ~= 'fence_required') then return bad end
+  local c = core.read(ctx, id, core.full)
+  if not c.s then return reply.err('execution_not_found') end
+  if c.s == 'T3' or c.s == 'T3n' then return reply.already('cancelled') end
+  if core.terminal(c) then return fence.not_active(c) end
+  if f then
+    local answer = fence.check(ctx, c, f)
+    if answer then return answer end
+  end
+
+  local by = f and 'owner:' .. session.instance(f.session) or source
+  if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
+  if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
+  local extra = { 'cb', by }
+  if f then extra[3], extra[4] = 'lr', fence.release('x', f.epoch, f.attempt, '') end
+  settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', extra)
+  if c.s == 'A1' and not f then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
+  home.apply(ctx)
+  return reply.ok('cancelled', c.s)
+end

@@ -1,0 +1,25 @@
+-- ff_delay_execution: the holder puts its attempt aside until an instant; the same attempt goes on later and no
+-- retry is consumed. An instant that is not in the future makes it claimable at once.
+-- Flags:   allow-oom
+-- Go:      Engine.DelayExecution
+-- Args:    protocol id session claim epoch attempt delay
+-- Replies: OK instant; ALREADY_SATISFIED instant
+-- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_delay_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local at, ok = args.instant(argv[7] or 'x', ctx.now)
+  if not ok or not at then return reply.err('invalid_input', 'delay: whole ms, at most ten years') end
+  local c = core.read(ctx, f.id, core.full)
+  local answer = fence.check(ctx, c, f)
+  if answer then
+    local slot = fence.released(c, f, 'd')
+    if slot then return reply.already(slot) end
+    return answer
+  end
+  settle.pause(ctx, c, f.id, at > ctx.now and at or nil, fence.release('d', f.epoch, f.attempt, reply.int(at)))
+  home.apply(ctx)
+  return reply.ok(reply.int(at))
+end

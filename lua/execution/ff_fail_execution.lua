@@ -1,0 +1,34 @@
+-- ff_fail_execution: ends the attempt; the stored policy decides between a retry and the dead letter.
+-- Flags:   allow-oom
+-- Go:      Engine.FailExecution
+-- Args:    protocol id session claim epoch attempt category reason permanent after
+-- Replies: OK retry|failed instant now; ALREADY_SATISFIED the same
+-- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_fail_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local category, reason, after = argv[7], argv[8], nil
+  if not category or #category < 1 or #category > 64 or string.find(category, '[^%w_.:-]') then
+    return reply.err('invalid_input', 'category: 1..64 bytes of letters, digits or _.:-')
+  end
+  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  if argv[9] ~= '0' and argv[9] ~= '1' then return reply.err('invalid_input', 'permanent: 0 or 1') end
+  if argv[10] ~= '' then
+    after = args.int(argv[10], 0, 315360000000)
+    if not after then return reply.err('invalid_input', 'retry after: whole ms, at most ten years') end
+  end
+  local c = core.read(ctx, f.id, core.full)
+  local answer = fence.check(ctx, c, f)
+  if answer then
+    local slot = fence.released(c, f, 'f')
+    if slot == 'failed' then return reply.already('failed', '', reply.int(ctx.now)) end
+    if slot then return reply.already('retry', slot, reply.int(ctx.now)) end
+    return answer
+  end
+  local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
+    after = after, release = f })
+  home.apply(ctx)
+  return reply.ok(what, at, reply.int(ctx.now))
+end

@@ -1,0 +1,32 @@
+-- ff_record_step: stores the value of one durable step under its name; the next pass of the handler gets it with
+-- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all.
+-- Flags:   none
+-- Go:      Engine.RecordStep
+-- Args:    protocol id session claim epoch attempt name value
+-- Replies: OK recorded; ALREADY_SATISFIED recorded
+-- Errors:  invalid_input payload_too_large step_limit_exceeded step_conflict execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_record_step(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local name, value = argv[7], argv[8]
+  if not name or #name < 1 or #name > 128 then return reply.err('invalid_input', 'step name: 1..128 bytes') end
+  if not value then return reply.err('invalid_input', 'step value') end
+  if #value > 262144 then return reply.err('payload_too_large', 'step: at most 262144 bytes') end
+  local c = core.read(ctx, f.id, { 's', 'ss', 'cl', 'e', 'n', 'lr', 'sb' })
+  local answer = fence.check(ctx, c, f)
+  if answer then return answer end
+  local key = keys.steps(ctx.r, f.id)
+  local stored = c.sb and redis.call('HGET', key, name)
+  if stored then
+    if stored == value then return reply.already('recorded') end
+    return reply.err('step_conflict', name)
+  end
+  local total = tonumber(c.sb or '0') + #value + #name
+  if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
+  if c.sb and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  redis.call('HSET', keys.core(ctx.r, f.id), 'sb', reply.int(total))
+  redis.call('HSET', key, name, value)
+  return reply.ok('recorded')
+end

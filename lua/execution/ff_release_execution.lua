@@ -1,0 +1,22 @@
+-- ff_release_execution: hands unfinished work back (drain). The attempt is kept, no retry is consumed, and the
+-- next claim continues it.
+-- Flags:   allow-oom
+-- Go:      Engine.ReleaseExecution
+-- Args:    protocol id session claim epoch attempt
+-- Replies: OK released; ALREADY_SATISFIED released
+-- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_release_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local c = core.read(ctx, f.id, core.full)
+  local answer = fence.check(ctx, c, f)
+  if answer then
+    if fence.released(c, f, 'h') then return reply.already('released') end
+    return answer
+  end
+  settle.pause(ctx, c, f.id, nil, fence.release('h', f.epoch, f.attempt, ''))
+  home.apply(ctx)
+  return reply.ok('released')
+end

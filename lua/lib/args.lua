@@ -1,0 +1,43 @@
+-- args: strict readers for caller-supplied text (10-D5). A reader returns nil for anything that is not plainly
+-- right; callers turn that into invalid_input with the name of the argument.
+local args = {}
+
+-- int reads a whole decimal number within [least, most], with neither sign nor leading zeros.
+function args.int(text, least, most)
+  if not text or #text > 16 or not string.find(text, '^%d+$') then return nil end
+  if #text > 1 and string.byte(text, 1) == 48 then return nil end
+  local n = tonumber(text)
+  if n < least or n > most then return nil end
+  return n
+end
+
+-- uuid accepts the canonical lower-case form, so that no caller text can leave the slot or address another key.
+function args.uuid(text)
+  if text and #text == 36 and
+      string.find(text, '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$') and
+      not string.find(text, '%u') then
+    return text
+  end
+  return nil
+end
+
+-- name accepts 1..most bytes of printable ASCII without braces.
+function args.name(text, most)
+  if text and #text >= 1 and #text <= most and not string.find(text, '[^\32-\126]') and
+      not string.find(text, '[{}]') then
+    return text
+  end
+  return nil
+end
+
+-- instant reads '' (none), '+ms' (from now) or 'ms' (absolute); at most ten years ahead. The second result is
+-- false when the text is malformed.
+function args.instant(text, now)
+  if text == '' then return nil, true end
+  local relative = string.byte(text, 1) == 43
+  local n = args.int(relative and string.sub(text, 2) or text, 0, 9007199254740991)
+  if not n then return nil, false end
+  if relative then n = now + n end
+  if n > now + 315360000000 then return nil, false end
+  return n, true
+end

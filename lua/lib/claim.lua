@@ -1,0 +1,210 @@
+-- claim: hands out up to N executions with everything their handlers need (design §6). Used by ff_claim_next and
+-- by ff_complete_execution, which may claim in the same call.
+local claim = {}
+
+local fields = {
+  's', 'r', 'pr', 'ct', 'n', 'e', 'dl', 'to', 'tr', 'in', 'tg', 'sb', 'fa', 'rc', 'lc', 'ty', 'st', 'ta', 'du', 'rs', 'la',
+  'cl', 'ss',
+}
+local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
+
+-- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation.
+function claim.parse(argv, i)
+  local q = {
+    session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), ttl = args.int(argv[i + 2], 1000, 3600000),
+    max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4], known = args.int(argv[i + 5], 0, 9007199254740991),
+    wait = argv[i + 6] == '1', rotation = args.int(argv[i + 7], 0, 9007199254740991),
+  }
+  local bad = (not (q.session and session.valid(q.session)) and 'session') or (not q.number and 'claim number') or
+      (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
+      (not (q.interest and #q.interest <= 64 and not string.find(q.interest, '[^%x]')) and 'interest') or
+      (not q.known and 'table version') or (not q.rotation and 'rotation')
+  if bad then return nil, reply.err('invalid_input', bad) end
+  return q
+end
+
+-- heads picks up to max claimable executions from the heads of the ready routes, best score first.
+local function heads(ctx, q, ready)
+  local found, cores = {}, {}
+  local considered = math.min(#ready, 64)
+  local each = math.max(1, math.min(q.max, math.floor(256 / considered)))
+  for i = 1, considered do
+    local route_id = ready[(q.rotation + i - 1) % #ready + 1]
+    local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), 0, each - 1, 'WITHSCORES')
+    for m = 1, #members, 2 do
+      found[#found + 1] = { id = members[m], score = tonumber(members[m + 1]), route = route_id }
+    end
+  end
+  if considered > 1 then
+    table.sort(found, function(a, b)
+      if a.score ~= b.score then return a.score < b.score end
+      return a.id < b.id
+    end)
+  end
+  local picked = {}
+  for i = 1, #found do
+    if #picked == q.max then break end
+    local h = found[i]
+    local c = core.read(ctx, h.id, fields)
+    if c.s and core.waiting(c) and c.r == h.route then
+      if not c.dl or tonumber(c.dl) > ctx.now then
+        h.core = c
+        picked[#picked + 1] = h
+      end
+    else
+      cores[#cores + 1] = { head = h, core = c }
+    end
+  end
+  return picked, cores, #found > #picked or #ready > considered
+end
+
+-- rehome moves a queue entry that its core contradicts to where the core says it lives.
+local function rehome(ctx, stray)
+  local h, c = stray.head, stray.core
+  home.dequeue(ctx, h.route, h.id)
+  if c.s and core.waiting(c) then
+    home.enqueue(ctx, c.r, core.score(c), h.id)
+  elseif c.s and core.delayed(c) then
+    home.delay(ctx, tonumber(c.du or '0'), h.id)
+  end
+end
+
+-- take turns one picked execution into an active one.
+local function take(ctx, q, h, held)
+  local c, now = h.core, ctx.now
+  local resumed = c.s == 'R1i'
+  local epoch = reply.int(math.max(tonumber(c.e or '0') + 1, now))
+  local w = { 's', 'A1', 'ss', q.session, 'cl', reply.int(q.number), 'e', epoch, 'la', reply.int(now) }
+  if resumed then
+    w[#w + 1], w[#w + 2] = 'rs', epoch
+    c.rs = epoch
+  else
+    c.ty = types[c.s]
+    c.n = reply.int(tonumber(c.n or '0') + 1)
+    w[#w + 1], w[#w + 2], w[#w + 3], w[#w + 4] = 'ty', c.ty, 'n', c.n
+  end
+  if not c.st then w[#w + 1], w[#w + 2] = 'st', reply.int(now) end
+  c.ta = nil
+  if c.to then
+    c.ta = reply.int(now + tonumber(resumed and c.tr or c.to))
+    w[#w + 1], w[#w + 2] = 'ta', c.ta
+  end
+  redis.call('HSET', keys.core(ctx.r, h.id), unpack(w))
+  if c.ta then
+    local due = tonumber(c.ta)
+    if c.dl then due = math.min(due, tonumber(c.dl)) end
+    home.alarm(ctx, due, h.id)
+  end
+  c.e, c.la = epoch, reply.int(now)
+  held[#held + 1] = reply.int(q.number)
+  held[#held + 1] = h.id
+  home.dequeue(ctx, h.route, h.id)
+end
+
+local function left(ctx, instant)
+  if not instant then return '' end
+  return reply.int(math.max(1, tonumber(instant) - ctx.now))
+end
+
+local function flat(out, list)
+  out[#out + 1] = reply.int(#list / 2)
+  for i = 1, #list do out[#out + 1] = list[i] end
+end
+
+-- describe appends one claim; blobs beyond the call's byte budget are marked '2' for a plain read by the caller.
+local function describe(ctx, id, c, budget, out)
+  local r, attempt = ctx.r, core.attempt(c)
+  local sequence = '0'
+  if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
+  local kind = c.ty
+  if c.rs and c.rs == c.e then kind = 'resumed' end
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = id, attempt, c.e, kind
+  out[n + 5], out[n + 6], out[n + 7], out[n + 8] = c.r, c.pr or '0', c.ct, c.la
+  out[n + 9], out[n + 10], out[n + 11], out[n + 12] = c.rc or '0', c.lc or '0', left(ctx, c.ta), left(ctx, c.dl)
+  out[n + 13] = sequence
+  local size = tonumber(c['in'] or '0')
+  if size == 0 then
+    out[n + 14], out[n + 15] = '0', ''
+  elseif size <= budget.bytes then
+    budget.bytes = budget.bytes - size
+    out[n + 14], out[n + 15] = '1', redis.call('GET', keys.input(r, id)) or ''
+  else
+    out[n + 14], out[n + 15] = '2', ''
+  end
+  if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) else out[#out + 1] = '0' end
+  local steps = tonumber(c.sb or '0')
+  if not c.sb then
+    out[#out + 1] = '0'
+  elseif steps <= budget.bytes then
+    budget.bytes = budget.bytes - steps
+    out[#out + 1] = '1'
+    flat(out, redis.call('HGETALL', keys.steps(r, id)))
+  else
+    out[#out + 1] = '2'
+  end
+end
+
+-- idle registers the instance as a waiter and keeps its interest alive.
+local function idle(ctx, q)
+  local instance = session.instance(q.session)
+  redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance)
+  redis.call('SADD', keys.digests(ctx.r), q.interest)
+  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
+end
+
+-- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims.
+function claim.run(ctx, q)
+  local s = session.read(ctx, q.session)
+  local duplicate = false
+  if s.exp or s.dead then
+    if not s.alive then return reply.err('lease_expired') end
+    duplicate = q.number == s.cl
+    if not duplicate and q.number ~= s.cl + 1 then return reply.err('claim_out_of_order', reply.int(s.cl)) end
+  elseif q.number ~= 1 then
+    return reply.err('lease_expired')
+  end
+
+  local claims, more, registered = {}, false, '0'
+  if duplicate then
+    local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), reply.int(q.number), reply.int(q.number))
+    for i = 1, #members do
+      claims[i] = { id = members[i], core = core.read(ctx, members[i], fields) }
+    end
+    redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl))
+  elseif q.interest ~= '' then
+    local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
+    local strays = {}
+    if #ready > 0 then
+      claims, strays, more = heads(ctx, q, ready)
+    elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
+      return reply.err('interest_unknown')
+    end
+    if #claims > 0 then
+      local key = keys.session(ctx.r, q.session)
+      redis.call('HSET', key, 'exp', reply.int(ctx.now + q.ttl), 'cl', reply.int(q.number))
+      if not s.exp then
+        redis.call('ZADD', keys.sessions(ctx.r), reply.int(ctx.now + q.ttl), q.session)
+        root.need(ctx, ctx.now + q.ttl)
+      end
+      local held = {}
+      for i = 1, #claims do take(ctx, q, claims[i], held) end
+      redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
+    elseif q.wait then
+      idle(ctx, q)
+      registered = '1'
+    end
+    for i = 1, #strays do rehome(ctx, strays[i]) end
+    more = home.apply(ctx) or more
+    if more and #claims > 0 then
+      for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
+    end
+  end
+
+  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims > 0 and '1' or '0', root.overdue(ctx) }
+  route.delta(ctx, q.known, out)
+  out[#out + 1] = reply.int(#claims)
+  local budget = { bytes = 524288 }
+  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, budget, out) end
+  return out
+end

@@ -1,0 +1,40 @@
+-- core: the small hash of one execution. Absent means default (10-D53); no value exceeds 64 bytes, so the hash
+-- stays in the compact encoding. Fields:
+--   s state code          r route id              pr priority            ct created at
+--   n attempts started    e epoch                 ty attempt type        la claimed at
+--   ss session            cl claim number         st first claimed at    en ended at
+--   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
+--   tr attempt time left  rc retries              lc reclaims            pc replays
+--   po policy             ca retryable categories cr creator             pd payload digest
+--   in input bytes        tg 1 = has tags         sb step bytes          fa attempt that has frames
+--   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
+-- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
+local core = {}
+
+-- read returns the named fields; absent ones are nil.
+function core.read(ctx, id, names)
+  local v = redis.call('HMGET', keys.core(ctx.r, id), unpack(names))
+  local c = {}
+  for i = 1, #names do c[names[i]] = v[i] or nil end
+  return c
+end
+
+-- everything a transition away from any state may need.
+core.full = {
+  's', 'r', 'pr', 'ct', 'n', 'e', 'ty', 'la', 'ss', 'cl', 'dl', 'to', 'ta', 'tr', 'rc', 'lc', 'po', 'ca', 'fa', 'lr',
+}
+
+-- score: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53.
+function core.score(c)
+  return tonumber(c.ct) - tonumber(c.pr or '0') * 1000000000000
+end
+
+-- attempt is the index of the current or last attempt, as text; '' before the first.
+function core.attempt(c)
+  if not c.n then return '' end
+  return reply.int(tonumber(c.n) - 1)
+end
+
+function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
+function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end
+function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end

@@ -1,0 +1,50 @@
+-- fence: the one place that decides whether a caller is the holder (10 §5 F1, D15). Order: exists, active, not
+-- revoked, session alive, then session, claim, epoch and attempt equal.
+local fence = {}
+
+-- parse reads the five arguments of a fence from position i.
+function fence.parse(argv, i)
+  local f = { id = args.uuid(argv[i]), session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3],
+    attempt = argv[i + 4] }
+  if not f.id then return nil, reply.err('invalid_input', 'execution id') end
+  if f.session == '' and f.claim == '' and f.epoch == '' and f.attempt == '' then
+    return nil, reply.err('fence_required')
+  end
+  if not (f.session and session.valid(f.session) and args.int(f.claim, 1, 9007199254740991) and
+      args.int(f.epoch, 1, 9007199254740991) and args.int(f.attempt, 0, 4294967295)) then
+    return nil, reply.err('partial_fence')
+  end
+  return f
+end
+
+-- check returns nil for the holder, else the error reply.
+function fence.check(ctx, c, f)
+  if not c.s then return reply.err('execution_not_found') end
+  if c.s == 'A3' and c.ss == f.session then return reply.err('lease_revoked') end
+  if c.s ~= 'A1' then return fence.not_active(c) end
+  if c.ss == f.session and not session.read(ctx, f.session).alive then return reply.err('lease_expired') end
+  if c.ss ~= f.session or c.cl ~= f.claim or c.e ~= f.epoch or core.attempt(c) ~= f.attempt then
+    return reply.err('stale_lease')
+  end
+  return nil
+end
+
+-- not_active carries what a caller needs to reconcile: code, epoch, attempt, last release (10-D33).
+function fence.not_active(c)
+  return reply.err('execution_not_active', c.s, c.e or '0', core.attempt(c), c.lr or '')
+end
+
+-- released recognises the repetition of a release that already happened under the same fence (10-D33), and
+-- returns the slot that the first call answered. ops names the acceptable operations.
+function fence.released(c, f, op)
+  if not c.lr then return nil end
+  local o, epoch, attempt, slot = string.match(c.lr, '^(%a+),(%d+),(%d+),(.*)$')
+  if o ~= op or epoch ~= f.epoch or attempt ~= f.attempt then return nil end
+  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end
+  return slot
+end
+
+-- release is the text kept for that.
+function fence.release(op, epoch, attempt, slot)
+  return op .. ',' .. epoch .. ',' .. attempt .. ',' .. slot
+end

@@ -1,0 +1,98 @@
+-- home: where executions live. Every non-terminal execution has exactly one home (a route's queue, the delayed
+-- set, or a session's held set) and at most one alarm. Moves are collected in ctx and written by apply, so a
+-- call over a hundred items touches each index once.
+local home = {}
+
+local function list(ctx, name, key)
+  local all = ctx[name]
+  if not all then
+    all = {}
+    ctx[name] = all
+  end
+  local one = all[key]
+  if not one then
+    one = {}
+    all[key] = one
+  end
+  return one
+end
+
+-- enqueue makes an execution claimable; interested waiters are rung by apply.
+function home.enqueue(ctx, route, score, id)
+  local q = list(ctx, 'enqueued', route)
+  q[#q + 1] = reply.int(score)
+  q[#q + 1] = id
+end
+
+-- dequeue takes it out of its route's queue.
+function home.dequeue(ctx, route, id)
+  local q = list(ctx, 'dequeued', route)
+  q[#q + 1] = id
+end
+
+function home.unhold(ctx, session_id, id)
+  local h = list(ctx, 'unheld', session_id)
+  h[#h + 1] = id
+end
+
+-- delay parks an execution until an instant.
+function home.delay(ctx, at, id)
+  redis.call('ZADD', keys.delayed(ctx.r), reply.int(at), id)
+  root.need(ctx, at)
+end
+
+-- alarm sets (or with nil removes) the one alarm of an execution.
+function home.alarm(ctx, at, id)
+  if at then
+    redis.call('ZADD', keys.alarms(ctx.r), reply.int(at), id)
+    root.need(ctx, at)
+  else
+    redis.call('ZREM', keys.alarms(ctx.r), id)
+  end
+end
+
+-- leave removes an execution from the home and alarm that its state names, before it goes elsewhere.
+function home.leave(ctx, c, id)
+  if core.waiting(c) then
+    home.dequeue(ctx, c.r, id)
+  elseif core.delayed(c) then
+    redis.call('ZREM', keys.delayed(ctx.r), id)
+  elseif c.s == 'A1' then
+    home.unhold(ctx, c.ss, id)
+  end
+end
+
+-- done files an ended execution for retention: 24 h.
+function home.done(ctx, id)
+  local d = list(ctx, 'ended', 'done')
+  d[#d + 1] = reply.int(ctx.now + 86400000)
+  d[#d + 1] = id
+end
+
+-- apply writes the collected moves. It returns true when a route that lost entries still has some.
+function home.apply(ctx)
+  local r, rest = ctx.r, false
+  for sid, ids in pairs(ctx.unheld or {}) do
+    redis.call('ZREM', keys.held(r, sid), unpack(ids))
+  end
+  for _, pairs_ in pairs(ctx.ended or {}) do
+    redis.call('ZADD', keys.done(r), unpack(pairs_))
+  end
+  for route, ids in pairs(ctx.dequeued or {}) do
+    local q = keys.queue(r, route)
+    redis.call('ZREM', q, unpack(ids))
+    if redis.call('EXISTS', q) == 1 then
+      rest = true
+    else
+      redis.call('SREM', keys.ready(r), route)
+    end
+  end
+  for route, members in pairs(ctx.enqueued or {}) do
+    redis.call('ZADD', keys.queue(r, route), unpack(members))
+    redis.call('SADD', keys.ready(r), route)
+    root.need(ctx, ctx.now + 1000)
+    bell.ring(ctx, route, #members / 2)
+  end
+  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued = nil, nil, nil, nil
+  return rest
+end

@@ -1,0 +1,37 @@
+-- keys: every key derives from the partition root, so all keys of a call share its slot (design §2.2).
+-- The Go twin is internal/keys; a test holds the two together.
+local keys = {}
+
+-- One per partition.
+function keys.routes(r) return r .. ':routes' end       -- hash: route id -> row
+function keys.route_ids(r) return r .. ':routeids' end  -- hash: row -> route id
+function keys.route_log(r) return r .. ':routelog' end  -- zset: route id by table version
+function keys.ready(r) return r .. ':ready' end         -- set: routes that are non-empty and open
+function keys.delayed(r) return r .. ':delayed' end     -- zset: execution by delay_until
+function keys.alarms(r) return r .. ':alarms' end       -- zset: execution by earliest deadline or timeout
+function keys.sessions(r) return r .. ':sessions' end   -- zset: session by expiry (refreshed when it fires)
+function keys.done(r) return r .. ':done' end           -- zset: ended execution by purge time
+function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
+
+-- One per route, interest or session.
+function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
+function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: route ids
+function keys.waiters(r, digest) return r .. ':w:' .. digest end      -- zset: instance by expiry
+function keys.session(r, session) return r .. ':s:' .. session end    -- hash
+function keys.held(r, session) return r .. ':h:' .. session end       -- zset: execution by claim number
+function keys.lost(r, session) return r .. ':l:' .. session end       -- list: notices, oldest first
+function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
+
+-- One per execution.
+function keys.core(r, id) return r .. ':x:' .. id end       -- hash, compact
+function keys.input(r, id) return r .. ':i:' .. id end      -- string
+function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
+function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
+function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts and long texts
+function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
+function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
+
+-- One per attempt.
+function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string
+function keys.stream(r, id, attempt) return r .. ':f:' .. id .. ':' .. attempt end  -- stream
+function keys.meta(r, id, attempt) return r .. ':fm:' .. id .. ':' .. attempt end   -- hash

@@ -1,0 +1,53 @@
+-- policy: reads the packed policy that Go wrote (flowfabric.Policy.Pack): nine whole numbers.
+local policy = {}
+
+local pattern = '^(%d+),([01]),(%d+),(%d+),(%d+),([01]),(%d+),(%d+),(%d+)$'
+
+-- split validates a packed text and returns numbers and categories, or nil.
+function policy.split(text)
+  local numbers, categories = text, ''
+  local cut = string.find(text, ';', 1, true)
+  if cut then
+    numbers, categories = string.sub(text, 1, cut - 1), string.sub(text, cut + 1)
+    if #categories < 1 or #categories > 1040 or string.find(categories, '[^%w_.:,-]') then return nil end
+  end
+  local retries, _, initial, ceiling, multiplier, _, reclaims, replays, frames = string.match(numbers, pattern)
+  if not retries then return nil end
+  if not (args.int(retries, 0, 1000) and args.int(initial, 0, 604800000) and args.int(ceiling, 0, 604800000) and
+      args.int(multiplier, 1000, 100000) and args.int(reclaims, 0, 10000) and args.int(replays, 0, 1000) and
+      args.int(frames, 0, 1000000)) then
+    return nil
+  end
+  return numbers, categories
+end
+
+-- read returns the numbers; an absent or corrupt policy means no retries and the default caps (10-D8).
+function policy.read(text)
+  local p = { retries = 0, reclaims = 100, replays = 10, frames = 0 }
+  if not text then return p end
+  local retries, fixed, initial, ceiling, multiplier, jitter, reclaims, replays, frames = string.match(text, pattern)
+  if not retries then return p end
+  p.retries, p.fixed, p.initial = tonumber(retries), fixed == '1', tonumber(initial)
+  p.ceiling, p.multiplier, p.jitter = tonumber(ceiling), tonumber(multiplier), jitter == '1'
+  p.reclaims, p.replays, p.frames = tonumber(reclaims), tonumber(replays), tonumber(frames)
+  return p
+end
+
+-- pause before retry k (k = 0 for the first): whole milliseconds, clamped to [0, ceiling] (10-D7). Jitter is a
+-- factor in [0.8, 1.2] that depends only on the execution and k, so a repeated call agrees with itself.
+function policy.pause(p, id, k)
+  local d = p.initial
+  if not p.fixed then
+    for _ = 1, math.min(k, 64) do
+      if d >= p.ceiling then break end
+      d = math.floor(d * p.multiplier / 1000)
+    end
+    d = math.min(d, p.ceiling)
+  end
+  if p.jitter then
+    local h = tonumber(string.sub(redis.sha1hex(id .. ':' .. reply.int(k)), 1, 6), 16)
+    d = math.floor(d * (800 + h % 401) / 1000)
+    if not p.fixed then d = math.min(d, p.ceiling) end
+  end
+  return d
+end

@@ -1,0 +1,21 @@
+-- reply: the envelope of every answer (spec 10 §7). Status is the only integer, every slot is a string, and no
+-- slot is ever nil, because a nil would cut the array short on the wire.
+local reply = {}
+
+function reply.ok(...)
+  return { 1, 'OK', ... }
+end
+
+-- already: the wanted state holds, nothing was written.
+function reply.already(...)
+  return { 1, 'ALREADY_SATISFIED', ... }
+end
+
+function reply.err(code, ...)
+  return { 0, code, ... }
+end
+
+-- int formats a whole number without an exponent, whatever the server's default number format is.
+function reply.int(n)
+  return string.format('%.0f', n)
+end

@@ -1,0 +1,63 @@
+-- route: the partition's versioned table of (namespace, lane, kind, required capabilities) (design §5). A row is
+-- the five parts joined by the unit separator; the fifth, the gate set, is empty for ungated work. Ids count up
+-- and are never reused.
+local route = {}
+
+local US = '\31'
+
+-- row validates the parts and joins them, or returns nil and the name of the offending part.
+function route.row(namespace, lane, kind, caps)
+  if not args.name(namespace, 64) then return nil, 'namespace' end
+  if not args.name(lane, 64) then return nil, 'lane' end
+  if not args.name(kind, 64) then return nil, 'kind' end
+  if #caps > 4096 or string.find(caps, '[%z\1-\32\127]') or string.find(caps, ',,', 1, true) or
+      string.find(caps, '^,') or string.find(caps, ',$') then
+    return nil, 'capabilities'
+  end
+  return table.concat({ namespace, lane, kind, caps, '' }, US)
+end
+
+-- find returns the id of a row, nil when there is none yet.
+function route.find(ctx, row)
+  ctx.route_of = ctx.route_of or {}
+  local id = ctx.route_of[row]
+  if not id then
+    id = redis.call('HGET', keys.route_ids(ctx.r), row) or nil
+    ctx.route_of[row] = id
+  end
+  return id
+end
+
+-- add creates a row. The caller has checked that there is room.
+function route.add(ctx, row)
+  ctx.table = redis.call('HINCRBY', ctx.r, 'table', 1)
+  local id = reply.int(ctx.table)
+  redis.call('HSET', keys.routes(ctx.r), id, row)
+  redis.call('HSET', keys.route_ids(ctx.r), row, id)
+  redis.call('ZADD', keys.route_log(ctx.r), id, id)
+  ctx.route_of[row] = id
+  ctx.routes_added = true
+  return id
+end
+
+-- delta appends what a worker that knows version `known` lacks: full flag, version, count, then id and the
+-- five parts of each row.
+function route.delta(ctx, known, out)
+  local ids = {}
+  if known < ctx.table then
+    ids = redis.call('ZRANGEBYSCORE', keys.route_log(ctx.r), '(' .. reply.int(known), '+inf')
+  end
+  out[#out + 1] = known == 0 and '1' or '0'
+  out[#out + 1] = reply.int(ctx.table)
+  out[#out + 1] = reply.int(#ids)
+  if #ids == 0 then return end
+  local rows = {}
+  for first = 1, #ids, 500 do
+    local part = redis.call('HMGET', keys.routes(ctx.r), unpack(ids, first, math.min(first + 499, #ids)))
+    for i = 1, #part do rows[#rows + 1] = part[i] or '' end
+  end
+  for i = 1, #ids do
+    out[#out + 1] = ids[i]
+    out[#out + 1] = rows[i]
+  end
+end

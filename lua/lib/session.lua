@@ -1,0 +1,36 @@
+-- session: one worker instance's lease in one partition (design §6). Fields: exp expiry, ttl, cl last claim
+-- number, dead, lg generation of the newest lost notice, lb generation before the oldest kept one.
+-- Dead is sticky: a session that expired or was closed is never revived.
+local session = {}
+
+function session.read(ctx, id)
+  ctx.sessions = ctx.sessions or {}
+  local s = ctx.sessions[id]
+  if not s then
+    local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'cl', 'lg', 'lb')
+    s = { exp = v[1] and tonumber(v[1]), dead = v[2], cl = v[3] and tonumber(v[3]) or 0,
+      lg = v[4] and tonumber(v[4]) or 0, lb = v[5] and tonumber(v[5]) or 0 }
+    s.alive = s.exp and not s.dead and s.exp > ctx.now
+    ctx.sessions[id] = s
+  end
+  return s
+end
+
+-- instance is the worker instance of a session id "<instance>~<random>".
+function session.instance(id)
+  return string.match(id, '^(.*)~[^~]*$') or id
+end
+
+-- valid: 3..61 printable bytes with a "~" between instance and suffix.
+function session.valid(id)
+  return args.name(id, 64) and string.find(id, '^.+~[^~]+$') and true or nil
+end
+
+-- lost tells a holder that an execution was taken from it: a notice that the next renewal carries, and a ring.
+function session.lost(ctx, id, execution, epoch, cause)
+  local s = session.read(ctx, id)
+  if not s.alive then return end
+  s.lg = redis.call('HINCRBY', keys.session(ctx.r, id), 'lg', 1)
+  redis.call('RPUSH', keys.lost(ctx.r, id), execution .. ' ' .. epoch .. ' ' .. cause)
+  publish.to(keys.bell(ctx.r, session.instance(id)), 'l')
+end

@@ -1,0 +1,127 @@
+-- settle: the ways an attempt or an execution ends or pauses. Callers have checked everything; nothing here can
+-- fail on its arguments. The core is written first (spec 10 §4), indexes through home.
+local settle = {}
+
+-- event tells waiting producers and tailers: "<code> <attempt>".
+function settle.event(ctx, c, id, code)
+  publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
+end
+
+-- open tells whether the last attempt is still to be finished.
+function settle.open(c)
+  return c.s == 'A1' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c'
+end
+
+-- fold keeps the record of an attempt that did not end in success.
+function settle.fold(ctx, c, id, state, category, reason)
+  local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
+  local record = table.concat({ c.ty or '', c.la or '', reply.int(ctx.now), state, category,
+    c.ss and session.instance(c.ss) or '' }, '\31')
+  if reason ~= '' then
+    redis.call('HSET', key, attempt, record, attempt .. 'r', reason)
+  else
+    redis.call('HSET', key, attempt, record)
+  end
+end
+
+-- finish ends an execution for good, whatever state it is in. code is T1, T2, T3, T4 or T5; an execution that
+-- never ran gets the n form. extra are further core fields.
+function settle.finish(ctx, c, id, code, reason, extra)
+  if not c.n and code ~= 'T1' then code = code .. 'n' end
+  local key = keys.core(ctx.r, id)
+  redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now), unpack(extra or {}))
+  if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end
+  home.leave(ctx, c, id)
+  if c.dl or c.ta then home.alarm(ctx, nil, id) end
+  home.done(ctx, id)
+  stream.close(ctx, c, id, reason)
+  settle.event(ctx, c, id, code)
+end
+
+-- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
+-- attempt timeout is remembered (10-D27).
+function settle.pause(ctx, c, id, at, release)
+  local key = keys.core(ctx.r, id)
+  if at then
+    redis.call('HSET', key, 's', 'R2ai', 'du', reply.int(at), 'lr', release)
+  else
+    redis.call('HSET', key, 's', 'R1i', 'lr', release)
+  end
+  if c.ta then
+    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
+    redis.call('HDEL', key, 'ta')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  end
+  home.leave(ctx, c, id)
+  if at then
+    home.delay(ctx, at, id)
+  else
+    home.enqueue(ctx, c.r, core.score(c), id)
+  end
+  settle.event(ctx, c, id, at and 'R2ai' or 'R1i')
+end
+
+-- fail ends the attempt and decides between a retry and the end. f: category, reason, permanent, after (pause in
+-- ms, or nil), timeout (the end is expired instead of failed), release (prefix for the repeat record, or nil).
+-- Returns 'retry', instant or 'failed', ''.
+function settle.fail(ctx, c, id, f)
+  local p, k = policy.read(c.po), tonumber(c.rc or '0')
+  local listed = true
+  if c.ca then listed = string.find(',' .. c.ca .. ',', ',' .. f.category .. ',', 1, true) and true or false end
+  local retry = not f.permanent and f.category ~= 'permanent' and listed and k < p.retries
+  local release = nil
+  settle.fold(ctx, c, id, 'ended_failure', f.category, f.reason)
+  if not retry then
+    if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, 'failed') end
+    local extra = { 'fc', f.category }
+    if release then extra[3], extra[4] = 'lr', release end
+    settle.finish(ctx, c, id, f.timeout and 'T4' or 'T2', f.timeout and 'expired' or 'attempt_failure', extra)
+    return 'failed', ''
+  end
+  local at = ctx.now + (f.after or policy.pause(p, id, k))
+  local code = at > ctx.now and 'R2b' or 'R1t'
+  if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, reply.int(at)) end
+  local key = keys.core(ctx.r, id)
+  local fields = { 's', code, 'rc', reply.int(k + 1), 'fc', f.category }
+  if release then fields[7], fields[8] = 'lr', release end
+  if code == 'R2b' then
+    fields[#fields + 1] = 'du'
+    fields[#fields + 1] = reply.int(at)
+  end
+  redis.call('HSET', key, unpack(fields))
+  if c.ta or c.tr then
+    redis.call('HDEL', key, 'ta', 'tr')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  end
+  home.leave(ctx, c, id)
+  if code == 'R2b' then
+    home.delay(ctx, at, id)
+  else
+    home.enqueue(ctx, c.r, core.score(c), id)
+  end
+  stream.close(ctx, c, id, f.timeout and 'expired' or 'attempt_failure')
+  settle.event(ctx, c, id, code)
+  return 'retry', reply.int(at)
+end
+
+-- requeue takes an execution from a dead session: R1r, or the end when the reclaim cap is reached. A reclaim is
+-- not a retry. Returns 'requeued' or 'exhausted'.
+function settle.requeue(ctx, c, id)
+  local count = tonumber(c.lc or '0')
+  local key = keys.core(ctx.r, id)
+  settle.fold(ctx, c, id, 'interrupted_reclaimed', 'lease_expired', '')
+  if count >= policy.read(c.po).reclaims then
+    settle.finish(ctx, c, id, 'T2', 'lease_expired', { 'fc', 'max_reclaims_exceeded' })
+    return 'exhausted'
+  end
+  redis.call('HSET', key, 's', 'R1r', 'lc', reply.int(count + 1))
+  if c.ta or c.tr then
+    redis.call('HDEL', key, 'ta', 'tr')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  end
+  home.leave(ctx, c, id)
+  home.enqueue(ctx, c.r, core.score(c), id)
+  stream.close(ctx, c, id, 'lease_expired')
+  settle.event(ctx, c, id, 'R1r')
+  return 'requeued'
+end

@@ -1,0 +1,14 @@
+-- stream: the part of an attempt's output stream that transitions touch. Meta fields: c frames ever appended,
+-- b payload bytes, q last producer sequence, i last id, z closed at, y closed reason.
+local stream = {}
+
+-- close ends the current attempt's stream if it has one; the first close wins (spec 30 T17). The event that
+-- every transition publishes wakes the tailers.
+function stream.close(ctx, c, id, reason)
+  local attempt = core.attempt(c)
+  if attempt == '' or c.fa ~= attempt then return end
+  local meta = keys.meta(ctx.r, id, attempt)
+  if redis.call('HSETNX', meta, 'z', reply.int(ctx.now)) == 1 then
+    redis.call('HSET', meta, 'y', reason)
+  end
+end

@@ -1,0 +1,206 @@
+// Package lua owns the server side of FlowFabric: one Lua file per function, small shared helpers in lib/, and
+// the code that turns them into what a server loads.
+//
+// The same sources serve two kinds of servers. Valkey and Redis ≥ 7.0 get one FUNCTION library; the embedded
+// development server, which knows no functions, gets one script per function with the helpers it needs in front.
+// The text is a portable subset of Lua 5.1: no globals, no JSON, whole numbers only (design §9).
+//
+// Every function file begins with a header that states its flags, the Go method that calls it, and its
+// arguments, replies and errors. Package engine carries the same table; a test compares the two.
+package lua
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Name of the library on the server.
+const Name = "flowfabric"
+
+// Revision grows by one with every change of the library that is released. Inside one protocol number changes
+// are additive, so a process may use a library of a higher revision and replaces one of a lower.
+const Revision = 1
+
+//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua read/*.lua tick/*.lua
+var files embed.FS
+
+// libs are the helpers in the order of their dependencies.
+var libs = []string{
+	"reply", "args", "time", "keys", "publish", "policy", "root", "core", "session", "fence", "bell", "route",
+	"home", "stream", "settle", "claim",
+}
+
+var areas = []string{"system", "execution", "worker", "stream", "read", "tick"}
+
+// Variant selects what differs between servers; the rules never do.
+type Variant struct {
+	// Sharded publishes with SPUBLISH, which reaches one shard of a cluster only.
+	Sharded bool
+	// TestClock adds the root's clock_offset to the server's time. Tests only.
+	TestClock bool
+}
+
+// Header is the first comment of a function file.
+type Header struct {
+	Name    string
+	Purpose string
+	Flags   []string // no-writes, allow-oom
+	Method  string   // "Engine.ClaimNext"
+	Args    string
+	Replies string
+	Errors  []string
+	File    string
+}
+
+// Functions lists the headers of all functions, by name. It panics on a malformed header, which a test of this
+// package would have found.
+var Functions = sync.OnceValue(func() []Header {
+	var out []Header
+	for _, area := range areas {
+		entries, err := files.ReadDir(area)
+		if err != nil {
+			panic(err)
+		}
+		for _, e := range entries {
+			h, err := parseHeader(path.Join(area, e.Name()))
+			if err != nil {
+				panic(err)
+			}
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	return out
+})
+
+func parseHeader(file string) (Header, error) {
+	h := Header{Name: strings.TrimSuffix(path.Base(file), ".lua"), File: file}
+	label := ""
+	for line := range strings.Lines(read(file)) {
+		text, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- ")
+		if !ok {
+			break
+		}
+		if name, rest, ok := strings.Cut(text, ":"); ok && slices.Contains([]string{"Flags", "Go", "Args", "Replies", "Errors", h.Name}, name) {
+			label, text = name, strings.TrimSpace(rest)
+		}
+		switch label {
+		case h.Name:
+			h.Purpose = strings.TrimSpace(h.Purpose + " " + text)
+		case "Flags":
+			if text != "none" {
+				h.Flags = strings.Fields(text)
+			}
+		case "Go":
+			h.Method = text
+		case "Args":
+			h.Args = text
+		case "Replies":
+			h.Replies = text
+		case "Errors":
+			if text != "none" {
+				h.Errors = strings.Fields(text)
+			}
+		}
+	}
+	if h.Purpose == "" || h.Method == "" || h.Args == "" || h.Replies == "" {
+		return Header{}, fmt.Errorf("lua/%s: the header lacks its purpose, Go, Args or Replies line", file)
+	}
+	return h, nil
+}
+
+// Library is the FUNCTION LOAD text for a variant.
+func Library(v Variant) string {
+	var b strings.Builder
+	b.WriteString("#!lua name=" + Name + "\n")
+	for _, lib := range libs {
+		b.WriteString(libSource(lib, v))
+	}
+	for _, h := range Functions() {
+		b.WriteString(read(h.File))
+		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=%s%s}\n", h.Name, h.Name, flags(h.Flags))
+	}
+	return finish(b.String(), v)
+}
+
+// Script is the EVAL text of one function: the helpers, the function, and its call.
+func Script(name string, v Variant) string {
+	var b strings.Builder
+	for _, lib := range libs {
+		b.WriteString(libSource(lib, v))
+	}
+	for _, h := range Functions() {
+		if h.Name == name {
+			b.WriteString(read(h.File))
+			fmt.Fprintf(&b, "return %s(KEYS, ARGV)\n", name)
+			return strip(finish(b.String(), v))
+		}
+	}
+	panic("lua: no function " + name)
+}
+
+// Hash identifies the content, whatever the variant.
+var Hash = sync.OnceValue(func() string {
+	h := sha256.New()
+	for _, lib := range libs {
+		h.Write([]byte(read("lib/" + lib + ".lua")))
+	}
+	for _, f := range Functions() {
+		h.Write([]byte(read(f.File)))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+})
+
+func flags(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ", flags={'" + strings.Join(names, "','") + "'}"
+}
+
+func libSource(lib string, v Variant) string {
+	if lib == "time" && v.TestClock {
+		lib = "time_test_clock"
+	}
+	return read("lib/" + lib + ".lua")
+}
+
+func finish(text string, v Variant) string {
+	publish, count := "PUBLISH", "NUMSUB"
+	if v.Sharded {
+		publish, count = "SPUBLISH", "SHARDNUMSUB"
+	}
+	return strings.NewReplacer("@PUBLISH@", publish, "@NUMSUB@", count,
+		"@PROTOCOL@", strconv.Itoa(flowfabric.Protocol), "@REVISION@", strconv.Itoa(Revision), "@HASH@", Hash()).Replace(text)
+}
+
+// strip drops whole-line comments and indentation: the embedded server parses a script on every call.
+func strip(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "--") {
+			continue
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func read(file string) string {
+	text, err := files.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,31 @@
+-- ff_read_execution: one consistent snapshot of an execution; result and input are read by plain GET.
+-- Flags:   no-writes
+-- Go:      Engine.ReadExecution
+-- Args:    protocol id
+-- Replies: OK now row alive expiry steps core {field value} attempts {field value} tags {key value}
+-- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_read_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.uuid(argv[2])
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local all = redis.call('HGETALL', keys.core(ctx.r, id))
+  if #all == 0 then return reply.err('execution_not_found') end
+  local c = {}
+  for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
+  local alive, expiry, steps = '0', '0', 0
+  if c.s == 'A1' then
+    local s = session.read(ctx, c.ss)
+    alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
+  end
+  if c.sb then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
+  local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.r) or '', alive, expiry, reply.int(steps) }
+  local function add(list)
+    out[#out + 1] = reply.int(#list / 2)
+    for i = 1, #list do out[#out + 1] = list[i] end
+  end
+  add(all)
+  add(redis.call('HGETALL', keys.attempts(ctx.r, id)))
+  add(c.tg and redis.call('HGETALL', keys.tags(ctx.r, id)) or {})
+  return out
+end

@@ -1,0 +1,107 @@
+-- ff_append_frames: appends up to 100 frames to the stream of the held attempt. The producer sequence makes a
+-- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2).
+-- Flags:   none
+-- Go:      Engine.AppendFrames
+-- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload}
+-- Replies: OK id frames sequence appended; ALREADY_SATISFIED the same
+-- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local ff_append = { encodings = { [''] = true, json = true, bytes = true } }
+
+-- refuse maps the fence's answer to the stream's vocabulary (spec 30 §2.2).
+function ff_append.refuse(ctx, c, answer)
+  local code = answer[2]
+  if code == 'lease_expired' then return reply.err('stale_owner_cannot_append', 'expired') end
+  if code == 'lease_revoked' then return reply.err('stale_owner_cannot_append', 'revoked') end
+  if code == 'stale_lease' then return reply.err('stale_owner_cannot_append', 'superseded') end
+  if code == 'execution_not_active' and core.terminal(c) then return reply.err('stream_closed', c.s) end
+  return answer
+end
+
+-- judge validates the frames and returns their payload bytes, or nil and an error.
+function ff_append.judge(argv, count)
+  local bytes = 0
+  for i = 9, 4 + 5 * count, 5 do
+    if #argv[i] > 128 then return nil, reply.err('invalid_input', 'frame type: at most 128 bytes') end
+    if not ff_append.encodings[argv[i + 1]] then return nil, reply.err('invalid_input', 'encoding') end
+    if #argv[i + 2] > 256 then return nil, reply.err('invalid_input', 'correlation: at most 256 bytes') end
+    if argv[i + 3] ~= '' and not args.int(argv[i + 3], 0, 9007199254740991) then
+      return nil, reply.err('invalid_input', 'produced at: whole ms')
+    end
+    if #argv[i + 4] > 65536 then return nil, reply.err('payload_too_large', 'frame: at most 65536 bytes') end
+    bytes = bytes + #argv[i + 4]
+  end
+  return bytes
+end
+
+-- add writes one frame; absent parts are not stored.
+function ff_append.add(key, argv, i, sequence, trim)
+  local w = { 'q', sequence, 'p', argv[i + 4] }
+  local names = { 't', 'e', 'c', 'w' }
+  for part = 1, 4 do
+    if argv[i + part - 1] ~= '' then
+      w[#w + 1] = names[part]
+      w[#w + 1] = argv[i + part - 1]
+    end
+  end
+  if trim then return redis.call('XADD', key, 'MAXLEN', '~', trim, '*', unpack(w)) end
+  return redis.call('XADD', key, '*', unpack(w))
+end
+
+-- text is the message for live tailers: attempt and count, then every part of every frame with its length.
+function ff_append.text(attempt, ids, argv, first, skip)
+  local out = { attempt, ' ', reply.int(#ids), ' ' }
+  local function part(s)
+    out[#out + 1] = reply.int(#s)
+    out[#out + 1] = ':'
+    out[#out + 1] = s
+  end
+  for n = 1, #ids do
+    local i = 9 + 5 * (skip + n - 1)
+    part(ids[n])
+    part(reply.int(first + skip + n - 1))
+    for p = 0, 4 do part(argv[i + p]) end
+  end
+  return table.concat(out)
+end
+
+local function ff_append_frames(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local first, count = args.int(argv[7], 1, 9007199254740000), args.int(argv[8], 1, 100)
+  if not first then return reply.err('invalid_input', 'first sequence') end
+  if not count or #argv ~= 8 + 5 * count then return reply.err('invalid_input', 'count: 1..100') end
+  local bytes
+  bytes, bad = ff_append.judge(argv, count)
+  if not bytes then return bad end
+  if bytes > 524288 then return reply.err('payload_too_large', 'batch: at most 524288 bytes') end
+
+  local c = core.read(ctx, f.id, { 's', 'ss', 'cl', 'e', 'n', 'lr', 'fa', 'po' })
+  local answer = fence.check(ctx, c, f)
+  if answer then return ff_append.refuse(ctx, c, answer) end
+  local meta = keys.meta(ctx.r, f.id, f.attempt)
+  local m = { false, false, false, false, false }
+  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z') end
+  local total, last = tonumber(m[1] or '0'), tonumber(m[3] or '0')
+  if m[5] then return reply.err('stream_closed', 'attempt') end
+  if first > last + 1 then return reply.err('frame_sequence_gap', reply.int(last)) end
+  local skip = math.min(last + 1 - first, count)
+  if skip == count then return reply.already(m[4] or '0-0', reply.int(total), reply.int(last), '0') end
+
+  for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end
+  local keep = policy.read(c.po).frames
+  local key, ids = keys.stream(ctx.r, f.id, f.attempt), {}
+  if c.fa ~= f.attempt then redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt) end
+  for n = skip + 1, count do
+    local trim = n == count and (keep > 0 and keep or 10000) or nil
+    ids[#ids + 1] = ff_append.add(key, argv, 9 + 5 * (n - 1), reply.int(first + n - 1), trim)
+  end
+  local now_total = total + #ids
+  if keep > 0 and math.floor(now_total / 64) > math.floor(total / 64) then redis.call('XTRIM', key, 'MAXLEN', keep) end
+  redis.call('HSET', meta, 'c', reply.int(now_total), 'b', reply.int(tonumber(m[2] or '0') + bytes),
+    'q', reply.int(first + count - 1), 'i', ids[#ids])
+  local channel = keys.frames(ctx.r, f.id)
+  if publish.listeners(channel) > 0 then publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip)) end
+  return reply.ok(ids[#ids], reply.int(now_total), reply.int(first + count - 1), reply.int(#ids))
+end

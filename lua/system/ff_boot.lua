@@ -1,0 +1,18 @@
+-- ff_boot: makes a partition's root key, or raises its protocol number to the caller's.
+-- Flags:   none
+-- Go:      Engine.boot
+-- Args:    protocol
+-- Replies: OK protocol
+-- Errors:  invalid_input protocol_mismatch
+local function ff_boot(k, argv)
+  local protocol = args.int(argv[1], 1, 1000000)
+  if not protocol then return reply.err('invalid_input', 'protocol') end
+  local stored = redis.call('HGET', k[1], 'protocol')
+  if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end
+  if not stored then
+    redis.call('HSET', k[1], 'protocol', argv[1], 'booted', reply.int(clock.now(k[1])))
+  elseif tonumber(stored) < protocol then
+    redis.call('HSET', k[1], 'protocol', argv[1])
+  end
+  return reply.ok(argv[1])
+end

@@ -1,0 +1,171 @@
+-- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked and their
+-- work requeued, delays come due, attempt timeouts and deadlines fire, lost rings are repeated. At most about 100
+-- executions a call. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
+-- Flags:   allow-oom
+-- Go:      Engine.Tick
+-- Args:    protocol owner release
+-- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung; ALREADY_SATISFIED owner
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_tick_do = {}
+
+-- sessions finds expired sessions, makes their death sticky, and requeues what they held, up to budget.
+function ff_tick_do.sessions(ctx, budget, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.sessions(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
+  for i = 1, #due do
+    if n.touched >= budget then
+      n.more = true
+      return
+    end
+    local id = due[i]
+    local s = session.read(ctx, id)
+    n.touched = n.touched + 1
+    if s.alive then
+      redis.call('ZADD', keys.sessions(ctx.r), reply.int(s.exp), id)
+    else
+      local key, held = keys.session(ctx.r, id), keys.held(ctx.r, id)
+      redis.call('HSET', key, 'dead', '1')
+      local members = redis.call('ZRANGE', held, 0, budget - n.touched)
+      for m = 1, #members do
+        local c = core.read(ctx, members[m], core.full)
+        if c.s == 'A1' and c.ss == id then
+          local what = settle.requeue(ctx, c, members[m])
+          n[what] = n[what] + 1
+        else
+          home.unhold(ctx, id, members[m])
+        end
+        n.touched = n.touched + 1
+      end
+      home.apply(ctx)
+      if redis.call('EXISTS', held) == 0 then
+        redis.call('ZREM', keys.sessions(ctx.r), id)
+        redis.call('DEL', keys.lost(ctx.r, id))
+        redis.call('EXPIRE', key, 600)
+      else
+        n.more = true
+      end
+    end
+  end
+  if #due == budget then n.more = true end
+end
+
+-- delays promotes what came due; the attempt state decides which kind of claim follows.
+function ff_tick_do.delays(ctx, budget, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.delayed(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
+  if #due == budget then n.more = true end
+  if #due == 0 then return end
+  redis.call('ZREM', keys.delayed(ctx.r), unpack(due))
+  local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2c = 'R1i' }
+  for i = 1, #due do
+    local c = core.read(ctx, due[i], { 's', 'r', 'ct', 'pr', 'du' })
+    if c.s and to[c.s] then
+      if c.du and tonumber(c.du) > ctx.now then
+        redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])
+      else
+        local key = keys.core(ctx.r, due[i])
+        redis.call('HSET', key, 's', to[c.s])
+        redis.call('HDEL', key, 'du')
+        home.enqueue(ctx, c.r, core.score(c), due[i])
+        n.promoted = n.promoted + 1
+      end
+    end
+    n.touched = n.touched + 1
+  end
+  home.apply(ctx)
+end
+
+-- fire decides what one alarm means by re-reading the core.
+function ff_tick_do.fire(ctx, id, n)
+  local c = core.read(ctx, id, core.full)
+  local deadline, timeout = c.dl and tonumber(c.dl), c.ta and tonumber(c.ta)
+  if not c.s or core.terminal(c) then
+    redis.call('ZREM', keys.alarms(ctx.r), id)
+  elseif deadline and deadline <= ctx.now then
+    if settle.open(c) then settle.fold(ctx, c, id, 'ended_failure', 'execution_deadline', '') end
+    settle.finish(ctx, c, id, 'T4', 'expired', { 'fc', 'execution_deadline' })
+    if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'expired') end
+    n.expired = n.expired + 1
+  elseif c.s == 'A1' and timeout and timeout <= ctx.now then
+    if session.read(ctx, c.ss).alive then
+      settle.fail(ctx, c, id, { category = 'attempt_timeout', reason = '', timeout = true })
+      session.lost(ctx, c.ss, id, c.e, 'attempt_timeout')
+      n.timedout = n.timedout + 1
+    else
+      local what = settle.requeue(ctx, c, id)
+      n[what] = n[what] + 1
+    end
+  else
+    local next_due = deadline
+    if c.s == 'A1' and timeout and (not next_due or timeout < next_due) then next_due = timeout end
+    home.alarm(ctx, next_due, id)
+  end
+end
+
+function ff_tick_do.alarms(ctx, budget, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.alarms(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
+  if #due == budget then n.more = true end
+  for i = 1, #due do
+    ff_tick_do.fire(ctx, due[i], n)
+    n.touched = n.touched + 1
+  end
+  home.apply(ctx)
+end
+
+-- rering repeats rings that may have been lost: ready routes and waiters coexist.
+function ff_tick_do.rering(ctx, n)
+  ctx.digests, ctx.deaf = nil, 0
+  local all = redis.call('SMEMBERS', keys.digests(ctx.r))
+  for i = 1, math.min(#all, 64) do
+    redis.call('ZREMRANGEBYSCORE', keys.waiters(ctx.r, all[i]), '-inf', reply.int(ctx.now))
+    local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, all[i]))
+    for j = 1, math.min(#ready, 8) do
+      n.rung = n.rung + bell.ring(ctx, ready[j], math.min(redis.call('ZCARD', keys.queue(ctx.r, ready[j])), 64))
+    end
+  end
+end
+
+-- next_due is the earliest thing a tick waits for, nil when nothing exists.
+function ff_tick_do.next_due(ctx)
+  local least = nil
+  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r) }
+  for i = 1, 3 do
+    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
+    if head[2] then
+      local at = tonumber(head[2])
+      if not least or at < least then least = at end
+    end
+  end
+  if not least and redis.call('SCARD', keys.ready(ctx.r)) == 0 then return nil end
+  return math.min(least or ctx.now + 1000, ctx.now + 1000)
+end
+
+local function ff_tick(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local owner = args.name(argv[2], 64)
+  if not owner then return reply.err('invalid_input', 'owner') end
+  if argv[3] == '1' then
+    if ctx.owner ~= owner then return reply.already(ctx.owner or '') end
+    redis.call('HDEL', ctx.r, 'owner')
+    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
+  end
+  if ctx.owner and ctx.owner ~= owner and root.overdue(ctx) == '0' then return reply.already(ctx.owner) end
+
+  ctx.owner = nil -- the caller is the owner: nobody needs to be rung for an earlier wake
+  ctx.wake = 0
+  local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0, more = false }
+  ff_tick_do.sessions(ctx, 60, n)
+  ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
+  ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n)
+  ff_tick_do.rering(ctx, n)
+  local due = ff_tick_do.next_due(ctx)
+  if n.more then due = ctx.now end
+  if due then
+    redis.call('HSET', ctx.r, 'owner', owner, 'wake', reply.int(due))
+  else
+    redis.call('HSET', ctx.r, 'owner', owner)
+    redis.call('HDEL', ctx.r, 'wake')
+  end
+  return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
+    reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
+    reply.int(n.rung))
+end

@@ -1,0 +1,23 @@
+-- ff_session_close: ends an empty session. Its record stays for ten minutes as a tombstone, so that a claim that
+-- was still on its way cannot open it again.
+-- Flags:   allow-oom
+-- Go:      Engine.CloseSession
+-- Args:    protocol session
+-- Replies: OK closed; ALREADY_SATISFIED closed
+-- Errors:  invalid_input session_not_empty partition_missing partition_frozen protocol_mismatch
+local function ff_session_close(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = argv[2]
+  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  local s = session.read(ctx, id)
+  if s.dead or not s.exp then return reply.already('closed') end
+  local held = redis.call('ZCARD', keys.held(ctx.r, id))
+  if held > 0 then return reply.err('session_not_empty', reply.int(held)) end
+  local key = keys.session(ctx.r, id)
+  redis.call('HSET', key, 'dead', '1')
+  redis.call('EXPIRE', key, 600)
+  redis.call('ZREM', keys.sessions(ctx.r), id)
+  redis.call('DEL', keys.lost(ctx.r, id))
+  return reply.ok('closed')
+end

@@ -1,0 +1,18 @@
+-- ff_session_held: what a session holds, in order of claim, 100 a call.
+-- Flags:   no-writes
+-- Go:      Engine.SessionHeld
+-- Args:    protocol session offset
+-- Replies: OK alive total count {id claim}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_session_held(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, offset = argv[2], args.int(argv[3], 0, 9007199254740991)
+  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  if not offset then return reply.err('invalid_input', 'offset') end
+  local held = keys.held(ctx.r, id)
+  local members = redis.call('ZRANGE', held, offset, offset + 99, 'WITHSCORES')
+  for i = 2, #members, 2 do members[i] = reply.int(tonumber(members[i])) end
+  return reply.ok(session.read(ctx, id).alive and '1' or '0', reply.int(redis.call('ZCARD', held)),
+    reply.int(#members / 2), unpack(members))
+end

@@ -1,0 +1,34 @@
+-- ff_session_renew: extends a session, forgets the lost notices up to the generation the holder has processed,
+-- and returns the next (at most 100). A session that is not alive stays dead.
+-- Flags:   allow-oom
+-- Go:      Engine.RenewSession
+-- Args:    protocol session ttl processed
+-- Replies: OK overdue generation more count {notice}
+-- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
+local function ff_session_renew(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, ttl, processed = argv[2], args.int(argv[3], 1000, 3600000), args.int(argv[4], 0, 9007199254740991)
+  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  if not ttl then return reply.err('invalid_input', 'lease ttl: 1000..3600000') end
+  local s = session.read(ctx, id)
+  if not processed or processed > s.lg then return reply.err('invalid_input', 'processed generation') end
+  if not s.alive then return reply.err('lease_expired') end
+  local key = keys.session(ctx.r, id)
+  if s.lg == s.lb then
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
+    return reply.ok(root.overdue(ctx), reply.int(s.lg), '0', '0')
+  end
+  local lost = keys.lost(ctx.r, id)
+  if processed > s.lb then
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'lb', reply.int(processed))
+    redis.call('LTRIM', lost, processed - s.lb, -1)
+    s.lb = processed
+  else
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
+  end
+  local notices = redis.call('LRANGE', lost, 0, 99)
+  local generation = s.lb + #notices
+  return reply.ok(root.overdue(ctx), reply.int(generation), generation < s.lg and '1' or '0', reply.int(#notices),
+    unpack(notices))
+end

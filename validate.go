@@ -1,0 +1,102 @@
+package flowfabric
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ValidateName checks a namespace, lane, kind or worker name: 1..64 bytes, printable ASCII (0x20..0x7E)
+// without braces. field names the offender in the error, which wraps [ErrInvalidInput].
+func ValidateName(field, name string) error {
+	if name == "" || len(name) > MaxName {
+		return fmt.Errorf("%w: %s %q has %d bytes, want 1..%d", ErrInvalidInput, field, clip(name), len(name), MaxName)
+	}
+	for i := range len(name) {
+		if c := name[i]; c < 0x20 || c > 0x7e || c == '{' || c == '}' {
+			return fmt.Errorf("%w: %s %q has byte %#02x at %d, want printable ASCII without braces", ErrInvalidInput, field, clip(name), c, i)
+		}
+	}
+	return nil
+}
+
+// ValidateCategory checks a failure category: 1..64 bytes of [A-Za-z0-9_.:-].
+func ValidateCategory(category string) error {
+	if category == "" || len(category) > MaxCategory {
+		return fmt.Errorf("%w: category %q has %d bytes, want 1..%d", ErrInvalidInput, clip(category), len(category), MaxCategory)
+	}
+	for i := range len(category) {
+		c := category[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_.:-", rune(c)) {
+			return fmt.Errorf("%w: category %q has byte %#02x at %d, want letters, digits or _.:-", ErrInvalidInput, clip(category), c, i)
+		}
+	}
+	return nil
+}
+
+// NormalizeCapabilities sorts and de-duplicates tokens and checks them with the same predicate on the worker
+// and the execution side (spec 10 §6): at most 256 tokens and 4,096 bytes joined; no empty token, comma,
+// white space, control character or invalid UTF-8. The error wraps [ErrInvalidCapabilities] and names the rule.
+func NormalizeCapabilities(tokens []string) ([]string, error) {
+	bad := func(why, token string) error {
+		return fmt.Errorf("%w: %s: %q", ErrInvalidCapabilities, why, clip(token))
+	}
+	for _, t := range tokens {
+		switch {
+		case t == "":
+			return nil, bad("empty_token", t)
+		case strings.Contains(t, ","):
+			return nil, bad("comma_in_token", t)
+		case !utf8.ValidString(t):
+			return nil, bad("invalid_utf8", t)
+		case strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+			return nil, bad("control_or_whitespace", t)
+		}
+	}
+	out := slices.Compact(slices.Sorted(slices.Values(tokens)))
+	if len(out) > MaxCapabilities {
+		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", ErrInvalidCapabilities, len(out), MaxCapabilities)
+	}
+	if n := len(strings.Join(out, ",")); n > MaxCapabilityBytes {
+		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", ErrInvalidCapabilities, n, MaxCapabilityBytes)
+	}
+	return out, nil
+}
+
+// ValidateTags checks tags at create: at most 64; keys like "team.region" (lower-case words joined by dots, at
+// least two, ≤ 64 bytes); values ≤ 256 bytes. The error wraps [ErrInvalidInput] and names the key.
+func ValidateTags(tags map[string]string) error {
+	if len(tags) > MaxTags {
+		return fmt.Errorf("%w: tags: %d, want at most %d", ErrInvalidInput, len(tags), MaxTags)
+	}
+	for k, v := range tags {
+		if len(k) > MaxTagKey || !tagKey(k) {
+			return fmt.Errorf("%w: tags: key %q, want dotted lower-case words such as team.region, at most %d bytes", ErrInvalidInput, clip(k), MaxTagKey)
+		}
+		if len(v) > MaxTagValue {
+			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", ErrInvalidInput, k, len(v), MaxTagValue)
+		}
+	}
+	return nil
+}
+
+// tagKey matches ^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$.
+func tagKey(k string) bool {
+	words := strings.Split(k, ".")
+	if len(words) < 2 || k[0] < 'a' || k[0] > 'z' {
+		return false
+	}
+	for _, w := range words {
+		if w == "" {
+			return false
+		}
+		for i := range len(w) {
+			if c := w[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
