@@ -169,7 +169,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 	return nil
 }
 
-// configure reads or fixes the partition counts (spec 40 §3).
+// configure reads or fixes the partition counts (lua/system/ff_configure.lua). Spec 40 §3.
 func (e *Engine) configure(ctx context.Context) error {
 	create := "1"
 	if e.cfg.CreateConfig != nil && !*e.cfg.CreateConfig {
@@ -195,7 +195,7 @@ func (e *Engine) configure(ctx context.Context) error {
 	return nil
 }
 
-// boot makes every partition's root. An existing one is left alone.
+// boot makes every partition's root (lua/system/ff_boot.lua). An existing one is left alone.
 func (e *Engine) boot(ctx context.Context) error {
 	commands := make(rueidis.Commands, len(e.roots))
 	for i, root := range e.roots {

@@ -53,21 +53,19 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if err != nil {
 		return nil, err
 	}
-	if n := r.count(3); n != len(items) {
+	if n := r.count(1); n != len(items) {
 		r.stop("%d answers to %d items", n, len(items))
 	}
 	out := make([]Created, len(items))
 	for i := range out {
-		status, detail, code := r.text(), r.text(), r.text()
 		out[i].ID = items[i].ID
-		switch status {
-		case "OK", "DUPLICATE":
-			state, _ := flowfabric.Project(flowfabric.Code(code))
-			out[i].State = state.Public
-			out[i].Duplicate = status == "DUPLICATE"
-		default:
-			out[i].Err = flowfabric.NewError(fnCreate.name, status, detail)
+		text, already, refused := r.answer()
+		if refused != nil {
+			out[i].Err = refused
+			continue
 		}
+		state, _ := flowfabric.Project(flowfabric.Code(text))
+		out[i].State, out[i].Duplicate = state.Public, already
 	}
 	return out, r.fail()
 }
@@ -90,8 +88,8 @@ func fenceArgs(args []string, f flowfabric.Fence) []string {
 
 // CompleteExecutions settles 1..100 held executions of one partition with their results (≤ 1 MiB each), in one
 // atomic call (lua/execution/ff_complete_execution.lua). Items are judged alone; Settled.Already means that an
-// earlier identical call had settled it. With next, the same call then claims; a refused claim is the returned
-// error's concern only when everything else failed too: it is reported as next's error in the third result.
+// earlier identical call had settled it. With next, the same call then claims: a claim that was refused is the
+// returned error, beside the settlements, which stand.
 //
 // Spec 10 §4.3, D32–D33.
 func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion, next *ClaimRequest) ([]Settled, *ClaimReply, error) {
@@ -115,20 +113,12 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := r.count(5); n != len(items) {
+	if n := r.count(1); n != len(items) {
 		r.stop("%d answers to %d items", n, len(items))
 	}
 	out := make([]Settled, len(items))
 	for i := range out {
-		status := r.text()
-		slots := []string{r.text(), r.text(), r.text(), r.text()}
-		switch status {
-		case "OK":
-		case "ALREADY_SATISFIED":
-			out[i].Already = true
-		default:
-			out[i].Err = flowfabric.NewError(fnComplete.name, status, slots...)
-		}
+		_, out[i].Already, out[i].Err = r.answer()
 	}
 	if !r.flag() || r.err != nil {
 		return out, nil, r.fail()

@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	fnVersion = function{name: "ff_version", method: "version", readonly: true,
+	fnVersion = function{name: "ff_version", method: "loadOn", readonly: true,
 		args: "none, no keys", replies: "OK protocol revision hash", errors: ""}
 	fnConfigure = function{name: "ff_configure", method: "configure",
 		args: "protocol executions budgets quotas create", replies: "OK executions budgets quotas created",
@@ -30,10 +30,10 @@ var (
 
 	fnCreate = function{name: "ff_create_execution", method: "CreateExecutions",
 		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}",
-		replies: "OK count {status detail state}", errors: "invalid_input" + entered}
+		replies: "OK count {answer}", errors: "invalid_input" + entered}
 	fnComplete = function{name: "ff_complete_execution", method: "CompleteExecutions",
 		args:    "protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]",
-		replies: "OK count {status slot1 slot2 slot3 slot4} claim {as ff_claim_next, with its own envelope}",
+		replies: "OK count {answer} claim {as ff_claim_next, with its own envelope}",
 		errors:  "invalid_input" + entered}
 	fnFail = function{name: "ff_fail_execution", method: "FailExecution",
 		args:    fenceIn + " category reason permanent after",
@@ -52,10 +52,9 @@ var (
 	fnSetInterest = function{name: "ff_set_interest", method: "SetInterest",
 		args: "protocol digest count {route}", replies: "OK digest", errors: "invalid_input" + entered}
 	fnClaim = function{name: "ff_claim_next", method: "ClaimNext",
-		args: "protocol session number ttl max interest table wait rotation",
-		replies: "OK duplicate registered more overdue full version rows {id row} claims {id attempt epoch type route priority created " +
-			"claimed retries reclaims timeleft deadline sequence inputmode input tags {key value} stepmode [steps {name value}]}",
-		errors: "invalid_input lease_expired claim_out_of_order interest_unknown" + entered}
+		args:    "protocol session number ttl max interest table wait rotation",
+		replies: "OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}]}",
+		errors:  "invalid_input lease_expired claim_out_of_order interest_unknown" + entered}
 	fnRenew = function{name: "ff_session_renew", method: "RenewSession",
 		args: "protocol session ttl processed", replies: "OK overdue generation more count {notice}",
 		errors: "invalid_input lease_expired" + entered}

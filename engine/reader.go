@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,6 +132,26 @@ func (r *reader) id(partition uint16) flowfabric.ExecutionID {
 		r.stop("slot %d: %w", r.at-1, err)
 	}
 	return flowfabric.MakeExecutionID(partition, u)
+}
+
+// answer reads one item's answer: "+text" (done), "=text" (it already held) or "-code detail" (refused).
+func (r *reader) answer() (text string, already bool, refused error) {
+	s := r.text()
+	if r.err != nil {
+		return "", false, r.err
+	}
+	if s == "" || s[0] != '+' && s[0] != '=' && s[0] != '-' {
+		r.stop("slot %d is %q, want an answer", r.at-1, clip(s))
+		return "", false, r.err
+	}
+	if s[0] != '-' {
+		return s[1:], s[0] == '=', nil
+	}
+	code, detail, _ := strings.Cut(s[1:], " ")
+	if code == "execution_not_active" {
+		return "", false, flowfabric.NewError(r.op, code, strings.Split(detail, " ")...)
+	}
+	return "", false, flowfabric.NewError(r.op, code, detail)
 }
 
 func (r *reader) pairs() map[string]string {

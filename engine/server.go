@@ -108,8 +108,8 @@ func (e *Engine) load(ctx context.Context) error {
 	return nil
 }
 
-// loadOn compares versions on one node and loads the library there when it is missing, older, or of the same
-// revision with other content (a development build).
+// loadOn compares versions (lua/system/ff_version.lua) on one node and loads the library there when it is missing,
+// older, or of the same revision with other content (a development build).
 func (e *Engine) loadOn(ctx context.Context, node rueidis.Client) error {
 	resp := node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build())
 	r, err := decode(fnVersion.name, resp)

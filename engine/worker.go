@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -68,7 +70,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 			out.Routes[i] = parseRoute(r)
 		}
 	}
-	n := r.count(17)
+	n := r.count(1)
 	if n == 0 {
 		return out, r.fail()
 	}
@@ -80,16 +82,23 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 	var later []missing
 	for i := range out.Claims {
 		c := &out.Claims[i]
-		c.Fence = flowfabric.Fence{Execution: r.id(partition), Session: q.Session, Claim: q.Number, Attempt: uint32(r.unsigned()), Epoch: r.unsigned()}
-		c.Type, c.Route, c.Priority = flowfabric.AttemptType(r.text()), r.unsigned(), int(r.number())
-		c.CreatedAt, c.ClaimedAt = r.instant(), r.instant()
-		c.Retries, c.Reclaims = int(r.number()), int(r.number())
-		c.TimeLeft, c.DeadlineIn = r.millis(), r.millis()
-		c.LastSequence = r.unsigned()
-		inputs := r.text()
-		c.Input = r.bytes()
-		c.Tags = r.pairs()
-		steps := r.text()
+		h := header{rest: r.text()}
+		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: q.Session, Claim: q.Number, Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
+		c.Type, c.Route, c.Priority = flowfabric.AttemptType(h.next()), h.unsigned(), int(h.unsigned())
+		c.CreatedAt, c.ClaimedAt = time.UnixMilli(int64(h.unsigned())), time.UnixMilli(int64(h.unsigned()))
+		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
+		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()
+		c.LastSequence = h.unsigned()
+		input, tags, steps := h.next(), h.next(), h.next()
+		if h.err != nil || h.rest != "" {
+			r.stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
+		}
+		if input == "1" {
+			c.Input = r.bytes()
+		}
+		if tags == "1" {
+			c.Tags = r.pairs()
+		}
 		if steps == "1" {
 			m := r.count(2)
 			c.Steps = make(map[string][]byte, m)
@@ -98,8 +107,8 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 				c.Steps[name] = []byte(r.text())
 			}
 		}
-		if inputs == "2" || steps == "2" {
-			later = append(later, missing{i, inputs == "2", steps == "2"})
+		if input == "2" || steps == "2" {
+			later = append(later, missing{i, input == "2", steps == "2"})
 		}
 		if r.err != nil {
 			return ClaimReply{}, r.fail()
@@ -128,6 +137,39 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		}
 	}
 	return out, nil
+}
+
+// header walks the space-separated words of a claim's first slot.
+type header struct {
+	rest string
+	err  error
+}
+
+func (h *header) next() string {
+	word, rest, _ := strings.Cut(h.rest, " ")
+	if word == "" && h.err == nil {
+		h.err = errors.New("a word is missing")
+	}
+	h.rest = rest
+	return word
+}
+
+func (h *header) unsigned() uint64 {
+	n, err := strconv.ParseUint(h.next(), 10, 63)
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	return n
+}
+
+func (h *header) millis() time.Duration { return time.Duration(h.unsigned()) * time.Millisecond }
+
+func (h *header) id(partition uint16) flowfabric.ExecutionID {
+	id, err := uuid.Parse(h.next())
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	return flowfabric.MakeExecutionID(partition, id)
 }
 
 // parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.

@@ -8,7 +8,7 @@
 local function ff_cancel_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local id, source, reason = args.uuid(argv[2]), argv[7], argv[8]
+  local id, source, reason = args.id(argv[2]), argv[7], argv[8]
   if not id then return reply.err('invalid_input', 'execution id') end
   if source ~= 'owner' and source ~= 'operator_override' and source ~= 'flow_cascade' then
     return reply.err('invalid_input', 'source: owner, operator_override or flow_cascade')
@@ -16,7 +16,7 @@ local function ff_cancel_execution(k, argv)
   if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
   local f, bad = fence.parse(argv, 2)
   if not f and (source == 'owner' or bad[2] ~= 'fence_required') then return bad end
-  local c = core.read(ctx, id, core.full)
+  local c = core.read(ctx, id)
   if not c.s then return reply.err('execution_not_found') end
   if c.s == 'T3' or c.s == 'T3n' then return reply.already('cancelled') end
   if core.terminal(c) then return fence.not_active(c) end

@@ -1,11 +1,23 @@
 -- ff_complete_execution: settles up to 100 held executions as completed, each judged alone, and may claim the
--- next ones in the same call (claim = 1, then the arguments of ff_claim_next).
+-- next ones in the same call (claim = 1, then the arguments of ff_claim_next). An answer is + (settled), = (an
+-- earlier identical call had settled it) or -<code> <detail>.
 -- Flags:   allow-oom
 -- Go:      Engine.CompleteExecutions
 -- Args:    protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]
--- Replies: OK count {status slot1 slot2 slot3 slot4} claim {as ff_claim_next, with its own envelope}
+-- Replies: OK count {answer} claim {as ff_claim_next, with its own envelope}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local ff_complete_fields = { 's', 'ss', 'cl', 'e', 'n', 'lr', 'r', 'dl', 'ta', 'fa' }
+local ff_complete = {}
+
+-- read fetches just what settling needs: this is the hottest read of all.
+function ff_complete.read(ctx, id)
+  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa')
+  return { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], dl = v[6], ta = v[7], fa = v[8] }
+end
+
+-- repeated recognises the holder whose completion was recorded and whose reply was lost.
+function ff_complete.repeated(c, f)
+  return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
+end
 
 local function ff_complete_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -27,30 +39,33 @@ local function ff_complete_execution(k, argv)
     local i = 3 + 6 * (n - 1)
     local f, bad = fence.parse(argv, i)
     if not f then
-      items[n] = { answer = bad }
+      items[n] = { bad = bad }
     elseif #argv[i + 5] > 1048576 then
-      items[n] = { answer = reply.err('payload_too_large', 'result: at most 1048576 bytes') }
+      items[n] = { bad = reply.err('payload_too_large', 'result: at most 1048576 bytes') }
     elseif seen[f.id] then
-      items[n] = { answer = reply.err('invalid_input', 'the same execution twice in one call') }
+      items[n] = { bad = reply.err('invalid_input', 'the same execution twice in one call') }
     else
       seen[f.id] = true
-      local c = core.read(ctx, f.id, ff_complete_fields)
-      local answer = fence.check(ctx, c, f)
-      if answer and fence.released(c, f, 'c') then answer = reply.already('completed') end
-      items[n] = { f = f, c = c, answer = answer, result = argv[i + 5] }
+      local c = ff_complete.read(ctx, f.id)
+      local refusal = fence.check(ctx, c, f)
+      local repeated = refusal and ff_complete.repeated(c, f)
+      items[n] = { f = f, c = c, repeated = repeated, bad = not repeated and refusal or nil, result = argv[i + 5] }
     end
   end
 
   local out = { 1, 'OK', reply.int(count) }
   for n = 1, count do
     local x = items[n]
-    if not x.answer then
+    if x.bad then
+      out[#out + 1] = '-' .. table.concat(x.bad, ' ', 2)
+    elseif x.repeated then
+      out[#out + 1] = '='
+    else
       local f = x.f
-      settle.finish(ctx, x.c, f.id, 'T1', 'attempt_success', { 'lr', fence.release('c', f.epoch, f.attempt, '') })
+      settle.finish(ctx, x.c, f.id, 'T1', 'attempt_success')
       if #x.result > 0 then redis.call('SET', keys.result(ctx.r, f.id, f.attempt), x.result) end
-      x.answer = reply.ok('completed')
+      out[#out + 1] = '+'
     end
-    for slot = 2, 6 do out[#out + 1] = x.answer[slot] or '' end
   end
   home.apply(ctx)
   out[#out + 1] = wants

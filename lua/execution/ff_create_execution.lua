@@ -1,27 +1,36 @@
 -- ff_create_execution: admits up to 100 executions. Each item is judged alone: a refused one does not touch its
--- neighbours. An id that exists answers DUPLICATE when the payload digest agrees.
+-- neighbours. An answer is +<state> (created), =<state> (the id existed, the payload digest agrees) or
+-- -<code> <detail> (refused).
 -- Flags:   none
 -- Go:      Engine.CreateExecutions
 -- Args:    protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}
--- Replies: OK count {status detail state}
+-- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_create = {}
 
 -- read parses and judges one item from position i; it returns the item or nil, its error code and detail, and
 -- always the position after it.
 function ff_create.read(ctx, argv, i)
-  local tags = args.int(argv[i + 13], 0, 64)
+  local tags = argv[i + 13] == '0' and 0 or args.int(argv[i + 13], 0, 64)
   if not tags then return nil, i, 'invalid_input', 'tags: at most 64' end
   local after = i + 14 + 2 * tags
   local function bad(code, detail) return nil, after, code, detail end
   local x = { id = args.uuid(argv[i]), at = i, tags = tags, creator = argv[i + 10], digest = argv[i + 11], payload = argv[i + 12] }
   if not x.id then return bad('invalid_input', 'execution id') end
-  local row, part = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-  if not row then return bad(part == 'capabilities' and 'invalid_capabilities' or 'invalid_input', part) end
-  x.row = row
-  local priority, ok = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991), true
-  if not priority then return bad('invalid_input', 'priority') end
-  x.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
+  x.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+  x.route = route.find(ctx, x.row)
+  if not x.route then
+    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+    if part then return bad(part == 'capabilities' and 'invalid_capabilities' or 'invalid_input', part) end
+  end
+  local ok
+  if argv[i + 5] == '0' then
+    x.priority = 0
+  else
+    local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
+    if not priority then return bad('invalid_input', 'priority') end
+    x.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
+  end
   x.delay, ok = args.instant(argv[i + 6], ctx.now)
   if not ok then return bad('invalid_input', 'delay: whole ms, at most ten years') end
   x.deadline, ok = args.instant(argv[i + 7], ctx.now)
@@ -102,17 +111,18 @@ local function ff_create_execution(k, argv)
     else
       local stored = seen[x.id]
       if not stored then
-        local h = redis.call('HMGET', keys.core(ctx.r, x.id), 's', 'pd')
-        stored = h[1] and { s = h[1], digest = h[2] or '' }
+        if redis.call('EXISTS', keys.core(ctx.r, x.id)) == 1 then
+          local h = redis.call('HMGET', keys.core(ctx.r, x.id), 's', 'pd')
+          stored = { s = h[1] or '', digest = h[2] or '' }
+        end
       end
       if stored then
         if x.digest ~= '' and stored.digest ~= '' and x.digest ~= stored.digest then
           x.status, x.detail = 'idempotency_conflict', x.id
         else
-          x.status, x.detail, x.state = 'DUPLICATE', x.id, stored.s
+          x.answer = '=' .. stored.s
         end
       else
-        x.route = route.find(ctx, x.row)
         if not x.route and not new_rows[x.row] then
           room = room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
           if room > 0 then
@@ -123,8 +133,8 @@ local function ff_create_execution(k, argv)
           end
         end
         if not x.status then
-          x.status, x.detail, x.state, x.write = 'OK', x.id, x.delay and 'R2af' or 'R1f', true
-          seen[x.id] = { s = x.state, digest = x.digest }
+          x.answer, x.write = x.delay and '+R2af' or '+R1f', true
+          seen[x.id] = { s = string.sub(x.answer, 2), digest = x.digest }
         end
       end
     end
@@ -139,9 +149,7 @@ local function ff_create_execution(k, argv)
       if not x.route then x.route = route.find(ctx, x.row) or route.add(ctx, x.row) end
       ff_create.write(ctx, argv, x)
     end
-    out[#out + 1] = x.status
-    out[#out + 1] = x.detail
-    out[#out + 1] = x.state or ''
+    out[#out + 1] = x.answer or '-' .. x.status .. ' ' .. x.detail
   end
   home.apply(ctx)
   if ctx.routes_added then bell.table_changed(ctx) end

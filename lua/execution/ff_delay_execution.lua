@@ -12,7 +12,7 @@ local function ff_delay_execution(k, argv)
   if not f then return bad end
   local at, ok = args.instant(argv[7] or 'x', ctx.now)
   if not ok or not at then return reply.err('invalid_input', 'delay: whole ms, at most ten years') end
-  local c = core.read(ctx, f.id, core.full)
+  local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
     local slot = fence.released(c, f, 'd')

@@ -19,7 +19,7 @@ local function ff_fail_execution(k, argv)
     after = args.int(argv[10], 0, 315360000000)
     if not after then return reply.err('invalid_input', 'retry after: whole ms, at most ten years') end
   end
-  local c = core.read(ctx, f.id, core.full)
+  local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
     local slot = fence.released(c, f, 'f')

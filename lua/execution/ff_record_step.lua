@@ -14,7 +14,7 @@ local function ff_record_step(k, argv)
   if not name or #name < 1 or #name > 128 then return reply.err('invalid_input', 'step name: 1..128 bytes') end
   if not value then return reply.err('invalid_input', 'step value') end
   if #value > 262144 then return reply.err('payload_too_large', 'step: at most 262144 bytes') end
-  local c = core.read(ctx, f.id, { 's', 'ss', 'cl', 'e', 'n', 'lr', 'sb' })
+  local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
   local key = keys.steps(ctx.r, f.id)

@@ -10,7 +10,7 @@ local function ff_release_execution(k, argv)
   if not ctx then return refused end
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
-  local c = core.read(ctx, f.id, core.full)
+  local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
     if fence.released(c, f, 'h') then return reply.already('released') end

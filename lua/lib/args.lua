@@ -4,20 +4,23 @@ local args = {}
 
 -- int reads a whole decimal number within [least, most], with neither sign nor leading zeros.
 function args.int(text, least, most)
-  if not text or #text > 16 or not string.find(text, '^%d+$') then return nil end
+  if not text or #text > 16 or #text < 1 or string.find(text, '%D') then return nil end
   if #text > 1 and string.byte(text, 1) == 48 then return nil end
   local n = tonumber(text)
   if n < least or n > most then return nil end
   return n
 end
 
--- uuid accepts the canonical lower-case form, so that no caller text can leave the slot or address another key.
+-- uuid accepts 36 lower-case hex digits and dashes. It guards creation; elsewhere id is enough.
 function args.uuid(text)
-  if text and #text == 36 and
-      string.find(text, '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$') and
-      not string.find(text, '%u') then
-    return text
-  end
+  if text and #text == 36 and not string.find(text, '[^0-9a-f-]') then return text end
+  return nil
+end
+
+-- id accepts anything as long as an id. Whatever it contains, the key it forms starts with the partition root,
+-- so it stays in the slot; and an id that was never created has no core.
+function args.id(text)
+  if text and #text == 36 then return text end
   return nil
 end
 

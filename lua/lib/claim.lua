@@ -2,10 +2,6 @@
 -- by ff_complete_execution, which may claim in the same call.
 local claim = {}
 
-local fields = {
-  's', 'r', 'pr', 'ct', 'n', 'e', 'dl', 'to', 'tr', 'in', 'tg', 'sb', 'fa', 'rc', 'lc', 'ty', 'st', 'ta', 'du', 'rs', 'la',
-  'cl', 'ss',
-}
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
 -- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation.
@@ -15,7 +11,7 @@ function claim.parse(argv, i)
     max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4], known = args.int(argv[i + 5], 0, 9007199254740991),
     wait = argv[i + 6] == '1', rotation = args.int(argv[i + 7], 0, 9007199254740991),
   }
-  local bad = (not (q.session and session.valid(q.session)) and 'session') or (not q.number and 'claim number') or
+  local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
       (not (q.interest and #q.interest <= 64 and not string.find(q.interest, '[^%x]')) and 'interest') or
       (not q.known and 'table version') or (not q.rotation and 'rotation')
@@ -45,7 +41,7 @@ local function heads(ctx, q, ready)
   for i = 1, #found do
     if #picked == q.max then break end
     local h = found[i]
-    local c = core.read(ctx, h.id, fields)
+    local c = core.read(ctx, h.id)
     if c.s and core.waiting(c) and c.r == h.route then
       if not c.dl or tonumber(c.dl) > ctx.now then
         h.core = c
@@ -102,7 +98,7 @@ local function take(ctx, q, h, held)
 end
 
 local function left(ctx, instant)
-  if not instant then return '' end
+  if not instant then return '0' end
   return reply.int(math.max(1, tonumber(instant) - ctx.now))
 end
 
@@ -111,38 +107,31 @@ local function flat(out, list)
   for i = 1, #list do out[#out + 1] = list[i] end
 end
 
--- describe appends one claim; blobs beyond the call's byte budget are marked '2' for a plain read by the caller.
+-- describe appends one claim: one slot with everything that has no spaces (slots cost more than bytes), then the
+-- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
 local function describe(ctx, id, c, budget, out)
   local r, attempt = ctx.r, core.attempt(c)
-  local sequence = '0'
+  local sequence, kind, input, steps = '0', c.ty, '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
-  local kind = c.ty
   if c.rs and c.rs == c.e then kind = 'resumed' end
-  local n = #out
-  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = id, attempt, c.e, kind
-  out[n + 5], out[n + 6], out[n + 7], out[n + 8] = c.r, c.pr or '0', c.ct, c.la
-  out[n + 9], out[n + 10], out[n + 11], out[n + 12] = c.rc or '0', c.lc or '0', left(ctx, c.ta), left(ctx, c.dl)
-  out[n + 13] = sequence
   local size = tonumber(c['in'] or '0')
-  if size == 0 then
-    out[n + 14], out[n + 15] = '0', ''
-  elseif size <= budget.bytes then
-    budget.bytes = budget.bytes - size
-    out[n + 14], out[n + 15] = '1', redis.call('GET', keys.input(r, id)) or ''
-  else
-    out[n + 14], out[n + 15] = '2', ''
+  if size > 0 then
+    input = '2'
+    if size <= budget.bytes then
+      input, budget.bytes = '1', budget.bytes - size
+    end
   end
-  if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) else out[#out + 1] = '0' end
-  local steps = tonumber(c.sb or '0')
-  if not c.sb then
-    out[#out + 1] = '0'
-  elseif steps <= budget.bytes then
-    budget.bytes = budget.bytes - steps
-    out[#out + 1] = '1'
-    flat(out, redis.call('HGETALL', keys.steps(r, id)))
-  else
-    out[#out + 1] = '2'
+  if c.sb then
+    steps = '2'
+    if tonumber(c.sb) <= budget.bytes then
+      steps, budget.bytes = '1', budget.bytes - tonumber(c.sb)
+    end
   end
+  out[#out + 1] = table.concat({ id, attempt, c.e, kind, c.r, c.pr or '0', c.ct, c.la, c.rc or '0', c.lc or '0',
+    left(ctx, c.ta), left(ctx, c.dl), sequence, input, c.tg or '0', steps }, ' ')
+  if input == '1' then out[#out + 1] = redis.call('GET', keys.input(r, id)) or '' end
+  if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
+  if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
 end
 
 -- idle registers the instance as a waiter and keeps its interest alive.
@@ -163,13 +152,15 @@ function claim.run(ctx, q)
     if not duplicate and q.number ~= s.cl + 1 then return reply.err('claim_out_of_order', reply.int(s.cl)) end
   elseif q.number ~= 1 then
     return reply.err('lease_expired')
+  elseif not session.valid(q.session) then
+    return reply.err('invalid_input', 'session: <instance>~<suffix> of printable ASCII')
   end
 
   local claims, more, registered = {}, false, '0'
   if duplicate then
     local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), reply.int(q.number), reply.int(q.number))
     for i = 1, #members do
-      claims[i] = { id = members[i], core = core.read(ctx, members[i], fields) }
+      claims[i] = { id = members[i], core = core.read(ctx, members[i]) }
     end
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl))
   elseif q.interest ~= '' then

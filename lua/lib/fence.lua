@@ -4,14 +4,14 @@ local fence = {}
 
 -- parse reads the five arguments of a fence from position i.
 function fence.parse(argv, i)
-  local f = { id = args.uuid(argv[i]), session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3],
+  local f = { id = args.id(argv[i]), session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3],
     attempt = argv[i + 4] }
   if not f.id then return nil, reply.err('invalid_input', 'execution id') end
-  if f.session == '' and f.claim == '' and f.epoch == '' and f.attempt == '' then
-    return nil, reply.err('fence_required')
-  end
-  if not (f.session and session.valid(f.session) and args.int(f.claim, 1, 9007199254740991) and
-      args.int(f.epoch, 1, 9007199254740991) and args.int(f.attempt, 0, 4294967295)) then
+  if not f.attempt then return nil, reply.err('partial_fence') end
+  if f.session == '' or f.claim == '' or f.epoch == '' or f.attempt == '' then
+    if f.session == f.claim and f.claim == f.epoch and f.epoch == f.attempt then
+      return nil, reply.err('fence_required')
+    end
     return nil, reply.err('partial_fence')
   end
   return f

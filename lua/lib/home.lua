@@ -53,12 +53,12 @@ end
 
 -- leave removes an execution from the home and alarm that its state names, before it goes elsewhere.
 function home.leave(ctx, c, id)
-  if core.waiting(c) then
+  if c.s == 'A1' then
+    home.unhold(ctx, c.ss, id)
+  elseif core.waiting(c) then
     home.dequeue(ctx, c.r, id)
   elseif core.delayed(c) then
     redis.call('ZREM', keys.delayed(ctx.r), id)
-  elseif c.s == 'A1' then
-    home.unhold(ctx, c.ss, id)
   end
 end
 

@@ -1,28 +1,39 @@
 -- root: the entrance of every function. It checks the partition root and the caller's protocol, reads the clock
 -- once, and hands out ctx, the state of this call:
 --   r       the root key            now    server time, ms
---   wake    when the tick is due    owner  who ticks
---   table   route table version
+--   wake    when the tick is due, or nil
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
 
 function root.enter(k, argv)
   local r = k[1]
-  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'owner', 'table')
+  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake')
   if not h[1] then return nil, reply.err('partition_missing', r) end
-  local protocol = args.int(argv[1], 1, 1000000)
-  if not protocol then return nil, reply.err('invalid_input', 'protocol') end
-  if tonumber(h[1]) > protocol then return nil, reply.err('protocol_mismatch', h[1], argv[1]) end
+  if h[1] ~= argv[1] then
+    local protocol = args.int(argv[1], 1, 1000000)
+    if not protocol then return nil, reply.err('invalid_input', 'protocol') end
+    if tonumber(h[1]) > protocol then return nil, reply.err('protocol_mismatch', h[1], argv[1]) end
+  end
   if h[2] then return nil, reply.err('partition_frozen', r) end
-  return {
-    r = r, now = clock.now(r), wake = h[3] and tonumber(h[3]), owner = h[4] or nil,
-    table = h[5] and tonumber(h[5]) or 0,
-  }
+  return { r = r, now = clock.now(r), wake = h[3] and tonumber(h[3]) }
+end
+
+-- owner is who ticks, or nil; read once, and only by those who need it.
+function root.owner(ctx)
+  if ctx.owner == nil then ctx.owner = redis.call('HGET', ctx.r, 'owner') end
+  return ctx.owner or nil
+end
+
+-- version is the version of the route table.
+function root.version(ctx)
+  if not ctx.table then ctx.table = tonumber(redis.call('HGET', ctx.r, 'table') or '0') end
+  return ctx.table
 end
 
 -- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner.
 function root.overdue(ctx)
-  if ctx.wake and (ctx.now > ctx.wake + 2000 or (not ctx.owner and ctx.now >= ctx.wake)) then return '1' end
+  if not ctx.wake or ctx.now < ctx.wake then return '0' end
+  if ctx.now > ctx.wake + 2000 or not root.owner(ctx) then return '1' end
   return '0'
 end
 
@@ -33,5 +44,5 @@ function root.need(ctx, due)
   if ctx.wake and ctx.wake <= wake then return end
   ctx.wake = wake
   redis.call('HSET', ctx.r, 'wake', reply.int(wake))
-  if ctx.owner then publish.to(keys.bell(ctx.r, ctx.owner), 't') end
+  if root.owner(ctx) then publish.to(keys.bell(ctx.r, ctx.owner), 't') end
 end

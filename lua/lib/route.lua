@@ -5,27 +5,32 @@ local route = {}
 
 local US = '\31'
 
--- row validates the parts and joins them, or returns nil and the name of the offending part.
+-- row joins the parts; validate says whether they may form a new route.
 function route.row(namespace, lane, kind, caps)
-  if not args.name(namespace, 64) then return nil, 'namespace' end
-  if not args.name(lane, 64) then return nil, 'lane' end
-  if not args.name(kind, 64) then return nil, 'kind' end
+  return table.concat({ namespace, lane, kind, caps, '' }, US)
+end
+
+-- validate returns the name of the first offending part, or nil.
+function route.validate(namespace, lane, kind, caps)
+  if not args.name(namespace, 64) then return 'namespace' end
+  if not args.name(lane, 64) then return 'lane' end
+  if not args.name(kind, 64) then return 'kind' end
   if #caps > 4096 or string.find(caps, '[%z\1-\32\127]') or string.find(caps, ',,', 1, true) or
       string.find(caps, '^,') or string.find(caps, ',$') then
-    return nil, 'capabilities'
+    return 'capabilities'
   end
-  return table.concat({ namespace, lane, kind, caps, '' }, US)
+  return nil
 end
 
 -- find returns the id of a row, nil when there is none yet.
 function route.find(ctx, row)
   ctx.route_of = ctx.route_of or {}
   local id = ctx.route_of[row]
-  if not id then
-    id = redis.call('HGET', keys.route_ids(ctx.r), row) or nil
+  if id == nil then
+    id = redis.call('HGET', keys.route_ids(ctx.r), row)
     ctx.route_of[row] = id
   end
-  return id
+  return id or nil
 end
 
 -- add creates a row. The caller has checked that there is room.
@@ -44,7 +49,7 @@ end
 -- five parts of each row.
 function route.delta(ctx, known, out)
   local ids = {}
-  if known < ctx.table then
+  if known < root.version(ctx) then
     ids = redis.call('ZRANGEBYSCORE', keys.route_log(ctx.r), '(' .. reply.int(known), '+inf')
   end
   out[#out + 1] = known == 0 and '1' or '0'

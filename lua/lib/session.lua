@@ -21,7 +21,8 @@ function session.instance(id)
   return string.match(id, '^(.*)~[^~]*$') or id
 end
 
--- valid: 3..61 printable bytes with a "~" between instance and suffix.
+-- valid: 3..64 printable bytes with a "~" between instance and suffix. Checked where a session is opened; elsewhere
+-- an id that was never opened simply has no record.
 function session.valid(id)
   return args.name(id, 64) and string.find(id, '^.+~[^~]+$') and true or nil
 end

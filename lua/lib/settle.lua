@@ -29,7 +29,11 @@ end
 function settle.finish(ctx, c, id, code, reason, extra)
   if not c.n and code ~= 'T1' then code = code .. 'n' end
   local key = keys.core(ctx.r, id)
-  redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now), unpack(extra or {}))
+  if extra then
+    redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now), unpack(extra))
+  else
+    redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now))
+  end
   if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end
   home.leave(ctx, c, id)
   if c.dl or c.ta then home.alarm(ctx, nil, id) end

@@ -1,5 +1,5 @@
 -- stream: the part of an attempt's output stream that transitions touch. Meta fields: c frames ever appended,
--- b payload bytes, q last producer sequence, i last id, z closed at, y closed reason.
+-- b payload bytes, q last producer sequence, i last id, k frames to keep, z closed at, y closed reason.
 local stream = {}
 
 -- close ends the current attempt's stream if it has one; the first close wins (spec 30 T17). The event that

@@ -2,7 +2,7 @@
 -- that adds an offset stored in the partition root; nothing else about the library differs then.
 local clock = {}
 
-function clock.now(root)
+function clock.now(r)
   local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+  return t[1] * 1000 + math.floor(t[2] / 1000)
 end

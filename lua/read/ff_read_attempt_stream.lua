@@ -13,10 +13,10 @@ local ff_stream_reasons = {
 local function ff_read_attempt_stream(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local id, attempt = args.uuid(argv[2]), args.int(argv[3], 0, 4294967295)
+  local id, attempt = args.id(argv[2]), args.int(argv[3], 0, 4294967295)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end
-  local c = core.read(ctx, id, { 's', 'n' })
+  local c = core.read(ctx, id)
   if not c.s then return reply.err('execution_not_found') end
   local started = tonumber(c.n or '0')
   local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y')

@@ -7,7 +7,7 @@
 local function ff_read_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local id = args.uuid(argv[2])
+  local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local all = redis.call('HGETALL', keys.core(ctx.r, id))
   if #all == 0 then return reply.err('execution_not_found') end

@@ -77,12 +77,13 @@ local function ff_append_frames(k, argv)
   if not bytes then return bad end
   if bytes > 524288 then return reply.err('payload_too_large', 'batch: at most 524288 bytes') end
 
-  local c = core.read(ctx, f.id, { 's', 'ss', 'cl', 'e', 'n', 'lr', 'fa', 'po' })
+  local v = redis.call('HMGET', keys.core(ctx.r, f.id), 's', 'ss', 'cl', 'e', 'n', 'fa', 'lr')
+  local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], fa = v[6], lr = v[7] }
   local answer = fence.check(ctx, c, f)
   if answer then return ff_append.refuse(ctx, c, answer) end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local m = { false, false, false, false, false }
-  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z') end
+  local m = { false, false, false, false, false, false }
+  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k') end
   local total, last = tonumber(m[1] or '0'), tonumber(m[3] or '0')
   if m[5] then return reply.err('stream_closed', 'attempt') end
   if first > last + 1 then return reply.err('frame_sequence_gap', reply.int(last)) end
@@ -90,9 +91,13 @@ local function ff_append_frames(k, argv)
   if skip == count then return reply.already(m[4] or '0-0', reply.int(total), reply.int(last), '0') end
 
   for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end
-  local keep = policy.read(c.po).frames
+  local keep = tonumber(m[6] or '0')
   local key, ids = keys.stream(ctx.r, f.id, f.attempt), {}
-  if c.fa ~= f.attempt then redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt) end
+  if c.fa ~= f.attempt then
+    keep = policy.read(redis.call('HGET', keys.core(ctx.r, f.id), 'po') or nil).frames
+    redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt)
+    if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end
+  end
   for n = skip + 1, count do
     local trim = n == count and (keep > 0 and keep or 10000) or nil
     ids[#ids + 1] = ff_append.add(key, argv, 9 + 5 * (n - 1), reply.int(first + n - 1), trim)

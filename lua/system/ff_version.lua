@@ -1,6 +1,6 @@
 -- ff_version: the identity of the loaded library.
 -- Flags:   no-writes
--- Go:      Engine.version
+-- Go:      Engine.loadOn
 -- Args:    none, no keys
 -- Replies: OK protocol revision hash
 -- Errors:  none

@@ -26,7 +26,7 @@ function ff_tick_do.sessions(ctx, budget, n)
       redis.call('HSET', key, 'dead', '1')
       local members = redis.call('ZRANGE', held, 0, budget - n.touched)
       for m = 1, #members do
-        local c = core.read(ctx, members[m], core.full)
+        local c = core.read(ctx, members[m])
         if c.s == 'A1' and c.ss == id then
           local what = settle.requeue(ctx, c, members[m])
           n[what] = n[what] + 1
@@ -56,7 +56,7 @@ function ff_tick_do.delays(ctx, budget, n)
   redis.call('ZREM', keys.delayed(ctx.r), unpack(due))
   local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2c = 'R1i' }
   for i = 1, #due do
-    local c = core.read(ctx, due[i], { 's', 'r', 'ct', 'pr', 'du' })
+    local c = core.read(ctx, due[i])
     if c.s and to[c.s] then
       if c.du and tonumber(c.du) > ctx.now then
         redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])
@@ -75,7 +75,7 @@ end
 
 -- fire decides what one alarm means by re-reading the core.
 function ff_tick_do.fire(ctx, id, n)
-  local c = core.read(ctx, id, core.full)
+  local c = core.read(ctx, id)
   local deadline, timeout = c.dl and tonumber(c.dl), c.ta and tonumber(c.ta)
   if not c.s or core.terminal(c) then
     redis.call('ZREM', keys.alarms(ctx.r), id)
@@ -123,16 +123,26 @@ function ff_tick_do.rering(ctx, n)
   end
 end
 
+-- is_due looks at the head of a timer set, which it remembers for next_due.
+function ff_tick_do.is_due(ctx, key)
+  local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  local at = head[2] and tonumber(head[2])
+  ctx.heads = ctx.heads or {}
+  ctx.heads[key] = at
+  return at and at <= ctx.now
+end
+
 -- next_due is the earliest thing a tick waits for, nil when nothing exists.
 function ff_tick_do.next_due(ctx)
   local least = nil
   local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r) }
   for i = 1, 3 do
-    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
-    if head[2] then
-      local at = tonumber(head[2])
-      if not least or at < least then least = at end
+    local at = ctx.heads[sets[i]]
+    if at and at <= ctx.now then -- it was worked on
+      ff_tick_do.is_due(ctx, sets[i])
+      at = ctx.heads[sets[i]]
     end
+    if at and (not least or at < least) then least = at end
   end
   if not least and redis.call('SCARD', keys.ready(ctx.r)) == 0 then return nil end
   return math.min(least or ctx.now + 1000, ctx.now + 1000)
@@ -144,18 +154,20 @@ local function ff_tick(k, argv)
   local owner = args.name(argv[2], 64)
   if not owner then return reply.err('invalid_input', 'owner') end
   if argv[3] == '1' then
-    if ctx.owner ~= owner then return reply.already(ctx.owner or '') end
+    if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     redis.call('HDEL', ctx.r, 'owner')
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
-  if ctx.owner and ctx.owner ~= owner and root.overdue(ctx) == '0' then return reply.already(ctx.owner) end
+  local current = root.owner(ctx)
+  if current and current ~= owner and root.overdue(ctx) == '0' then return reply.already(current) end
 
-  ctx.owner = nil -- the caller is the owner: nobody needs to be rung for an earlier wake
-  ctx.wake = 0
+  ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
   local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0, more = false }
-  ff_tick_do.sessions(ctx, 60, n)
-  ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
-  ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n)
+  if ff_tick_do.is_due(ctx, keys.sessions(ctx.r)) then ff_tick_do.sessions(ctx, 60, n) end
+  if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
+    ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
+  end
+  if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
   ff_tick_do.rering(ctx, n)
   local due = ff_tick_do.next_due(ctx)
   if n.more then due = ctx.now end

@@ -9,7 +9,7 @@ local function ff_session_close(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local id = argv[2]
-  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   local s = session.read(ctx, id)
   if s.dead or not s.exp then return reply.already('closed') end
   local held = redis.call('ZCARD', keys.held(ctx.r, id))

@@ -8,7 +8,7 @@ local function ff_session_held(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local id, offset = argv[2], args.int(argv[3], 0, 9007199254740991)
-  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not offset then return reply.err('invalid_input', 'offset') end
   local held = keys.held(ctx.r, id)
   local members = redis.call('ZRANGE', held, offset, offset + 99, 'WITHSCORES')

@@ -9,7 +9,7 @@ local function ff_session_renew(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local id, ttl, processed = argv[2], args.int(argv[3], 1000, 3600000), args.int(argv[4], 0, 9007199254740991)
-  if not id or not session.valid(id) then return reply.err('invalid_input', 'session') end
+  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not ttl then return reply.err('invalid_input', 'lease ttl: 1000..3600000') end
   local s = session.read(ctx, id)
   if not processed or processed > s.lg then return reply.err('invalid_input', 'processed generation') end

@@ -1,0 +1,35 @@
+# FlowFabric for Go. `make` lists the targets; the pipeline runs `make check` and `make test`.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO           ?= go
+STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+TEST_TIMEOUT ?= 15m
+PKG          ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help check fmt test deps demo
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows, goroutine owners)
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
+		printf 'gofmt wants (run make fmt):\n%s\n' "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run ./internal/check
+	$(GO) run $(STATICCHECK) ./...
+
+fmt: ## format the sources
+	gofmt -w .
+
+test: ## all tests with the race detector; PKG=./engine/... narrows them down
+	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $(PKG)
+
+deps: ## install the servers the tests run against, where that is possible (Debian, as root)
+	@./tools/install-servers
+
+demo: ## stream tokens from a worker to a producer, nothing to install
+	$(GO) run ./examples/llm-streaming

@@ -1,0 +1,159 @@
+// Package embedded runs the development server: an in-memory, Redis-compatible server (stock miniredis) inside
+// this process, so that a demo, an example or a test needs nothing installed.
+//
+//	client ──┐                              ┌─ keys in memory, gone when the last user releases it
+//	worker ──┼─ redis://127.0.0.1:port ─▶ miniredis
+//	tick  ───┘                              └─ key TTLs: advanced by a ticker of ours, once a second
+//
+// The engine speaks to it over loopback exactly as to a real server, and runs the same function library (sent
+// as scripts), so the semantics are the real ones. What it lacks is everything that makes a server fit for
+// production: persistence, replication, access control, memory limits. Starting one therefore logs a warning,
+// takes a loopback address only, and is refused when the environment says production.
+//
+// Time: the TIME command answers this machine's clock, until a test pins it with [Server.SetTime]. The
+// library stores and compares expiry times itself; key TTLs only clean up, so their resolution of one second
+// is never visible in an answer (design §2.7, §9).
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// EnvVar is the environment variable that, set to "production", refuses the embedded server.
+const EnvVar = "FLOWFABRIC_ENV"
+
+// ttlInterval is how often key TTLs are advanced. Every pass visits all keys, so finer costs more than it is worth.
+const ttlInterval = time.Second
+
+// Config says how to start a server. The zero value listens on a free port of 127.0.0.1.
+type Config struct {
+	// Addr is host:port; the host must be a loopback address or "localhost", because the server has no
+	// access control. Port 0 takes a free one. Default "127.0.0.1:0".
+	Addr string
+	// Logger receives the announcement. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Server is a running embedded server. Its methods may be called concurrently.
+type Server struct {
+	mini   *miniredis.Miniredis
+	url    string
+	cancel context.CancelFunc
+	ticker conc.WaitGroup
+	close  sync.Once
+
+	mu       sync.Mutex
+	pinned   bool      // TIME is set by a test; the ticker stands still
+	advanced time.Time // key TTLs have been advanced up to here
+}
+
+// Start starts a server and announces it once as development-only. ctx bounds the start, not the server's
+// life: that ends with [Server.Close]. The error wraps [flowfabric.ErrConfig] when the environment variable
+// [EnvVar] says production or when Addr is not a loopback address; a port in use is the listener's own error.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if strings.EqualFold(strings.TrimSpace(os.Getenv(EnvVar)), "production") {
+		return nil, fmt.Errorf("%w: %s=production refuses the embedded server, which keeps nothing on disk; "+
+			"set FLOWFABRIC_URL to a Valkey or Redis server", flowfabric.ErrConfig, EnvVar)
+	}
+	addr := cmp.Or(cfg.Addr, "127.0.0.1:0")
+	if err := checkLoopback(addr); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start embedded server: %w", context.Cause(ctx))
+	}
+	mini := miniredis.NewMiniRedis()
+	if err := mini.StartAddr(addr); err != nil {
+		return nil, fmt.Errorf("start embedded server on %s: %w", addr, err)
+	}
+	life, cancel := context.WithCancel(context.Background())
+	s := &Server{mini: mini, url: "redis://" + mini.Addr(), cancel: cancel, advanced: time.Now()}
+	s.ticker.Go(func() { s.advanceTTLs(life) })
+	cmp.Or(cfg.Logger, slog.Default()).Warn("flowfabric: embedded server started; for development only, nothing is persisted",
+		"url", s.url)
+	return s, nil
+}
+
+// URL is the address clients dial, "redis://127.0.0.1:port". It never changes.
+func (s *Server) URL() string { return s.url }
+
+// Close stops the server, drops its data and closes its connections. It is idempotent, and every call returns
+// only after the server has stopped.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		s.cancel()
+		s.ticker.Wait()
+		s.mini.Close()
+	})
+}
+
+// SetTime pins the server's clock to t: TIME answers t until the next call, and key TTLs shrink by how far the
+// clock moved forward. A zero t lets the clock follow this machine's again. Only tests need it.
+func (s *Server) SetTime(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.pinned {
+		s.advance(now)
+	}
+	s.pinned = !t.IsZero()
+	s.mini.SetTime(t)
+	if s.pinned {
+		now = t
+	}
+	s.advance(now)
+	s.advanced = now // also after a jump backwards, which gives no TTL back
+}
+
+// advance shrinks all key TTLs up to now. The caller holds mu.
+func (s *Server) advance(now time.Time) {
+	if elapsed := now.Sub(s.advanced); elapsed > 0 {
+		s.mini.FastForward(elapsed)
+		s.advanced = now
+	}
+}
+
+// advanceTTLs replaces what a real server does by itself: stock miniredis expires keys only when told to. Its
+// own clock-driven mode walks all keys on every command instead of once a second.
+func (s *Server) advanceTTLs(ctx context.Context) {
+	tick := time.NewTicker(ttlInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.mu.Lock()
+			if !s.pinned {
+				s.advance(time.Now())
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// checkLoopback refuses an address that other machines could reach.
+func checkLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%w: embedded server address %q: want host:port", flowfabric.ErrConfig, addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%w: embedded server address %q is not a loopback address; the server has no access control",
+			flowfabric.ErrConfig, addr)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// encodeFrames writes a message the way lua/stream/ff_append_frames.lua does.
+func encodeFrames(attempt uint32, frames []Frame) string {
+	var b strings.Builder
+	b.WriteString(strconv.FormatUint(uint64(attempt), 10) + " " + strconv.Itoa(len(frames)) + " ")
+	part := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
+	for _, f := range frames {
+		part(f.ID.String())
+		part(strconv.FormatUint(f.Sequence, 10))
+		part(f.Type)
+		part(strings.TrimPrefix(f.Encoding, "utf8"))
+		part(f.Correlation)
+		if f.ProducedAt.IsZero() {
+			part("")
+		} else {
+			part(strconv.FormatInt(f.ProducedAt.UnixMilli(), 10))
+		}
+		part(string(f.Payload))
+	}
+	return b.String()
+}
+
+func TestDecodeFrames(t *testing.T) {
+	frames := []Frame{
+		{ID: StreamID{1700000000000, 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff")},
+		{ID: StreamID{1700000000001, 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}},
+	}
+	attempt, got, err := DecodeFrames(encodeFrames(7, frames))
+	if err != nil || attempt != 7 || !reflect.DeepEqual(got, frames) {
+		t.Errorf("attempt %d, %+v, %v", attempt, got, err)
+	}
+	if attempt, got, err := DecodeFrames("0 0 "); attempt != 0 || len(got) != 0 || err != nil {
+		t.Errorf("an empty message: %d, %v, %v", attempt, got, err)
+	}
+	whole := encodeFrames(7, frames)
+	for i := range len(whole) { // every prefix, and every message with one byte less, is refused or at least not a panic
+		if _, _, err := DecodeFrames(whole[:i]); !errors.Is(err, flowfabric.ErrReply) {
+			t.Errorf("prefix of %d bytes: %v", i, err)
+		}
+		_, _, _ = DecodeFrames(whole[:i] + whole[i+1:])
+	}
+	for _, text := range []string{
+		"", " ", "1", "1 ", "x 0 ", "-1 0 ", "4294967296 0 ", "0 101 ", "0 1 ", "0 0 x", whole + "0", "0 18446744073709551615 ",
+		"0 1 9223372036854775807:x", "0 1 99999999999999999999:x", "0 1 -1:x", "0 1 3:1-11:11:t0:0:0:1:p", "0 1 3:1-11:x1:t0:0:0:1:p",
+	} {
+		if _, _, err := DecodeFrames(text); text != "0 1 3:1-11:11:t0:0:0:1:p" && !errors.Is(err, flowfabric.ErrReply) {
+			t.Errorf("%q: %v", text, err)
+		} else if text == "0 1 3:1-11:11:t0:0:0:1:p" && err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzDecodeFrames(f *testing.F) {
+	f.Add(encodeFrames(0, []Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x")}}))
+	f.Add(encodeFrames(1<<32-1, []Frame{{Encoding: "json", ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c"}}))
+	f.Add("0 1 9223372036854775807:x")
+	f.Fuzz(func(t *testing.T, message string) {
+		attempt, frames, err := DecodeFrames(message)
+		if err != nil {
+			if !errors.Is(err, flowfabric.ErrReply) {
+				t.Fatalf("%q: %v", message, err)
+			}
+			return
+		}
+		again, back, err := DecodeFrames(encodeFrames(attempt, frames))
+		if err != nil || again != attempt || !reflect.DeepEqual(frames, back) {
+			t.Fatalf("%q: %v\n%+v\n%+v", message, err, frames, back)
+		}
+	})
+}
+
+func TestStreamIDs(t *testing.T) {
+	for text, want := range map[string]StreamID{"0-0": {}, "1700000000000-7": {1700000000000, 7}, "18446744073709551615-18446744073709551615": {1<<64 - 1, 1<<64 - 1}} {
+		if got, err := ParseStreamID(text); err != nil || got != want || got.String() != text {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-", "1", "1-", "-1", "1--1", "+1-1", "1-+1", "a-b", "1-1-1", " 1-1", "1-1 ", "18446744073709551616-0", "0x1-0", "1_0-0", "$", "+", "(1-1"} {
+		if got, err := ParseStreamID(text); !errors.Is(err, flowfabric.ErrInvalidInput) || got != (StreamID{}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	ordered := []StreamID{{}, {0, 1}, {1, 0}, {1, 1}, {2, 0}}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			if got := a.Compare(b); got < 0 != (i < j) || got > 0 != (i > j) {
+				t.Errorf("%s compared with %s is %d", a, b, got)
+			}
+		}
+	}
+}
+
+func FuzzParseStreamID(f *testing.F) {
+	for _, s := range []string{"0-0", "1-2", "+1-1", "1", "18446744073709551616-0", "00-0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := ParseStreamID(text)
+		if err != nil {
+			if !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if strings.Trim(text, "0123456789") != "-" {
+			t.Fatalf("%q has more than digits and a dash", text)
+		}
+		if again, err := ParseStreamID(id.String()); err != nil || again != id {
+			t.Fatalf("%q: %v, %v", text, again, err)
+		}
+	})
+}
+
+func TestSessionIDs(t *testing.T) {
+	for session, want := range map[string]string{"w1~abc": "w1", "a~b~c": "a~b", "plain": "plain", "": "", "~x": ""} {
+		if got := Instance(session); got != want {
+			t.Errorf("Instance(%q) = %q, want %q", session, got, want)
+		}
+	}
+	long := strings.Repeat("i", flowfabric.MaxInstance)
+	seen := map[string]bool{}
+	for range 1000 {
+		id := NewSessionID(long)
+		if Instance(id) != long || len(id) > 64 || seen[id] || flowfabric.ValidateName("session", id) != nil {
+			t.Fatalf("session id %q", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		in    string
+		limit int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aü", 2, "a"}, {"aü", 3, "aü"}, {"\xff\xff", 1, "\xff"}, {"üü", 1, ""}, {"x", 0, ""}} {
+		if got := cut(c.in, c.limit); got != c.want {
+			t.Errorf("cut(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// methods maps the name of every method of Engine to its doc comment.
+func methods(t *testing.T) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok && star.X.(*ast.Ident).Name == "Engine" {
+				out[f.Name.Name] = f.Doc.Text()
+			}
+		}
+	}
+	return out
+}
+
+// The table of this package and the headers of the Lua files say the same, so that a change of one side alone
+// does not pass (design §3).
+func TestTableMatchesHeaders(t *testing.T) {
+	headers := map[string]lua.Header{}
+	for _, h := range lua.Functions() {
+		headers[h.Name] = h
+	}
+	docs := methods(t)
+	for _, f := range functions {
+		h, ok := headers[f.name]
+		if !ok {
+			t.Errorf("%s has no Lua file", f.name)
+			continue
+		}
+		delete(headers, f.name)
+		if h.Method != "Engine."+f.method {
+			t.Errorf("%s: method %q in Go, %q in lua/%s", f.name, f.method, h.Method, h.File)
+		}
+		if h.Args != f.args {
+			t.Errorf("%s: arguments\n  Go  %s\n  Lua %s", f.name, f.args, h.Args)
+		}
+		if h.Replies != f.replies {
+			t.Errorf("%s: replies\n  Go  %s\n  Lua %s", f.name, f.replies, h.Replies)
+		}
+		if in, there := set(strings.Fields(f.errors)), set(h.Errors); !slices.Equal(in, there) {
+			t.Errorf("%s: errors\n  Go  %v\n  Lua %v", f.name, in, there)
+		}
+		if readonly := slices.Contains(h.Flags, "no-writes"); readonly != f.readonly {
+			t.Errorf("%s: readonly %v in Go, flags %v in Lua", f.name, f.readonly, h.Flags)
+		}
+		doc, ok := docs[f.method]
+		if !ok {
+			t.Errorf("%s: Engine has no method %s", f.name, f.method)
+		} else if !strings.Contains(doc, "lua/"+h.File) {
+			t.Errorf("%s: the comment of Engine.%s does not name lua/%s", f.name, f.method, h.File)
+		}
+	}
+	for name := range headers {
+		t.Errorf("%s is not in the table of package engine", name)
+	}
+}
+
+// Every code in a header is an error that applications can compare with. config_missing is the exception: only
+// Open sees it, and turns it into a configuration error.
+func TestErrorsHaveSentinels(t *testing.T) {
+	for _, f := range functions {
+		for code := range strings.FieldsSeq(f.errors) {
+			err := flowfabric.NewError(f.name, code)
+			if known := flowfabric.CodeOf(err) == code; known == (code == "config_missing") {
+				t.Errorf("%s: %s has sentinel: %v", f.name, code, known)
+			}
+		}
+	}
+}
+
+func set(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}

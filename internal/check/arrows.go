@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const module = "github.com/flowfabric/flowfabric-go"
+
+// Package is what `go list` tells of one package; tests are not part of it.
+type Package struct {
+	ImportPath string
+	Imports    []string // direct
+	Deps       []string // all the way down
+}
+
+// levels is the spine of design §3: a package imports only from levels before its own.
+var levels = [][]string{
+	{"."},
+	{"lua", "internal/keys"},
+	{"engine"},
+	{"lease", "stream", "suspend", "admission"},
+	{"handler"},
+}
+
+// beside names the packages beside the spine: what each sits on, and what it may import besides.
+var beside = map[string]struct {
+	on   string
+	also []string
+}{
+	"maintain": {on: "engine"},
+	"embedded": {on: "engine"},
+	"flow":     {on: "handler"},
+	"client":   {on: "handler", also: []string{"flow", "embedded"}},
+	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client"}},
+	"runtime":  {on: "handler", also: []string{"embedded", "maintain"}},
+}
+
+// tops are the trees that nothing imports. They may import what they like, except that examples show what
+// a user can do and so see no internal package.
+var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/conformance", "internal/testserver"}
+
+// owners lists who may import a library, and everything below its path, directly. A name covers the tree
+// under it; no name at all means nobody.
+var owners = map[string][]string{
+	"go.uber.org/fx":                      {"runtime", "examples"},
+	"go.uber.org/dig":                     {},
+	"go.uber.org/zap":                     {},
+	"go.uber.org/goleak":                  {},
+	"github.com/redis/rueidis":            {"engine"},
+	"github.com/spf13/cobra":              {"cmd/flowfabric"},
+	"github.com/alicebob/miniredis":       {"embedded"},
+	"github.com/prometheus/client_golang": {"runtime", "examples"},
+	"testing":                             {"fftest", "internal/conformance", "internal/testserver"},
+}
+
+// light are the packages a producer links; heavy is what must not come with them, however indirectly.
+var (
+	light = []string{"client", "flow", "maintain", "embedded"}
+	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap"}
+)
+
+// arrows reports every import inside the module that points the wrong way.
+func arrows(packages []Package) (breaches []string) {
+	for _, p := range packages {
+		from := local(p.ImportPath)
+		top := underAny(from, tops)
+		allowed, known := below(from)
+		if !top && !known {
+			breaches = append(breaches, fmt.Sprintf("%s: unknown package; give it a place in design.md §3 and in internal/check/arrows.go", from))
+			continue
+		}
+		for _, path := range p.Imports {
+			to := local(path)
+			switch {
+			case to == "":
+			case underAny(to, tops) && !top:
+				breaches = append(breaches, fmt.Sprintf("%s imports %s, which nothing but tests may import", from, to))
+			case under(from, "examples") && under(to, "internal"):
+				breaches = append(breaches, fmt.Sprintf("%s imports %s: an example uses what a user can use", from, to))
+			case !top && !slices.Contains(allowed, to):
+				breaches = append(breaches, fmt.Sprintf("%s imports %s against the arrows of design.md §3", from, to))
+			}
+		}
+	}
+	return breaches
+}
+
+// below returns what a package may import inside the module.
+func below(name string) (allowed []string, known bool) {
+	if b, ok := beside[name]; ok {
+		on, _ := below(b.on)
+		return slices.Concat(on, []string{b.on}, b.also), true
+	}
+	for _, level := range levels {
+		if slices.Contains(level, name) {
+			return allowed, true
+		}
+		allowed = append(allowed, level...)
+	}
+	return nil, false
+}
+
+// libraries reports third-party imports in the wrong package.
+func libraries(packages []Package) (breaches []string) {
+	for _, p := range packages {
+		from := local(p.ImportPath)
+		for _, path := range p.Imports {
+			for library, by := range owners {
+				if under(path, library) && !underAny(from, by) {
+					breaches = append(breaches, fmt.Sprintf("%s imports %s, which belongs to %v", from, path, by))
+				}
+			}
+		}
+		if !slices.Contains(light, from) {
+			continue
+		}
+		for _, path := range p.Deps {
+			if underAny(path, heavy) {
+				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap", from, path))
+			}
+		}
+	}
+	return breaches
+}
+
+// local is a package's path inside the module, "." for the root and "" for a package of someone else.
+func local(path string) string {
+	if path == module {
+		return "."
+	}
+	name, ok := strings.CutPrefix(path, module+"/")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+func under(path, tree string) bool {
+	return path == tree || strings.HasPrefix(path, tree+"/")
+}
+
+func underAny(path string, trees []string) bool {
+	return slices.ContainsFunc(trees, func(tree string) bool { return under(path, tree) })
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// pkg builds a package of the module; names starting with "@" are someone else's.
+func pkg(from string, imports ...string) Package {
+	full := func(name string) string {
+		if name == "." {
+			return module
+		}
+		if foreign, ok := strings.CutPrefix(name, "@"); ok {
+			return foreign
+		}
+		return module + "/" + name
+	}
+	p := Package{ImportPath: full(from)}
+	for _, name := range imports {
+		p.Imports = append(p.Imports, full(name))
+	}
+	return p
+}
+
+func TestArrows(t *testing.T) {
+	for _, good := range []Package{
+		pkg(".", "@fmt", "@github.com/google/uuid"),
+		pkg("engine", ".", "lua", "internal/keys"),
+		pkg("suspend", ".", "engine", "internal/keys"),
+		pkg("handler", ".", "engine", "lease", "stream", "suspend", "admission"),
+		pkg("runtime", "handler", "lease", "maintain", "embedded"),
+		pkg("client", "handler", "stream", "flow", "embedded"),
+		pkg("fftest", "handler", "maintain", "embedded"),
+		pkg("maintain", ".", "engine"),
+		pkg("internal/testserver", "embedded"),
+		pkg("internal/conformance", "runtime", "client", "internal/testserver", "internal/keys"),
+		pkg("examples/llm-streaming", "runtime", "client"),
+		pkg("cmd/flowfabric", "client", "internal/keys"),
+	} {
+		if got := arrows([]Package{good}); len(got) > 0 {
+			t.Errorf("%s may: %q", good.ImportPath, got)
+		}
+	}
+	for _, bad := range []Package{
+		pkg(".", "engine"),
+		pkg("lua", "internal/keys"),
+		pkg("engine", "lease"),
+		pkg("lease", "stream"),
+		pkg("suspend", "handler"),
+		pkg("handler", "runtime"),
+		pkg("handler", "maintain"),
+		pkg("maintain", "lease"),
+		pkg("client", "runtime"),
+		pkg("flow", "client"),
+		pkg("runtime", "client"),
+		pkg("fftest", "runtime"),
+		pkg("client", "internal/testserver"),
+		pkg("runtime", "cmd/flowfabric"),
+		pkg("examples/a", "internal/keys"),
+		pkg("util"),
+	} {
+		if got := arrows([]Package{bad}); len(got) != 1 {
+			t.Errorf("%s → %v: %q, want one breach", bad.ImportPath, bad.Imports, got)
+		}
+	}
+}
+
+func TestLibraries(t *testing.T) {
+	for _, good := range []Package{
+		pkg("engine", "@github.com/redis/rueidis"),
+		pkg("engine", "@github.com/redis/rueidis/internal/cmds"),
+		pkg("runtime", "@go.uber.org/fx", "@github.com/prometheus/client_golang/prometheus"),
+		pkg("examples/a", "@go.uber.org/fx"),
+		pkg("cmd/flowfabric", "@github.com/spf13/cobra"),
+		pkg("embedded", "@github.com/alicebob/miniredis/v2"),
+		pkg("client", "@go.uber.org/fxlike"),
+		{ImportPath: module + "/runtime", Deps: []string{"go.uber.org/zap"}},
+	} {
+		if got := libraries([]Package{good}); len(got) > 0 {
+			t.Errorf("%s may: %q", good.ImportPath, got)
+		}
+	}
+	for _, bad := range []Package{
+		pkg("stream", "@github.com/redis/rueidis"),
+		pkg("client", "@go.uber.org/fx"),
+		pkg("runtime", "@go.uber.org/zap"),
+		pkg("runtime", "@github.com/spf13/cobra"),
+		pkg("internal/testserver", "@github.com/alicebob/miniredis/v2"),
+		pkg("engine", "@go.uber.org/goleak"),
+		pkg("handler", "@testing"),
+		{ImportPath: module + "/client", Deps: []string{"fmt", "go.uber.org/zap/zapcore"}},
+	} {
+		if got := libraries([]Package{bad}); len(got) != 1 {
+			t.Errorf("%s: %q, want one breach", bad.ImportPath, got)
+		}
+	}
+}
+
+func TestGoStatements(t *testing.T) {
+	const bare = "package a\n\nfunc f() {\n\tgo f()\n}\n"
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	got, err := goStatements(fstest.MapFS{
+		"bad.go":             file(bare),
+		"deep/down/too.go":   file("//go:build never\n\n" + bare),
+		"good.go":            file("package a\n\n// go f() in a comment\nvar s = \"go f()\"\n"),
+		"a_test.go":          file(bare),
+		"testdata/x.go":      file(bare),
+		".hidden/x.go":       file(bare),
+		"other/go.mod":       file("module other\n"),
+		"other/elsewhere.go": file(bare),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || !strings.HasPrefix(got[0], "bad.go:4:2: ") || !strings.HasPrefix(got[1], "deep/down/too.go:6:2: ") {
+		t.Errorf("%q", got)
+	}
+	if _, err := goStatements(fstest.MapFS{"broken.go": file("package")}); err == nil {
+		t.Error("a file that does not parse was passed over")
+	}
+}
+
+// The tables must not contradict themselves: every name in them is a known package.
+func TestTablesAreConsistent(t *testing.T) {
+	known := func(name string) bool {
+		_, ok := below(name)
+		return ok || underAny(name, tops)
+	}
+	for name, b := range beside {
+		for _, other := range append(slices.Clone(b.also), b.on, name) {
+			if !known(other) {
+				t.Errorf("beside: %s is unknown", other)
+			}
+		}
+	}
+	for library, by := range owners {
+		for _, name := range by {
+			if !known(name) {
+				t.Errorf("owners of %s: %s is unknown", library, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,316 @@
+// Package maintain keeps time moving: it calls the one function that acts on due times (ff_tick) for every
+// partition, in every process that wants to, and sees to it that only one of them works at a time.
+//
+//	          start                     Owner                       Ring ("t" bell: an earlier timer)
+//	unknown ─────────▶ tick ──────────────────────▶ owner ── Next ─▶ tick …   More: again at once
+//	                    │  ▲                           │             Idle: sleep until Ring
+//	        not Owner   ▼  │ Ring ("tick overdue")     │ not Owner any more
+//	                  bystander ◀──────────────────────┘
+//
+// Each partition's root stores who owns its tick and until when the next call is expected. A bystander makes
+// no calls; it takes over when some reply of the server tells this process "tick overdue" and the process
+// hands that on with [Loop.Ring]. So a process that dies or hangs is replaced within seconds, a healthy fleet
+// makes one call per partition when something is due, and an idle store costs nothing.
+//
+// Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
+// A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
+//
+// Design §8.
+package maintain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/panics"
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+const (
+	concurrency    = 2                      // ticks under way at once; more would crowd out the real work
+	minPause       = 5 * time.Millisecond   // between two ticks of a partition without More
+	bystanderPause = 250 * time.Millisecond // between two refused take-overs, however often it is rung
+	releaseTimeout = 2 * time.Second        // for handing back all partitions at the end
+	firstBackoff   = 100 * time.Millisecond
+	maxBackoff     = 15 * time.Second
+)
+
+// Ticker is what the loop needs of the engine.
+type Ticker interface {
+	// Tick works on what is due in a partition if owner owns its tick or may take it over. With release it
+	// gives the ownership back instead.
+	Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error)
+	// Partitions is the number of execution partitions.
+	Partitions() uint16
+}
+
+// Config says whose ticks a loop makes. Engine and Owner are required.
+type Config struct {
+	Engine Ticker
+	// Owner names this process among the owners: its worker instance, since the server rings the owner on
+	// that instance's bell channels. 1..48 bytes, printable ASCII without braces.
+	Owner string
+	// Partitions to tend. Default (nil): all of the engine's.
+	Partitions []uint16
+	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
+	Logger *slog.Logger
+	// OnTick is told every answered tick; OnLag how late a tick of an owned partition began, in real time
+	// after it was due. Both are called from one goroutine and must not block. Default: nobody is told.
+	OnTick func(partition uint16, reply engine.TickReply)
+	OnLag  func(partition uint16, lag time.Duration)
+}
+
+// Loop tends the ticks of a set of partitions. Use New, then Run once; Ring may be called at any time, from
+// any goroutine.
+type Loop struct {
+	cfg  Config
+	wake chan struct{} // capacity 1: something was rung
+
+	mu   sync.Mutex
+	rung map[uint16]struct{}
+}
+
+// New builds a loop; nothing happens before Run, which also checks the configuration.
+func New(cfg Config) *Loop {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.OnTick == nil {
+		cfg.OnTick = func(uint16, engine.TickReply) {}
+	}
+	if cfg.OnLag == nil {
+		cfg.OnLag = func(uint16, time.Duration) {}
+	}
+	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]struct{}{}}
+}
+
+// Ring asks for a tick of a partition soon: the process heard a "t" bell or a "tick overdue" hint. It never
+// blocks; rings that arrive before the tick began count as one, and partitions of others are ignored. A
+// partition in backoff after an error keeps its pause.
+func (l *Loop) Ring(partition uint16) {
+	l.mu.Lock()
+	l.rung[partition] = struct{}{}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Loop) takeRung() map[uint16]struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rung := l.rung
+	l.rung = map[uint16]struct{}{}
+	return rung
+}
+
+// Run tends the ticks until ctx ends, hands the owned partitions back (within two seconds) and returns nil.
+// Errors of the server never end it. It returns an error at once, wrapping [flowfabric.ErrConfig] or
+// [flowfabric.ErrInvalidInput], when the configuration is not valid. Call it once.
+func (l *Loop) Run(ctx context.Context) error {
+	schedule, err := l.plan()
+	if err != nil {
+		return err
+	}
+	r := &run{Loop: l, schedule: schedule, jobs: make(chan uint16, concurrency), results: make(chan result, concurrency)}
+	var workers conc.WaitGroup
+	for range concurrency {
+		workers.Go(func() { r.work(ctx) })
+	}
+	r.loop(ctx)
+	close(r.jobs)
+	workers.Wait()
+	close(r.results)
+	for res := range r.results { // cut short by the end of ctx, but they may have made us owner
+		r.settle(ctx, res)
+	}
+	r.release(ctx)
+	return nil
+}
+
+// plan checks the configuration and makes one schedule per partition, all due now. The order is random, so
+// that processes that start together share the partitions instead of racing for the same ones.
+func (l *Loop) plan() (schedule, error) {
+	cfg := l.cfg
+	if cfg.Engine == nil {
+		return schedule{}, fmt.Errorf("%w: maintain: Engine is missing", flowfabric.ErrConfig)
+	}
+	if err := flowfabric.ValidateName("maintain owner", cfg.Owner); err != nil {
+		return schedule{}, err
+	}
+	if len(cfg.Owner) > flowfabric.MaxInstance {
+		return schedule{}, fmt.Errorf("%w: maintain: Owner has %d bytes, want at most %d", flowfabric.ErrConfig, len(cfg.Owner), flowfabric.MaxInstance)
+	}
+	count := cfg.Engine.Partitions()
+	partitions := cfg.Partitions
+	if partitions == nil {
+		for p := range count {
+			partitions = append(partitions, p)
+		}
+	}
+	s := schedule{byID: make(map[uint16]*partition, len(partitions))}
+	now := time.Now()
+	for _, i := range rand.Perm(len(partitions)) {
+		id := partitions[i]
+		if id >= count {
+			return schedule{}, fmt.Errorf("%w: maintain: partition %d, want below %d", flowfabric.ErrConfig, id, count)
+		}
+		if s.byID[id] != nil {
+			continue
+		}
+		b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
+			backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))
+		p := &partition{id: id, backoff: b}
+		s.byID[id] = p
+		s.at(p, now)
+	}
+	return s, nil
+}
+
+// run is the state of one Run. Only its loop touches the schedule; the workers see jobs and results.
+type run struct {
+	*Loop
+	schedule schedule
+	jobs     chan uint16 // partitions
+	results  chan result
+}
+
+type result struct {
+	partition uint16
+	reply     engine.TickReply
+	err       error
+}
+
+// loop hands due partitions to idle workers, settles what they bring back, and otherwise sleeps.
+func (r *run) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	running := 0
+	for {
+		for now := time.Now(); running < concurrency; running++ {
+			p := r.schedule.due(now)
+			if p == nil {
+				break
+			}
+			if p.owned {
+				r.cfg.OnLag(p.id, now.Sub(p.when))
+			}
+			p.state, p.again = ticking, false
+			r.jobs <- p.id // never blocks: as many places as workers
+		}
+		var alarm <-chan time.Time
+		if next := r.schedule.next(); next != nil && running < concurrency {
+			timer.Reset(time.Until(next.when))
+			alarm = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case res := <-r.results:
+			running--
+			r.settle(ctx, res)
+		case <-r.wake:
+			for id := range r.takeRung() {
+				r.ring(r.schedule.byID[id])
+			}
+		case <-alarm:
+		}
+	}
+}
+
+// ring brings a partition's tick forward, unless it is in a pause that a ring must not shorten.
+func (r *run) ring(p *partition) {
+	now := time.Now()
+	switch {
+	case p == nil || p.state == failing:
+	case p.state == ticking:
+		p.again = true
+	case p.owned:
+		r.schedule.soonest(p, now)
+	default:
+		r.schedule.soonest(p, p.afterRefusal(now))
+	}
+}
+
+// settle plans what follows a tick.
+func (r *run) settle(ctx context.Context, res result) {
+	p, now := r.schedule.byID[res.partition], time.Now()
+	p.ended = now
+	if res.err != nil {
+		r.settleError(ctx, p, now, res.err)
+		return
+	}
+	if p.failures > 0 {
+		r.cfg.Logger.Info("flowfabric: tick works again", "partition", p.id, "failures", p.failures)
+		p.failures = 0
+		p.backoff.Reset()
+	}
+	p.state, p.owned, p.unsure = waiting, res.reply.Owner, false
+	r.cfg.OnTick(p.id, res.reply)
+	switch {
+	case p.owned && (res.reply.More || p.again):
+		r.schedule.at(p, now)
+	case p.owned && !res.reply.Idle:
+		r.schedule.at(p, now.Add(max(res.reply.Next, minPause)))
+	case !p.owned && p.again:
+		r.schedule.at(p, p.afterRefusal(now))
+	}
+}
+
+// settleError starts or prolongs the partition's pause. Who owns it is unknown after a lost reply, so it is
+// remembered as possibly ours.
+func (r *run) settleError(ctx context.Context, p *partition, now time.Time, err error) {
+	p.state, p.unsure = failing, true
+	if p.failures++; p.failures == 1 && ctx.Err() == nil {
+		r.cfg.Logger.Warn("flowfabric: tick failed, trying again until it works", "partition", p.id, "error", err)
+	}
+	r.schedule.at(p, now.Add(p.backoff.NextBackOff()))
+}
+
+// work makes the ticks the loop asks for.
+func (r *run) work(ctx context.Context) {
+	for id := range r.jobs {
+		reply, err := r.tick(ctx, id, false)
+		r.results <- result{id, reply, err} // never blocks: as many places as workers
+	}
+}
+
+// tick makes one call. A panic below counts as a failed tick: it must not stop the other partitions.
+func (r *run) tick(ctx context.Context, id uint16, release bool) (reply engine.TickReply, err error) {
+	if caught := panics.Try(func() { reply, err = r.cfg.Engine.Tick(ctx, id, r.cfg.Owner, release) }); caught != nil {
+		err = caught.AsError()
+	}
+	return reply, err
+}
+
+// release hands back what is or may be ours, so that others need not wait for "tick overdue". What cannot be
+// handed back in time is taken over that way.
+func (r *run) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	var failed atomic.Int64
+	calls := pool.New().WithMaxGoroutines(concurrency)
+	for id, p := range r.schedule.byID {
+		if p.owned || p.unsure {
+			calls.Go(func() {
+				if _, err := r.tick(ctx, id, true); err != nil {
+					failed.Add(1)
+				}
+			})
+		}
+	}
+	calls.Wait()
+	if n := failed.Load(); n > 0 {
+		r.cfg.Logger.Info("flowfabric: ticks were not handed back; others take them over once overdue", "partitions", n)
+	}
+}
