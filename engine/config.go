@@ -82,6 +82,9 @@ func (c Config) options() (rueidis.ClientOption, error) {
 	switch scheme {
 	case "redis", "valkey", "rediss", "valkeys":
 		hosts, path, _ := strings.Cut(rest, "/")
+		if strings.Contains(path, "@") {
+			return bad("URL has a / before the @: write it as %%2F in the password")
+		}
 		path, query, _ := strings.Cut(path, "?")
 		if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
 			user, pass, _ := strings.Cut(hosts[:at], ":")

@@ -99,7 +99,7 @@ func TestHeaderContinuation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(h.Purpose, "DUPLICATE") || h.Flags != nil || h.Method != "Engine.CreateExecutions" {
+	if !strings.Contains(h.Purpose, "+<state> (created), =<state>") || h.Flags != nil || h.Method != "Engine.CreateExecutions" {
 		t.Errorf("%+v", h)
 	}
 	if _, err := parseHeader("lib/core.lua"); err == nil || !strings.Contains(err.Error(), "lua/lib/core.lua") {

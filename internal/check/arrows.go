@@ -39,13 +39,13 @@ var beside = map[string]struct {
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/conformance", "internal/testserver"}
+var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/conformance", "internal/crash", "internal/testserver"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
 var owners = map[string][]string{
 	"go.uber.org/fx":                      {"runtime", "examples"},
-	"go.uber.org/dig":                     {},
+	"go.uber.org/dig":                     {"runtime"},
 	"go.uber.org/zap":                     {},
 	"go.uber.org/goleak":                  {},
 	"github.com/redis/rueidis":            {"engine"},

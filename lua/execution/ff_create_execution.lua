@@ -66,8 +66,7 @@ end
 
 -- write stores one judged item. Its route exists.
 function ff_create.write(ctx, argv, x)
-  local now = reply.int(ctx.now)
-  local w = { 's', x.delay and 'R2af' or 'R1f', 'r', x.route, 'ct', now }
+  local w = { 's', x.delay and 'R2af' or 'R1f', 'r', x.route, 'ct', ctx.t }
   local function put(field, value)
     w[#w + 1] = field
     w[#w + 1] = value

@@ -7,9 +7,10 @@ local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' 
 -- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation.
 function claim.parse(argv, i)
   local q = {
-    session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), ttl = args.int(argv[i + 2], 1000, 3600000),
-    max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4], known = args.int(argv[i + 5], 0, 9007199254740991),
-    wait = argv[i + 6] == '1', rotation = args.int(argv[i + 7], 0, 9007199254740991),
+    session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
+    ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
+    known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
+    rotation = args.int(argv[i + 7], 0, 9007199254740991),
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
@@ -28,10 +29,11 @@ local function heads(ctx, q, ready)
     local route_id = ready[(q.rotation + i - 1) % #ready + 1]
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), 0, each - 1, 'WITHSCORES')
     for m = 1, #members, 2 do
-      found[#found + 1] = { id = members[m], score = tonumber(members[m + 1]), route = route_id }
+      found[#found + 1] = { id = members[m], score = members[m + 1], route = route_id }
     end
   end
   if considered > 1 then
+    for i = 1, #found do found[i].score = tonumber(found[i].score) end
     table.sort(found, function(a, b)
       if a.score ~= b.score then return a.score < b.score end
       return a.id < b.id
@@ -69,17 +71,18 @@ end
 local function take(ctx, q, h, held)
   local c, now = h.core, ctx.now
   local resumed = c.s == 'R1i'
-  local epoch = reply.int(math.max(tonumber(c.e or '0') + 1, now))
-  local w = { 's', 'A1', 'ss', q.session, 'cl', reply.int(q.number), 'e', epoch, 'la', reply.int(now) }
+  local epoch = ctx.t
+  if c.e and tonumber(c.e) >= now then epoch = reply.int(tonumber(c.e) + 1) end
+  local w = { 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t }
   if resumed then
     w[#w + 1], w[#w + 2] = 'rs', epoch
     c.rs = epoch
   else
     c.ty = types[c.s]
-    c.n = reply.int(tonumber(c.n or '0') + 1)
+    c.n, c.attempt = c.n and reply.int(tonumber(c.n) + 1) or '1', c.n or '0'
     w[#w + 1], w[#w + 2], w[#w + 3], w[#w + 4] = 'ty', c.ty, 'n', c.n
   end
-  if not c.st then w[#w + 1], w[#w + 2] = 'st', reply.int(now) end
+  if not c.st then w[#w + 1], w[#w + 2] = 'st', ctx.t end
   c.ta = nil
   if c.to then
     c.ta = reply.int(now + tonumber(resumed and c.tr or c.to))
@@ -91,8 +94,8 @@ local function take(ctx, q, h, held)
     if c.dl then due = math.min(due, tonumber(c.dl)) end
     home.alarm(ctx, due, h.id)
   end
-  c.e, c.la = epoch, reply.int(now)
-  held[#held + 1] = reply.int(q.number)
+  c.e, c.la = epoch, ctx.t
+  held[#held + 1] = q.number_text
   held[#held + 1] = h.id
   home.dequeue(ctx, h.route, h.id)
 end
@@ -114,8 +117,8 @@ local function describe(ctx, id, c, budget, out)
   local sequence, kind, input, steps = '0', c.ty, '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.rs and c.rs == c.e then kind = 'resumed' end
-  local size = tonumber(c['in'] or '0')
-  if size > 0 then
+  if c['in'] then
+    local size = tonumber(c['in'])
     input = '2'
     if size <= budget.bytes then
       input, budget.bytes = '1', budget.bytes - size

@@ -24,10 +24,15 @@ function core.score(c)
   return tonumber(c.ct) - tonumber(c.pr or '0') * 1000000000000
 end
 
--- attempt is the index of the current or last attempt, as text; '' before the first.
+-- attempt is the index of the current or last attempt, as text; '' before the first. Formatting costs more than
+-- remembering.
 function core.attempt(c)
-  if not c.n then return '' end
-  return reply.int(tonumber(c.n) - 1)
+  local a = c.attempt
+  if not a then
+    a = c.n and reply.int(tonumber(c.n) - 1) or ''
+    c.attempt = a
+  end
+  return a
 end
 
 function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end

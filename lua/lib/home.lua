@@ -65,7 +65,8 @@ end
 -- done files an ended execution for retention: 24 h.
 function home.done(ctx, id)
   local d = list(ctx, 'ended', 'done')
-  d[#d + 1] = reply.int(ctx.now + 86400000)
+  ctx.purge = ctx.purge or reply.int(ctx.now + 86400000)
+  d[#d + 1] = ctx.purge
   d[#d + 1] = id
 end
 

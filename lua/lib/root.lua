@@ -1,6 +1,6 @@
 -- root: the entrance of every function. It checks the partition root and the caller's protocol, reads the clock
 -- once, and hands out ctx, the state of this call:
---   r       the root key            now    server time, ms
+--   r       the root key            now    server time, ms       t    the same as text
 --   wake    when the tick is due, or nil
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
@@ -15,7 +15,8 @@ function root.enter(k, argv)
     if tonumber(h[1]) > protocol then return nil, reply.err('protocol_mismatch', h[1], argv[1]) end
   end
   if h[2] then return nil, reply.err('partition_frozen', r) end
-  return { r = r, now = clock.now(r), wake = h[3] and tonumber(h[3]) }
+  local now = clock.now(r)
+  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]) }
 end
 
 -- owner is who ticks, or nil; read once, and only by those who need it.

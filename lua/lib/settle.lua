@@ -15,7 +15,7 @@ end
 -- fold keeps the record of an attempt that did not end in success.
 function settle.fold(ctx, c, id, state, category, reason)
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
-  local record = table.concat({ c.ty or '', c.la or '', reply.int(ctx.now), state, category,
+  local record = table.concat({ c.ty or '', c.la or '', ctx.t, state, category,
     c.ss and session.instance(c.ss) or '' }, '\31')
   if reason ~= '' then
     redis.call('HSET', key, attempt, record, attempt .. 'r', reason)
@@ -30,9 +30,9 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if not c.n and code ~= 'T1' then code = code .. 'n' end
   local key = keys.core(ctx.r, id)
   if extra then
-    redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now), unpack(extra))
+    redis.call('HSET', key, 's', code, 'en', ctx.t, unpack(extra))
   else
-    redis.call('HSET', key, 's', code, 'en', reply.int(ctx.now))
+    redis.call('HSET', key, 's', code, 'en', ctx.t)
   end
   if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end
   home.leave(ctx, c, id)

@@ -8,7 +8,7 @@ function stream.close(ctx, c, id, reason)
   local attempt = core.attempt(c)
   if attempt == '' or c.fa ~= attempt then return end
   local meta = keys.meta(ctx.r, id, attempt)
-  if redis.call('HSETNX', meta, 'z', reply.int(ctx.now)) == 1 then
+  if redis.call('HSETNX', meta, 'z', ctx.t) == 1 then
     redis.call('HSET', meta, 'y', reason)
   end
 end

@@ -1,0 +1,156 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Config says where the store is and what submissions have in common. Only URL is required.
+type Config struct {
+	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, as engine.Config says; or embedded:// for
+	// the in-process development server that this process shares. Empty is an error: take it from the
+	// environment variable FLOWFABRIC_URL.
+	URL string
+	// Username and Password win over those in the URL.
+	Username, Password string
+	// TLS replaces the default TLS settings; nil decides by the URL's scheme.
+	TLS *tls.Config
+	// ClientName is shown in CLIENT LIST. Default "flowfabric".
+	ClientName string
+	// DialTimeout bounds one connection attempt, default 10 s. CallTimeout bounds one call without its repeats,
+	// default 5 s.
+	DialTimeout, CallTimeout time.Duration
+	// Partitions is used only when this client is the first to boot the store; default 64.
+	Partitions uint16
+	// CreateConfig false refuses a store that was never booted. Default (nil) true.
+	CreateConfig *bool
+
+	// Namespace of submissions that name none, 1..64 printable ASCII bytes without braces. Default "default".
+	Namespace string
+	// Creator is stored with every submission, at most 64 bytes. Default none.
+	Creator string
+	// SubmitTimeout is how long a create call is repeated while it is not answered; then the outcome is unknown
+	// ([UnknownOutcomeError]). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
+	SubmitTimeout time.Duration
+	// Logger for the few things worth a line. Default slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, flowfabric.DefaultNamespace)
+	c.SubmitTimeout = cmp.Or(c.SubmitTimeout, 15*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+func (c Config) validate() error {
+	bad := func(err error) error { return fmt.Errorf("%w: client: %w", flowfabric.ErrConfig, err) }
+	if c.URL == "" {
+		return bad(errors.New("URL is empty; set it, usually from the environment variable FLOWFABRIC_URL " +
+			"(redis://host:6379), or use embedded:// for a development server in this process"))
+	}
+	if err := flowfabric.ValidateName("Namespace", c.Namespace); err != nil {
+		return bad(err)
+	}
+	if len(c.Creator) > maxCreator {
+		return bad(fmt.Errorf("Creator has %d bytes, want at most %d", len(c.Creator), maxCreator))
+	}
+	if c.SubmitTimeout < time.Millisecond {
+		return bad(fmt.Errorf("SubmitTimeout is %s, want at least 1ms", c.SubmitTimeout))
+	}
+	return nil
+}
+
+// store is what the client needs of the engine.
+type store interface {
+	creator
+	subscriber
+	Partitions() uint16
+	Ping(ctx context.Context) error
+	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error)
+	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error)
+}
+
+// tailer is what the client needs of the tail hub.
+type tailer interface {
+	Tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions) iter.Seq2[stream.TailEvent, error]
+	Close()
+}
+
+// Client is a connection to one store, for producers. Create it with [Connect], share it in the whole process,
+// end it with [Client.Close]. All methods may be called concurrently.
+type Client struct {
+	cfg     Config
+	store   store
+	tails   tailer
+	submits *coalescer
+	waits   *hub
+	end     context.CancelCauseFunc // ends waits and late batches
+	release []func()                // in the order they must run
+	once    sync.Once
+}
+
+// Connect dials the store and makes it ready (a fresh store is booted, see engine.Open). ctx bounds connecting
+// only. Errors: flowfabric.ErrConfig before any I/O; ErrTransport, ErrAuth, ErrServerVersion, ErrNewerLibrary,
+// ErrProtocol from the store. Nothing stays open after an error.
+func Connect(ctx context.Context, cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	url, release, err := embedded.Resolve(ctx, cfg.URL, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	eng, err := engine.Open(ctx, engine.Config{
+		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: cfg.ClientName,
+		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout, Partitions: cfg.Partitions,
+		CreateConfig: cfg.CreateConfig, Logger: cfg.Logger,
+	})
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return newClient(cfg, eng, stream.NewHub(eng), eng.Close, release), nil
+}
+
+// newClient expects a config with its defaults filled in.
+func newClient(cfg Config, s store, tails tailer, release ...func()) *Client {
+	life, end := context.WithCancelCause(context.Background())
+	return &Client{
+		cfg: cfg, store: s, tails: tails, end: end, release: release,
+		submits: newCoalescer(life, s, s.Partitions(), cfg.SubmitTimeout),
+		waits:   newHub(life, s),
+	}
+}
+
+// Ping makes one round trip to the store.
+func (c *Client) Ping(ctx context.Context) error { return c.store.Ping(ctx) }
+
+// Close refuses new submits, waits until those that were accepted are answered (at most about SubmitTimeout),
+// ends waits with [ErrClosed] and tails, and disconnects. It is idempotent, and every call returns only when all
+// that is done.
+func (c *Client) Close() {
+	c.once.Do(func() {
+		c.submits.close()
+		c.end(ErrClosed)
+		c.waits.close()
+		c.tails.Close()
+		for _, f := range c.release {
+			f()
+		}
+	})
+}

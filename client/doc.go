@@ -1,0 +1,32 @@
+// Package client is the producer's side of FlowFabric: it submits executions, waits for their results, follows
+// their frames and cancels them. It starts no worker and links neither fx nor zap.
+//
+//	Submit ──▶ validate, encode, digest ──▶ coalescer ──▶ engine.CreateExecutions ──▶ one partition
+//	SubmitMany ─▶ the same ──▶ batches of ≤ 100, several in flight ──┘
+//
+//	Result ──▶ snapshot: ended? ──no──▶ subscribe to the execution's events ──▶ ready: snapshot again
+//	              │                               │ a terminal event, or 5 s passed
+//	              └──────────── read result ◀─────┘
+//
+// # Submitting
+//
+// A lone Submit is one call made by the submitting goroutine itself. While a create call is in flight, later
+// submits join the next batch, which leaves when that call returns (group commit without a timer). Each batch
+// goes to one partition, the next in rotation; the partition is part of the id, so nothing has to be looked up
+// later. With an idempotency key the whole id is derived from (namespace, kind, key), and equal keys meet.
+//
+// # When things fail
+//
+// A create call is idempotent: it is repeated with the same ids until it is answered or Config.SubmitTimeout has
+// passed. Only then, or when the caller's context ends first, is the outcome unknown, and the error is an
+// [*UnknownOutcomeError] that carries the id: the execution may exist, Get tells. A caller that gives up never
+// takes the other submits of its batch with it. A refused item does not touch its neighbours.
+//
+// A wait is never lost: events only make it fast. After a lost connection the hub resubscribes and every waiter
+// reads again, and each waiter reads every 5 s anyway. A server that is away does not end a wait, the caller's
+// context does.
+//
+// All functions and methods of this package may be called concurrently.
+//
+// Spec: 10 §4.1, D44, D57; design §3, §4, §9; performance §3.7.
+package client

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// ErrClosed is returned by every call on a client after [Client.Close], and by waits that Close ended.
+var ErrClosed = errors.New("the client is closed")
+
+// UnknownOutcomeError says that a create call was sent and not answered: the caller's context ended, or the
+// server could not be reached for Config.SubmitTimeout. The execution may exist or still come into being under
+// ID; [Client.Get] tells, and submitting again with the same idempotency key is safe.
+type UnknownOutcomeError struct {
+	ID    flowfabric.ExecutionID
+	Cause error // wraps the context's error or flowfabric.ErrTransport
+}
+
+func (e *UnknownOutcomeError) Error() string {
+	return fmt.Sprintf("submit %s: %v (the submission may still happen under this id)", e.ID, e.Cause)
+}
+
+// Unwrap returns Cause.
+func (e *UnknownOutcomeError) Unwrap() error { return e.Cause }
+
+// ItemError is one failed input of [SubmitMany].
+type ItemError struct {
+	Index int // of the input
+	Err   error
+}
+
+func (e *ItemError) Error() string { return fmt.Sprintf("item %d: %v", e.Index, e.Err) }
+
+// Unwrap returns Err.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+// OutcomeError is what Result returns for an execution that ended without a result. It matches the sentinel of
+// its outcome: flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped.
+type OutcomeError struct {
+	ID       flowfabric.ExecutionID
+	State    flowfabric.PublicState // failed, cancelled, expired or skipped
+	Category string                 // of the last failure; "" when there was none
+	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
+	By       string                 // who cancelled: operator_override, flow_cascade or owner:<instance>
+	Attempts uint32                 // attempts started
+}
+
+func newOutcomeError(s engine.Snapshot) *OutcomeError {
+	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.FailureCategory, Reason: s.FailureReason, Attempts: s.Attempts}
+	if e.State == flowfabric.Cancelled {
+		e.Reason, e.By = s.CancelReason, s.CancelledBy
+	}
+	return e
+}
+
+func (e *OutcomeError) Error() string {
+	text := fmt.Sprintf("execution %s %s after %d attempts", e.ID, e.State, e.Attempts)
+	switch {
+	case e.By != "":
+		text += " (by " + e.By + ")"
+	case e.Category != "":
+		text += " (" + e.Category + ")"
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Unwrap returns the sentinel of the outcome.
+func (e *OutcomeError) Unwrap() error {
+	switch e.State {
+	case flowfabric.Cancelled:
+		return flowfabric.ErrCancelled
+	case flowfabric.Expired:
+		return flowfabric.ErrExpired
+	case flowfabric.Skipped:
+		return flowfabric.ErrSkipped
+	}
+	return flowfabric.ErrFailed
+}
+
+// ended is the error of a context that has ended, with its cause when that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

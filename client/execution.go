@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Execution is a handle on one execution whose result is an Out. It holds no connection and no goroutine, may be
+// dropped at any time, and can be made again from the id with [Attach]. Its methods may be called concurrently.
+type Execution[Out any] struct {
+	client    *Client
+	id        flowfabric.ExecutionID
+	duplicate bool
+	decode    func([]byte) (Out, error)
+}
+
+func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created, keyed bool) *Execution[Out] {
+	e := Attach(c, def, created.ID)
+	e.duplicate = created.Duplicate && keyed // a plain duplicate is our own repeated call
+	return e
+}
+
+// Attach returns a handle on an execution of def that was submitted elsewhere or earlier. It makes no call; an id
+// that names nothing shows as flowfabric.ErrNotFound in the methods.
+func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *Execution[Out] {
+	return &Execution[Out]{client: c, id: id, decode: def.Decode}
+}
+
+// ID names the execution; its text form is what other processes need for [Attach].
+func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
+
+// Duplicate reports whether an idempotency key led this submit to an execution that existed already. It may also
+// be true for the first submit when the reply to its call was lost and the call was repeated.
+func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
+
+// Get reads a snapshot, see [Client.Get].
+func (e *Execution[Out]) Get(ctx context.Context) (engine.Snapshot, error) {
+	return e.client.Get(ctx, e.id)
+}
+
+// Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
+// execution's event, and reads again every 5 s in case one was lost. A server that is away does not end the
+// wait, so ctx should have a deadline when that matters.
+//
+// Errors: [*OutcomeError] (flowfabric.ErrFailed, ErrCancelled, ErrExpired, ErrSkipped) for an execution that
+// ended without a result; ErrNotFound; ErrResultPurged; the context's error with its cause; [ErrClosed]; the
+// codec's error when the result is not an Out.
+func (e *Execution[Out]) Result(ctx context.Context) (Out, error) {
+	var none Out
+	raw, stored, err := e.client.await(ctx, e.id)
+	if err != nil {
+		return none, err
+	}
+	out, err := e.decode(raw)
+	switch {
+	case err == nil:
+		return out, nil
+	case !stored: // an empty result is not stored either, but then decode would have accepted it
+		return none, fmt.Errorf("result of %s: %w", e.id, flowfabric.ErrResultPurged)
+	}
+	return none, fmt.Errorf("result of %s: %w", e.id, err)
+}
+
+// Tail follows the frames live, see [Client.Tail].
+func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
+	return e.client.Tail(ctx, e.id, opts...)
+}
+
+// Cancel ends the execution, see [Client.Cancel].
+func (e *Execution[Out]) Cancel(ctx context.Context, reason string) error {
+	return e.client.Cancel(ctx, e.id, reason)
+}
+
+// TailOption changes where a tail begins.
+type TailOption func(*stream.TailOptions)
+
+// OnlyAttempt follows one attempt (zero based) and ends with it; without it a tail follows all attempts from the
+// first one on. Excludes [FromAttempt].
+func OnlyAttempt(index uint32) TailOption {
+	return func(o *stream.TailOptions) { o.Attempt = &index }
+}
+
+// FromAttempt follows all attempts from this one on (zero based). Together with [After] it resumes a tail: the
+// attempt and stream.CursorOf the frame of the last event seen.
+func FromAttempt(index uint32) TailOption {
+	return func(o *stream.TailOptions) { o.From = index }
+}
+
+// After skips the frames up to and including the cursor in the first attempt that is delivered.
+func After(cursor stream.Cursor) TailOption {
+	return func(o *stream.TailOptions) { o.After = cursor }
+}
+
+// FromNow skips the frames that are stored when the tail begins. Excludes [FromAttempt] and [After].
+func FromNow() TailOption {
+	return func(o *stream.TailOptions) { o.FromNow = true }
+}
+
+// Get reads a consistent snapshot of an execution: state, attempts, times, tags, failure. flowfabric.ErrNotFound
+// when it never existed or was purged.
+func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+	s, err := c.store.ReadExecution(ctx, id)
+	if err != nil {
+		return engine.Snapshot{}, fmt.Errorf("get %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// RawResult is [Execution.Result] without decoding: the bytes the handler's codec wrote, empty when it wrote none.
+func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
+	raw, _, err := c.await(ctx, id)
+	return raw, err
+}
+
+// Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
+// event that says the execution has ended, with an error (the cause of ctx, flowfabric.ErrNotFound and others, see
+// stream.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
+func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
+	var o stream.TailOptions
+	for _, option := range opts {
+		option(&o)
+	}
+	return c.tails.Tail(ctx, id, o)
+}
+
+// Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
+// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error. An execution that ended
+// otherwise answers an error that wraps flowfabric.ErrTerminal and names its state. Spec 10 §4.4.
+func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string) error {
+	_, err := c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator})
+	if err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrNotActive) {
+		if state, ok := flowfabric.Project(flowfabric.Code(refused.Slot(0))); ok && state.Terminal() {
+			return fmt.Errorf("cancel %s: %w: it is %s", id, flowfabric.ErrTerminal, state.Public)
+		}
+	}
+	return fmt.Errorf("cancel %s: %w", id, err)
+}

@@ -1,0 +1,242 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
+// with fail, and drives events with publish.
+type fakeStore struct {
+	mu       sync.Mutex
+	calls    []createCall
+	inFlight int
+	most     int                                                                  // highest inFlight seen
+	gate     chan struct{}                                                        // each create call takes one, if not nil
+	fail     func(ctx context.Context, call int) error                            // of a whole call
+	refuse   func(x engine.NewExecution) error                                    // of one item
+	stored   map[flowfabric.ExecutionID]engine.NewExecution                       // created
+	ended    map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
+	results  map[flowfabric.ExecutionID][]byte                                    // of ended ones
+	subs     map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
+	reads    int                                                                  // ReadExecution calls
+	subCalls int                                                                  // Subscribe calls
+	readErr  func() error                                                         // of ReadExecution
+	cancel   func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
+}
+
+type createCall struct {
+	ctx       context.Context
+	partition uint16
+	ids       []flowfabric.ExecutionID
+	payloads  []string
+}
+
+func newFake() *fakeStore {
+	return &fakeStore{
+		stored: map[flowfabric.ExecutionID]engine.NewExecution{}, ended: map[flowfabric.ExecutionID]engine.Snapshot{},
+		results: map[flowfabric.ExecutionID][]byte{}, subs: map[string]map[*func(string, string)]context.CancelCauseFunc{},
+	}
+}
+
+func (f *fakeStore) client(t *testing.T) *Client {
+	t.Helper()
+	cfg := Config{URL: "redis://fake", Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c := newClient(cfg, f, noTails{})
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (f *fakeStore) Partitions() uint16         { return 4 }
+func (f *fakeStore) Ping(context.Context) error { return nil }
+
+func (f *fakeStore) CreateExecutions(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error) {
+	f.mu.Lock()
+	call := createCall{ctx: ctx, partition: partition}
+	for _, x := range items {
+		call.ids, call.payloads = append(call.ids, x.ID), append(call.payloads, string(x.Payload))
+	}
+	n := len(f.calls)
+	f.calls = append(f.calls, call)
+	f.inFlight++
+	f.most = max(f.most, f.inFlight)
+	f.mu.Unlock()
+	defer func() { f.mu.Lock(); f.inFlight--; f.mu.Unlock() }()
+	if f.gate != nil {
+		select {
+		case <-f.gate:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", flowfabric.ErrTransport, ctx.Err())
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	if f.fail != nil {
+		err = f.fail(ctx, n)
+	}
+	out := make([]engine.Created, len(items))
+	for i, x := range items {
+		out[i] = engine.Created{ID: x.ID, State: flowfabric.Waiting}
+		old, exists := f.stored[x.ID]
+		switch {
+		case x.ID.Partition() != partition:
+			out[i].Err = flowfabric.NewError("fake", "invalid_input", "another partition")
+		case f.refuse != nil && f.refuse(x) != nil:
+			out[i].Err = f.refuse(x)
+		case exists && old.Digest != x.Digest:
+			out[i].Err = flowfabric.NewError("fake", "idempotency_conflict")
+		case exists:
+			out[i].Duplicate = true
+		default:
+			f.stored[x.ID] = x
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	if f.readErr != nil {
+		if err := f.readErr(); err != nil {
+			return engine.Snapshot{}, err
+		}
+	}
+	if s, ok := f.ended[id]; ok {
+		return s, nil
+	}
+	if _, ok := f.stored[id]; !ok {
+		return engine.Snapshot{}, flowfabric.NewError("fake", "execution_not_found")
+	}
+	state, _ := flowfabric.Project(flowfabric.CodeWaitingFirst)
+	return engine.Snapshot{ID: id, State: state}, nil
+}
+
+func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended[id].Attempts != attempt+1 {
+		return nil, false, nil
+	}
+	b, ok := f.results[id]
+	return b, ok, nil
+}
+
+func (f *fakeStore) CancelExecution(_ context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) {
+	return f.cancel(id, c)
+}
+
+func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f.mu.Lock()
+	f.subCalls++
+	for _, c := range channels {
+		if f.subs[c] == nil {
+			f.subs[c] = map[*func(string, string)]context.CancelCauseFunc{}
+		}
+		f.subs[c][&fn] = cancel
+	}
+	f.mu.Unlock()
+	ready()
+	<-ctx.Done()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range channels {
+		delete(f.subs[c], &fn)
+	}
+	return context.Cause(ctx)
+}
+
+// end makes an execution terminal after one attempt, telling nobody.
+func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state, _ := flowfabric.Project(code)
+	f.ended[id] = engine.Snapshot{
+		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom", CancelReason: "no need",
+		CancelledBy: "operator_override",
+	}
+	if result != "" {
+		f.results[id] = []byte(result)
+	}
+}
+
+// publish sends an event to the live subscriptions of an execution and returns how many there were.
+func (f *fakeStore) publish(id flowfabric.ExecutionID, message string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	subs := f.subs[engine.EventChannel(id)]
+	for fn := range subs {
+		(*fn)(engine.EventChannel(id), message)
+	}
+	return len(subs)
+}
+
+// disconnect ends all subscriptions.
+func (f *fakeStore) disconnect() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, subs := range f.subs {
+		for _, cancel := range subs {
+			cancel(flowfabric.ErrTransport)
+		}
+	}
+}
+
+func (f *fakeStore) seen() []createCall {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]createCall(nil), f.calls...)
+}
+
+type noTails struct{}
+
+func (noTails) Close() {}
+func (noTails) Tail(context.Context, flowfabric.ExecutionID, stream.TailOptions) iter.Seq2[stream.TailEvent, error] {
+	return func(func(stream.TailEvent, error) bool) {}
+}
+
+// sub is a plain submission as prepare would make it.
+func sub(payload string) *submission {
+	s := &submission{item: engine.NewExecution{Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(payload), Digest: payload}}
+	s.size = s.measure()
+	return s
+}
+
+func keyedSub(key, payload string) *submission {
+	s := sub(payload)
+	s.keyed, s.key = true, key
+	return s
+}
+
+// keyIn finds a key whose id lies in the partition.
+func keyIn(partition uint16, nth int) string {
+	for i := 0; ; i++ {
+		key := fmt.Sprint("key-", i)
+		if flowfabric.DeriveExecutionID(4, "default", "k", key).Partition() == partition {
+			if nth--; nth < 0 {
+				return key
+			}
+		}
+	}
+}
+
+const long = time.Hour // of virtual time

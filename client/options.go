@@ -1,0 +1,156 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// MaxIdempotencyKey is the longest idempotency key, in bytes.
+const MaxIdempotencyKey = 256
+
+// maxCreator is the longest creator, in bytes.
+const maxCreator = 64
+
+// SubmitOption changes one submission. Later options win over earlier ones, and all of them over the definition.
+type SubmitOption func(*submission)
+
+// submission is one input on its way to the server.
+type submission struct {
+	item   engine.NewExecution
+	keyed  bool
+	key    string
+	keyFor func(index int) string
+	size   int // bytes it adds to a create call, roughly
+}
+
+// IdempotencyKey makes the id depend on (namespace, kind, key) alone: as long as the execution is retained, a
+// second submit with an equal key and an equal payload returns the first execution ([Execution.Duplicate]), and
+// with a different payload it fails with flowfabric.ErrIdempotencyConflict. The payload is compared as encoded,
+// before any encryption hook. 1..256 bytes. Not for [SubmitMany], see [IdempotencyKeys]. Spec 10 D44.
+func IdempotencyKey(key string) SubmitOption {
+	return func(s *submission) { s.keyed, s.key = true, key }
+}
+
+// IdempotencyKeys gives every input of a [SubmitMany] its own [IdempotencyKey]; key is called once per index.
+func IdempotencyKeys(key func(index int) string) SubmitOption {
+	return func(s *submission) { s.keyFor = key }
+}
+
+// Priority is 0 (default) to 9000; higher is claimed first, within a partition. A value outside is refused.
+func Priority(n int) SubmitOption {
+	return func(s *submission) { s.item.Priority = n }
+}
+
+// Delay keeps the execution from being claimed for d from the server's now, 0..10 years, in whole milliseconds.
+func Delay(d time.Duration) SubmitOption {
+	return func(s *submission) { s.item.Delay, s.item.DelayUntil = d, time.Time{} }
+}
+
+// DelayUntil keeps the execution from being claimed before t on the server's clock, at most 10 years ahead. A
+// time that has passed means no delay.
+func DelayUntil(t time.Time) SubmitOption {
+	return func(s *submission) { s.item.Delay, s.item.DelayUntil = 0, t }
+}
+
+// Deadline ends the execution as expired when it has not ended d after its submission, whatever it does then:
+// 1 ms to 10 years. 0 takes back the deadline of the definition.
+func Deadline(d time.Duration) SubmitOption {
+	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} }
+}
+
+// DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead.
+func DeadlineAt(t time.Time) SubmitOption {
+	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = 0, t }
+}
+
+// Tags are stored with the execution and handed to the handler: at most 64; keys such as team.region (≤ 64
+// bytes), values ≤ 256 bytes. The map must not change until the submit has returned.
+func Tags(tags map[string]string) SubmitOption {
+	return func(s *submission) { s.item.Tags = tags }
+}
+
+// Lane overrides the definition's lane: 1..64 printable ASCII bytes without braces.
+func Lane(name string) SubmitOption {
+	return func(s *submission) { s.item.Lane = name }
+}
+
+// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
+func Namespace(name string) SubmitOption {
+	return func(s *submission) { s.item.Namespace = name }
+}
+
+// Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
+// of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
+func Capabilities(tokens ...string) SubmitOption {
+	return func(s *submission) { s.item.Capabilities = tokens }
+}
+
+// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
+func Creator(name string) SubmitOption {
+	return func(s *submission) { s.item.Creator = name }
+}
+
+// validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
+// policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
+func (s *submission) validate(now time.Time) error {
+	x := &s.item
+	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
+		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+			return err
+		}
+	}
+	if x.Priority < 0 || x.Priority > flowfabric.MaxPriority {
+		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, flowfabric.MaxPriority)
+	}
+	if len(x.Creator) > maxCreator {
+		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), maxCreator)
+	}
+	if s.keyed && (s.key == "" || len(s.key) > MaxIdempotencyKey) {
+		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
+	}
+	if err := flowfabric.ValidateTags(x.Tags); err != nil {
+		return err
+	}
+	if len(x.Capabilities) > 0 {
+		var err error
+		if x.Capabilities, err = flowfabric.NormalizeCapabilities(x.Capabilities); err != nil {
+			return err
+		}
+	}
+	return s.validateTimes(now)
+}
+
+func (s *submission) validateTimes(now time.Time) error {
+	x := &s.item
+	switch latest := now.Add(flowfabric.MaxDelay); {
+	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
+		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
+	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
+		return fmt.Errorf("%w: deadline %s, want 1ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
+	case x.Deadline > 0 && x.Deadline < time.Millisecond:
+		return fmt.Errorf("%w: deadline %s is below 1ms", flowfabric.ErrInvalidInput, x.Deadline)
+	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
+		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
+	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):
+		return fmt.Errorf("%w: deadline at %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DeadlineAt)
+	case x.Deadline > 0 && x.Delay >= x.Deadline,
+		!x.DeadlineAt.IsZero() && !x.DelayUntil.Before(x.DeadlineAt):
+		return fmt.Errorf("%w: the deadline leaves no time after the delay", flowfabric.ErrInvalidInput)
+	}
+	return nil
+}
+
+// measure estimates what the submission adds to a call.
+func (s *submission) measure() int {
+	n := 256 + len(s.item.Payload)
+	for _, c := range s.item.Capabilities {
+		n += len(c) + 1
+	}
+	for k, v := range s.item.Tags {
+		n += len(k) + len(v) + 16
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
+// Policy, deadline, lane, priority and capabilities come from the definition, options override them.
+//
+// A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
+// after an [*UnknownOutcomeError]. A []byte is copied.
+//
+// Errors before any I/O: flowfabric.ErrInvalidInput, ErrInvalidPolicy, ErrInvalidCapabilities, ErrPayloadTooLarge,
+// the definition's own error, the codec's. From the server: ErrIdempotencyConflict, ErrTooManyRoutes,
+// ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
+// nothing was sent. Spec 10 §4.1, D44.
+func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
+	sub, err := prepare(c, def, in, 0, time.Now(), opts)
+	if err == nil && sub.keyFor != nil {
+		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use IdempotencyKey", flowfabric.ErrInvalidInput)
+	}
+	if err != nil {
+		return nil, submitError(def, err)
+	}
+	if ctx.Err() != nil {
+		return nil, notSent(ctx)
+	}
+	created, err := c.submits.submit(ctx, sub)
+	if err != nil {
+		return nil, err
+	}
+	return newExecution(c, def, created, sub.keyed), nil
+}
+
+// SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
+// calls in flight, and returns the handles in the order of inputs. Each call goes to one partition, the next in
+// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys] the
+// calls are grouped by the partitions of the keys.
+//
+// One invalid input refuses the whole before any I/O. Later, inputs fail one by one: their handles are nil and
+// the error joins an [*ItemError] for each. Errors are those of [Submit]; when ctx ends, what was not sent yet
+// fails with its error and what was sent with [*UnknownOutcomeError].
+func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
+	items := make([]*pending, len(inputs))
+	var failed []error
+	now := time.Now()
+	for i, in := range inputs {
+		sub, err := prepare(c, def, in, i, now, opts)
+		if err == nil && sub.keyed && sub.keyFor == nil {
+			err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use IdempotencyKeys", flowfabric.ErrInvalidInput)
+		}
+		if err != nil {
+			failed = append(failed, &ItemError{Index: i, Err: submitError(def, err)})
+			continue
+		}
+		items[i] = &pending{sub: sub}
+	}
+	if len(failed) > 0 {
+		return nil, errors.Join(failed...)
+	}
+	if err := c.submits.submitMany(ctx, items); err != nil {
+		return nil, err
+	}
+	out := make([]*Execution[Out], len(inputs))
+	for i, p := range items {
+		if p.err != nil {
+			failed = append(failed, &ItemError{Index: i, Err: p.err})
+			continue
+		}
+		out[i] = newExecution(c, def, p.created, p.sub.keyed)
+	}
+	return out, errors.Join(failed...)
+}
+
+// submitMany sends the items in batches of their own; every item ends with created or err set. They do not go
+// through the lanes: they are batches already, and nobody else's items can be hurt by ctx.
+func (c *coalescer) submitMany(ctx context.Context, items []*pending) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	defer c.end()
+	var order []*lane
+	plain, keyed := &lane{}, map[uint16]*lane{}
+	for _, p := range items {
+		c.identify(p.sub)
+		l := plain
+		if p.sub.keyed {
+			partition := p.sub.item.ID.Partition()
+			if l = keyed[partition]; l == nil {
+				l = &lane{fixed: true, partition: partition}
+				keyed[partition] = l
+			}
+		}
+		if len(l.queue) == 0 {
+			order = append(order, l)
+		}
+		l.queue = append(l.queue, p)
+	}
+	calls := pool.New().WithMaxGoroutines(maxPlainInFlight)
+	defer calls.Wait()
+	for _, l := range order {
+		for {
+			taken := l.take()
+			if len(taken) == 0 {
+				break
+			}
+			calls.Go(func() {
+				if ctx.Err() != nil {
+					for _, p := range taken {
+						p.err = notSent(ctx)
+					}
+					return
+				}
+				c.mu.Lock()
+				b := c.form(l, taken)
+				c.mu.Unlock()
+				c.send(ctx, b)
+			})
+		}
+	}
+	return nil
+}
+
+// prepare builds and checks one submission; nothing has been sent when it fails.
+func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], in In, index int, now time.Time, opts []SubmitOption) (*submission, error) {
+	if err := def.Err(); err != nil {
+		return nil, err
+	}
+	info := def.Info()
+	s := &submission{item: engine.NewExecution{
+		Namespace: c.cfg.Namespace, Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
+		Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
+	}}
+	for _, option := range opts {
+		option(s)
+	}
+	if s.keyFor != nil {
+		s.keyed, s.key = true, s.keyFor(index)
+	}
+	var err error
+	if s.item.Payload, s.item.Digest, err = def.Encode(in); err != nil {
+		return nil, err
+	}
+	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
+		s.item.Payload = bytes.Clone(s.item.Payload)
+	}
+	if err := s.validate(now); err != nil {
+		return nil, err
+	}
+	s.size = s.measure()
+	return s, nil
+}
+
+func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {
+	return fmt.Errorf("submit %s: %w", def.Kind(), err)
+}

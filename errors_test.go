@@ -1,0 +1,126 @@
+package flowfabric_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+
+	ff "github.com/flowfabric/flowfabric-go"
+)
+
+// definitions reads code and class of every sentinel from errors.go, so that none is forgotten here.
+func definitions(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if f, ok := c.Fun.(*ast.Ident); !ok || f.Name != "define" {
+			return true
+		}
+		code, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
+		if _, twice := out[code]; twice {
+			t.Errorf("%s is defined twice", code)
+		}
+		out[code] = c.Args[1].(*ast.Ident).Name
+		return true
+	})
+	return out
+}
+
+func TestErrorTable(t *testing.T) {
+	classes := map[string]ff.Class{"ClassStop": ff.ClassStop, "ClassRetry": ff.ClassRetry, "ClassInfo": ff.ClassInfo,
+		"ClassCaller": ff.ClassCaller, "ClassBug": ff.ClassBug}
+	all := definitions(t)
+	if len(all) < 40 {
+		t.Fatalf("found %d sentinels", len(all))
+	}
+	for code, class := range all {
+		e := ff.NewError("ff_x", code, "detail")
+		if ff.CodeOf(e) != code || ff.ClassOf(e) != classes[class] {
+			t.Errorf("%s: code %q, class %s", code, ff.CodeOf(e), ff.ClassOf(e))
+		}
+		if text := e.Error(); !strings.HasPrefix(text, "ff_x: "+code+": ") || !strings.HasSuffix(text, " (detail)") || strings.Contains(text, "\n") {
+			t.Errorf("%q is not one clear line", text)
+		}
+	}
+}
+
+func TestErrorComparisons(t *testing.T) {
+	for _, c := range []struct {
+		code     string
+		sentinel error
+		class    ff.Class
+	}{
+		{"invalid_input", ff.ErrInvalidInput, ff.ClassCaller},
+		{"execution_not_found", ff.ErrNotFound, ff.ClassStop},
+		{"execution_not_active", ff.ErrNotActive, ff.ClassStop},
+		{"lease_expired", ff.ErrLeaseExpired, ff.ClassStop},
+		{"stale_lease", ff.ErrStaleLease, ff.ClassStop},
+		{"stale_owner_cannot_append", ff.ErrStaleAppend, ff.ClassStop},
+		{"frame_sequence_gap", ff.ErrFrameGap, ff.ClassStop},
+		{"partition_frozen", ff.ErrPartitionFrozen, ff.ClassRetry},
+		{"transport", ff.ErrTransport, ff.ClassRetry},
+		{"session_not_empty", ff.ErrSessionHeld, ff.ClassInfo},
+		{"corrupt", ff.ErrCorrupt, ff.ClassBug},
+		{"execution_deadline", ff.ErrDeadline, ff.ClassStop},
+	} {
+		e := ff.NewError("ff_op", c.code, "one", "two")
+		for name, err := range map[string]error{"typed": e, "wrapped": fmt.Errorf("renew: %w", e), "joined": errors.Join(errors.New("x"), e), "sentinel": c.sentinel,
+			"wrapped sentinel": fmt.Errorf("%w: more", c.sentinel)} {
+			if !errors.Is(err, c.sentinel) {
+				t.Errorf("%s %s: errors.Is says no", name, c.code)
+			}
+			if errors.Is(err, ff.ErrTaskConsumed) {
+				t.Errorf("%s %s: matches another sentinel", name, c.code)
+			}
+			if got := ff.ClassOf(err); got != c.class {
+				t.Errorf("%s %s: class %s, want %s", name, c.code, got, c.class)
+			}
+			if got := ff.CodeOf(err); got != c.code {
+				t.Errorf("%s %s: code %s", name, c.code, got)
+			}
+		}
+		var typed *ff.Error
+		if !errors.As(fmt.Errorf("x: %w", e), &typed) || typed != e || typed.Op != "ff_op" || typed.Slot(1) != "two" || typed.Slot(2) != "" {
+			t.Errorf("%s: errors.As gives %+v", c.code, typed)
+		}
+		if errors.As(fmt.Errorf("x: %w", c.sentinel), &typed) {
+			t.Errorf("%s: a bare sentinel has no detail", c.code)
+		}
+		same := func() error { return c.sentinel }
+		if same() != c.sentinel {
+			t.Errorf("%s: sentinels compare with ==", c.code)
+		}
+	}
+}
+
+func TestUnknownCode(t *testing.T) {
+	e := ff.NewError("ff_op", "brand_new", "", "")
+	if !errors.Is(e, ff.ErrReply) || e.Code != "brand_new" || ff.ClassOf(e) != ff.ClassBug || ff.CodeOf(e) != "parse" {
+		t.Errorf("%+v, class %s, code %s", e, ff.ClassOf(e), ff.CodeOf(e))
+	}
+	if got := e.Error(); got != "ff_op: brand_new" {
+		t.Errorf("%q", got)
+	}
+	foreign := errors.New("foreign")
+	if ff.ClassOf(foreign) != 0 || ff.CodeOf(foreign) != "" || ff.ClassOf(nil) != 0 || ff.CodeOf(nil) != "" {
+		t.Error("a foreign error has a class")
+	}
+	for class, want := range map[ff.Class]string{ff.ClassStop: "stop", ff.ClassRetry: "retry", ff.ClassInfo: "info", ff.ClassCaller: "caller", ff.ClassBug: "bug", 0: "unknown"} {
+		if class.String() != want {
+			t.Errorf("class %d is %q, want %q", class, class, want)
+		}
+	}
+}

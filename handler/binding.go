@@ -1,0 +1,120 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Binding is a definition together with the function that runs it, without the types, so that bindings of all
+// kinds fit into one [Registry]. Build it with [Bind]. The zero value is invalid. Safe for concurrent use.
+type Binding struct {
+	info  Info
+	codec Codec
+	run   Handler
+	err   error
+}
+
+// Bind joins a definition and the function that runs its executions. fn is called concurrently. It is called again
+// from the top after a retry, a crash, a delay or a suspension; what must not be repeated belongs into a [Step].
+// It must return soon after ctx ends; context.Cause(ctx) tells why: flowfabric.ErrCancelled, ErrLeaseLost,
+// ErrAttemptTimeout, ErrDeadline, ErrOverBudget or ErrDraining.
+//
+// A nil def or fn, or an invalid definition, is reported by [Binding.Err] and [NewRegistry].
+func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t *Task, in In) (Out, error)) Binding {
+	switch {
+	case def == nil:
+		return Binding{err: fmt.Errorf("%w: Bind: the definition is nil", flowfabric.ErrInvalidInput)}
+	case def.err != nil:
+		return Binding{info: def.Info(), err: def.err}
+	case fn == nil:
+		return Binding{info: def.Info(), err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
+	}
+	b := Binding{info: def.Info(), codec: def.codec}
+	b.run = func(ctx context.Context, t *Task) Outcome {
+		var in In
+		if err := b.codec.Decode(t.Input(), &in); err != nil {
+			return b.undecodable(ctx, t, err)
+		}
+		out, err := fn(ctx, t, in)
+		if err != nil {
+			return Classify(ctx, t, err)
+		}
+		return b.complete(ctx, t, out)
+	}
+	return b
+}
+
+// Plain adapts a function that needs nothing durable.
+func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, t *Task, in In) (Out, error) {
+	if fn == nil {
+		return nil // reported by Bind
+	}
+	return func(ctx context.Context, _ *Task, in In) (Out, error) { return fn(ctx, in) }
+}
+
+// Kind is the kind of the definition.
+func (b Binding) Kind() string { return b.info.Kind }
+
+// Info is what the definition says. The caller gets its own copy.
+func (b Binding) Info() Info { return b.info.clone() }
+
+// Err is what is wrong with the binding, or nil.
+func (b Binding) Err() error {
+	if b.err == nil && b.run == nil {
+		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind", flowfabric.ErrInvalidInput)
+	}
+	return b.err
+}
+
+// Run makes one pass: it decodes the input, calls the function, and encodes the result or classifies the error
+// (see [Classify]). It never panics. It does not flush frames: who made the task's writer closes it before it
+// settles. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
+func (b Binding) Run(ctx context.Context, t *Task) Outcome {
+	if t == nil {
+		t = NewTask(TaskConfig{})
+	}
+	if err := b.Err(); err != nil {
+		return plainFailure(CategoryNoHandler, err)
+	}
+	t.begin(b.codec)
+	defer t.end()
+	out := recovered(b.run, ctx, t)
+	if out.Kind == OutcomeComplete {
+		if unused := t.UnusedSteps(); len(unused) > 0 {
+			t.Logger().WarnContext(ctx, "flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps", unused)
+		}
+	}
+	return out
+}
+
+// undecodable fails for good: the bytes stay what they are. Only a cipher may do better next time.
+func (b Binding) undecodable(ctx context.Context, t *Task, err error) Outcome {
+	err = Category(CategoryDecode, fmt.Errorf("decode input of kind %s: %w", b.info.Kind, err))
+	if !is[*cipherError](err) {
+		err = Permanent(err)
+	}
+	return Classify(ctx, t, err)
+}
+
+// complete encodes a result. It stands even if the context has ended meanwhile, unless the execution is no longer
+// ours: the work is done, and the fence of the settling call decides.
+func (b Binding) complete(ctx context.Context, t *Task, value any) Outcome {
+	if lost := t.lost(ctx); lost != nil {
+		return Outcome{Kind: OutcomeAbandon, Err: lost}
+	}
+	result, err := b.codec.Encode(value)
+	if err != nil {
+		err = fmt.Errorf("encode result of kind %s: %w", b.info.Kind, err)
+		if !is[*cipherError](err) {
+			err = Permanent(err)
+		}
+		return Classify(ctx, t, err)
+	}
+	if len(result) > flowfabric.MaxPayload {
+		return Classify(ctx, t, Permanent(fmt.Errorf("%w: result of kind %s has %d bytes, want at most %d",
+			flowfabric.ErrPayloadTooLarge, b.info.Kind, len(result), flowfabric.MaxPayload)))
+	}
+	return Outcome{Kind: OutcomeComplete, Result: result}
+}

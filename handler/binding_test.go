@@ -1,0 +1,161 @@
+package handler_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// spec 40 §15 #12: panic, decode failure and the like end the task, each with its category.
+func TestRunFailures(t *testing.T) {
+	logger, logs := quiet()
+	for _, tc := range []struct {
+		name      string
+		fn        func(context.Context, *handler.Task, string) (any, error)
+		input     string
+		category  string
+		reason    string
+		permanent bool
+	}{
+		{"error", func(context.Context, *handler.Task, string) (any, error) { return nil, io.EOF }, `"x"`, "handler_error", "EOF", false},
+		{"panic", func(context.Context, *handler.Task, string) (any, error) { panic("oops") }, `"x"`, "handler_panic", "panic: oops", false},
+		{"panic with an error", func(context.Context, *handler.Task, string) (any, error) { panic(handler.Permanent(io.EOF)) }, `"x"`, "handler_panic", "panic: EOF", false},
+		{"panic with a broken error", func(context.Context, *handler.Task, string) (any, error) { panic(&broken{}) }, `"x"`, "handler_panic", "no text", false},
+		{"broken error", func(context.Context, *handler.Task, string) (any, error) { return nil, &broken{} }, `"x"`, "handler_error", "no text", false},
+		{"input", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `{`, "extractor_payload_decode", "decode input of kind k", true},
+		{"input of another type", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `7`, "extractor_payload_decode", "decode input of kind k", true},
+		{"result not encodable", func(context.Context, *handler.Task, string) (any, error) { return math.NaN(), nil }, `"x"`, "handler_error", "encode result of kind k", true},
+		{"result too large", func(context.Context, *handler.Task, string) (any, error) {
+			return make([]byte, flowfabric.MaxPayload+1), nil
+		}, `"x"`, "handler_error", "1048577 bytes, want at most 1048576", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			logs.Reset()
+			task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: []byte(tc.input)}, Logger: logger})
+			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
+			f := out.Failure
+			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent || !strings.Contains(f.Reason, tc.reason) || out.Err == nil {
+				t.Errorf("got %s, %v", show(out), out.Err)
+			}
+			if stack := strings.Contains(logs.String(), "binding_test.go"); stack != (tc.category == "handler_panic") {
+				t.Errorf("stack in the log: %t\n%s", stack, logs)
+			}
+		})
+	}
+}
+
+func TestResultAtTheLimit(t *testing.T) {
+	d := handler.Define[struct{}, []byte]("k")
+	out := handler.Bind(d, func(context.Context, *handler.Task, struct{}) ([]byte, error) {
+		return make([]byte, flowfabric.MaxPayload), nil
+	}).Run(context.Background(), nil)
+	if out.Kind != handler.OutcomeComplete || len(out.Result) != flowfabric.MaxPayload || out.Err != nil {
+		t.Fatalf("got %s with %d bytes, %v", out.Kind, len(out.Result), out.Err)
+	}
+}
+
+func TestPanicAfterLossIsAbandoned(t *testing.T) {
+	logger, _ := quiet()
+	out := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
+		Run(context.Background(), handler.NewTask(handler.TaskConfig{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
+	if out.Kind != handler.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
+		t.Fatalf("got %s", show(out))
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	bind := func(kind string) handler.Binding {
+		return handler.Bind(handler.Define[string, string](kind, handler.Lane("fast")), handler.Plain(echo[string]))
+	}
+	r, err := handler.NewRegistry(bind("b"), bind("a"))
+	if err != nil || !slices.Equal(r.Kinds(), []string{"a", "b"}) {
+		t.Fatalf("got %v, %v", r.Kinds(), err)
+	}
+	if b, ok := r.Lookup("a"); !ok || b.Kind() != "a" || b.Info().Lane != "fast" {
+		t.Fatalf("got %+v, %t", b.Info(), ok)
+	}
+	if _, ok := r.Lookup("c"); ok {
+		t.Fatal("found a kind that is not bound")
+	}
+	if _, err := handler.NewRegistry(); err != nil {
+		t.Fatalf("empty: %v", err)
+	}
+	var none *handler.Definition[string, string]
+	_, err = handler.NewRegistry(bind("a"), bind("a"), handler.Binding{}, handler.Bind(none, handler.Plain(echo[string])),
+		handler.Bind(handler.Define[string, string]("n"), handler.Plain[string, string](nil)))
+	if !errors.Is(err, flowfabric.ErrDuplicateHandler) {
+		t.Fatalf("got %v", err)
+	}
+	for _, part := range []string{`"a"`, "binding is empty", "definition is nil", "function for kind n is nil"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in: %v", part, err)
+		}
+	}
+	if out := (handler.Binding{}).Run(context.Background(), nil); out.Failure.Category != handler.CategoryNoHandler {
+		t.Errorf("an empty binding: %s", show(out))
+	}
+}
+
+type counter struct{ started, ended []string }
+
+func (c *counter) HandlerStarted(t *handler.Task) { c.started = append(c.started, t.Kind()) }
+func (c *counter) HandlerEnded(_ *handler.Task, out handler.Outcome, elapsed time.Duration) {
+	if elapsed >= 0 {
+		c.ended = append(c.ended, out.Kind.String()+" "+out.Failure.Category)
+	}
+}
+
+func TestMiddleware(t *testing.T) {
+	logger, logs := quiet()
+	var order []string
+	note := func(name string) handler.Middleware {
+		return func(next handler.Handler) handler.Handler {
+			return func(ctx context.Context, t *handler.Task) handler.Outcome {
+				order = append(order, name)
+				return next(ctx, t)
+			}
+		}
+	}
+	broken := func(handler.Handler) handler.Handler {
+		return func(context.Context, *handler.Task) handler.Outcome { panic("middleware") }
+	}
+	m := &counter{}
+	task := handler.NewTask(handler.TaskConfig{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
+	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { return 7, nil })
+	out := handler.Chain(note("a"), nil, note("b"), handler.Measure(m), handler.Logging(logger))(b.Run)(context.Background(), task)
+	if out.Kind != handler.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
+		t.Fatalf("got %s, order %v", show(out), order)
+	}
+	if !strings.Contains(logs.String(), "kind=k") || !strings.Contains(logs.String(), "outcome=complete") {
+		t.Errorf("log: %s", logs)
+	}
+	logs.Reset()
+	out = handler.Chain(handler.Recover(), handler.Logging(logger), handler.Measure(m), broken)(b.Run)(context.Background(), task)
+	if out.Kind != handler.OutcomeFail || out.Failure.Category != handler.CategoryPanic || !strings.Contains(logs.String(), "category=handler_panic") {
+		t.Fatalf("got %s, log %s", show(out), logs)
+	}
+	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category != handler.CategoryPanic {
+		t.Fatalf("got %s", show(out))
+	}
+	if !slices.Equal(m.started, []string{"k", "k"}) || !slices.Equal(m.ended, []string{"complete ", "fail handler_panic"}) {
+		t.Errorf("metrics: %v, %v", m.started, m.ended)
+	}
+}
+
+func TestOutcomeKindNames(t *testing.T) {
+	for kind, want := range map[handler.OutcomeKind]string{0: "unknown", handler.OutcomeComplete: "complete", handler.OutcomeAbandon: "abandon", 99: "unknown"} {
+		if kind.String() != want {
+			t.Errorf("%d is %q, want %q", kind, kind, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package handler
+
+import (
+	"errors"
+	"time"
+)
+
+// Permanent marks an error that no retry can mend: the execution fails at once, whatever its policy says, and
+// stays listed and replayable as a dead letter. nil stays nil. The error text is that of err.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// RetryAfter fails the attempt and sets the pause before the next one, in place of the policy's; the policy still
+// decides whether there is a next one. d is rounded up to whole milliseconds; a negative d is 0, and more than
+// 168 h is 168 h. A nil err stays nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{d, err}
+}
+
+// Delay, returned by a handler, puts the execution aside for d and runs the handler again from the top as the
+// same attempt: no retry is consumed, recorded steps are kept. d is rounded up to whole milliseconds; a negative
+// d is 0 (again as soon as a worker is free), and more than 10 years is 10 years.
+func Delay(d time.Duration) error { return &delayError{d} }
+
+// Cancel, returned by a handler, ends the execution as cancelled; no retry follows. The reason is cut to 1 KiB.
+func Cancel(reason string) error { return &cancelError{reason} }
+
+// Category fails the attempt under a category of its own, by which a retry policy and a dashboard can tell
+// failures apart: 1..64 bytes of [A-Za-z0-9_.:-]. Default handler_error. A category that is not valid is replaced
+// by handler_error and named in the failure's reason. A nil err stays nil. Keep categories few: they are labels.
+func Category(category string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &categoryError{category, err}
+}
+
+// The constructors nest: Category("rate_limited", RetryAfter(d, err)) is all three. Of several that decide what
+// follows, Cancel wins over Permanent, then Delay, then RetryAfter; of one kind, the outermost wins.
+type (
+	permanentError  struct{ err error }
+	retryAfterError struct {
+		after time.Duration
+		err   error
+	}
+	delayError    struct{ after time.Duration }
+	cancelError   struct{ reason string }
+	categoryError struct {
+		category string
+		err      error
+	}
+)
+
+func (e *permanentError) Error() string  { return e.err.Error() }
+func (e *permanentError) Unwrap() error  { return e.err }
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }
+func (e *delayError) Error() string      { return "delay the execution by " + e.after.String() }
+func (e *cancelError) Error() string     { return "cancel the execution: " + e.reason }
+func (e *categoryError) Error() string   { return e.err.Error() }
+func (e *categoryError) Unwrap() error   { return e.err }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
+func deliberate(err error) bool {
+	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err)
+}

@@ -1,0 +1,129 @@
+package handler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Definition is what producers and workers agree on: the name of a kind of work, its types, how they are encoded,
+// and the defaults of its executions. Build it with [Define], usually in a package variable that both sides
+// import. It never changes and may be used concurrently.
+type Definition[In, Out any] struct {
+	info  Info
+	codec Codec
+	err   error
+}
+
+// Info is what a definition says about its executions, without the types. Producers may override everything but
+// Kind and Policy per submission.
+type Info struct {
+	Kind         string
+	Lane         string            // default "default"
+	Priority     int               // 0..9000, higher first; default 0
+	Capabilities []string          // that a worker must have; sorted; default none
+	Deadline     time.Duration     // for the whole execution, from its creation; 0 = none
+	Policy       flowfabric.Policy // default: retry as flowfabric.DefaultRetry, no timeout
+}
+
+// Define describes a kind of work. kind is 1..64 bytes of printable ASCII without braces. Without options its
+// executions go to lane "default" with priority 0, are retried as [flowfabric.DefaultRetry] says, have no timeout
+// and no deadline, and are encoded as [JSON].
+//
+// Define never panics: everything wrong with kind and options is remembered and reported by [Definition.Err],
+// [NewRegistry] and every submission, each naming field and limit.
+func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
+	s := settings{
+		info:  Info{Kind: kind, Lane: flowfabric.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
+		codec: JSON,
+	}
+	if err := flowfabric.ValidateName("kind", kind); err != nil {
+		s.refuse(err)
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			s.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
+			continue
+		}
+		opt(&s)
+	}
+	if err := s.info.Policy.Validate(); err != nil {
+		s.refuse(err)
+	}
+	d := &Definition[In, Out]{info: s.info, codec: s.codec}
+	if len(s.errs) > 0 {
+		d.err = fmt.Errorf("definition of kind %.80q: %w", kind, errors.Join(s.errs...))
+	}
+	return d
+}
+
+// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput],
+// [flowfabric.ErrInvalidPolicy] or [flowfabric.ErrInvalidCapabilities].
+func (d *Definition[In, Out]) Err() error { return d.err }
+
+// Kind is the name of the work, which routes executions to workers.
+func (d *Definition[In, Out]) Kind() string { return d.info.Kind }
+
+// Lane is the lane that executions go to unless the producer says otherwise.
+func (d *Definition[In, Out]) Lane() string { return d.info.Lane }
+
+// Priority is the default priority, 0..9000, higher first.
+func (d *Definition[In, Out]) Priority() int { return d.info.Priority }
+
+// Capabilities is what a worker must have, sorted. The caller gets its own copy.
+func (d *Definition[In, Out]) Capabilities() []string { return slices.Clone(d.info.Capabilities) }
+
+// Deadline bounds the whole execution from its creation; 0 means none.
+func (d *Definition[In, Out]) Deadline() time.Duration { return d.info.Deadline }
+
+// Policy is stored with every execution at its creation. The caller gets its own copy.
+func (d *Definition[In, Out]) Policy() flowfabric.Policy { return d.Info().Policy }
+
+// Info is everything above at once. The caller gets its own copy.
+func (d *Definition[In, Out]) Info() Info { return d.info.clone() }
+
+// Codec is how inputs, results and step values are encoded.
+func (d *Definition[In, Out]) Codec() Codec { return d.codec }
+
+// Encode turns an input into the bytes to submit and a digest of them by which a repeated submission under the
+// same id is recognised: 32 hex digits, taken before any [Encrypted] layer, since a cipher may answer different
+// bytes each time.
+//
+// Errors: [Definition.Err]; the codec's; [flowfabric.ErrPayloadTooLarge] above 1 MiB.
+func (d *Definition[In, Out]) Encode(in In) (payload []byte, digest string, err error) {
+	if d.err != nil {
+		return nil, "", d.err
+	}
+	plain, payload, err := encodeBoth(d.codec, in)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode input of kind %s: %w", d.info.Kind, err)
+	}
+	if len(payload) > flowfabric.MaxPayload {
+		return nil, "", fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), flowfabric.MaxPayload)
+	}
+	sum := sha256.Sum256(plain)
+	return payload, hex.EncodeToString(sum[:16]), nil
+}
+
+// Decode turns a stored result into an Out. Errors: [Definition.Err]; the codec's.
+func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
+	var out Out
+	if d.err != nil {
+		return out, d.err
+	}
+	if err := d.codec.Decode(result, &out); err != nil {
+		return *new(Out), fmt.Errorf("decode result of kind %s: %w", d.info.Kind, err)
+	}
+	return out, nil
+}
+
+func (i Info) clone() Info {
+	i.Capabilities = slices.Clone(i.Capabilities)
+	i.Policy.Retry.Categories = slices.Clone(i.Policy.Retry.Categories)
+	return i
+}

@@ -1,0 +1,120 @@
+package handler_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+func TestDefineDefaults(t *testing.T) {
+	d := handler.Define[string, string]("greet")
+	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
+		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
+	}
+	if d.Policy().Retry.MaxRetries != 3 || d.Codec() != handler.JSON {
+		t.Fatalf("default policy %+v, codec %T", d.Policy(), d.Codec())
+	}
+}
+
+func TestDefineOptions(t *testing.T) {
+	d := handler.Define[string, string]("greet",
+		handler.Retry(5, time.Second, 2*time.Minute), handler.Timeout(time.Minute), handler.Deadline(time.Hour), handler.Lane("gpu"),
+		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7))
+	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour,
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, Retry: flowfabric.RetryPolicy{
+			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
+	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
+		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
+	}
+	d.Capabilities()[0] = "changed"
+	if d.Capabilities()[0] != "arm" {
+		t.Fatal("a caller changed the definition through its copy")
+	}
+	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); p.Pack() != "" {
+		t.Fatalf("NoRetry is stored as %q, want no retries", p.Pack())
+	}
+	custom := flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: time.Second, Categories: []string{"rate_limited"}}
+	if p := handler.Define[string, string]("greet", handler.RetryPolicy(custom)).Policy(); !reflect.DeepEqual(p.Retry, custom) {
+		t.Fatalf("got %+v, want %+v", p.Retry, custom)
+	}
+}
+
+// Every option refuses what is outside its bounds, naming field and limit, and the definition is refused
+// wherever it is used.
+func TestDefineRefuses(t *testing.T) {
+	tokens := strings.Split(strings.Repeat("x", 257), "")
+	for i := range tokens {
+		tokens[i] = strings.Repeat("x", i/16+1) + string(rune('a'+i%16))
+	}
+	for _, tc := range []struct {
+		name string
+		kind string
+		opt  handler.DefineOption
+		want error
+		says string
+	}{
+		{"empty kind", "", handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
+		{"long kind", strings.Repeat("k", 65), handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
+		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
+		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
+		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
+		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
+		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},
+		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "168h"},
+		{"swapped pauses", "k", handler.Retry(1, time.Minute, time.Second), flowfabric.ErrInvalidInput, "below initial"},
+		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
+		{"negative timeout", "k", handler.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
+		{"tiny timeout", "k", handler.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
+		{"long timeout", "k", handler.Timeout(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "87600h"},
+		{"long deadline", "k", handler.Deadline(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
+		{"empty lane", "k", handler.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
+		{"priority", "k", handler.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
+		{"comma in capability", "k", handler.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
+		{"257 capabilities", "k", handler.Capabilities(tokens...), flowfabric.ErrInvalidCapabilities, "256"},
+		{"nil codec", "k", handler.WithCodec(nil), flowfabric.ErrInvalidInput, "WithCodec"},
+		{"nil cipher", "k", handler.WithCodec(handler.Encrypted(handler.JSON, nil)), flowfabric.ErrInvalidInput, "nil codec or cipher"},
+		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
+		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
+		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
+		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := handler.Define[string, string](tc.kind, tc.opt)
+			_, _, submitted := d.Encode("x")
+			_, decoded := d.Decode([]byte(`"x"`))
+			_, registered := handler.NewRegistry(handler.Bind(d, handler.Plain(echo[string])))
+			for where, err := range map[string]error{"Err": d.Err(), "Encode": submitted, "Decode": decoded, "NewRegistry": registered} {
+				if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "definition of kind") {
+					t.Errorf("%s: got %v, want %v that says %q and names the kind", where, err, tc.want, tc.says)
+				}
+			}
+		})
+	}
+	if n := handler.Define[string, string]("k", handler.Capabilities(tokens[:256]...), handler.Priority(9000), handler.Lane(strings.Repeat("l", 64))); n.Err() != nil {
+		t.Errorf("limits themselves: %v", n.Err())
+	}
+	both := handler.Define[string, string]("k", handler.Priority(-1), handler.Lane("")).Err()
+	if !strings.Contains(both.Error(), "Priority") || !strings.Contains(both.Error(), "Lane") {
+		t.Errorf("got %v, want both defects", both)
+	}
+}
+
+func TestEncodeLimit(t *testing.T) {
+	d := handler.Define[[]byte, []byte]("raw")
+	if _, _, err := d.Encode(make([]byte, flowfabric.MaxPayload)); err != nil {
+		t.Fatalf("at the limit: %v", err)
+	}
+	_, _, err := d.Encode(make([]byte, flowfabric.MaxPayload+1))
+	if !errors.Is(err, flowfabric.ErrPayloadTooLarge) || !strings.Contains(err.Error(), "raw has 1048577 bytes, want at most 1048576") {
+		t.Fatalf("got %v", err)
+	}
+	if _, _, err := handler.Define[chan int, int]("chan").Encode(nil); err == nil || !strings.Contains(err.Error(), "input of kind chan") {
+		t.Fatalf("got %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+// Package handler owns the code side of an execution: what a kind of work is called and how it is encoded
+// ([Definition]), which function runs it ([Binding], [Registry]), what that function may do while it runs ([Task],
+// [Step]), and what its return means ([Outcome]).
+//
+//	producer            In ──Codec.Encode──▶ input ──▶ (stored with the execution)
+//	                                                        │ claim
+//	worker   Middleware ─▶ Binding.Run ──Codec.Decode──▶ fn(ctx, *Task, In)
+//	                           │                            ├─ Task.Frame ──▶ frames of the attempt, in batches
+//	                           │                            └─ Step ──▶ flush frames, then one recorded value
+//	                           ▼
+//	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
+//
+// Nothing here talks to a server by itself: a task is given what it needs ([TaskConfig]), so the same handler runs
+// in a worker, under the testing kit, or in a plain unit test with an empty configuration.
+//
+// # What a return means
+//
+//	value                   OutcomeComplete
+//	error                   OutcomeFail, retried by the stored policy; see Permanent, RetryAfter, Category
+//	Delay, Cancel           OutcomeDelay (no attempt consumed), OutcomeCancel
+//	panic                   OutcomeFail, category handler_panic, with the stack in the log
+//	ctx ended: draining     OutcomeRelease: handed back at once, no attempt consumed
+//	ctx ended: lease lost,
+//	cancelled, deadline     OutcomeAbandon: the server has decided or will; nothing to settle
+//	ctx ended: timeout      OutcomeFail, category attempt_timeout
+//
+// # What can go wrong, and what follows
+//
+//   - The process dies, or the lease is lost. A later pass runs the handler again from the top. A [Step] that was
+//     recorded returns its value without running; one that was not runs again. So the code between steps must be
+//     harmless to repeat, and a step's effect happens at least once: give external systems a key
+//     (the fence's epoch, or execution id and step name).
+//   - A step ran but its value cannot be recorded (store away, lease lost). Step returns the error; the effect has
+//     happened and the next pass repeats it.
+//   - The handler was changed. A recorded step that the new code never asks for stays stored and is reported
+//     ([Task.UnusedSteps] and a warning); a recorded value that no longer decodes is a permanent failure.
+//   - The input does not decode: category extractor_payload_decode, permanent; the function is not called.
+//   - The result is larger than 1 MiB or cannot be encoded: a permanent failure that names the limit.
+//   - The handler starts goroutines of its own and one panics: nobody can catch that. Use sourcegraph/conc,
+//     which carries a panic to whoever waits.
+//
+// Spec: 40 §8, §11, §12; design §4.
+package handler

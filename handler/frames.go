@@ -1,0 +1,73 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// pageFrames is how many frames one read of [Task.Stream] asks for.
+const pageFrames = 500
+
+// Frame appends one frame of text to the attempt's stream, where tails see it within milliseconds: typ is up to
+// 128 bytes, for example token, log or progress; payload is valid UTF-8 up to 64 KiB. It returns once the frame is
+// queued, and waits only while the queue is full. Frames leave in call order, in batches. A frame outside a [Step]
+// is repeated when a later pass of the same handler comes by again.
+//
+// Errors: flowfabric.ErrInvalidInput and ErrPayloadTooLarge, for this frame alone; ErrLeaseLost when the
+// server takes no more frames of this pass; the context's cause. Spec 30 §6.
+func (t *Task) Frame(ctx context.Context, typ, payload string) error {
+	return t.FrameBytes(ctx, engine.Frame{Type: typ, Payload: []byte(payload)})
+}
+
+// FrameBytes appends a frame with every field the producer may choose: Type, Encoding (utf8 if empty, json or
+// bytes), Correlation, ProducedAt and Payload, which is copied. Otherwise it is [Task.Frame].
+func (t *Task) FrameBytes(ctx context.Context, f engine.Frame) error {
+	if t.cfg.Frames == nil {
+		return nil
+	}
+	return t.cfg.Frames.Append(ctx, f)
+}
+
+// Flush returns once every frame appended before is stored. The end of the handler and of every step flush by
+// themselves. An error wraps flowfabric.ErrUnflushed, ErrLeaseLost, or the context's cause.
+func (t *Task) Flush(ctx context.Context) error {
+	if t.cfg.Frames == nil {
+		return nil
+	}
+	return t.cfg.Frames.Flush(ctx)
+}
+
+// Stream flushes and then reads the frames of this attempt in order, from the first one retained to the last one
+// appended before the loop began; a frame appended inside the loop is not seen. After [Delay] or a suspension
+// the attempt goes on, so a handler finds what its earlier passes wrote. An error is yielded once, as the last item.
+func (t *Task) Stream(ctx context.Context) iter.Seq2[engine.Frame, error] {
+	return func(yield func(engine.Frame, error) bool) {
+		if t.cfg.Reader == nil || t.cfg.Frames == nil {
+			return
+		}
+		if err := t.Flush(ctx); err != nil {
+			yield(engine.Frame{}, fmt.Errorf("read own stream: %w", err))
+			return
+		}
+		last := t.cfg.Frames.LastAcknowledged()
+		for after := (engine.StreamID{}); ; {
+			page, err := t.cfg.Reader.ReadFrames(ctx, t.ID(), t.Attempt(), after, nil, pageFrames)
+			if err != nil {
+				yield(engine.Frame{}, fmt.Errorf("read own stream: %w", err))
+				return
+			}
+			for _, f := range page {
+				if f.Sequence > last || !yield(f, nil) {
+					return
+				}
+			}
+			if len(page) == 0 || page[len(page)-1].Sequence == last {
+				return
+			}
+			after = page[len(page)-1].ID
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// Handler makes one pass over a task. [Binding.Run] is one.
+type Handler func(ctx context.Context, t *Task) Outcome
+
+// Middleware wraps every pass of every kind. It may observe, change the context, or answer itself; whether a write
+// counts is decided by its fence at the server, never here. A middleware that bounds the context with a timeout of
+// its own causes an ordinary failure of category attempt_timeout. Spec 40 §12.
+type Middleware func(next Handler) Handler
+
+// Chain joins middleware into one, the first outermost. Nil elements are left out.
+func Chain(middleware ...Middleware) Middleware {
+	return func(next Handler) Handler {
+		for _, m := range slices.Backward(middleware) {
+			if m != nil {
+				next = m(next)
+			}
+		}
+		return next
+	}
+}
+
+// Recover turns a panic below it into a failure of category handler_panic, which the policy may retry, and logs it
+// with its stack. [Binding.Run] has it built in; use it outermost when other middleware may panic.
+func Recover() Middleware {
+	return func(next Handler) Handler {
+		return func(ctx context.Context, t *Task) Outcome { return recovered(next, ctx, t) }
+	}
+}
+
+func recovered(next Handler, ctx context.Context, t *Task) (out Outcome) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		if lost := t.lost(ctx); lost != nil {
+			out = Outcome{Kind: OutcomeAbandon, Err: lost}
+			return
+		}
+		err, ok := value.(error)
+		if ok {
+			err = fmt.Errorf("panic: %w", err)
+		} else {
+			err = fmt.Errorf("panic: %v", value)
+		}
+		out = plainFailure(CategoryPanic, err)
+	}()
+	return next(ctx, t)
+}
+
+// Logging logs the start of every pass (debug) and its end: failures as warnings, everything else as info, with
+// outcome, category, error and elapsed time. A nil logger means the task's own.
+func Logging(logger *slog.Logger) Middleware {
+	return func(next Handler) Handler {
+		return func(ctx context.Context, t *Task) Outcome {
+			log := t.Logger()
+			if logger != nil {
+				log = logger.With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
+			}
+			log.DebugContext(ctx, "flowfabric: handler started", "type", string(t.AttemptType()), "retries", t.Retries())
+			started := time.Now()
+			out := next(ctx, t)
+			level, attrs := slog.LevelInfo, []slog.Attr{
+				slog.String("outcome", out.Kind.String()), slog.Duration("elapsed", time.Since(started)),
+			}
+			if out.Kind == OutcomeFail {
+				level = slog.LevelWarn
+				attrs = append(attrs, slog.String("category", out.Failure.Category), slog.Bool("permanent", out.Failure.Permanent))
+			}
+			if out.Err != nil {
+				attrs = append(attrs, slog.String("error", ErrorText(out.Err)))
+			}
+			log.LogAttrs(ctx, level, "flowfabric: handler ended", attrs...)
+			return out
+		}
+	}
+}
+
+// Metrics receives one call at each end of every pass. It must be fast and safe for concurrent use. Labels should be
+// taken from Task.Kind, Task.Lane, Outcome.Kind and Failure.Category: the others have no bounded number of values.
+type Metrics interface {
+	HandlerStarted(t *Task)
+	HandlerEnded(t *Task, out Outcome, elapsed time.Duration)
+}
+
+// Measure reports every pass to m. A panic of middleware below it is reported too, as category handler_panic.
+func Measure(m Metrics) Middleware {
+	return func(next Handler) Handler {
+		return func(ctx context.Context, t *Task) Outcome {
+			m.HandlerStarted(t)
+			started := time.Now()
+			out := recovered(next, ctx, t)
+			m.HandlerEnded(t, out, time.Since(started))
+			return out
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Failure categories given by this package and by package runtime. Spec 40 §11.
+const (
+	CategoryHandlerError = "handler_error"            // the handler returned an error
+	CategoryPanic        = "handler_panic"            // the handler panicked
+	CategoryDecode       = "extractor_payload_decode" // the input, or a recorded step, does not decode
+	CategoryNoHandler    = "runtime_no_handler"       // no handler for the kind in this worker
+	CategoryTimeout      = "attempt_timeout"          // the attempt ran longer than its Timeout
+	CategoryOverBudget   = "budget_exceeded"          // a hard budget limit ended the handler's context
+)
+
+// OutcomeKind is what one pass of a handler leads to. The zero value is none of them.
+type OutcomeKind uint8
+
+const (
+	// OutcomeComplete ends the execution as completed with Outcome.Result.
+	OutcomeComplete OutcomeKind = iota + 1
+	// OutcomeFail ends the attempt with Outcome.Failure; the stored policy decides between retry and dead letter.
+	OutcomeFail
+	// OutcomeDelay puts the attempt aside for Outcome.Delay.
+	OutcomeDelay
+	// OutcomeCancel ends the execution as cancelled with Outcome.Reason.
+	OutcomeCancel
+	// OutcomeRelease hands the execution back at once, no attempt consumed: the worker drains.
+	OutcomeRelease
+	// OutcomeAbandon settles nothing: the execution is no longer this worker's, or its deadline has passed and
+	// the server ends it by itself. A worker that still holds it should release it.
+	OutcomeAbandon
+)
+
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon"}
+
+// String is a short lower-case name, fit for a metric label.
+func (k OutcomeKind) String() string {
+	if int(k) < len(outcomeNames) {
+		return outcomeNames[k]
+	}
+	return outcomeNames[0]
+}
+
+// Outcome is what one pass of a handler leads to. Only the fields of its Kind are set, and Err.
+type Outcome struct {
+	Kind    OutcomeKind
+	Result  []byte         // OutcomeComplete: encoded, at most 1 MiB
+	Delay   time.Duration  // OutcomeDelay: whole milliseconds, 0..10 years
+	Failure engine.Failure // OutcomeFail: within the bounds the server checks
+	Reason  string         // OutcomeCancel: at most 1 KiB
+	Err     error          // what the handler returned, or why the execution is not its own; nil if complete
+}
+
+// Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure.
+// [Binding.Run] calls it, and middleware that makes up an error of its own may. In order:
+//
+//  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
+//  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
+//     [Cancel], [Permanent] and [Delay]: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
+//     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
+//     while the context has not ended are ordinary.
+//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], [RetryAfter], [Category].
+//  4. OutcomeFail, category handler_error.
+func Classify(ctx context.Context, t *Task, err error) Outcome {
+	if err == nil {
+		err = errors.New("the handler failed without an error")
+	}
+	if lost := t.lost(ctx); lost != nil {
+		return Outcome{Kind: OutcomeAbandon, Err: lost}
+	}
+	if ctx.Err() != nil {
+		cause := context.Cause(ctx)
+		if !deliberate(err) || fromContext(err, cause) {
+			if out, ok := interrupted(cause, err); ok {
+				return out
+			}
+		}
+	}
+	if cancel, ok := errors.AsType[*cancelError](err); ok {
+		return Outcome{Kind: OutcomeCancel, Reason: cut(cancel.reason), Err: err}
+	}
+	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
+		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, flowfabric.MaxDelay), Err: err}
+	}
+	return failed(CategoryHandlerError, err)
+}
+
+// fromContext reports an error that a handler returns because its context ended.
+func fromContext(err, cause error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cause)
+}
+
+// interrupted is what the end of a context means for a handler that stopped because of it. A cause that is not
+// ours (a middleware with a timeout of its own) means an ordinary failure: a release would repeat it for ever.
+func interrupted(cause, err error) (Outcome, bool) {
+	switch {
+	case errors.Is(cause, flowfabric.ErrDraining):
+		return Outcome{Kind: OutcomeRelease, Err: err}, true
+	case errors.Is(cause, flowfabric.ErrDeadline):
+		return Outcome{Kind: OutcomeAbandon, Err: cause}, true
+	case errors.Is(cause, flowfabric.ErrAttemptTimeout):
+		return plainFailure(CategoryTimeout, err), true
+	case errors.Is(cause, flowfabric.ErrOverBudget):
+		return plainFailure(CategoryOverBudget, err), true
+	case errors.Is(cause, context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
+		return plainFailure(CategoryTimeout, err), true
+	}
+	return Outcome{}, false
+}
+
+// plainFailure is a failure that the policy alone decides about.
+func plainFailure(category string, err error) Outcome {
+	return Outcome{Kind: OutcomeFail, Failure: engine.Failure{Category: category, Reason: ErrorText(err)}, Err: err}
+}
+
+// failed builds the failure that err asks for; category is the default.
+func failed(category string, err error) Outcome {
+	out := plainFailure(category, err)
+	out.Failure.Permanent = is[*permanentError](err)
+	if named, ok := errors.AsType[*categoryError](err); ok {
+		if bad := flowfabric.ValidateCategory(named.category); bad != nil {
+			out.Failure.Reason = cut(fmt.Sprintf("%v: %s", bad, out.Failure.Reason))
+		} else {
+			out.Failure.Category = named.category
+		}
+	}
+	if retry, ok := errors.AsType[*retryAfterError](err); ok && !out.Failure.Permanent {
+		after := wholeMillis(retry.after, flowfabric.MaxBackoff)
+		out.Failure.RetryAfter = &after
+	}
+	return out
+}
+
+// wholeMillis rounds up, so that a short pause does not become none, and keeps d within 0..limit.
+func wholeMillis(d, limit time.Duration) time.Duration {
+	if d >= limit {
+		return limit
+	}
+	return max(0, d+time.Millisecond-1).Truncate(time.Millisecond)
+}

@@ -1,0 +1,214 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+const (
+	maxStepName = 128
+	// recordGrace is how long a step that has run may still be recorded after its context ended: its effect has
+	// happened, and a worker that drains still holds the lease.
+	recordGrace = 3 * time.Second
+)
+
+// Step runs fn once and remembers its value: a later pass of the handler, after a crash, a retry, a delay or a
+// suspension, gets the recorded value and fn does not run. Put every effect that must not be repeated into a step.
+//
+//	charge, err := handler.Step(ctx, t, "charge", func(ctx context.Context) (Charge, error) { … })
+//
+// The order is: fn, flush of all frames appended so far, record. So a recorded step implies that its frames are
+// stored, and fn is repeated if the process dies before the record is: at least once, recorded at most once.
+// An error of fn is not recorded; it is returned with the step's name, and the next pass runs fn again. A context
+// that ends while fn runs does not keep a value that fn returned from being recorded.
+//
+// name is 1..128 bytes of printable ASCII, unique within a pass: loops number theirs ("page-3"), and what should be
+// tried again is tried again inside fn. The value must survive the definition's codec, with at most 256 KiB; an
+// execution has at most 1,000 steps and 8 MiB of them. Steps may run concurrently in goroutines of the handler,
+// under different names, but not inside one another.
+//
+// Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrStepLimit,
+// ErrStepConflict; ErrUnflushed; ErrLeaseLost; ErrTransport (not known to be recorded); ErrTaskConsumed after the
+// handler returned; the context's cause when it has ended before fn. A recorded value that does not decode into T
+// is a permanent failure of category extractor_payload_decode. Design §4.
+func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	recorded, found, err := t.ask(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	if found {
+		value, err := recall[T](t, recorded)
+		if err != nil {
+			return none, fmt.Errorf("step %s: %w", name, err)
+		}
+		return value, nil
+	}
+	if err := t.mayRun(ctx); err != nil {
+		return none, fmt.Errorf("step %s: %w", name, err)
+	}
+	value, err := fn(context.WithValue(ctx, stepKey{}, running{t, name}))
+	if err != nil {
+		return none, fmt.Errorf("step %s: %w", name, err)
+	}
+	if err := t.record(ctx, name, value); err != nil {
+		return none, fmt.Errorf("step %s: %w", name, err)
+	}
+	return value, nil
+}
+
+// UnusedSteps lists, sorted, the recorded steps that this pass has not asked for so far. After a handler has
+// completed it should be empty: if not, the handler was changed or chose another path than an earlier pass, and
+// the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
+func (t *Task) UnusedSteps() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var unused []string
+	for name := range t.steps {
+		if _, ok := t.asked[name]; !ok {
+			unused = append(unused, name)
+		}
+	}
+	slices.Sort(unused)
+	return unused
+}
+
+// stepKey marks the context of a running step; its value is a running.
+type stepKey struct{}
+
+type running struct {
+	task *Task
+	name string
+}
+
+// ask takes a name for this pass and returns what is recorded under it.
+func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
+	if err := validateStepName(name); err != nil {
+		return nil, false, err
+	}
+	if outer, ok := ctx.Value(stepKey{}).(running); ok && outer.task == t {
+		return nil, false, fmt.Errorf("%w: step %s runs inside step %s; steps cannot be nested", flowfabric.ErrInvalidInput, name, outer.name)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return nil, false, fmt.Errorf("step %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
+	}
+	if _, twice := t.asked[name]; twice {
+		return nil, false, fmt.Errorf("%w: step %s was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+	}
+	t.asked[name] = struct{}{}
+	recorded, found = t.steps[name]
+	return recorded, found, nil
+}
+
+func validateStepName(name string) error {
+	if name == "" || len(name) > maxStepName {
+		return fmt.Errorf("%w: step name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), maxStepName)
+	}
+	for i := range len(name) {
+		if name[i] < 0x20 || name[i] > 0x7e {
+			return fmt.Errorf("%w: step name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
+		}
+	}
+	return nil
+}
+
+// recall decodes a recorded value. It will not decode next time either, unless only a key was missing.
+func recall[T any](t *Task, recorded []byte) (T, error) {
+	var value T
+	if err := t.valueCodec().Decode(recorded, &value); err != nil {
+		err = fmt.Errorf("recorded value does not decode into %T: %w", value, err)
+		if !is[*cipherError](err) {
+			err = Permanent(err)
+		}
+		return *new(T), Category(CategoryDecode, err)
+	}
+	return value, nil
+}
+
+// mayRun refuses to start an effect that cannot be recorded.
+func (t *Task) mayRun(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return t.held()
+}
+
+// record makes value durable: frames first, then the value.
+func (t *Task) record(ctx context.Context, name string, value any) error {
+	data, err := t.valueCodec().Encode(value)
+	if err != nil {
+		return fmt.Errorf("encode value: %w", err)
+	}
+	if len(data) > flowfabric.MaxStepBytes {
+		return fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), flowfabric.MaxStepBytes)
+	}
+	if err := t.lost(ctx); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	ctx, cancel := outlive(ctx, recordGrace)
+	defer cancel()
+	if err := t.Flush(ctx); err != nil {
+		return fmt.Errorf("flush frames: %w", err)
+	}
+	if t.cfg.Steps != nil {
+		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data); err != nil {
+			return fmt.Errorf("record: %w", t.refuse(err))
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps[name] = data
+	return nil
+}
+
+// refuse notes an answer that says the execution is another's, and ends the handler's context.
+func (t *Task) refuse(err error) error {
+	gone := false
+	for _, sentinel := range []error{
+		flowfabric.ErrLeaseLost, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease,
+		flowfabric.ErrNotActive, flowfabric.ErrNotFound,
+	} {
+		gone = gone || errors.Is(err, sentinel)
+	}
+	if !gone {
+		return err
+	}
+	if !errors.Is(err, flowfabric.ErrLeaseLost) {
+		err = fmt.Errorf("%w: %w", flowfabric.ErrLeaseLost, err)
+	}
+	t.mu.Lock()
+	t.refused = err
+	t.mu.Unlock()
+	if t.cfg.Cancel != nil {
+		t.cfg.Cancel(err)
+	}
+	return err
+}
+
+func (t *Task) valueCodec() Codec {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.codec
+}
+
+// outlive returns a context that ends a grace after ctx does, with the same cause.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(context.Cause(ctx))
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel(nil) }
+}

@@ -1,0 +1,172 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// StepRecorder stores the value of a step under a fence; *engine.Engine is one.
+type StepRecorder interface {
+	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error)
+}
+
+// FrameWriter takes the frames of one attempt; *stream.Writer is one. Who made it closes it, after the handler and
+// before the settling call.
+type FrameWriter interface {
+	Append(ctx context.Context, f engine.Frame) error
+	Flush(ctx context.Context) error
+	LastAcknowledged() uint64 // producer sequence of the last stored frame
+}
+
+// FrameReader reads stored frames in order; *engine.Engine is one.
+type FrameReader interface {
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
+}
+
+// Lease tells whether the execution may still be acted on; *lease.Held is one.
+type Lease interface {
+	Check() error  // nil while this process is the holder, else the cause
+	Healthy() bool // trusted, and fewer than three renewals failed in a row
+	Failures() int // renewals that failed in a row
+}
+
+// TaskConfig is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are
+// memoised in memory, and the lease is always healthy; it is enough for a unit test of a handler.
+type TaskConfig struct {
+	Claim  engine.Claim // what the server handed out; not changed, not copied deeply
+	Route  engine.Route // namespace, lane and kind
+	Frames FrameWriter  // nil: frames are discarded
+	Reader FrameReader  // nil: Task.Stream yields nothing
+	Steps  StepRecorder // nil: steps last as long as the task
+	Lease  Lease        // nil: always held and healthy
+
+	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
+	// to record a step because another process holds the execution. May be nil.
+	Cancel func(cause error)
+	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
+	// Default: slog.Default() with the first four.
+	Logger *slog.Logger
+}
+
+// Task is everything durable that a handler can reach while it runs: who it is, what it got, its frames and its
+// steps. It is valid until the handler returns. Safe for concurrent use.
+type Task struct {
+	cfg    TaskConfig
+	logger func() *slog.Logger
+
+	mu      sync.Mutex
+	codec   Codec               // of the definition
+	steps   map[string][]byte   // recorded values, of this pass and those before
+	asked   map[string]struct{} // names this pass has used
+	ended   bool                // the handler has returned
+	refused error               // the server says that another process holds the execution
+}
+
+// NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
+func NewTask(cfg TaskConfig) *Task {
+	t := &Task{cfg: cfg, codec: JSON, steps: map[string][]byte{}, asked: map[string]struct{}{}}
+	maps.Copy(t.steps, cfg.Claim.Steps)
+	t.logger = sync.OnceValue(func() *slog.Logger {
+		if cfg.Logger != nil {
+			return cfg.Logger
+		}
+		return slog.Default().With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
+	})
+	return t
+}
+
+// ID names the execution. It is the same for every attempt.
+func (t *Task) ID() flowfabric.ExecutionID { return t.cfg.Claim.Fence.Execution }
+
+// Attempt is the index of the attempt, zero based. It grows with every retry, reclaim and replay.
+func (t *Task) Attempt() uint32 { return t.cfg.Claim.Fence.Attempt }
+
+// AttemptType says why this pass runs: initial, retry, reclaim, replay, or resumed for one that was put aside.
+func (t *Task) AttemptType() flowfabric.AttemptType { return t.cfg.Claim.Type }
+
+// Fence is the proof of ownership of this pass. Its Epoch grows with every claim of the execution, so an external
+// system can use it to refuse what an older pass still sends.
+func (t *Task) Fence() flowfabric.Fence { return t.cfg.Claim.Fence }
+
+// Namespace is the namespace the execution was submitted to.
+func (t *Task) Namespace() string { return t.cfg.Route.Namespace }
+
+// Lane is the lane the execution waited in.
+func (t *Task) Lane() string { return t.cfg.Route.Lane }
+
+// Kind is the name of its definition.
+func (t *Task) Kind() string { return t.cfg.Route.Kind }
+
+// Tags are the execution's tags. The caller gets its own copy.
+func (t *Task) Tags() map[string]string { return maps.Clone(t.cfg.Claim.Tags) }
+
+// Input is the payload as submitted, encoded (and sealed, with [Encrypted]). It must not be changed.
+func (t *Task) Input() []byte { return t.cfg.Claim.Input }
+
+// Retries is how many retries the execution has used so far; the first attempt has 0.
+func (t *Task) Retries() int { return t.cfg.Claim.Retries }
+
+// CreatedAt is when the execution was created, by the server's clock.
+func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
+
+// Logger has the attributes execution, attempt, kind and lane; in a worker also worker.
+func (t *Task) Logger() *slog.Logger { return t.logger() }
+
+// LeaseHealthy reports whether this process still holds the execution and fewer than three renewals failed in a
+// row. It reads the clock, so it is right even after the process was stopped. Ask before an effect that must not
+// happen twice. Spec 40 §8.2.
+func (t *Task) LeaseHealthy() bool {
+	return t.held() == nil && (t.cfg.Lease == nil || t.cfg.Lease.Healthy())
+}
+
+// RenewalFailures is how many renewals of the lease have failed in a row.
+func (t *Task) RenewalFailures() int {
+	if t.cfg.Lease == nil {
+		return 0
+	}
+	return t.cfg.Lease.Failures()
+}
+
+// held is nil while nothing says that the execution is another's, else what does.
+func (t *Task) held() error {
+	t.mu.Lock()
+	refused := t.refused
+	t.mu.Unlock()
+	if refused != nil || t.cfg.Lease == nil {
+		return refused
+	}
+	return t.cfg.Lease.Check()
+}
+
+// lost is held, and what the context knows besides.
+func (t *Task) lost(ctx context.Context) error {
+	if err := t.held(); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, flowfabric.ErrLeaseLost) || errors.Is(cause, flowfabric.ErrCancelled) {
+		return cause
+	}
+	return nil
+}
+
+// begin opens a pass: names may be used again, values are encoded with the definition's codec.
+func (t *Task) begin(codec Codec) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.codec, t.ended = codec, false
+	clear(t.asked)
+}
+
+// end closes the pass: a goroutine that outlived its handler records nothing more.
+func (t *Task) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+}

@@ -1,0 +1,249 @@
+//go:build unix
+
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// kill is one SIGKILL and what its victim held.
+type kill struct {
+	worker string
+	at     time.Time
+	held   []flowfabric.ExecutionID
+}
+
+// Workers are killed with SIGKILL in the middle of streaming. Nothing is lost, nothing is settled twice, the frames
+// of every attempt are gapless, the recorded step is never run again, and what a victim held is claimed again
+// within ttl + tick + 1 s.
+func TestKill(t *testing.T) {
+	const executions, kills = 60, 6
+	url := testserver.Redis(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := client.Connect(ctx, client.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e, err := engine.Open(ctx, engine.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+
+	workers := make([]*process, 3)
+	for i := range workers {
+		workers[i] = start(t, url, fmt.Sprintf("w%d", i))
+	}
+	inputs := make([]job, executions)
+	for i := range inputs {
+		inputs[i].Index = i
+	}
+	submitted, err := client.SubmitMany(ctx, c, stream, inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var done []kill
+	for n := range kills {
+		i := 0
+		victim := waitHolding(t, ctx, e, submitted, workers, &i)
+		at := time.Now()
+		if err := victim.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-victim.done
+		k := kill{worker: victim.name, at: at}
+		for _, x := range submitted {
+			if s := read(t, ctx, e, x.ID()); s.State.LifecyclePhase == "active" && engine.Instance(s.Session) == victim.name {
+				k.held = append(k.held, x.ID())
+			}
+		}
+		done = append(done, k)
+		workers[i] = start(t, url, fmt.Sprintf("w%d", len(workers)+n))
+	}
+
+	reused := 0
+	for _, x := range submitted {
+		got, err := x.Result(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", x.ID(), err)
+		}
+		s := read(t, ctx, e, x.ID())
+		if s.State.Code != flowfabric.CodeCompleted || s.Retries != 0 {
+			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.State.Code, s.Retries)
+		}
+		if int(s.Attempts) != s.Reclaims+1 || len(s.AttemptLog) != s.Reclaims {
+			t.Errorf("%s: %d attempts, %d reclaims, %d folded: every attempt but the last was interrupted", x.ID(), s.Attempts, s.Reclaims, len(s.AttemptLog))
+		}
+		for a := range s.Attempts {
+			if _, ok, err := e.ReadResult(ctx, x.ID(), a); err != nil || ok != (a == s.Attempts-1) {
+				t.Errorf("%s attempt %d: result stored %v (%v): exactly the last attempt settles", x.ID(), a, ok, err)
+			}
+			gapless(t, ctx, e, x.ID(), a, a == s.Attempts-1)
+		}
+		if made := strings.Split(got.Pass, "/"); len(made) != 3 {
+			t.Errorf("%s: step value %q", x.ID(), got.Pass)
+		} else if attempt, _ := strconv.Atoi(made[1]); attempt < int(s.Attempts)-1 {
+			reused++ // a later attempt reused the value: it was not run again
+		}
+	}
+	for _, k := range done {
+		for _, id := range k.held {
+			recovered(t, ctx, e, id, k)
+		}
+		t.Logf("%s was killed with %d executions in hand", k.worker, len(k.held))
+	}
+	t.Logf("%d of %d executions reused a step of a dead attempt", reused, executions)
+}
+
+// waitHolding waits until some worker holds something that is a random way through its frames, and returns it.
+func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*client.Execution[answer], workers []*process, i *int) *process {
+	t.Helper()
+	progress := uint64(3 + rand.IntN(tokens-20))
+	for ctx.Err() == nil {
+		for _, x := range xs {
+			s := read(t, ctx, e, x.ID())
+			if s.State.Code != flowfabric.CodeActive {
+				continue
+			}
+			m, err := e.ReadAttemptStream(ctx, x.ID(), s.Attempts-1)
+			if err != nil || m.Count < progress {
+				continue
+			}
+			for n, w := range workers {
+				if w.name == engine.Instance(s.Session) {
+					*i = n
+					return w
+				}
+			}
+		}
+	}
+	t.Fatal("no worker ever held a streaming execution")
+	return nil
+}
+
+func read(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID) engine.Snapshot {
+	t.Helper()
+	s, err := e.ReadExecution(ctx, id)
+	if err != nil {
+		t.Fatalf("read %s: %v", id, err)
+	}
+	return s
+}
+
+// gapless checks that the producer sequence of an attempt has no hole and that payloads are in order.
+func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, attempt uint32, whole bool) {
+	t.Helper()
+	frames, err := e.ReadFrames(ctx, id, attempt, engine.StreamID{}, nil, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range frames {
+		if f.Sequence != uint64(i+1) || string(f.Payload) != strconv.Itoa(i) {
+			t.Errorf("%s attempt %d: frame %d has sequence %d and payload %q", id, attempt, i, f.Sequence, f.Payload)
+			return
+		}
+	}
+	if whole && len(frames) != tokens {
+		t.Errorf("%s attempt %d completed with %d frames, want %d", id, attempt, len(frames), tokens)
+	}
+	m, err := e.ReadAttemptStream(ctx, id, attempt)
+	if err != nil || !m.Closed {
+		t.Errorf("%s attempt %d: closed %v (%v)", id, attempt, m.Closed, err)
+	}
+	if want := map[bool]string{true: "attempt_success", false: "lease_expired"}[whole]; m.Exists && m.ClosedReason != want {
+		t.Errorf("%s attempt %d: closed reason %q, want %q", id, attempt, m.ClosedReason, want)
+	}
+}
+
+// recovered checks that the attempt after the killed one was claimed within ttl + tick + 1 s.
+func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, k kill) {
+	t.Helper()
+	s := read(t, ctx, e, id)
+	claimed := append([]engine.AttemptRecord(nil), s.AttemptLog...)
+	claimed = append(claimed, engine.AttemptRecord{Index: s.Attempts - 1, ClaimedAt: s.ClaimedAt})
+	for i, a := range claimed {
+		if a.Worker != k.worker || i+1 >= len(claimed) {
+			continue
+		}
+		const bound = ttl + time.Second + time.Second
+		if took := claimed[i+1].ClaimedAt.Sub(k.at); took > bound {
+			t.Errorf("%s: claimed again %v after %s was killed, want at most %v", id, took, k.worker, bound)
+		}
+		return
+	}
+	t.Errorf("%s: no attempt of %s was interrupted: %+v", id, k.worker, claimed)
+}
+
+// A worker is stopped past its ttl and continued: its context ends with ErrLeaseLost, every write it still makes is
+// refused, and the execution belongs to the other worker (spec 10 F6, F8).
+func TestPause(t *testing.T) {
+	url := testserver.Redis(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c, err := client.Connect(ctx, client.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e, err := engine.Open(ctx, engine.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+
+	first := start(t, url, "first")
+	x, err := client.Submit(ctx, c, hold, job{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.expect(t, "holding ")
+	second := start(t, url, "second")
+	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if got := second.expect(t, "holding "); got != x.ID().String()+" 1" {
+		t.Fatalf("the second worker holds %q, want attempt 1 of %s", got, x.ID())
+	}
+	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if cause := first.expect(t, "lost "); !strings.Contains(cause, "lease_lost") {
+		t.Errorf("the stopped worker's context ended with %q, want ErrLeaseLost", cause)
+	}
+	for _, write := range []string{"frame ", "step "} {
+		if got := first.expect(t, write); got == "<nil>" {
+			t.Errorf("a late %swas accepted", write)
+		}
+	}
+	s := read(t, ctx, e, x.ID())
+	if s.State.Code != flowfabric.CodeActive || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
+		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
+	}
+	if frames, err := e.ReadFrames(ctx, x.ID(), 1, engine.StreamID{}, nil, 10); err != nil || len(frames) != 0 {
+		t.Errorf("the new attempt has %d frames of the old holder (%v)", len(frames), err)
+	}
+	if m, err := e.ReadAttemptStream(ctx, x.ID(), 0); err != nil || m.Count != 0 || !m.Closed {
+		t.Errorf("attempt 0: %+v (%v): want closed and empty", m, err)
+	}
+	if err := x.Cancel(ctx, "test over"); err != nil {
+		t.Fatal(err)
+	}
+	if cause := second.expect(t, "lost "); !strings.Contains(cause, "cancelled") {
+		t.Errorf("the second worker's context ended with %q, want ErrCancelled", cause)
+	}
+}

@@ -1,0 +1,183 @@
+//go:build unix
+
+package crash_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+const (
+	ttl    = 3 * time.Second
+	tokens = 60
+)
+
+type job struct{ Index int }
+
+type answer struct {
+	Pass   string // made in the step, once
+	Worker string
+}
+
+// stream writes numbered frames for about two seconds, half of them before and half after a durable step.
+var stream = handler.Define[job, answer]("crash-stream", handler.Retry(0, time.Second, time.Second))
+
+// writer holds one execution for long and reports how its context ended.
+var hold = handler.Define[job, answer]("crash-hold", handler.NoRetry())
+
+// TestMain runs the worker when the parent asks for one.
+func TestMain(m *testing.M) {
+	if url := os.Getenv("FF_CRASH_URL"); url != "" {
+		if err := work(url, os.Getenv("FF_CRASH_NAME")); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func work(url, name string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	w, err := runtime.New(runtime.Config{
+		URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 64,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	},
+		handler.Bind(stream, func(ctx context.Context, t *handler.Task, in job) (answer, error) {
+			for i := range tokens / 2 {
+				if err := emit(ctx, t, i); err != nil {
+					return answer{}, err
+				}
+			}
+			pass, err := handler.Step(ctx, t, "middle", func(context.Context) (string, error) {
+				return fmt.Sprintf("%s/%d/%d", name, t.Attempt(), time.Now().UnixNano()), nil
+			})
+			if err != nil {
+				return answer{}, err
+			}
+			for i := range tokens / 2 {
+				if err := emit(ctx, t, tokens/2+i); err != nil {
+					return answer{}, err
+				}
+			}
+			return answer{Pass: pass, Worker: name}, nil
+		}),
+		handler.Bind(hold, func(ctx context.Context, t *handler.Task, in job) (answer, error) {
+			say("holding %s %d", t.ID(), t.Attempt())
+			<-ctx.Done()
+			say("lost %v", context.Cause(ctx))
+			// A deaf handler would go on writing: every write must be refused.
+			deaf := context.WithoutCancel(ctx)
+			ferr := t.Frame(deaf, "token", "too late")
+			if ferr == nil {
+				ferr = t.Flush(deaf)
+			}
+			say("frame %v", ferr)
+			_, serr := handler.Step(deaf, t, "late", func(context.Context) (int, error) { return 1, nil })
+			say("step %v", serr)
+			return answer{Worker: name}, nil // and so must the result
+		}))
+	if err != nil {
+		return err
+	}
+	say("ready")
+	return w.Run(ctx)
+}
+
+func emit(ctx context.Context, t *handler.Task, i int) error {
+	if err := t.Frame(ctx, "token", strconv.Itoa(i)); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(30 * time.Millisecond):
+		return nil
+	}
+}
+
+// process is a running worker.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	lines chan string
+	done  chan struct{}
+}
+
+func start(t *testing.T, url, name string) *process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{name: name, cmd: exec.Command(exe, "-test.run=^$"), lines: make(chan string, 1000), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "FF_CRASH_URL="+url, "FF_CRASH_NAME="+name)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the process, whose end cleanup waits for
+		defer close(p.done)
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			p.lines <- s.Text()
+		}
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	})
+	p.expect(t, "ready")
+	return p
+}
+
+// expect waits for a line with the prefix and returns the rest.
+func (p *process) expect(t *testing.T, prefix string) string {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		select {
+		case line := <-p.lines:
+			if len(line) >= len(prefix) && line[:len(prefix)] == prefix {
+				return line[len(prefix):]
+			}
+		case <-p.done:
+			t.Fatalf("worker %s ended while waiting for %q", p.name, prefix)
+		case <-deadline:
+			t.Fatalf("worker %s never said %q", p.name, prefix)
+		}
+	}
+}
+
+func decode[T any](t *testing.T, data []byte) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("decode %q: %v", data, err)
+	}
+	return v
+}
+
+var _ = flowfabric.ErrLeaseLost

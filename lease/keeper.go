@@ -1,0 +1,305 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
+// anything is held, end with [Keeper.Unresolved] and [Keeper.Close]. Safe for concurrent use.
+type Keeper struct {
+	cfg   Config
+	trust time.Duration // ttl − margin
+	retry time.Duration // pause after a failed renewal
+	call  time.Duration // bound of one renewal call
+	wake  chan struct{} // capacity 1
+	tasks conc.WaitGroup
+
+	mu         sync.Mutex
+	partitions map[uint16]*partition
+	sessions   map[*session]struct{}
+	executions map[flowfabric.ExecutionID]*Held
+	calls      int // renewals and closes under way
+	closed     bool
+}
+
+// New builds a keeper; it makes no call before the first claim.
+func New(cfg Config) *Keeper {
+	cfg = cfg.withDefaults()
+	return &Keeper{
+		cfg:        cfg,
+		trust:      cfg.TTL - margin(cfg.TTL),
+		retry:      max(cfg.TTL/15, minWait),
+		call:       max(cfg.TTL/8, 5*minWait),
+		wake:       make(chan struct{}, 1),
+		partitions: map[uint16]*partition{},
+		sessions:   map[*session]struct{}{},
+		executions: map[flowfabric.ExecutionID]*Held{},
+	}
+}
+
+// Reply is the answer to a claim: the server's, with its claims turned into holds.
+type Reply struct {
+	engine.ClaimReply // Claims is nil; use Held
+	Held              []*Held
+}
+
+// Claim asks a partition for work under the partition's current session; the keeper fills in session, number
+// and ttl of the request. One claim per partition is in flight at a time; others wait for their turn or ctx.
+//
+// An error whose outcome is unknown ([flowfabric.ErrTransport], or ctx ended) leaves the claim pending: call
+// again, and what the lost reply handed out is returned then. It may be more than the repeated request's Max,
+// so the caller must be ready to release what exceeds its capacity. An expired session is replaced within the
+// call. After Close it returns [flowfabric.ErrDraining].
+func (k *Keeper) Claim(ctx context.Context, req engine.ClaimRequest) (Reply, error) {
+	p := k.partition(req.Partition)
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return Reply{}, context.Cause(ctx)
+	}
+	reply, err := k.claim(ctx, p, req)
+	if sessionDied(err) {
+		reply, err = k.claim(ctx, p, req)
+	}
+	return reply, err
+}
+
+// claim makes one call. The caller has the partition's turn.
+func (k *Keeper) claim(ctx context.Context, p *partition, req engine.ClaimRequest) (Reply, error) {
+	s, err := k.begin(p, &req)
+	if err != nil {
+		return Reply{}, err
+	}
+	start := k.cfg.Clock()
+	reply, err := k.cfg.Engine.ClaimNext(ctx, req)
+	return k.finish(s, start, reply, err)
+}
+
+// begin picks or mints the session of a claim.
+func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, flowfabric.ErrDraining
+	}
+	now := k.cfg.Clock()
+	if s := p.current; s != nil && !s.trusted(now) {
+		k.lose(s, "trust ended")
+	}
+	if p.current == nil {
+		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id,
+			held: map[flowfabric.ExecutionID]*Held{}}
+		k.sessions[p.current] = struct{}{}
+	}
+	s := p.current
+	if !s.opened && !s.pending { // nothing exists on the server yet, trust begins with this call
+		s.start, s.sent, s.emptySince = now, true, now
+	}
+	s.claiming = true
+	req.Session, req.Number, req.TTL = s.id, s.number+1, k.cfg.TTL
+	return s, nil
+}
+
+// finish turns the reply of a claim into holds and keeps the session's account of numbers.
+func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err error) (Reply, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.claiming = false
+	if err != nil {
+		switch {
+		case sessionDied(err):
+			k.lose(s, flowfabric.CodeOf(err))
+		case unknownOutcome(err):
+			s.pending = true
+		}
+		return Reply{ClaimReply: reply}, err
+	}
+	s.pending = false
+	claims := reply.Claims
+	reply.Claims = nil
+	out := Reply{ClaimReply: reply}
+	if len(claims) > 0 || reply.Duplicate {
+		s.number++
+		s.extend(start)
+		if !s.opened {
+			s.opened = true
+			k.nudge()
+		}
+	}
+	now := k.cfg.Clock()
+	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
+		k.lose(s, "a claim was answered too late")
+		return out, flowfabric.NewError("claim", flowfabric.CodeOf(flowfabric.ErrLeaseExpired))
+	}
+	for i := range claims {
+		if h := k.hold(s, &claims[i]); h != nil {
+			out.Held = append(out.Held, h)
+		}
+	}
+	s.early = nil
+	if reply.TickOverdue {
+		k.cfg.OnTickOverdue(s.partition)
+	}
+	return out, nil
+}
+
+// hold books one claim. A hold of the same execution under an older epoch is over.
+func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
+	id := claim.Fence.Execution
+	if old := k.executions[id]; old != nil {
+		if old.claim.Fence == claim.Fence {
+			return nil // a repeated answer names what already runs
+		}
+		old.lose(flowfabric.ErrLeaseLost)
+		k.remove(old)
+	}
+	h := &Held{session: s, claim: *claim}
+	h.ctx, h.cancel = context.WithCancelCause(k.cfg.BaseContext())
+	s.held[id] = h
+	k.executions[id] = h
+	if lost, ok := s.early[id]; ok && lost.Epoch == claim.Fence.Epoch {
+		h.lose(causeOf(lost.Cause))
+	}
+	return h
+}
+
+// forget ends a hold and, for an abandoned one, retires its session.
+func (k *Keeper) forget(h *Held, abandoned bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.gone {
+		return
+	}
+	abandoned = abandoned && h.lost == nil
+	h.gone = true
+	h.cancel(context.Canceled)
+	k.remove(h)
+	if abandoned && !h.session.dead {
+		k.retire(h.session)
+	}
+}
+
+// remove takes a hold out of the books.
+func (k *Keeper) remove(h *Held) {
+	s, id := h.session, h.claim.Fence.Execution
+	if k.executions[id] == h {
+		delete(k.executions, id)
+	}
+	if s.held[id] == h {
+		delete(s.held, id)
+		if len(s.held) == 0 {
+			s.emptySince = k.cfg.Clock()
+		}
+	}
+}
+
+// lose ends a session and everything held under it.
+func (k *Keeper) lose(s *session, why string) {
+	if s.dead {
+		return
+	}
+	if len(s.held) > 0 {
+		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions", len(s.held), "reason", why)
+	}
+	s.dead = true
+	k.drop(s)
+	for _, h := range s.held {
+		h.lose(flowfabric.ErrLeaseLost)
+	}
+}
+
+// retire keeps a session from taking more claims.
+func (k *Keeper) retire(s *session) {
+	s.retiring = true
+	if p := k.partitions[s.partition]; p.current == s {
+		p.current = nil
+	}
+	if s.idle() {
+		k.drop(s)
+	}
+}
+
+// drop forgets a session; what the server still has of it expires.
+func (k *Keeper) drop(s *session) {
+	delete(k.sessions, s)
+	if p := k.partitions[s.partition]; p.current == s {
+		p.current = nil
+	}
+}
+
+// RenewNow renews a partition's sessions at once: its lost notices were announced, or its connection is back.
+// It never blocks.
+func (k *Keeper) RenewNow(partition uint16) {
+	k.mu.Lock()
+	for s := range k.sessions {
+		if s.partition == partition {
+			s.force = true
+		}
+	}
+	k.mu.Unlock()
+	k.nudge()
+}
+
+// RenewAll renews every session at once. It never blocks.
+func (k *Keeper) RenewAll() {
+	k.mu.Lock()
+	for s := range k.sessions {
+		s.force = true
+	}
+	k.mu.Unlock()
+	k.nudge()
+}
+
+// Holding lists what is held, lost or not, and not yet released.
+func (k *Keeper) Holding() []*Held {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held := make([]*Held, 0, len(k.executions))
+	for _, h := range k.executions {
+		held = append(held, h)
+	}
+	return held
+}
+
+func (k *Keeper) partition(id uint16) *partition {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.partitions[id]
+	if p == nil {
+		p = &partition{id: id, turn: make(chan struct{}, 1)}
+		k.partitions[id] = p
+	}
+	return p
+}
+
+// nudge wakes the loop.
+func (k *Keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sessionDied reports an answer after which a session can never be used again.
+func sessionDied(err error) bool {
+	return errors.Is(err, flowfabric.ErrLeaseExpired) || errors.Is(err, flowfabric.ErrClaimOrder) ||
+		errors.Is(err, flowfabric.ErrLeaseRevoked)
+}
+
+// unknownOutcome reports that the server may or may not have acted.
+func unknownOutcome(err error) bool {
+	switch flowfabric.ClassOf(err) {
+	case 0, flowfabric.ClassBug: // a context's error, or an answer that could not be read
+		return true
+	}
+	return errors.Is(err, flowfabric.ErrTransport)
+}

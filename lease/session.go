@@ -1,0 +1,97 @@
+package lease
+
+import (
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// partition is where this instance claims; at most one of its sessions takes claims.
+type partition struct {
+	id      uint16
+	turn    chan struct{} // capacity 1: a claim or a close is in flight
+	current *session      // nil: the next claim mints one
+}
+
+// session is the client side of one server session. All fields but the first three are guarded by Keeper.mu.
+type session struct {
+	keeper    *Keeper
+	id        string
+	partition uint16
+
+	number   uint64  // last claim number known to be used up
+	pending  bool    // claim number+1 was sent and its outcome is unknown
+	claiming bool    // a claim is in flight right now
+	opened   bool    // exists on the server
+	sent     bool    // start is valid: some call that may have extended the lease was sent
+	start    Instant // of the newest call that extended the lease
+
+	generation uint64 // newest lost notice that has been acted on
+	early      map[flowfabric.ExecutionID]engine.Lost
+	held       map[flowfabric.ExecutionID]*Held
+	emptySince Instant
+
+	failures int // renewals failed in a row
+	tried    Instant
+	renewing bool
+	force    bool // renew at the next turn
+	retiring bool // no more claims
+	closing  bool
+	dead     bool
+}
+
+// trusted reports whether the lease certainly still runs on the server at now. Called with Keeper.mu held.
+func (s *session) trusted(now Instant) bool {
+	return !s.dead && (!s.sent || now.since(s.start) < s.keeper.trust)
+}
+
+// extend moves the start of trust to a call that succeeded.
+func (s *session) extend(start Instant) {
+	if !s.sent || start.after(s.start) {
+		s.start, s.sent = start, true
+	}
+}
+
+// untilRenewal is how long until the next renewal is due; a failed one is repeated sooner.
+func (s *session) untilRenewal(now Instant) time.Duration {
+	if s.force {
+		return 0
+	}
+	if s.failures > 0 {
+		return s.keeper.retry - now.since(s.tried)
+	}
+	return s.keeper.cfg.TTL/3 - now.since(s.start)
+}
+
+// idle reports whether nothing here or, as far as known, on the server needs the session.
+func (s *session) idle() bool { return len(s.held) == 0 && !s.pending && !s.claiming }
+
+// notice acts on one lost notice. The execution may not be known yet: its claim may still be in flight.
+func (s *session) notice(lost engine.Lost) {
+	if h := s.held[lost.Execution]; h != nil && h.claim.Fence.Epoch == lost.Epoch {
+		h.lose(causeOf(lost.Cause))
+		return
+	}
+	if s.claiming || s.pending {
+		if s.early == nil {
+			s.early = map[flowfabric.ExecutionID]engine.Lost{}
+		}
+		s.early[lost.Execution] = lost
+	}
+}
+
+// causeOf translates the cause of a lost notice into the cause of a handler's context.
+func causeOf(cause string) error {
+	switch cause {
+	case "cancelled":
+		return flowfabric.ErrCancelled
+	case "expired":
+		return flowfabric.ErrDeadline
+	case "attempt_timeout":
+		return flowfabric.ErrAttemptTimeout
+	case "over_budget":
+		return flowfabric.ErrOverBudget
+	}
+	return flowfabric.ErrLeaseLost
+}

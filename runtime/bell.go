@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// doorbell keeps the subscriptions of this instance: off-cluster one for all partitions, in a cluster one each,
+// since the channels live where the partitions do.
+type doorbell struct {
+	run       *run
+	total     int32
+	confirmed atomic.Int32
+	first     chan struct{} // closed when all were confirmed once, or given up waiting for
+	opened    atomic.Bool
+	channels  map[string]*partition
+}
+
+func newDoorbell(r *run) *doorbell {
+	d := &doorbell{run: r, total: 1, first: make(chan struct{}), channels: map[string]*partition{}}
+	for _, p := range r.sched.partitions {
+		d.channels[engine.BellChannel(p.id, r.cfg.Instance)] = p
+	}
+	if r.store.Cluster() {
+		d.total = int32(len(r.sched.partitions))
+	}
+	return d
+}
+
+// healthy reports that every subscription is confirmed: a ring can be relied on.
+func (d *doorbell) healthy() bool { return d.confirmed.Load() == d.total }
+
+// listen keeps all subscriptions alive until ctx ends.
+func (d *doorbell) listen(ctx context.Context) {
+	if d.total == 1 {
+		channels := make([]string, 0, len(d.channels))
+		for c := range d.channels {
+			channels = append(channels, c)
+		}
+		d.keep(ctx, 0, channels, d.run.sched.partitions)
+		return
+	}
+	var each conc.WaitGroup
+	for channel, p := range d.channels {
+		each.Go(func() { d.keep(ctx, p.id, []string{channel}, []*partition{p}) })
+	}
+	each.Wait()
+}
+
+// keep subscribes, and again whenever that ends. A new subscription means that rings and notices may have been
+// missed: visit, and renew.
+func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, partitions []*partition) {
+	pause, failures := newBackoff(100*time.Millisecond, 5*time.Second), 0
+	for ctx.Err() == nil {
+		var up atomic.Bool
+		began := time.Now()
+		err := d.run.store.Subscribe(ctx, route, channels, func() {
+			if up.CompareAndSwap(false, true) {
+				d.confirmed.Add(1)
+				d.open()
+			}
+			d.run.sched.ringAll(partitions)
+			for _, p := range partitions {
+				d.run.keeper.RenewNow(p.id)
+			}
+		}, d.ring)
+		if up.Load() {
+			d.confirmed.Add(-1)
+			if time.Since(began) > 10*time.Second {
+				pause.Reset()
+				failures = 0
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if failures++; failures == 1 {
+			d.run.log.Warn("flowfabric: doorbell lost, subscribing again; polls stand in for it", "partition", route, "error", err)
+		}
+		sleep(ctx, pause.NextBackOff())
+	}
+}
+
+// open lets the scheduler start: registering before anybody listens would be in vain.
+func (d *doorbell) open() {
+	if d.healthy() && d.opened.CompareAndSwap(false, true) {
+		close(d.first)
+	}
+}
+
+// ring acts on one message. It runs on the connection's goroutine and must not block.
+func (d *doorbell) ring(channel, message string) {
+	p := d.channels[channel]
+	if p == nil {
+		return
+	}
+	r := d.run
+	switch message {
+	case "w":
+		r.metrics.wakeUps.WithLabelValues("work").Inc()
+		r.sched.ring(p)
+	case "r":
+		r.metrics.wakeUps.WithLabelValues("routes").Inc()
+		r.sched.ring(p)
+	case "l":
+		r.metrics.wakeUps.WithLabelValues("lost").Inc()
+		r.keeper.RenewNow(p.id)
+	case "t":
+		r.metrics.wakeUps.WithLabelValues("timers").Inc()
+		r.tickOverdue(p.id)
+	}
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,165 @@
+package runtime
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx/fxevent"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Config says where a worker finds work, what it takes, and how it stops. Only URL is required; the zero value
+// of every other field is the stated default. It is checked before anything is dialled or started.
+type Config struct {
+	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix:// or embedded:// (a development
+	// server in this process, without persistence).
+	URL string
+	// Username and Password win over those in the URL.
+	Username, Password string
+	// TLS replaces the default TLS settings.
+	TLS *tls.Config
+	// Partitions is used only by whoever boots a store first. Default 64.
+	Partitions uint16
+	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
+	CreateConfig *bool
+
+	// Namespace that this worker serves: 1..64 bytes. Default "default".
+	Namespace string
+	// Lanes that this worker serves: 1..64 bytes each. Default only "default".
+	Lanes []string
+	// Capabilities that this worker has; it is given executions that require a subset of them. At most 256
+	// tokens and 4,096 bytes joined. Default none.
+	Capabilities []string
+	// Worker is the name of the pool, shown in logs: 1..64 bytes. Default "worker".
+	Worker string
+	// Instance names this process among all that run at this moment: 1..48 bytes. Default
+	// "<host>-<pid>-<random>".
+	Instance string
+
+	// Concurrency is how many handlers run at once: 1..10,000. Default 64.
+	Concurrency int
+	// LeaseTTL is how long after the death of this process its work is requeued: 1 s..1 h. Default 30 s. It
+	// is renewed every third of it.
+	LeaseTTL time.Duration
+	// DrainTimeout is how long running handlers may go on after the worker was asked to stop, before their
+	// contexts end with flowfabric.ErrDraining: up to 1 h; negative means not at all. Default 20 s. They then have
+	// four more seconds to return. The fx application's StopTimeout is DrainTimeout + 5 s.
+	DrainTimeout time.Duration
+	// ReadyWindow is how long [Worker.Ready] goes on to say yes after the last round trip that succeeded: 1 s or
+	// more. Default 15 s.
+	ReadyWindow time.Duration
+
+	// Middleware wraps every handler, the first one outermost.
+	Middleware []handler.Middleware
+	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.
+	// Default slog.Default().
+	Logger *slog.Logger
+	// Registerer takes the worker's collectors (prefix flowfabric_). Default a registry of its own.
+	Registerer prometheus.Registerer
+	// FxLogger shows the events of the fx application that [Run] builds. Default none of them.
+	FxLogger fxevent.Logger
+	// DisableMaintenance leaves due times (delays, timeouts, dead sessions) to other processes. Default false.
+	DisableMaintenance bool
+}
+
+const (
+	maxConcurrency  = 10_000
+	maxDrainTimeout = time.Hour
+	stopGrace       = 5 * time.Second // StopTimeout − DrainTimeout
+
+	defaultReadyWindow = 15 * time.Second
+	defaultWorker      = "worker"
+)
+
+// WithDefaults returns cfg with every zero value replaced by its default. A worker fills in its own copy.
+func (cfg Config) WithDefaults() Config {
+	cfg.Namespace = cmp.Or(cfg.Namespace, flowfabric.DefaultNamespace)
+	if len(cfg.Lanes) == 0 {
+		cfg.Lanes = []string{flowfabric.DefaultLane}
+	}
+	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
+	cfg.Instance = cmp.Or(cfg.Instance, defaultInstance())
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, flowfabric.DefaultConcurrency)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, flowfabric.DefaultDrainTimeout)
+	cfg.ReadyWindow = cmp.Or(cfg.ReadyWindow, defaultReadyWindow)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.Registerer == nil {
+		cfg.Registerer = prometheus.NewRegistry()
+	}
+	return cfg
+}
+
+// Validate reports the first field that is missing or out of bounds, by name and with its limit. The error
+// wraps [flowfabric.ErrConfig]. Zero values that have a default are valid.
+func (cfg Config) Validate() error {
+	if cfg.URL == "" {
+		return fmt.Errorf("%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:// for a development server in this process", flowfabric.ErrConfig)
+	}
+	cfg = cfg.WithDefaults()
+	outside := func(field string, got any, limit string) error {
+		return fmt.Errorf("%w: Config.%s is %v, want %s", flowfabric.ErrConfig, field, got, limit)
+	}
+	switch {
+	case cfg.Concurrency < 1 || cfg.Concurrency > maxConcurrency:
+		return outside("Concurrency", cfg.Concurrency, "1..10000")
+	case cfg.LeaseTTL < flowfabric.MinLeaseTTL || cfg.LeaseTTL > flowfabric.MaxLeaseTTL:
+		return outside("LeaseTTL", cfg.LeaseTTL, "1s..1h")
+	case cfg.DrainTimeout > maxDrainTimeout:
+		return outside("DrainTimeout", cfg.DrainTimeout, "at most 1h, or negative for none")
+	case cfg.ReadyWindow < time.Second:
+		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
+	case len(cfg.Instance) > flowfabric.MaxInstance:
+		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
+	}
+	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}, {"Instance", cfg.Instance}}
+	for i, lane := range cfg.Lanes {
+		names = append(names, [2]string{fmt.Sprintf("Lanes[%d]", i), lane})
+	}
+	for _, n := range names {
+		if err := flowfabric.ValidateName("Config."+n[0], n[1]); err != nil {
+			return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
+		}
+	}
+	if _, err := flowfabric.NormalizeCapabilities(cfg.Capabilities); err != nil {
+		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
+	}
+	if i := slices.IndexFunc(cfg.Middleware, func(m handler.Middleware) bool { return m == nil }); i >= 0 {
+		return fmt.Errorf("%w: Config.Middleware[%d] is nil", flowfabric.ErrConfig, i)
+	}
+	return nil
+}
+
+// drainTimeout is how long running work may go on; never negative.
+func (cfg Config) drainTimeout() time.Duration {
+	return max(cmp.Or(cfg.DrainTimeout, flowfabric.DefaultDrainTimeout), 0)
+}
+
+// defaultInstance is unique without coordination, and tells a reader of logs where the process ran.
+func defaultInstance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r <= 0x20 || r > 0x7e || r == '{' || r == '}' || r == '~' {
+			return '-'
+		}
+		return r
+	}, host)
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	tail := fmt.Sprintf("-%d-%s", os.Getpid(), hex.EncodeToString(random[:]))
+	return host[:min(len(host), flowfabric.MaxInstance-len(tail))] + tail
+}

@@ -1,0 +1,28 @@
+// Package runtime runs handlers: it owns a worker from its configuration to its drain.
+//
+//	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
+//	                    │ hot, not registered                  │
+//	                    ▼                                      ▼
+//	slots ──free──▶ scheduler ──visit──▶ lease.Keeper.Claim ──▶ job ──▶ handler.Binding.Run
+//	  ▲                 ▲                                        │            │ Outcome
+//	  │                 └── More, partly filled ─────────────────┘            ▼
+//	  └───────────────────────── slot freed ◀──── settle (one fenced call, completions batched)
+//
+// A slot is taken before work is asked for, so nothing ever waits here under a running lease. An empty claim
+// registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
+// rings a partition costs nothing but its share of the fallback poll.
+//
+// # Failures
+//
+//   - A reply is lost: the claim number is repeated, the settling call is repeated; both say what really happened.
+//   - The subscription is lost: all partitions are visited and all sessions renewed as soon as it is back, and
+//     the poll finds what was missed meanwhile.
+//   - The lease is lost: the handler's context ends with the cause, and whatever the handler returns is
+//     dropped with one log line. The execution already belongs to somebody else.
+//   - A handler panics: the attempt fails with category handler_panic; the worker goes on.
+//   - The process is asked to stop: see [Worker.Run] for the order of the drain.
+//   - The store is of a newer protocol, flushed, or refuses our credentials: the worker drains and Run returns
+//     the reason. Everything else that goes wrong on the wire is retried.
+//
+// Spec: 40; design §4, §6, §11.
+package runtime

@@ -1,0 +1,309 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// A lone completion goes alone and at once; those that come while it is under way go together, at most a
+// call's worth, each with its own answer.
+func TestCompleterBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var batches []int
+		c := newCompleter(func(_ uint16, items []engine.Completion) ([]engine.Settled, error) {
+			mu.Lock()
+			batches = append(batches, len(items))
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+			out := make([]engine.Settled, len(items))
+			for i, it := range items {
+				if len(it.Result) > 0 {
+					out[i].Err = fmt.Errorf("item %s", it.Result)
+				}
+			}
+			return out, nil
+		})
+		var wg conc.WaitGroup
+		send := func(result string) {
+			wg.Go(func() {
+				item := engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}
+				if _, err := c.complete(item); (err != nil) != (result != "") || err != nil && err.Error() != "item "+result {
+					t.Errorf("item %q answered %v", result, err)
+				}
+			})
+		}
+		send("")
+		synctest.Wait()
+		for i := range 150 {
+			send(map[bool]string{true: fmt.Sprint(i)}[i%7 == 0])
+		}
+		wg.Wait()
+		if !slices.Equal(batches, []int{1, 100, 50}) {
+			t.Errorf("batches of %v", batches)
+		}
+	})
+}
+
+func TestCompletionBatchBytes(t *testing.T) {
+	q := &completions{}
+	for range 5 {
+		q.waiting = append(q.waiting, &completion{item: engine.Completion{Result: make([]byte, 400<<10)}})
+	}
+	q.waiting = append(q.waiting, &completion{item: engine.Completion{Result: make([]byte, flowfabric.MaxPayload)}})
+	var sizes []int
+	for len(q.waiting) > 0 {
+		sizes = append(sizes, len(q.take()))
+	}
+	if !slices.Equal(sizes, []int{2, 2, 1, 1}) {
+		t.Errorf("batches of %v", sizes)
+	}
+}
+
+func TestOffer(t *testing.T) {
+	o := newOffer(Config{Namespace: "n", Lanes: []string{"a", "b"}, Capabilities: []string{"x", "y"}}, []string{"k"})
+	table := map[uint64]engine.Route{
+		9: {Namespace: "n", Lane: "a", Kind: "k"}, 2: {Namespace: "n", Lane: "b", Kind: "k", Capabilities: []string{"y"}},
+		3: {Namespace: "m", Lane: "a", Kind: "k"}, 4: {Namespace: "n", Lane: "c", Kind: "k"}, 5: {Namespace: "n", Lane: "a", Kind: "j"},
+		6: {Namespace: "n", Lane: "a", Kind: "k", Capabilities: []string{"x", "z"}},
+	}
+	if got := o.interest(table); !slices.Equal(got, []uint64{2, 9}) {
+		t.Errorf("interest %v, want [2 9]", got)
+	}
+	p := newPartition(0)
+	p.learn(engine.ClaimReply{Table: 9, TableFull: true, Routes: []engine.Route{{ID: 9}}})
+	p.learn(engine.ClaimReply{Table: 10, Routes: []engine.Route{{ID: 10}}})
+	if len(p.table) != 2 || p.version != 10 {
+		t.Errorf("after a delta: %v, version %d", p.table, p.version)
+	}
+	p.learn(engine.ClaimReply{Table: 4})
+	if len(p.table) != 0 || p.version != 0 {
+		t.Errorf("after a failover: %v, version %d", p.table, p.version)
+	}
+}
+
+// Slots are taken before a partition is visited, shared between hot partitions, and never exceeded.
+func TestSchedulerSharesSlots(t *testing.T) {
+	s := newScheduler(3, newSlots(8))
+	now := time.Now()
+	if p, _, _ := s.pick(now); p != nil {
+		t.Fatal("visits a partition that is not hot")
+	}
+	s.ringAll(s.partitions)
+	var got []int
+	for i := range 4 {
+		_, n, _ := s.pick(now.Add(time.Duration(i-10) * gather)) // no visit is young
+		got = append(got, n)
+	}
+	if !slices.Equal(got, []int{4, 2, 2, 0}) {
+		t.Errorf("slots %v, want a half each and the last all", got)
+	}
+	s.slots.put(8)
+	for _, p := range s.partitions {
+		s.failed(p, now)
+		s.ended(p)
+	}
+	if p, _, pause := s.pick(now); p != nil || pause <= 0 || pause > time.Second {
+		t.Errorf("picked %v during backoff, pause %v", p, pause)
+	}
+	if _, n, _ := s.pick(now.Add(time.Second)); n != 1 {
+		t.Errorf("%d slots for a failing partition, want 1", n)
+	}
+}
+
+// A ring during a visit is not forgotten; polls that lead to nothing become rarer.
+func TestSchedulerRings(t *testing.T) {
+	s := newScheduler(1, newSlots(1))
+	p, now := s.partitions[0], time.Now()
+	s.ring(p)
+	s.pick(now)
+	s.registered(p, now)
+	s.ring(p)
+	s.slots.put(1)
+	s.ended(p)
+	if len(s.hot) != 1 {
+		t.Fatal("a ring during a visit was lost")
+	}
+	suspects := 0
+	for range 100 {
+		if s.suspect(p) {
+			suspects++
+		}
+		if q, n, _ := s.pick(now.Add(time.Hour)); q != nil {
+			s.registered(q, now)
+			s.slots.put(n)
+			s.ended(q)
+		}
+	}
+	if suspects < 3 || suspects > 8 {
+		t.Errorf("%d of 100 polls led to a visit, want few", suspects)
+	}
+	s.sweep(now.Add(registration + time.Second))
+	if p.registered || len(s.hot) != 1 {
+		t.Error("an expiring registration is not renewed")
+	}
+}
+
+func TestCategoryLabelsAreCapped(t *testing.T) {
+	m := newMetrics()
+	for i := range maxCategoryLabels {
+		if c := fmt.Sprint(i); m.category(c) != c {
+			t.Fatalf("category %s is folded", c)
+		}
+	}
+	if m.category("one more") != "other" || m.category("3") != "3" {
+		t.Error("the cap does not hold")
+	}
+}
+
+// faulty loses the reply of the first try of each settling call, after it has taken effect.
+type faulty struct {
+	store
+	lose atomic.Bool
+	lost atomic.Int64
+	seen sync.Map
+}
+
+func (f *faulty) cut(key any, err error) error {
+	if _, again := f.seen.LoadOrStore(key, true); f.lose.Load() && !again && err == nil {
+		f.lost.Add(1)
+		return fmt.Errorf("%w: cut", flowfabric.ErrTransport)
+	}
+	return err
+}
+
+func (f *faulty) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+	r, err := f.store.ClaimNext(ctx, req)
+	if len(r.Claims) > 0 {
+		err = f.cut(req.Session+fmt.Sprint(req.Number), err)
+	}
+	return r, err
+}
+
+func (f *faulty) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+	s, c, err := f.store.CompleteExecutions(ctx, p, items, next)
+	return s, c, f.cut(items[0].Fence, err)
+}
+
+func (f *faulty) FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error) {
+	o, err := f.store.FailExecution(ctx, fence, failure)
+	return o, f.cut(fence, err)
+}
+
+func (f *faulty) DelayExecution(ctx context.Context, fence flowfabric.Fence, d time.Duration) (bool, error) {
+	already, err := f.store.DelayExecution(ctx, fence, d)
+	return already, f.cut(fence, err)
+}
+
+func (f *faulty) ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (bool, error) {
+	already, err := f.store.ReleaseExecution(ctx, fence)
+	return already, f.cut(fence, err)
+}
+
+func (f *faulty) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) {
+	already, err := f.store.CancelExecution(ctx, id, c)
+	return already, f.cut(*c.Fence, err)
+}
+
+// The lost-reply matrix: every claim and every settling call takes effect and loses its first reply; every
+// execution ends exactly as its handler decided (spec 40 §10, §15 #4).
+func TestLostReplies(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var runs sync.Map
+	kind := handler.Define[string, string]("k")
+	w, err := New(Config{URL: server.URL(), Logger: quiet}, handler.Bind(kind, func(_ context.Context, task *handler.Task, in string) (string, error) {
+		n, _ := runs.LoadOrStore(task.ID(), new(atomic.Int64))
+		if n.(*atomic.Int64).Add(1) > 1 {
+			return "second run", nil
+		}
+		switch in {
+		case "retry":
+			return "", errors.New("once")
+		case "fail":
+			return "", errors.New("for good")
+		case "delay":
+			return "", handler.Delay(time.Millisecond)
+		case "cancel":
+			return "", handler.Cancel("why")
+		}
+		return "first run", nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &faulty{}
+	f.lose.Store(true)
+	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
+		s, release, err := open(ctx, cfg)
+		f.store = s
+		return f, release, err
+	}
+	run, stop := context.WithCancel(ctx)
+	var wg conc.WaitGroup
+	wg.Go(func() {
+		if err := w.Run(run); err != nil {
+			t.Error(err)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+
+	want := map[string]struct {
+		code flowfabric.Code
+		runs int64
+	}{
+		"complete": {flowfabric.CodeCompleted, 1}, "retry": {flowfabric.CodeCompleted, 2}, "fail": {flowfabric.CodeFailed, 1},
+		"delay": {flowfabric.CodeCompleted, 2}, "cancel": {flowfabric.CodeCancelled, 1},
+	}
+	for in, expected := range want {
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
+		if in == "retry" {
+			x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Millisecond, Max: time.Millisecond}
+		}
+		if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+			t.Fatal(err, created)
+		}
+		var got engine.Snapshot
+		for got.State.Code != expected.code && ctx.Err() == nil {
+			if got, err = e.ReadExecution(ctx, x.ID); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		n, _ := runs.Load(x.ID)
+		if got.State.Code != expected.code || n.(*atomic.Int64).Load() != expected.runs {
+			t.Errorf("%s: %s after %v runs, want %s after %d", in, got.State.Code, n, expected.code, expected.runs)
+		}
+	}
+	if f.lost.Load() < 10 {
+		t.Errorf("only %d replies were lost", f.lost.Load())
+	}
+}

@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// job is one claimed execution on its way through its handler.
+type job struct {
+	*run
+	held  *lease.Held
+	route engine.Route
+}
+
+// work runs one claim from start to settlement. It owns the claim and one slot, and gives both back.
+func (r *run) work(held *lease.Held, route engine.Route) {
+	r.metrics.inFlight.Inc()
+	defer func() {
+		r.metrics.inFlight.Dec()
+		r.slots.put(1)
+	}()
+	j := &job{run: r, held: held, route: route}
+	handle, ok := r.handlers[route.Kind]
+	if !ok { // its route would not be in our interest
+		j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+			Category: handler.CategoryNoHandler, Reason: "no handler for kind " + route.Kind, Permanent: true}}, nil)
+		return
+	}
+	ctx, cancel := j.context()
+	defer cancel()
+	fence, claim := held.Fence(), held.Claim()
+	writer := stream.NewWriter(stream.WriterConfig{
+		Appender: j, Fence: fence, LastSequence: claim.LastSequence, Context: r.ctx, Cancel: j.refused, Logger: r.log,
+	})
+	task := handler.NewTask(handler.TaskConfig{
+		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
+	})
+	j.settle(handle(ctx, task), writer)
+}
+
+// context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's
+// deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
+func (j *job) context() (context.Context, context.CancelFunc) {
+	ctx, claim := j.held.Context(), j.held.Claim()
+	cancels := make([]context.CancelFunc, 0, 2)
+	bound := func(d time.Duration, cause error) {
+		if d > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, d, cause)
+			cancels = append(cancels, cancel)
+		}
+	}
+	bound(claim.DeadlineIn, flowfabric.ErrDeadline)
+	bound(claim.TimeLeft, flowfabric.ErrAttemptTimeout)
+	return ctx, func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+}
+
+// AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.
+func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+	if err := j.held.Check(); err != nil {
+		return engine.Appended{}, err
+	}
+	reply, err := j.store.AppendFrames(ctx, fence, first, frames)
+	if err == nil {
+		j.metrics.appended(frames)
+	}
+	return reply, err
+}
+
+// RecordStep implements [handler.StepRecorder] under the hold.
+func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (bool, error) {
+	if err := j.held.Check(); err != nil {
+		return false, err
+	}
+	already, err := j.store.RecordStep(ctx, fence, name, value)
+	j.held.Refused(err)
+	return already, err
+}
+
+// refused ends the handler's context after its frames or a step were refused for good.
+func (j *job) refused(cause error) {
+	j.held.Refused(cause)
+	j.held.Cancel(cause)
+}
+
+// handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
+func (r *run) handBack(held *lease.Held) {
+	r.returns.Go(func() {
+		ctx, cancel := context.WithTimeout(r.ctx, stopGrace)
+		defer cancel()
+		err := r.persist(ctx, held, func(ctx context.Context) error {
+			_, err := r.store.ReleaseExecution(ctx, held.Fence())
+			return err
+		})
+		switch {
+		case err == nil:
+			held.Release()
+		case held.Check() != nil || notOurs(err):
+			held.Release() // no longer ours: nothing to hand back
+		default:
+			r.log.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
+				"execution", held.Fence().Execution.String(), "error", err)
+			held.Abandon()
+		}
+	})
+}
+
+// persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
+// end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
+func (r *run) persist(ctx context.Context, held *lease.Held, call func(context.Context) error) error {
+	var pause *backoff.ExponentialBackOff // the usual case pays for none
+	for {
+		if err := held.Check(); err != nil {
+			return err
+		}
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		held.Refused(err)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		if flowfabric.ClassOf(err) != flowfabric.ClassRetry && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if pause == nil {
+			pause = newBackoff(50*time.Millisecond, 2*time.Second)
+		}
+		sleep(ctx, pause.NextBackOff())
+	}
+}

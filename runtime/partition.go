@@ -1,0 +1,101 @@
+package runtime
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// partition is what the worker knows of one partition. The first group is guarded by scheduler.mu, the second
+// belongs to the visit under way (there is at most one).
+type partition struct {
+	id uint16
+
+	queued     bool // waits in scheduler.hot
+	visiting   bool
+	rung       bool // since the visit began, so its registration is worth nothing
+	registered bool // the server will ring when matching work arrives
+	until      time.Time
+	failures   int
+	notBefore  time.Time // backoff after a failed visit
+	backoff    *backoff.ExponentialBackOff
+	polled     bool // hot only because the poll saw ready routes
+	futile     int  // how often in a row that led to nothing: the routes are other workers'
+	skip       int  // polls to ignore
+
+	table    map[uint64]engine.Route
+	version  uint64
+	interest []uint64
+	digest   string // "" until the interest is stored
+	rotation uint64
+}
+
+func newPartition(id uint16) *partition {
+	return &partition{id: id, table: map[uint64]engine.Route{}, backoff: newBackoff(100*time.Millisecond, 5*time.Second)}
+}
+
+// learn merges the table delta of a reply.
+func (p *partition) learn(reply engine.ClaimReply) {
+	if reply.Table < p.version { // a failover lost rows that we know: start over
+		clear(p.table)
+		p.version, p.digest = 0, ""
+		return
+	}
+	if reply.TableFull {
+		clear(p.table)
+	}
+	for _, r := range reply.Routes {
+		p.table[r.ID] = r
+	}
+	p.version = reply.Table
+}
+
+// offer is what a worker can serve.
+type offer struct {
+	namespace    string
+	lanes        map[string]bool
+	kinds        map[string]bool
+	capabilities map[string]bool
+}
+
+func newOffer(cfg Config, kinds []string) offer {
+	set := func(names []string) map[string]bool {
+		m := make(map[string]bool, len(names))
+		for _, n := range names {
+			m[n] = true
+		}
+		return m
+	}
+	return offer{cfg.Namespace, set(cfg.Lanes), set(kinds), set(cfg.Capabilities)}
+}
+
+// serves reports whether work of a route may be given to this worker: namespace, lane and kind are its own, and
+// it has every required capability (spec 40 §4).
+func (o offer) serves(r engine.Route) bool {
+	if r.Namespace != o.namespace || !o.lanes[r.Lane] || !o.kinds[r.Kind] {
+		return false
+	}
+	return !slices.ContainsFunc(r.Capabilities, func(c string) bool { return !o.capabilities[c] })
+}
+
+// interest lists the routes of a table that the offer serves, in order.
+func (o offer) interest(table map[uint64]engine.Route) []uint64 {
+	ids := make([]uint64, 0, len(table))
+	for id, r := range table {
+		if o.serves(r) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids[:min(len(ids), flowfabric.MaxRoutes)]
+}
+
+// newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.
+func newBackoff(initial, ceiling time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(initial), backoff.WithMaxInterval(ceiling),
+		backoff.WithMultiplier(2), backoff.WithMaxElapsedTime(0))
+}

@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	goruntime "runtime"
+
+	"go.uber.org/fx"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// handles is what a provided constructor must return.
+type handles[In, Out any] interface {
+	Handle(ctx context.Context, t *handler.Task, in In) (Out, error)
+}
+
+// Provide binds the handler of a kind to a constructor that fx calls with its dependencies:
+//
+//	runtime.Provide(Write, func(llm LLM) *Writer { return &Writer{llm} })
+//
+// constructor is a function that returns a value with a method
+// Handle(context.Context, *handler.Task, In) (Out, error), and optionally an error. It is called once. The value stays
+// private to the kind, so two kinds may be handled by two values of one type. A constructor of another shape, or
+// an invalid definition, is an error at the start that names the kind and the constructor; it wraps
+// [flowfabric.ErrConfig].
+func Provide[In, Out any](def *handler.Definition[In, Out], constructor any) fx.Option {
+	if def == nil {
+		return fx.Error(fmt.Errorf("%w: runtime.Provide: the definition of constructor %s is nil", flowfabric.ErrConfig, nameOf(constructor)))
+	}
+	if err := def.Err(); err != nil {
+		return fx.Error(fmt.Errorf("%w: handler for kind %q: %w", flowfabric.ErrConfig, def.Kind(), err))
+	}
+	result, err := resultOf[In, Out](constructor)
+	if err != nil {
+		return fx.Error(fmt.Errorf("%w: handler for kind %q: constructor %s %w", flowfabric.ErrConfig, def.Kind(), nameOf(constructor), err))
+	}
+	// fx needs a function of the constructor's own result type to take the value from this module's scope.
+	bind := reflect.MakeFunc(
+		reflect.FuncOf([]reflect.Type{result}, []reflect.Type{reflect.TypeFor[handler.Binding](), reflect.TypeFor[error]()}, false),
+		func(args []reflect.Value) []reflect.Value {
+			binding, err := bindValue(def, args[0])
+			failure := reflect.Zero(reflect.TypeFor[error]())
+			if err != nil {
+				failure = reflect.ValueOf(&err).Elem()
+			}
+			return []reflect.Value{reflect.ValueOf(binding), failure}
+		})
+	return fx.Module("flowfabric."+def.Kind(),
+		fx.Provide(constructor, fx.Private),
+		fx.Provide(fx.Annotate(bind.Interface(), fx.ResultTags(bindings))),
+	)
+}
+
+// bindValue binds a constructed handler, unless the constructor returned nil.
+func bindValue[In, Out any](def *handler.Definition[In, Out], v reflect.Value) (handler.Binding, error) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Func:
+		if v.IsNil() {
+			return handler.Binding{}, fmt.Errorf("%w: handler for kind %q: its constructor returned nil", flowfabric.ErrConfig, def.Kind())
+		}
+	}
+	return handler.Bind(def, v.Interface().(handles[In, Out]).Handle), nil
+}
+
+// resultOf checks the shape of a constructor and returns the type of the handler it makes.
+func resultOf[In, Out any](constructor any) (reflect.Type, error) {
+	expected := func(got string) error {
+		return fmt.Errorf("%s; want func(dependencies…) T or (T, error), where T has the method Handle(context.Context, *handler.Task, %s) (%s, error)",
+			got, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+	}
+	t := reflect.TypeOf(constructor)
+	if t == nil || t.Kind() != reflect.Func || reflect.ValueOf(constructor).IsNil() {
+		return nil, expected("is not a function")
+	}
+	if t.NumOut() == 0 || t.NumOut() > 2 || t.NumOut() == 2 && t.Out(1) != reflect.TypeFor[error]() {
+		return nil, expected(fmt.Sprintf("returns %d values of another shape", t.NumOut()))
+	}
+	result := t.Out(0)
+	if !result.Implements(reflect.TypeFor[handles[In, Out]]()) {
+		if m, ok := result.MethodByName("Handle"); ok {
+			return nil, expected(fmt.Sprintf("returns %s, whose method Handle is %s", result, m.Type))
+		}
+		return nil, expected(fmt.Sprintf("returns %s, which has no such method", result))
+	}
+	return result, nil
+}
+
+// nameOf shows a constructor as its function name and type.
+func nameOf(constructor any) string {
+	v := reflect.ValueOf(constructor)
+	if v.Kind() == reflect.Func && !v.IsNil() {
+		return fmt.Sprintf("%s (%s)", goruntime.FuncForPC(v.Pointer()).Name(), v.Type())
+	}
+	return fmt.Sprintf("%#v", constructor)
+}

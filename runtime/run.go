@@ -1,0 +1,142 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/maintain"
+)
+
+// run is one serving of a worker: everything that lives between the connection and the end of the drain.
+type run struct {
+	*Worker
+	store  store
+	keeper *lease.Keeper
+	ticks  *maintain.Loop // nil when maintenance is disabled
+	sched  *scheduler
+	slots  *slots
+	bell   *doorbell
+	offer  offer
+	done   *completer
+
+	handlers map[string]handler.Handler // by kind, inside the middleware
+
+	ctx      context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
+	cancel   context.CancelCauseFunc
+	stop     func(cause error) // begins the drain
+	draining atomic.Bool
+	jobs     conc.WaitGroup // handlers, each with a slot
+	returns  conc.WaitGroup // hand-backs, without slots
+}
+
+func newRun(ctx context.Context, w *Worker, s store) *run {
+	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
+		handlers: map[string]handler.Handler{}}
+	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	r.keeper = lease.New(lease.Config{
+		Engine: s, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
+		BaseContext:   func() context.Context { return r.ctx },
+		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,
+	})
+	if !w.cfg.DisableMaintenance {
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnLag: w.metrics.lag})
+	}
+	r.sched = newScheduler(s.Partitions(), r.slots)
+	r.sched.visit = r.visit
+	r.bell = newDoorbell(r)
+	r.done = newCompleter(r.completeBatch)
+	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
+	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
+	for _, kind := range w.registry.Kinds() {
+		binding, _ := w.registry.Lookup(kind)
+		r.handlers[kind] = binding.Run
+		if len(w.cfg.Middleware) > 0 {
+			r.handlers[kind] = wrap(binding.Run)
+		}
+	}
+	return r
+}
+
+// serve runs until ctx ends or something fatal happens, then drains.
+func (r *run) serve(ctx context.Context) error {
+	fetch, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+	support, stopSupport := context.WithCancel(r.ctx)
+
+	var keeping, supporting, fetching conc.WaitGroup
+	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
+	supporting.Go(func() { r.bell.listen(support) })
+	if r.ticks != nil {
+		supporting.Go(func() {
+			if err := r.ticks.Run(support); err != nil {
+				r.stop(err)
+			}
+		})
+	}
+	r.awaitDoorbell(fetch)
+	r.health.phase.Store(phaseRunning)
+	close(r.serving)
+	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "lanes", r.cfg.Lanes,
+		"kinds", r.registry.Kinds(), "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
+	fetching.Go(func() { r.sched.run(fetch) })
+	fetching.Go(func() { r.poll(fetch) })
+
+	<-fetch.Done()
+	asked := ctx.Err() != nil
+	r.health.phase.Store(phaseDraining)
+	err := r.drain(&fetching)
+	stopSupport()
+	supporting.Wait()
+	r.cancel(flowfabric.ErrDraining)
+	keeping.Wait()
+	if !asked {
+		err = errors.Join(context.Cause(fetch), err)
+	}
+	return err
+}
+
+// awaitDoorbell waits a little for the subscriptions: a waiter that nobody hears is dropped by the server.
+// Without them the worker starts all the same; the polls stand in.
+func (r *run) awaitDoorbell(ctx context.Context) {
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-r.bell.first:
+	case <-timer.C:
+		r.sched.ringAll(r.sched.partitions)
+	case <-ctx.Done():
+	}
+}
+
+// stopIfFatal ends the worker on an error that no retry can mend, and reports whether it was one.
+func (r *run) stopIfFatal(err error) bool {
+	for _, fatal := range []error{flowfabric.ErrProtocol, flowfabric.ErrPartitionMissing, flowfabric.ErrAuth} {
+		if errors.Is(err, fatal) {
+			r.stop(err)
+			return true
+		}
+	}
+	return false
+}
+
+// tickOverdue passes on that a partition's due times are not being tended.
+func (r *run) tickOverdue(partition uint16) {
+	if r.ticks != nil {
+		r.ticks.Ring(partition)
+	}
+}
+
+func (r *run) renewed(partition uint16, err error) {
+	r.metrics.renewed(partition, err)
+	if err == nil {
+		r.health.success()
+	}
+}

@@ -1,0 +1,244 @@
+package runtime
+
+import (
+	"context"
+	goruntime "runtime"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+const (
+	// maxVisits bounds the claims in flight over all partitions.
+	maxVisits = 4
+	// gather is how long a claim in flight keeps the next small one from starting: slots are freed one by one
+	// but claimed best by the dozen.
+	gather = 2 * time.Millisecond
+	// registration is how long a waiter trusts its registration; the server keeps it for three minutes.
+	registration = 2 * time.Minute
+	maxPenalty   = 6 // a poll that found only other workers' routes is ignored for up to 2^6 polls
+)
+
+// scheduler decides which partition is asked for work next, and with how many slots. A partition is hot when
+// there may be something to get: it was rung, it had more than fitted, or this instance is not registered there.
+type scheduler struct {
+	slots      *slots
+	partitions []*partition
+	visit      func(p *partition, slots int) // returns all slots it does not use up
+	wake       chan struct{}                 // capacity 1
+
+	mu     sync.Mutex
+	hot    []*partition // in the order they became hot
+	visits int
+	latest time.Time // when the latest visit began
+}
+
+func newScheduler(count uint16, slots *slots) *scheduler {
+	s := &scheduler{slots: slots, wake: make(chan struct{}, 1)}
+	for id := range count {
+		s.partitions = append(s.partitions, newPartition(id))
+	}
+	return s
+}
+
+// run visits hot partitions until ctx ends, and returns when no visit is under way any more.
+func (s *scheduler) run(ctx context.Context) {
+	var visits conc.WaitGroup
+	defer visits.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		p, n, pause := s.pick(time.Now())
+		if p != nil {
+			visits.Go(func() {
+				s.visit(p, n)
+				s.ended(p)
+			})
+			continue
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-s.slots.freed:
+			goruntime.Gosched() // whoever settles in the same batch frees its slot now, too
+		case <-timer.C:
+		}
+	}
+}
+
+// pick takes a hot partition and slots for it, or says how long there is nothing to do unless something wakes.
+func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.visits >= maxVisits {
+		return nil, 0, time.Hour
+	}
+	free := s.slots.free()
+	if free == 0 {
+		return nil, 0, time.Hour
+	}
+	if young := gather - now.Sub(s.latest); s.visits > 0 && free < (s.slots.capacity+1)/2 && young > 0 {
+		return nil, 0, young
+	}
+	pause, ready, found := time.Hour, 0, -1
+	for i, p := range s.hot {
+		if wait := p.notBefore.Sub(now); wait > 0 {
+			pause = min(pause, wait)
+			continue
+		}
+		if ready++; found < 0 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return nil, 0, pause
+	}
+	p := s.hot[found]
+	want := min(free, flowfabric.MaxBatch)
+	switch {
+	case p.failures > 0:
+		want = 1 // a partition in trouble must not keep slots from the others
+	case ready > 1:
+		want = (want + 1) / 2
+	}
+	n := s.slots.take(want)
+	if n == 0 {
+		return nil, 0, pause
+	}
+	s.hot = append(s.hot[:found], s.hot[found+1:]...)
+	p.queued, p.visiting, p.rung = false, true, false
+	s.visits++
+	s.latest = now
+	return p, n, 0
+}
+
+// ended books the end of a visit; whatever was learned meanwhile decides whether the partition is hot again.
+func (s *scheduler) ended(p *partition) {
+	s.mu.Lock()
+	p.visiting = false
+	s.visits--
+	if p.rung || !p.registered {
+		s.enqueue(p)
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// ring makes a partition hot: it was rung, or its registration is in doubt.
+func (s *scheduler) ring(p *partition) {
+	s.mu.Lock()
+	p.registered, p.rung, p.polled, p.futile, p.skip = false, true, false, 0, 0
+	s.enqueue(p)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// ringAll makes every partition hot at once and forgets their backoff: a connection is back.
+func (s *scheduler) ringAll(partitions []*partition) {
+	s.mu.Lock()
+	for _, p := range partitions {
+		p.registered, p.rung, p.notBefore = false, true, time.Time{}
+		p.backoff.Reset()
+		s.enqueue(p)
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// sweep makes partitions hot whose registration is about to expire.
+func (s *scheduler) sweep(now time.Time) {
+	s.mu.Lock()
+	for _, p := range s.partitions {
+		if p.registered && now.After(p.until) {
+			p.registered = false
+			s.enqueue(p)
+		}
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// suspect makes a registered partition hot because the poll saw ready routes there: a ring may have been lost.
+// If that keeps leading to nothing, the routes are not ours and it is done ever more seldom.
+func (s *scheduler) suspect(p *partition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.registered || p.queued || p.visiting {
+		return false
+	}
+	if p.skip > 0 {
+		p.skip--
+		return false
+	}
+	p.polled = true
+	s.enqueue(p)
+	s.poke()
+	return true
+}
+
+// registered books an empty claim: the server rings from now on.
+func (s *scheduler) registered(p *partition, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.registered, p.until = true, now.Add(registration)
+	if p.polled {
+		p.polled = false
+		p.futile = min(p.futile+1, maxPenalty)
+		p.skip = 1<<p.futile - 1
+	}
+}
+
+// open books a visit after which there may be more to get.
+func (s *scheduler) open(p *partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.registered, p.polled, p.futile, p.skip = false, false, 0, 0
+}
+
+// failed books a visit without an answer and returns how many that makes in a row.
+func (s *scheduler) failed(p *partition, now time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.registered = false
+	p.failures++
+	p.notBefore = now.Add(p.backoff.NextBackOff())
+	return p.failures
+}
+
+// answered ends a streak of failures and returns how long it was.
+func (s *scheduler) answered(p *partition) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := p.failures
+	if n > 0 {
+		p.failures, p.notBefore = 0, time.Time{}
+		p.backoff.Reset()
+	}
+	return n
+}
+
+// enqueue appends p to the hot queue unless it is there or being visited. Called with mu held.
+func (s *scheduler) enqueue(p *partition) {
+	if !p.queued && !p.visiting {
+		p.queued = true
+		s.hot = append(s.hot, p)
+	}
+}
+
+func (s *scheduler) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pause keeps a partition hot but unvisited for a while.
+func (s *scheduler) pause(p *partition, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.registered, p.notBefore = false, until
+}

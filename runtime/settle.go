@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
+// line. Frames come first: a terminal call must not overtake them. writer may be nil.
+func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
+	err := j.flush(writer)
+	if errors.Is(err, flowfabric.ErrFrameGap) || flowfabric.ClassOf(err) == flowfabric.ClassCaller {
+		outcome, err = refusedOutcome("frames", err), nil // they can never be delivered; the attempt can still fail
+	}
+	if err == nil {
+		outcome, err = j.end(outcome)
+	}
+	switch {
+	case err == nil:
+		j.held.Release()
+	case j.held.Check() != nil:
+		j.logger().Warn("flowfabric: lease lost; the handler's outcome is dropped", "outcome", outcome.Kind.String(), "cause", j.held.Check())
+		j.metrics.settle(j.route.Kind, "lost", "")
+		j.held.Release()
+	case notOurs(err):
+		j.logger().Warn("flowfabric: outcome refused; the execution is no longer this worker's", "outcome", outcome.Kind.String(), "error", err)
+		j.metrics.settle(j.route.Kind, "refused", "")
+		j.held.Release()
+	default:
+		j.logger().Error("flowfabric: execution was not settled; it is requeued when the lease runs out", "outcome", outcome.Kind.String(), "error", err)
+		j.metrics.settle(j.route.Kind, "abandoned", "")
+		j.held.Abandon()
+	}
+}
+
+// flush waits until all frames are acknowledged. The writer repeats what is not answered for as long as the hold
+// lasts: AppendFrames of the job refuses once it is lost.
+func (j *job) flush(writer *stream.Writer) error {
+	if writer == nil {
+		return nil
+	}
+	return writer.Close(j.run.ctx)
+}
+
+// end makes the settling call, and a second one where the first cannot succeed: a result that the server
+// refuses as too large fails the attempt for good instead.
+func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
+	err := j.send(o)
+	if flowfabric.ClassOf(err) != flowfabric.ClassCaller || o.Kind == handler.OutcomeRelease || o.Kind == handler.OutcomeAbandon {
+		return o, err
+	}
+	failure := refusedOutcome(o.Kind.String(), err)
+	j.logger().Error("flowfabric: the server refuses the outcome; the attempt fails", "outcome", o.Kind.String(), "error", err)
+	return failure, j.send(failure)
+}
+
+// send makes the one call of an outcome until it is answered.
+func (j *job) send(o handler.Outcome) error {
+	return j.persist(j.run.ctx, j.held, func(ctx context.Context) error {
+		fence := j.held.Fence()
+		switch o.Kind {
+		case handler.OutcomeComplete:
+			_, err := j.done.complete(engine.Completion{Fence: fence, Result: o.Result})
+			return j.settled(err, "complete", "")
+		case handler.OutcomeFail:
+			reply, err := j.store.FailExecution(ctx, fence, o.Failure)
+			return j.failed(o, reply, err)
+		case handler.OutcomeDelay:
+			_, err := j.store.DelayExecution(ctx, fence, o.Delay)
+			return j.settled(err, "delay", "")
+		case handler.OutcomeCancel:
+			_, err := j.store.CancelExecution(ctx, fence.Execution,
+				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})
+			return j.settled(err, "cancel", "")
+		case handler.OutcomeRelease, handler.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
+			_, err := j.store.ReleaseExecution(ctx, fence)
+			return j.settled(err, "release", "")
+		}
+		return fmt.Errorf("%w: the handler's outcome is of no kind", flowfabric.ErrInvalidInput)
+	})
+}
+
+func (j *job) settled(err error, outcome, category string) error {
+	if err == nil {
+		j.metrics.settle(j.route.Kind, outcome, category)
+	}
+	return err
+}
+
+// failed books what followed a failure, and logs it once: the last one loudly.
+func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case reply.Retry:
+		j.logger().Info("flowfabric: attempt failed, will be retried", "category", o.Failure.Category, "reason", o.Failure.Reason,
+			"in", reply.RetryIn.Round(time.Millisecond).String())
+		return j.settled(nil, "retry", o.Failure.Category)
+	}
+	j.logger().Warn("flowfabric: execution failed", "category", o.Failure.Category, "reason", o.Failure.Reason)
+	return j.settled(nil, "fail", o.Failure.Category)
+}
+
+// completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
+func (r *run) completeBatch(partition uint16, items []engine.Completion) ([]engine.Settled, error) {
+	settled, _, err := r.store.CompleteExecutions(r.ctx, partition, items, nil)
+	return settled, err
+}
+
+// refusedOutcome is what becomes of something that the server will never accept.
+func refusedOutcome(what string, err error) handler.Outcome {
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
+}
+
+// notOurs reports an answer that says the execution is no longer held under this fence.
+func notOurs(err error) bool {
+	for _, gone := range []error{
+		flowfabric.ErrNotActive, flowfabric.ErrStaleLease, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked,
+		flowfabric.ErrNotFound, flowfabric.ErrTerminal, flowfabric.ErrStaleAppend, flowfabric.ErrStreamClosed,
+	} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,56 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
+type store interface {
+	lease.Engine
+	stream.Appender
+	maintain.Ticker
+	handler.StepRecorder
+	handler.FrameReader
+	settler
+	Cluster() bool
+	Close()
+	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
+	Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error)
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+}
+
+// settler is what ends an attempt, one way or another. Every call is fenced and may be repeated.
+type settler interface {
+	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
+	FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error)
+	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration) (already bool, err error)
+	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
+	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, cancellation engine.Cancellation) (already bool, err error)
+}
+
+// open connects to the server of cfg. The function returned closes the connection and, for embedded://, gives
+// the server back.
+func open(ctx context.Context, cfg Config) (store, func(), error) {
+	url, release, err := embedded.Resolve(ctx, cfg.URL, cfg.Logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := engine.Open(ctx, engine.Config{
+		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: "flowfabric-worker",
+		Partitions: cfg.Partitions, CreateConfig: cfg.CreateConfig, Logger: cfg.Logger,
+	})
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return e, func() { e.Close(); release() }, nil
+}

@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
+)
+
+const (
+	// visitTimeout bounds one claim: it keeps slots reserved while it waits. What it cuts off is repeated.
+	visitTimeout = 3 * time.Second
+	// visitRounds bounds the claims of one visit: table, interest, claim, and again if the table moves meanwhile.
+	visitRounds = 6
+	// unregisteredPause keeps a server that neither hands out nor registers from being asked in a tight loop.
+	unregisteredPause = 100 * time.Millisecond
+)
+
+// visit asks one partition for as many executions as it was given slots, starts them, and leaves the partition
+// registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must be answered.
+func (r *run) visit(p *partition, slots int) {
+	defer func() { r.slots.put(slots) }()
+	for range visitRounds {
+		claims, again, err := r.claim(p, max(slots, 1))
+		slots -= r.start(p, claims, slots)
+		if err == nil && again {
+			err = r.declare(p)
+		}
+		if err != nil {
+			r.visitFailed(p, err)
+			return
+		}
+		if !again || slots == 0 || r.draining.Load() {
+			return
+		}
+	}
+}
+
+// claim makes one claim and books what it says about the partition. again asks for another, once the interest
+// is stored.
+func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err error) {
+	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+	defer cancel()
+	began := time.Now()
+	reply, err := r.keeper.Claim(ctx, engine.ClaimRequest{
+		Partition: p.id, Max: n, Interest: p.digest, Table: p.version, Wait: true, Rotation: p.rotation,
+	})
+	if err != nil {
+		r.metrics.claimFailed()
+		if errors.Is(err, flowfabric.ErrUnknownInterest) {
+			p.digest = ""
+			return nil, true, nil
+		}
+		return nil, false, err
+	}
+	r.health.success()
+	r.metrics.claimed(len(reply.Held), p.digest != "", time.Since(began))
+	if failures := r.sched.answered(p); failures > 0 {
+		r.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
+	}
+	p.rotation++
+	p.learn(reply.ClaimReply)
+	if interest := r.offer.interest(p.table); p.digest == "" || !slices.Equal(interest, p.interest) {
+		p.interest, p.digest = interest, ""
+		r.sched.open(p)
+		return reply.Held, true, nil
+	}
+	switch {
+	case reply.Registered:
+		r.sched.registered(p, time.Now())
+	case len(reply.Held) > 0 || reply.More || reply.Duplicate:
+		r.sched.open(p)
+	default:
+		r.sched.pause(p, time.Now().Add(unregisteredPause))
+	}
+	return reply.Held, false, nil
+}
+
+// declare stores the partition's interest and remembers its digest.
+func (r *run) declare(p *partition) error {
+	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+	defer cancel()
+	digest, err := r.store.SetInterest(ctx, p.id, p.interest)
+	if err == nil {
+		p.digest = digest
+	}
+	return err
+}
+
+// start hands claims to jobs and returns how many of the given slots that took. What exceeds all slots (a
+// repeated claim may return more than it asks for) or comes after the drain began goes back at once.
+func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
+	for _, held := range claims {
+		route, known := p.table[held.Claim().Route]
+		switch {
+		case !known: // never seen: read the table anew
+			r.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)
+			p.version, p.digest = 0, ""
+			r.handBack(held)
+			continue
+		case r.draining.Load():
+			r.handBack(held)
+			continue
+		case used < slots:
+			used++
+		case r.slots.take(1) == 0:
+			r.handBack(held)
+			continue
+		}
+		r.jobs.Go(func() { r.work(held, route) })
+	}
+	return used
+}
+
+// visitFailed puts the partition in backoff, or ends the worker when no retry can help.
+func (r *run) visitFailed(p *partition, err error) {
+	first := r.sched.failed(p, time.Now()) == 1
+	if first && !r.stopIfFatal(err) && r.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
+		r.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.id, "error", err)
+	}
+}

@@ -1,0 +1,84 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Worker takes work from a server and runs handlers. Create it with [New] and call [Worker.Run] once.
+// Ready may be called at any time from any goroutine.
+type Worker struct {
+	cfg      Config
+	registry *handler.Registry
+	metrics  *metrics
+	health   *health
+	log      *slog.Logger
+	started  atomic.Bool
+	serving  chan struct{} // closed once work can arrive
+	open     func(context.Context, Config) (store, func(), error)
+}
+
+// New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
+// Errors wrap [flowfabric.ErrConfig], or [flowfabric.ErrDuplicateHandler] with the kind that has two handlers.
+func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(bindings) == 0 {
+		return nil, fmt.Errorf("%w: no handler is bound: use runtime.Provide, or pass handler.Bind(…) to runtime.New", flowfabric.ErrConfig)
+	}
+	registry, err := handler.NewRegistry(bindings...)
+	if err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	cfg.Capabilities, _ = flowfabric.NormalizeCapabilities(cfg.Capabilities) // just validated
+	m := newMetrics()
+	if err := m.register(cfg.Registerer); err != nil {
+		return nil, err
+	}
+	return &Worker{
+		cfg: cfg, registry: registry, metrics: m, health: newHealth(cfg.ReadyWindow),
+		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), open: open,
+	}, nil
+}
+
+// Run connects, takes work until ctx ends, drains, and returns nil; or it returns why it could not go on. It
+// handles no signals: [Run] does, or whoever owns ctx. The drain, in this order:
+//
+//  1. Nothing more is claimed; what a claim still in flight brings goes back at once.
+//  2. Running handlers have DrainTimeout to end as if nothing were.
+//  3. Then their contexts end with [flowfabric.ErrDraining]. What they did not finish is handed back to the queue
+//     at once, without using up an attempt or a retry.
+//  4. A handler that does not return within four more seconds is abandoned: it is named in the log and in the
+//     error, and its execution is requeued when the session's lease runs out.
+//  5. Sessions are closed, ticks handed back, subscriptions ended, the connection closed.
+//
+// An error at the start wraps what [engine.Open] reports; an error later wraps [flowfabric.ErrProtocol],
+// [flowfabric.ErrPartitionMissing] or [flowfabric.ErrAuth], for which no retry can help. A worker runs once.
+func (w *Worker) Run(ctx context.Context) (err error) {
+	if !w.started.CompareAndSwap(false, true) {
+		return errors.New("flowfabric: a worker runs only once")
+	}
+	defer w.health.phase.Store(phaseStopped)
+	s, release, err := w.open(ctx, w.cfg)
+	if err != nil {
+		return fmt.Errorf("flowfabric: start worker: %w", err)
+	}
+	defer release()
+	w.health.success()
+	return newRun(ctx, w, s).serve(ctx)
+}
+
+// Ready returns nil while the worker runs and the server has answered a claim, poll or renewal within
+// Config.ReadyWindow; else what is wrong, for a readiness probe to show.
+func (w *Worker) Ready() error { return w.health.check() }
+
+// Instance is the name of this process among all workers, as sessions and logs show it.
+func (w *Worker) Instance() string { return w.cfg.Instance }

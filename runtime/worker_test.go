@@ -1,0 +1,353 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+func TestCompletes(t *testing.T) {
+	w := newWorld(t)
+	reg := prometheus.NewRegistry()
+	w.start(runtime.Config{Registerer: reg}, greetBinding())
+	before := w.submit("ada")
+	began := time.Now()
+	w.reach(before, flowfabric.CodeCompleted)
+	if took := time.Since(began); took > 900*time.Millisecond {
+		t.Errorf("an idle worker needed %v: it was not rung", took)
+	}
+	result, ok, err := w.engine.ReadResult(w.ctx, before, 0)
+	if err != nil || !ok || string(result) != `"hello ada"` {
+		t.Errorf("result %q, %v, %v", result, ok, err)
+	}
+	if n, err := testutil.GatherAndCount(reg, "flowfabric_settled_total", "flowfabric_claim_seconds", "flowfabric_in_flight"); err != nil || n != 3 {
+		t.Errorf("%d collectors, %v", n, err)
+	}
+}
+
+// Many executions over all partitions, more than there are slots: all are run, never more than Concurrency at once.
+func TestConcurrencyIsABound(t *testing.T) {
+	w := newWorld(t)
+	var now, peak atomic.Int64
+	w.start(runtime.Config{Concurrency: 3}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		n := now.Add(1)
+		for old := peak.Load(); n > old && !peak.CompareAndSwap(old, n); old = peak.Load() {
+		}
+		defer now.Add(-1)
+		return hello(ctx, task, in)
+	}))
+	var ids []flowfabric.ExecutionID
+	for range 60 {
+		ids = append(ids, w.submit("x"))
+	}
+	for _, id := range ids {
+		w.reach(id, flowfabric.CodeCompleted)
+	}
+	if peak.Load() > 3 {
+		t.Errorf("%d handlers ran at once, want at most 3", peak.Load())
+	}
+}
+
+func TestRetriesThenSucceeds(t *testing.T) {
+	w := newWorld(t)
+	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, task *handler.Task, _ string) (string, error) {
+		if task.Attempt() < 2 {
+			return "", errors.New("not yet")
+		}
+		return "third time", nil
+	}))
+	got := w.reach(w.submit("x", retries(3)), flowfabric.CodeCompleted)
+	if got.Retries != 2 || got.Attempts != 3 {
+		t.Errorf("%d retries, %d attempts", got.Retries, got.Attempts)
+	}
+}
+
+// Every way to end badly keeps its category (spec 40 §11).
+func TestFailureCategories(t *testing.T) {
+	w := newWorld(t)
+	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+		if in == "panic" {
+			panic("boom")
+		}
+		return "", errors.New("no")
+	}))
+	for in, want := range map[any]string{"panic": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
+		got := w.reach(w.submit(in), flowfabric.CodeFailed)
+		if got.FailureCategory != want {
+			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
+		}
+	}
+}
+
+// A delay returns to the same attempt and uses up nothing.
+func TestDelay(t *testing.T) {
+	w := newWorld(t)
+	var runs atomic.Int64
+	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, _ string) (string, error) {
+		if runs.Add(1) == 1 {
+			return "", handler.Delay(20 * time.Millisecond)
+		}
+		return "later", nil
+	}))
+	got := w.reach(w.submit("x"), flowfabric.CodeCompleted)
+	if got.Attempts != 1 || got.Retries != 0 || runs.Load() != 2 {
+		t.Errorf("%d attempts, %d retries, %d runs", got.Attempts, got.Retries, runs.Load())
+	}
+}
+
+func TestHandlerCancels(t *testing.T) {
+	w := newWorld(t)
+	w.start(runtime.Config{}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
+		return "", handler.Cancel("pointless")
+	}))
+	if got := w.reach(w.submit("x"), flowfabric.CodeCancelled); got.CancelReason != "pointless" {
+		t.Errorf("reason %q", got.CancelReason)
+	}
+}
+
+// blocking is a handler that runs until its context ends, and tells why that was.
+func blocking() (b handler.Binding, started chan struct{}, causes chan error) {
+	started, causes = make(chan struct{}, 8), make(chan error, 8)
+	return handler.Bind(greet, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return "", ctx.Err()
+	}), started, causes
+}
+
+// An operator's cancel reaches a running handler by the doorbell, long before the next renewal.
+func TestCancelReachesTheHandler(t *testing.T) {
+	w := newWorld(t)
+	b, started, causes := blocking()
+	w.start(runtime.Config{}, b)
+	id := w.submit("x")
+	<-started
+	if _, err := w.engine.CancelExecution(w.ctx, id, engine.Cancellation{Reason: "stop", Source: engine.CancelOperator}); err != nil {
+		t.Fatal(err)
+	}
+	if cause := <-causes; !errors.Is(cause, flowfabric.ErrCancelled) {
+		t.Errorf("cause %v", cause)
+	}
+	w.reach(id, flowfabric.CodeCancelled)
+}
+
+func TestAttemptTimeout(t *testing.T) {
+	w := newWorld(t)
+	b, _, causes := blocking()
+	w.start(runtime.Config{}, b)
+	id := w.submit("x", func(x *engine.NewExecution) { x.Policy.AttemptTimeout = 50 * time.Millisecond })
+	if cause := <-causes; !errors.Is(cause, flowfabric.ErrAttemptTimeout) {
+		t.Errorf("cause %v", cause)
+	}
+	if got := w.reach(id, flowfabric.CodeFailed, flowfabric.CodeExpired); got.FailureCategory != handler.CategoryTimeout {
+		t.Errorf("category %q", got.FailureCategory)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	w := newWorld(t)
+	b, _, causes := blocking()
+	w.start(runtime.Config{}, b)
+	id := w.submit("x", func(x *engine.NewExecution) { x.Deadline = 100 * time.Millisecond })
+	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDeadline) {
+		t.Errorf("cause %v", cause)
+	}
+	w.reach(id, flowfabric.CodeExpired, flowfabric.CodeExpiredN)
+}
+
+// A recorded step is not repeated by the next attempt, and frames are stored before the attempt ends.
+func TestStepsAndFrames(t *testing.T) {
+	w := newWorld(t)
+	var steps atomic.Int64
+	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		draft, err := handler.Step(ctx, task, "draft", func(ctx context.Context) (string, error) {
+			steps.Add(1)
+			return "text", task.Frame(ctx, "token", "t")
+		})
+		if err != nil || task.Attempt() == 0 {
+			return "", errors.Join(err, errors.New("again"))
+		}
+		return draft, task.Frame(ctx, "token", "u")
+	}))
+	id := w.submit("x", retries(1))
+	if got := w.reach(id, flowfabric.CodeCompleted); got.Steps != 1 || steps.Load() != 1 {
+		t.Errorf("%d steps recorded, run %d times", got.Steps, steps.Load())
+	}
+	for attempt, want := range []string{"t", "u"} {
+		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), engine.StreamID{}, nil, 10)
+		if err != nil || len(frames) != 1 || string(frames[0].Payload) != want {
+			t.Errorf("attempt %d: frames %v, %v", attempt, frames, err)
+		}
+	}
+}
+
+// Middleware sees every pass; its panic fails the attempt instead of holding the execution for ever.
+func TestMiddleware(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	worker := w.start(runtime.Config{Worker: "pool", Logger: logger, Middleware: []handler.Middleware{
+		handler.Logging(nil),
+		func(next handler.Handler) handler.Handler {
+			return func(ctx context.Context, task *handler.Task) handler.Outcome {
+				if string(task.Input()) == `"panic"` {
+					panic("middleware")
+				}
+				return next(ctx, task)
+			}
+		},
+	}}, greetBinding())
+	ok, bad := w.submit("x"), w.submit("panic")
+	w.reach(ok, flowfabric.CodeCompleted)
+	if got := w.reach(bad, flowfabric.CodeFailed); got.FailureCategory != handler.CategoryPanic {
+		t.Errorf("category %q", got.FailureCategory)
+	}
+	if err := worker.stop(); err != nil {
+		t.Fatal(err)
+	}
+	want := "outcome=complete"
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, want) {
+			for _, attr := range []string{"worker=pool", "execution=" + `"` + ok.String(), "attempt=0", "kind=greet", "lane=default"} {
+				if !strings.Contains(line, strings.ReplaceAll(attr, `"`, "")) && !strings.Contains(line, attr) {
+					t.Errorf("line %q lacks %s", line, attr)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("no line with %s in %s", want, log.String())
+}
+
+// A drain hands unfinished work back at once: no retry, no new attempt, and the next worker goes on (design §6).
+func TestDrainReleases(t *testing.T) {
+	w := newWorld(t)
+	b, started, causes := blocking()
+	first := w.start(runtime.Config{DrainTimeout: -1}, b)
+	id := w.submit("x", retries(3))
+	<-started
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDraining) {
+		t.Errorf("cause %v", cause)
+	}
+	if got := w.reach(id, flowfabric.CodeWaitingInterrupted); got.Retries != 0 || got.Reclaims != 0 {
+		t.Errorf("%d retries, %d reclaims", got.Retries, got.Reclaims)
+	}
+	if err := first.Ready(); err == nil {
+		t.Error("a stopped worker says it is ready")
+	}
+	w.start(runtime.Config{}, greetBinding())
+	if got := w.reach(id, flowfabric.CodeCompleted); got.Attempts != 1 {
+		t.Errorf("%d attempts, want the same one", got.Attempts)
+	}
+}
+
+// A drain lets running work finish within DrainTimeout.
+func TestDrainWaits(t *testing.T) {
+	w := newWorld(t)
+	started, finish := make(chan struct{}), make(chan struct{})
+	worker := w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		close(started)
+		<-finish
+		return "done", ctx.Err()
+	}))
+	id := w.submit("x")
+	<-started
+	time.AfterFunc(50*time.Millisecond, func() { close(finish) })
+	if err := worker.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.reach(id, flowfabric.CodeCompleted)
+}
+
+// A handler that ignores its context is abandoned by name, and Run says so.
+func TestDrainAbandons(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	started, finish := make(chan struct{}), make(chan struct{})
+	defer close(finish)
+	worker := w.start(runtime.Config{DrainTimeout: -1}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
+		close(started)
+		<-finish
+		return "", nil
+	}))
+	w.submit("x")
+	<-started
+	if err := worker.stop(); err == nil || !strings.Contains(err.Error(), "1 handler") {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// A worker is given only what it can run: lane, kind and capabilities are its own (design §5).
+func TestOnlyWhatItServes(t *testing.T) {
+	w := newWorld(t)
+	w.start(runtime.Config{Lanes: []string{"default", "fast"}, Capabilities: []string{"gpu", "eu"}}, greetBinding())
+	lane := func(l string) func(*engine.NewExecution) { return func(x *engine.NewExecution) { x.Lane = l } }
+	needs := func(c ...string) func(*engine.NewExecution) {
+		return func(x *engine.NewExecution) { x.Capabilities = c }
+	}
+	other := []flowfabric.ExecutionID{
+		w.submit("x", lane("slow")), w.submit("x", needs("arm", "gpu")),
+		w.submit("x", func(x *engine.NewExecution) { x.Kind = "other" }),
+		w.submit("x", func(x *engine.NewExecution) { x.Namespace = "other" }),
+	}
+	for _, id := range []flowfabric.ExecutionID{w.submit("x", lane("fast")), w.submit("x", needs("gpu")), w.submit("x", needs("eu", "gpu"))} {
+		w.reach(id, flowfabric.CodeCompleted)
+	}
+	for _, id := range other {
+		w.reach(id, flowfabric.CodeWaitingFirst)
+	}
+}
+
+func TestRunsOnce(t *testing.T) {
+	w := newWorld(t)
+	worker := w.start(runtime.Config{}, greetBinding())
+	if err := worker.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "only once") {
+		t.Errorf("second run: %v", err)
+	}
+}
+
+// A store that was flushed under a worker ends it with the reason.
+func TestFlushedStoreIsFatal(t *testing.T) {
+	w := newWorld(t)
+	worker := w.start(runtime.Config{}, greetBinding())
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "redis://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("*1\r\n$8\r\nFLUSHALL\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the worker is not ready", func() bool { return worker.Ready() != nil })
+	if err := worker.stop(); !errors.Is(err, flowfabric.ErrPartitionMissing) {
+		t.Errorf("run: %v", err)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	worker, err := runtime.New(runtime.Config{URL: "redis://127.0.0.1:1", Logger: quiet}, greetBinding())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Run(t.Context()); !errors.Is(err, flowfabric.ErrTransport) || !strings.HasPrefix(err.Error(), "flowfabric: start worker: ") {
+		t.Errorf("no server: %v", err)
+	}
+}

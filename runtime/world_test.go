@@ -1,0 +1,145 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+	"go.uber.org/goleak"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// greet is the handler that most tests run.
+var greet = handler.Define[string, string]("greet")
+
+func greetBinding() handler.Binding { return handler.Bind(greet, hello) }
+
+func hello(_ context.Context, _ *handler.Task, name string) (string, error) {
+	return "hello " + name, nil
+}
+
+// world is an embedded server, an engine to submit and look with, and the workers that a test starts.
+type world struct {
+	*testing.T
+	ctx    context.Context
+	url    string
+	engine *engine.Engine
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 4, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return &world{T: t, ctx: ctx, url: server.URL(), engine: e}
+}
+
+// running is a worker of a test. stop asks it to drain and returns what Run returned.
+type running struct {
+	*runtime.Worker
+	stop func() error
+}
+
+// start runs a worker until the test ends or stops it.
+func (w *world) start(cfg runtime.Config, bindings ...handler.Binding) *running {
+	w.Helper()
+	cfg.URL = w.url
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	worker, err := runtime.New(cfg, bindings...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	var wg conc.WaitGroup
+	var result error
+	wg.Go(func() { result = worker.Run(ctx) })
+	r := &running{worker, func() error { cancel(); wg.Wait(); return result }}
+	w.Cleanup(func() { _ = r.stop() })
+	w.eventually("the worker is ready", func() bool { return worker.Ready() == nil })
+	return r
+}
+
+// submit creates one execution of the kind greet.
+func (w *world) submit(in any, change ...func(*engine.NewExecution)) flowfabric.ExecutionID {
+	w.Helper()
+	payload, err := json.Marshal(in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)), Namespace: "default", Lane: "default",
+		Kind: "greet", Payload: payload}
+	for _, c := range change {
+		c(&x)
+	}
+	created, err := w.engine.CreateExecutions(w.ctx, x.ID.Partition(), []engine.NewExecution{x})
+	if err != nil || created[0].Err != nil {
+		w.Fatal(err, created)
+	}
+	return x.ID
+}
+
+func retries(n int) func(*engine.NewExecution) {
+	return func(x *engine.NewExecution) {
+		x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Type: flowfabric.BackoffFixed, Initial: time.Millisecond, Max: time.Second}
+	}
+}
+
+// reach waits until an execution has one of the given codes.
+func (w *world) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.Snapshot {
+	w.Helper()
+	var last engine.Snapshot
+	w.eventually("the execution reaches "+string(codes[0]), func() bool {
+		var err error
+		if last, err = w.engine.ReadExecution(w.ctx, id); err != nil {
+			w.Fatal(err)
+		}
+		for _, c := range codes {
+			if last.State.Code == c {
+				return true
+			}
+		}
+		return false
+	})
+	return last
+}
+
+// eventually polls a condition for at most ten seconds.
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (w *world) submitKind(kind string, in any) flowfabric.ExecutionID {
+	w.Helper()
+	return w.submit(in, func(x *engine.NewExecution) { x.Kind = kind })
+}

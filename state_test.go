@@ -1,0 +1,67 @@
+package flowfabric_test
+
+import (
+	"slices"
+	"testing"
+
+	ff "github.com/flowfabric/flowfabric-go"
+)
+
+// The rows of spec 10 §2.2, spelled out: phase, ownership, eligibility, reason, outcome, attempt, public.
+var rows = map[ff.Code][7]string{
+	"R1f":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_first_attempt", "waiting"},
+	"R1t":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_retry_attempt", "waiting"},
+	"R1p":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_replay_attempt", "waiting"},
+	"R1i":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "attempt_interrupted", "waiting"},
+	"R1r":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "attempt_interrupted", "waiting"},
+	"R2af": {"runnable", "unowned", "not_eligible_until_time", "waiting_for_delay", "none", "pending_first_attempt", "delayed"},
+	"R2ai": {"runnable", "unowned", "not_eligible_until_time", "waiting_for_delay", "none", "attempt_interrupted", "delayed"},
+	"R2b":  {"runnable", "unowned", "not_eligible_until_time", "waiting_for_retry_backoff", "none", "pending_retry_attempt", "delayed"},
+	"R2c":  {"runnable", "unowned", "not_eligible_until_time", "waiting_for_resume_delay", "none", "attempt_interrupted", "delayed"},
+	"A1":   {"active", "leased", "not_applicable", "none", "none", "running_attempt", "active"},
+	"A2":   {"active", "lease_expired_reclaimable", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", "active"},
+	"A3":   {"active", "lease_revoked", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", "active"},
+	"T1":   {"terminal", "unowned", "not_applicable", "none", "success", "attempt_terminal", "completed"},
+	"T2":   {"terminal", "unowned", "not_applicable", "none", "failed", "attempt_terminal", "failed"},
+	"T3":   {"terminal", "unowned", "not_applicable", "none", "cancelled", "attempt_terminal", "cancelled"},
+	"T3n":  {"terminal", "unowned", "not_applicable", "none", "cancelled", "none", "cancelled"},
+	"T4":   {"terminal", "unowned", "not_applicable", "none", "expired", "attempt_terminal", "expired"},
+	"T4n":  {"terminal", "unowned", "not_applicable", "none", "expired", "none", "expired"},
+	"T5":   {"terminal", "unowned", "not_applicable", "none", "skipped", "attempt_terminal", "skipped"},
+	"T5n":  {"terminal", "unowned", "not_applicable", "none", "skipped", "none", "skipped"},
+}
+
+func TestProject(t *testing.T) {
+	codes := ff.Codes()
+	if !slices.IsSorted(codes) || len(slices.Compact(codes)) != len(ff.Codes()) {
+		t.Errorf("Codes is not a sorted set: %v", codes)
+	}
+	for _, code := range codes {
+		want, known := rows[code]
+		s, ok := ff.Project(code)
+		if !ok || !known {
+			t.Errorf("%s: projected %v, known here %v", code, ok, known)
+			continue
+		}
+		got := [7]string{s.LifecyclePhase, s.OwnershipState, s.Eligibility, s.BlockingReason, s.TerminalOutcome, s.AttemptState, string(s.Public)}
+		if got != want || s.Code != code {
+			t.Errorf("%s is\n  %v, want\n  %v", code, got, want)
+		}
+		terminal := code[0] == 'T'
+		if s.Terminal() != terminal || s.Public.Terminal() != terminal || (s.TerminalOutcome != "none") != terminal {
+			t.Errorf("%s: terminal state %v, public %v, outcome %s", code, s.Terminal(), s.Public.Terminal(), s.TerminalOutcome)
+		}
+		delete(rows, code)
+	}
+	for code := range rows {
+		t.Errorf("%s is not in Codes", code)
+	}
+	for _, code := range []ff.Code{"", "R1", "t1", "T1 ", "A4", "T1n", "T2n"} {
+		if s, ok := ff.Project(code); ok || s != (ff.State{}) {
+			t.Errorf("%q projects to %+v", code, s)
+		}
+	}
+	if ff.PublicState("").Terminal() || ff.Suspended.Terminal() {
+		t.Error("suspended or unknown counts as terminal")
+	}
+}
