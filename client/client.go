@@ -44,6 +44,8 @@ type Config struct {
 	// SubmitTimeout is how long a create call is repeated while it is not answered; then the outcome is unknown
 	// ([UnknownOutcomeError]). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
 	SubmitTimeout time.Duration
+	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
+	OnCall func(function string, took time.Duration, err error)
 	// Logger for the few things worth a line. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -118,7 +120,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	eng, err := engine.Open(ctx, engine.Config{
 		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: cfg.ClientName,
 		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout, Partitions: cfg.Partitions,
-		CreateConfig: cfg.CreateConfig, Logger: cfg.Logger,
+		CreateConfig: cfg.CreateConfig, Logger: cfg.Logger, OnCall: cfg.OnCall,
 	})
 	if err != nil {
 		release()

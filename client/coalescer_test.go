@@ -362,6 +362,7 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 		}
 		close(f.gate)
 		wg.Wait()
+		synctest.Wait()
 		want := flowfabric.DeriveExecutionID(4, "default", "k", key)
 		if first.err != nil || first.ID != want || first.Duplicate {
 			t.Errorf("first: %+v", first)

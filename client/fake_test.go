@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -146,6 +145,7 @@ func (f *fakeStore) CancelExecution(_ context.Context, id flowfabric.ExecutionID
 
 func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	f.mu.Lock()
 	f.subCalls++
 	for _, c := range channels {
@@ -238,5 +238,3 @@ func keyIn(partition uint16, nth int) string {
 		}
 	}
 }
-
-const long = time.Hour // of virtual time

@@ -43,8 +43,12 @@ func (e *Engine) callKeys(ctx context.Context, f function, keys []string, args .
 
 // run makes the call and, because every function is idempotent or fenced, makes it again while the outcome is
 // unknown.
-func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
-	r, err := e.once(ctx, client, f, keys, args)
+func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys, args []string) (r *reader, err error) {
+	if e.cfg.OnCall != nil {
+		began := time.Now()
+		defer func() { e.cfg.OnCall(f.name, time.Since(began), err) }()
+	}
+	r, err = e.once(ctx, client, f, keys, args)
 	if err == nil || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err
 	}
@@ -116,7 +120,7 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	}
 	if status == 0 {
 		detail := make([]string, 0, len(msgs)-2)
-		for r.at < len(msgs) {
+		for r.at < len(msgs) && r.err == nil {
 			detail = append(detail, r.text())
 		}
 		return nil, flowfabric.NewError(op, code, detail...)

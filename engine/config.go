@@ -36,6 +36,10 @@ type Config struct {
 	CreateConfig *bool
 	// Logger for the few things worth a line, default slog.Default().
 	Logger *slog.Logger
+	// OnCall is told every call of a server function: its name, how long the answer took with all repeats, and the
+	// error. For metrics, tracing or a circuit breaker's bookkeeping. It runs on the caller's goroutine and must not
+	// block. Default nobody.
+	OnCall func(function string, took time.Duration, err error)
 	// TestClock loads the library variant whose clock can be moved. Tests only.
 	TestClock bool
 }

@@ -129,6 +129,9 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		for r.at < len(r.slots) && r.err == nil {
 			detail = append(detail, r.text())
 		}
+		if r.err != nil {
+			return out, nil, r.fail()
+		}
 		return out, nil, flowfabric.NewError(fnClaim.name, code, detail...)
 	}
 	r.text() // OK

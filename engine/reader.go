@@ -69,6 +69,7 @@ func (r *reader) number() int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		r.stop("slot %d is %q, want a number", r.at-1, clip(s))
+		return 0 // not the limit that ParseInt returns for a number out of range
 	}
 	return n
 }

@@ -27,7 +27,7 @@ type serverInfo struct {
 func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 	m, err := client.Do(ctx, client.B().Arbitrary("HELLO", "3").Build()).AsMap()
 	if err != nil {
-		if re, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(re.Error(), "ERR unknown command") {
+		if re, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(re.Error(), "unknown command") {
 			return serverInfo{}, fmt.Errorf("%w: the server does not know HELLO", flowfabric.ErrServerVersion)
 		}
 		return serverInfo{}, callError("identify server", err)

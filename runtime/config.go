@@ -60,6 +60,8 @@ type Config struct {
 	// more. Default 15 s.
 	ReadyWindow time.Duration
 
+	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
+	OnCall func(function string, took time.Duration, err error)
 	// Middleware wraps every handler, the first one outermost.
 	Middleware []handler.Middleware
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.

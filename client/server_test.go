@@ -1,0 +1,281 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+type draft struct{ Topic string }
+type verdict struct{ Text string }
+
+var write = handler.Define[draft, verdict]("write-article", handler.NoRetry())
+
+// open starts an embedded server of its own with a client and an engine for the worker's part.
+func open(t *testing.T) (context.Context, *client.Client, *engine.Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	c, err := client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 4, Creator: "tests", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return ctx, c, e
+}
+
+// claim takes one execution as a worker would.
+func claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) engine.Claim {
+	t.Helper()
+	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1, TTL: time.Minute, Max: 10}
+	table, err := e.ClaimNext(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var routes []uint64
+	for _, r := range table.Routes {
+		routes = append(routes, r.ID)
+	}
+	if q.Interest, err = e.SetInterest(ctx, q.Partition, routes); err != nil {
+		t.Fatal(err)
+	}
+	q.Table = table.Table
+	reply, err := e.ClaimNext(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range reply.Claims {
+		if x.Fence.Execution == id {
+			return x
+		}
+	}
+	t.Fatalf("%s was not claimed: %+v", id, reply)
+	return engine.Claim{}
+}
+
+func TestSubmitAndResult(t *testing.T) {
+	ctx, c, e := open(t)
+	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.Priority(5), client.Tags(map[string]string{"team.name": "sea"}))
+	if err != nil || x.Duplicate() {
+		t.Fatalf("%v", err)
+	}
+	s, err := x.Get(ctx)
+	if err != nil || s.State.Public != flowfabric.Waiting || s.Priority != 5 || s.Creator != "tests" || s.Tags["team.name"] != "sea" || s.Route.Kind != "write-article" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range 3 { // waiters before the end, through the event
+		wg.Go(func() {
+			if v, err := client.Attach(c, write, x.ID()).Result(ctx); err != nil || v.Text != "wet" {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+	held := claim(ctx, t, e, x.ID())
+	if string(held.Input) != `{"Topic":"tides"}` {
+		t.Errorf("input %s", held.Input)
+	}
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("w")}, {Type: "token", Payload: []byte("et")}}); err != nil {
+		t.Fatal(err)
+	}
+	settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"wet"}`)}}, nil)
+	if err != nil || settled[0].Err != nil {
+		t.Fatalf("%v, %+v", err, settled)
+	}
+	if v, err := x.Result(ctx); err != nil || v.Text != "wet" { // a waiter after the end
+		t.Errorf("%+v, %v", v, err)
+	}
+	var text, kinds strings.Builder
+	for event, err := range x.Tail(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(&kinds, event.Kind, " ")
+		if event.Kind == stream.TailFrame {
+			text.Write(event.Frame.Payload)
+		}
+	}
+	if text.String() != "wet" || !strings.HasSuffix(kinds.String(), "end ") {
+		t.Errorf("tail %q: %s", text.String(), kinds.String())
+	}
+	if err := x.Cancel(ctx, "too late"); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "completed") {
+		t.Errorf("cancel of a completed execution: %v", err)
+	}
+}
+
+func TestIdempotency(t *testing.T) { // spec 10 D44
+	ctx, c, _ := open(t)
+	first, err := client.Submit(ctx, c, write, draft{"tides"}, client.IdempotencyKey("tides-1"))
+	if err != nil || first.Duplicate() {
+		t.Fatalf("%v", err)
+	}
+	again, err := client.Submit(ctx, c, write, draft{"tides"}, client.IdempotencyKey("tides-1"))
+	if err != nil || !again.Duplicate() || again.ID() != first.ID() {
+		t.Errorf("%v: %v, want a duplicate of %s", again, err, first.ID())
+	}
+	if _, err := client.Submit(ctx, c, write, draft{"moons"}, client.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+		t.Errorf("%v, want ErrIdempotencyConflict", err)
+	}
+	blue, err := client.Submit(ctx, c, write, draft{"moons"}, client.IdempotencyKey("tides-1"), client.Namespace("blue"))
+	if err != nil || blue.ID() == first.ID() {
+		t.Errorf("the key of another namespace: %v", err)
+	}
+}
+
+func TestFailureAndCancel(t *testing.T) {
+	ctx, c, e := open(t)
+	bad, err := client.Submit(ctx, c, write, draft{"tides"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.FailExecution(ctx, claim(ctx, t, e, bad.ID()).Fence, engine.Failure{Category: "handler_error", Reason: "no ink"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = bad.Result(ctx)
+	if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrFailed) || o.Category != "handler_error" || o.Reason != "no ink" || o.Attempts != 1 {
+		t.Errorf("%v", err)
+	}
+	stopped, err := client.Submit(ctx, c, write, draft{"moons"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := stopped.Result(ctx)
+		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) || o.Reason != "changed my mind" || o.By != engine.CancelOperator {
+			t.Errorf("%v", err)
+		}
+	})
+	for range 2 { // twice is no error
+		if err := stopped.Cancel(ctx, "changed my mind"); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	nobody := flowfabric.NewExecutionID(1)
+	if err := c.Cancel(ctx, nobody, ""); !errors.Is(err, flowfabric.ErrNotFound) {
+		t.Errorf("%v, want ErrNotFound", err)
+	}
+	if _, err := c.Get(ctx, flowfabric.NewExecutionID(4)); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("an id of a partition that is not there: %v", err)
+	}
+}
+
+func TestDelayAndDeadline(t *testing.T) {
+	ctx, c, _ := open(t)
+	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.Delay(time.Hour), client.Deadline(2*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.Get(ctx)
+	if err != nil || s.State.Public != flowfabric.Delayed || s.DelayUntil.Sub(s.CreatedAt) != time.Hour || s.DeadlineAt.Sub(s.CreatedAt) != 2*time.Hour {
+		t.Errorf("%+v, %v", s, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := x.Result(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want the deadline of the wait", err)
+	}
+}
+
+func TestSubmitManyOnAServer(t *testing.T) {
+	ctx, c, _ := open(t)
+	inputs := make([]draft, 250)
+	for i := range inputs {
+		inputs[i].Topic = fmt.Sprint(i)
+	}
+	got, err := client.SubmitMany(ctx, c, write, inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 99, 100, 249} {
+		if s, err := got[i].Get(ctx); err != nil || s.State.Public != flowfabric.Waiting {
+			t.Errorf("input %d: %+v, %v", i, s, err)
+		}
+	}
+	large := handler.Define[[]byte, []byte]("large") // a call of exactly the limit
+	if _, err := client.Submit(ctx, c, large, make([]byte, flowfabric.MaxPayload)); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.SubmitMany(ctx, c, large, [][]byte{make([]byte, 800<<10), make([]byte, 800<<10)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConcurrentSubmitsOnAServer(t *testing.T) {
+	ctx, c, _ := open(t)
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				if _, err := client.Submit(ctx, c, write, draft{fmt.Sprint(g, i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEmbeddedURLIsShared(t *testing.T) {
+	cfg := client.Config{URL: "embedded://", Logger: slog.New(slog.DiscardHandler)}
+	one, err := client.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := client.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	x, err := client.Submit(t.Context(), one, write, draft{"tides"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Get(t.Context(), x.ID()); err != nil {
+		t.Errorf("two clients of one process do not meet: %v", err)
+	}
+	two.Close()
+	two.Close()
+	if err := one.Ping(t.Context()); err != nil {
+		t.Errorf("one client's Close stopped the other's server: %v", err)
+	}
+}
+
+func TestProducerLinksNeitherFxNorZap(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Skip("no go command: ", err)
+	}
+	for dep := range strings.Lines(string(out)) {
+		if strings.HasPrefix(dep, "go.uber.org/fx") || strings.HasPrefix(dep, "go.uber.org/zap") || strings.HasPrefix(dep, "github.com/prometheus") {
+			t.Errorf("a producer links %s", dep)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
+	for _, x := range []struct {
+		cfg  Config
+		want []string
+	}{
+		{Config{}, []string{"FLOWFABRIC_URL", "embedded://"}},
+		{Config{URL: "redis://nowhere.invalid", Namespace: "a{b"}, []string{"Namespace"}},
+		{Config{URL: "redis://nowhere.invalid", Creator: strings.Repeat("x", 65)}, []string{"Creator has 65 bytes"}},
+		{Config{URL: "redis://nowhere.invalid", SubmitTimeout: -1}, []string{"SubmitTimeout"}},
+		{Config{URL: "http://x"}, []string{"scheme"}},
+	} {
+		x.cfg.Logger = slog.New(slog.DiscardHandler)
+		_, err := Connect(t.Context(), x.cfg)
+		for _, want := range x.want {
+			if !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want ErrConfig naming %s", x.cfg, err, want)
+			}
+		}
+	}
+}
+
+func TestSubmitFillsInAndOverrides(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	def := handler.Define[string, string]("work", handler.Lane("slow"), handler.Priority(3), handler.Capabilities("gpu"),
+		handler.Deadline(time.Hour), handler.NoRetry())
+	at := time.Now().Add(time.Minute)
+	plain, err := Submit(t.Context(), c, def, "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := Submit(t.Context(), c, def, "in", Lane("fast"), Priority(9000), Capabilities("b", "a", "b"), DeadlineAt(at.Add(time.Minute)),
+		DelayUntil(at), Tags(map[string]string{"team.name": "x"}), Namespace("blue"), Creator("me"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := f.stored[plain.ID()]
+	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" || got.Deadline != time.Hour ||
+		got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || len(got.Digest) != 32 {
+		t.Errorf("from the definition: %+v", got)
+	}
+	x := f.stored[changed.ID()]
+	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 || !x.DelayUntil.Equal(at) ||
+		x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || x.Digest != got.Digest {
+		t.Errorf("from the options: %+v", x)
+	}
+}
+
+func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	raw := handler.Define[[]byte, []byte]("raw")
+	ctx, many := t.Context(), map[string]string{}
+	for i := range 65 {
+		many[fmt.Sprintf("tag.n%d", i)] = ""
+	}
+	for name, x := range map[string]struct {
+		opt  SubmitOption
+		want error
+	}{
+		"priority 9001":       {Priority(9001), flowfabric.ErrInvalidInput},
+		"priority -1":         {Priority(-1), flowfabric.ErrInvalidInput},
+		"empty lane":          {Lane(""), flowfabric.ErrInvalidInput},
+		"lane of 65":          {Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
+		"namespace brace":     {Namespace("{x}"), flowfabric.ErrInvalidInput},
+		"creator of 65":       {Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
+		"empty key":           {IdempotencyKey(""), flowfabric.ErrInvalidInput},
+		"key of 257":          {IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
+		"keys":                {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
+		"65 tags":             {Tags(many), flowfabric.ErrInvalidInput},
+		"tag key":             {Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
+		"tag value of 257":    {Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
+		"capability comma":    {Capabilities("a,b"), flowfabric.ErrInvalidCapabilities},
+		"delay -1":            {Delay(-1), flowfabric.ErrInvalidInput},
+		"delay over 10 years": {Delay(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput},
+		"delay in the year 1": {DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
+		"deadline 1ns":        {Deadline(1), flowfabric.ErrInvalidInput},
+		"deadline -1":         {Deadline(-1), flowfabric.ErrInvalidInput},
+		"deadline 11 years":   {DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},
+		"delay past deadline": {func(s *submission) { Delay(time.Hour)(s); Deadline(time.Hour)(s) }, flowfabric.ErrInvalidInput},
+	} {
+		if _, err := Submit(ctx, c, raw, nil, x.opt); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+	}
+	if _, err := Submit(ctx, c, raw, make([]byte, flowfabric.MaxPayload+1)); !errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
+		!strings.Contains(err.Error(), "raw") || !strings.Contains(err.Error(), "1048577") || !strings.Contains(err.Error(), "1048576") {
+		t.Errorf("payload of 1 MiB + 1: %v, want kind, size and limit", err)
+	}
+	if _, err := Submit(ctx, c, handler.Define[int, int]("a{b"), 1); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("bad definition: %v", err)
+	}
+	if _, err := Submit(ctx, c, handler.Define[func(), int]("f"), func() {}); err == nil {
+		t.Error("an input that cannot be encoded was accepted")
+	}
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := Submit(dead, c, raw, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("dead context: %v", err)
+	}
+	if n := len(f.seen()); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+	for name, opt := range map[string]SubmitOption{
+		"priority 9000": Priority(9000), "key of 256": IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": Delay(flowfabric.MaxDelay),
+		"tag value of 256": Tags(map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": Deadline(time.Millisecond),
+	} {
+		if _, err := Submit(ctx, c, raw, make([]byte, flowfabric.MaxPayload), opt); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSubmitManySplits(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	inputs := make([]int, 950)
+	for i := range inputs {
+		inputs[i] = i
+	}
+	def := handler.Define[int, int]("n")
+	got, err := SubmitMany(t.Context(), c, def, inputs)
+	if err != nil || len(got) != 950 {
+		t.Fatalf("%d handles, %v", len(got), err)
+	}
+	for i, e := range got {
+		if x := f.stored[e.ID()]; string(x.Payload) != fmt.Sprint(i) {
+			t.Fatalf("handle %d is of input %s", i, x.Payload)
+		}
+	}
+	used := map[uint16]int{}
+	for _, call := range f.seen() {
+		used[call.partition]++
+	}
+	if n := len(f.seen()); n != 10 || len(used) != 4 || f.most > maxPlainInFlight {
+		t.Errorf("%d calls over partitions %v, %d at once", n, used, f.most)
+	}
+	if none, err := SubmitMany(t.Context(), c, def, nil); len(none) != 0 || err != nil {
+		t.Errorf("no inputs: %v, %v", none, err)
+	}
+}
+
+func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	f.refuse = func(x engine.NewExecution) error {
+		if string(x.Payload) == "3" {
+			return flowfabric.NewError("fake", "too_many_routes")
+		}
+		return nil
+	}
+	got, err := SubmitMany(t.Context(), c, handler.Define[int, int]("n"), []int{1, 2, 3, 4})
+	item, ok := errors.AsType[*ItemError](err)
+	if !ok || item.Index != 2 || !errors.Is(err, flowfabric.ErrTooManyRoutes) || got[2] != nil || got[3] == nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	raw := handler.Define[[]byte, int]("raw")
+	before := len(f.seen())
+	_, err = SubmitMany(t.Context(), c, raw, [][]byte{nil, make([]byte, flowfabric.MaxPayload+1)})
+	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+		t.Errorf("%v", err)
+	}
+	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, IdempotencyKey("x")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("one key for all: %v", err)
+	}
+	if len(f.seen()) != before {
+		t.Error("an invalid input did not keep the whole from being sent")
+	}
+}
+
+func TestSubmitManyWithKeys(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	def := handler.Define[int, int]("n")
+	inputs := make([]int, 300)
+	key := IdempotencyKeys(func(i int) string { return fmt.Sprint("key-", i) })
+	first, err := SubmitMany(t.Context(), c, def, inputs, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := SubmitMany(t.Context(), c, def, inputs, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range inputs {
+		if first[i].Duplicate() || !again[i].Duplicate() || first[i].ID() != again[i].ID() {
+			t.Fatalf("input %d: %s, then %s", i, first[i].ID(), again[i].ID())
+		}
+	}
+	if n := len(f.seen()); n > 16 {
+		t.Errorf("%d calls for 600 inputs of 4 partitions", n)
+	}
+}
+
+func TestSubmitManyStopsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		c := f.client(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.gate = make(chan struct{})
+		f.fail = func(context.Context, int) error { cancel(); return nil } // the first answer ends the context
+		var got []*Execution[int]
+		var err error
+		var wg sync.WaitGroup
+		wg.Go(func() { got, err = SubmitMany(ctx, c, handler.Define[int, int]("n"), make([]int, 1000)) })
+		synctest.Wait()
+		f.gate <- struct{}{}
+		wg.Wait()
+		created, unknown, kept := 0, 0, 0
+		for _, e := range got {
+			if e != nil {
+				created++
+			}
+		}
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			t.Fatalf("%v", err)
+		}
+		for _, err := range joined.Unwrap() {
+			if _, ok := errors.AsType[*UnknownOutcomeError](err); ok {
+				unknown++
+			} else if errors.Is(err, context.Canceled) {
+				kept++
+			}
+		}
+		if created != 100 || unknown != 300 || kept != 600 {
+			t.Errorf("%d created, %d unknown, %d not sent; want one, three and six calls", created, unknown, kept)
+		}
+		c.Close()
+	})
+}
