@@ -71,11 +71,11 @@ func MakeExecutionID(partition uint16, id uuid.UUID) ExecutionID {
 func ParseExecutionID(text string) (ExecutionID, error) {
 	rest, ok := strings.CutPrefix(text, "{fp:")
 	if !ok {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q does not start with {fp:", ErrInvalidInput, clip(text))
+		return ExecutionID{}, fmt.Errorf("%w: execution id %q does not start with {fp:N}", ErrInvalidInput, clip(text))
 	}
 	index, tail, ok := strings.Cut(rest, "}:")
 	if !ok {
-		return ExecutionID{}, fmt.Errorf("%w: execution id %q has no }: after the partition", ErrInvalidInput, clip(text))
+		return ExecutionID{}, fmt.Errorf("%w: execution id %q: no }: follows the partition number", ErrInvalidInput, clip(text))
 	}
 	n, err := strconv.ParseUint(index, 10, 16)
 	if err != nil || strconv.FormatUint(n, 10) != index {

@@ -7,7 +7,7 @@
 //	        not Owner   ▼  │ Ring ("tick overdue")     │ not Owner any more
 //	                  bystander ◀──────────────────────┘
 //
-// Each partition's root stores who owns its tick and until when the next call is expected. A bystander makes
+// Each partition's root stores who owns its tick and when the next call is due. A bystander makes
 // no calls; it takes over when some reply of the server tells this process "tick overdue" and the process
 // hands that on with [Loop.Ring]. So a process that dies or hangs is replaced within seconds, a healthy fleet
 // makes one call per partition when something is due, and an idle store costs nothing.

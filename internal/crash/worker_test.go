@@ -5,7 +5,6 @@ package crash_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -171,13 +169,3 @@ func (p *process) expect(t *testing.T, prefix string) string {
 		}
 	}
 }
-
-func decode[T any](t *testing.T, data []byte) (v T) {
-	t.Helper()
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatalf("decode %q: %v", data, err)
-	}
-	return v
-}
-
-var _ = flowfabric.ErrLeaseLost
