@@ -23,42 +23,38 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
 	}
+	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
 	args := make([]string, 2, 2+14*len(items))
-	args[0], args[1] = protocol, strconv.Itoa(len(items))
 	total := 0
 	for i := range items {
 		x := &items[i]
 		if x.ID.Partition() != partition || x.ID.IsZero() {
 			return nil, fmt.Errorf("%s: %w: item %d: id %q is not of partition %d", fnCreate.name, flowfabric.ErrInvalidInput, i, x.ID, partition)
 		}
-		if err := x.Policy.Validate(); err != nil {
-			return nil, fmt.Errorf("%s: item %d: %w", fnCreate.name, i, err)
+		out[i].ID = x.ID
+		if err := x.validate(); err != nil {
+			out[i].Err = fmt.Errorf("%s: %w", fnCreate.name, err)
+			continue
 		}
+		sent = append(sent, i)
 		total += len(x.Payload)
-		timeout := ""
-		if x.Policy.AttemptTimeout > 0 {
-			timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
-		}
-		args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","),
-			strconv.Itoa(x.Priority), when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), x.Policy.Pack(), timeout,
-			x.Creator, x.Digest, rueidis.BinaryString(x.Payload), strconv.Itoa(len(x.Tags)))
-		for k, v := range x.Tags {
-			args = append(args, k, v)
-		}
+		args = x.appendTo(args)
 	}
 	if total > flowfabric.MaxCallBytes {
 		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
 	}
+	if len(sent) == 0 {
+		return out, nil
+	}
+	args[0], args[1] = protocol, strconv.Itoa(len(sent))
 	r, err := e.call(ctx, fnCreate, partition, args...)
 	if err != nil {
 		return nil, err
 	}
-	if n := r.count(1); n != len(items) {
-		r.stop("%d answers to %d items", n, len(items))
+	if n := r.count(1); n != len(sent) {
+		r.stop("%d answers to %d items", n, len(sent))
 	}
-	out := make([]Created, len(items))
-	for i := range out {
-		out[i].ID = items[i].ID
+	for _, i := range sent {
 		text, already, refused := r.answer()
 		if refused != nil {
 			out[i].Err = refused
@@ -68,6 +64,41 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		out[i].State, out[i].Duplicate = state.Public, already
 	}
 	return out, r.fail()
+}
+
+// appendTo adds the fourteen arguments of an item, and its tags.
+func (x *NewExecution) appendTo(args []string) []string {
+	timeout := ""
+	if x.Policy.AttemptTimeout > 0 {
+		timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
+	}
+	args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","),
+		strconv.Itoa(x.Priority), when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), x.Policy.Pack(), timeout,
+		x.Creator, x.Digest, rueidis.BinaryString(x.Payload), strconv.Itoa(len(x.Tags)))
+	for k, v := range x.Tags {
+		args = append(args, k, v)
+	}
+	return args
+}
+
+// validate checks what only Go can check, or what would spoil the call for the other items.
+func (x *NewExecution) validate() error {
+	if err := x.Policy.Validate(); err != nil {
+		return err
+	}
+	if len(x.Tags) > 0 {
+		if err := flowfabric.ValidateTags(x.Tags); err != nil {
+			return err
+		}
+	}
+	if len(x.Capabilities) > 0 {
+		tokens, err := flowfabric.NormalizeCapabilities(x.Capabilities)
+		if err != nil {
+			return err
+		}
+		x.Capabilities = tokens
+	}
+	return nil
 }
 
 // when formats an instant for args.instant of the library: absolute, "+ms" from the server's now, or nothing.

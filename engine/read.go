@@ -53,7 +53,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	s.Route = route(uint64(f.number("r")), row, r)
 	packed := core["po"]
 	if core["ca"] != "" {
-		packed += ";" + core["ca"]
+		packed += ";" + attempts["categories"]
 	}
 	if s.Policy, err = flowfabric.UnpackPolicy(packed); err != nil {
 		return Snapshot{}, fmt.Errorf("%s: %w", fnRead.name, err)
@@ -72,7 +72,7 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 	for k, v := range attempts {
 		index, err := strconv.ParseUint(k, 10, 32)
 		if err != nil {
-			continue // a reason ("0r") or the cancel text
+			continue // a reason ("0r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
 		if len(parts) != 6 {
@@ -124,6 +124,22 @@ func (e *Engine) plain(ctx context.Context, build func(rueidis.Client) rueidis.C
 		return err
 	}, limited)
 	return result
+}
+
+// plainAll runs read-only commands in one round trip, and those alone whose outcome is unknown again.
+func (e *Engine) plainAll(ctx context.Context, builds []func(rueidis.Client) rueidis.Completed) []rueidis.RedisResult {
+	commands := make(rueidis.Commands, len(builds))
+	for i, build := range builds {
+		commands[i] = build(e.client)
+	}
+	answers := e.client.DoMulti(ctx, commands...)
+	for i := range answers {
+		err := answers[i].Error()
+		if err != nil && !rueidis.IsRedisNil(err) && errors.Is(callError("", err), flowfabric.ErrTransport) {
+			answers[i] = e.plain(ctx, builds[i])
+		}
+	}
+	return answers
 }
 
 // fields reads numbers out of a core; absent is zero.

@@ -42,7 +42,7 @@ func (s *subscribers) leave(channels []string, last func([]string)) {
 			gone = append(gone, c)
 		}
 	}
-	if len(gone) > 0 && last != nil {
+	if len(gone) > 0 {
 		last(gone)
 	}
 }
@@ -76,17 +76,15 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 			cancel(fmt.Errorf("subscribe: %w: the server ended the subscription of %s", flowfabric.ErrTransport, s.Channel))
 		}
 	})
-	left := false
-	hooked = rueidis.WithOnReceiveReturnHook(hooked, func(err error, wire rueidis.CommandClient) error {
-		left = true
-		e.subscribed.leave(channels, func(gone []string) { e.unsubscribe(wire, gone) })
-		return err
-	})
 	e.subscribed.enter(channels)
 	err = client.Receive(hooked, command, func(m rueidis.PubSubMessage) { fn(m.Channel, m.Message) })
-	if !left { // the connection was never there
-		e.subscribed.leave(channels, nil)
-	}
+	// Only now does the driver drop what still comes for these channels: asking from inside Receive would wait for
+	// an answer behind messages that nobody takes any more.
+	e.subscribed.leave(channels, func(gone []string) {
+		if ctx.Err() != nil { // otherwise the connection is lost, and the subscription with it
+			e.unsubscribe(client, gone)
+		}
+	})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -98,13 +96,13 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	return callError("subscribe", err)
 }
 
-// unsubscribe runs on the wire that carried the subscription; if that is broken there is nothing to undo.
-func (e *Engine) unsubscribe(wire rueidis.CommandClient, channels []string) {
+// unsubscribe goes over the connection that carries the subscriptions: there is one per server.
+func (e *Engine) unsubscribe(client rueidis.Client, channels []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if e.variant.Sharded {
-		wire.Do(ctx, wire.B().Sunsubscribe().Channel(channels...).Build())
+		client.Do(ctx, client.B().Sunsubscribe().Channel(channels...).Build())
 	} else {
-		wire.Do(ctx, wire.B().Unsubscribe().Channel(channels...).Build())
+		client.Do(ctx, client.B().Unsubscribe().Channel(channels...).Build())
 	}
 }

@@ -84,6 +84,7 @@ type Claim struct {
 	DeadlineIn   time.Duration // 0 = none
 	LastSequence uint64        // producer sequence of the last frame of this attempt
 	Input        []byte
+	InputLost    bool // an input was stored, and its key is gone: somebody else deleted it
 	Tags         map[string]string
 	Steps        map[string][]byte
 }

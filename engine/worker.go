@@ -75,11 +75,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		return out, r.fail()
 	}
 	out.Claims = make([]Claim, n)
-	type missing struct {
-		claim        int
-		input, steps bool
-	}
-	var later []missing
+	var later []large
 	for i := range out.Claims {
 		c := &out.Claims[i]
 		h := header{rest: r.text()}
@@ -108,35 +104,59 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 			}
 		}
 		if input == "2" || steps == "2" {
-			later = append(later, missing{i, input == "2", steps == "2"})
+			later = append(later, large{i, input == "2", steps == "2"})
 		}
 		if r.err != nil {
 			return ClaimReply{}, r.fail()
 		}
 	}
+	return out, e.blobs(ctx, partition, out.Claims, later)
+}
+
+// large is a claim whose input or steps did not come with it.
+type large struct {
+	claim        int
+	input, steps bool
+}
+
+// blobs reads what was too large to come with a claim, in one round trip.
+func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, later []large) error {
+	if len(later) == 0 {
+		return nil
+	}
 	p := keys.Of(partition)
+	var builds []func(rueidis.Client) rueidis.Completed
 	for _, m := range later {
-		c := &out.Claims[m.claim]
-		id := c.Fence.Execution.UUID()
+		id := claims[m.claim].Fence.Execution.UUID()
 		if m.input {
-			b, err := e.blob(ctx, p.Input(id))
-			if err != nil {
-				return ClaimReply{}, err
-			}
-			c.Input = b
+			builds = append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(p.Input(id)).Build() })
 		}
 		if m.steps {
-			b, err := e.plain(ctx, func(cl rueidis.Client) rueidis.Completed { return cl.B().Hgetall().Key(p.Steps(id)).Build() }).AsStrMap()
-			if err != nil {
-				return ClaimReply{}, callError("read steps", err)
+			builds = append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Hgetall().Key(p.Steps(id)).Build() })
+		}
+	}
+	answers := e.plainAll(ctx, builds)
+	for _, m := range later {
+		c := &claims[m.claim]
+		if m.input {
+			b, err := answers[0].AsBytes()
+			if c.InputLost = rueidis.IsRedisNil(err); err != nil && !c.InputLost {
+				return callError("read input", err)
 			}
-			c.Steps = make(map[string][]byte, len(b))
+			c.Input, answers = b, answers[1:]
+		}
+		if m.steps {
+			b, err := answers[0].AsStrMap()
+			if err != nil {
+				return callError("read steps", err)
+			}
+			c.Steps, answers = make(map[string][]byte, len(b)), answers[1:]
 			for k, v := range b {
 				c.Steps[k] = []byte(v)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // header walks the space-separated words of a claim's first slot.

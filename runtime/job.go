@@ -31,9 +31,12 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 	}()
 	j := &job{run: r, held: held, route: route}
 	handle, ok := r.handlers[route.Kind]
-	if !ok { // its route would not be in our interest
-		j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
-			Category: handler.CategoryNoHandler, Reason: "no handler for kind " + route.Kind, Permanent: true}}, nil)
+	switch {
+	case !ok: // its route would not be in our interest
+		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind), nil)
+		return
+	case held.Claim().InputLost:
+		j.settle(hopeless(handler.CategoryDecode, "the stored input is gone: its key was deleted"), nil)
 		return
 	}
 	ctx, cancel := j.context()
@@ -46,6 +49,11 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
 	})
 	j.settle(handle(ctx, task), writer)
+}
+
+// hopeless is the outcome of an execution that no further attempt can help.
+func hopeless(category, reason string) handler.Outcome {
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 
 // context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's

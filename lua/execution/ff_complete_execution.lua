@@ -8,15 +8,28 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_complete = {}
 
--- read fetches just what settling needs: this is the hottest read of all.
-function ff_complete.read(ctx, id)
-  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa')
-  return { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], dl = v[6], ta = v[7], fa = v[8] }
+-- refuse tells why a caller is not the holder, or that its completion was recorded before and the reply was lost.
+function ff_complete.refuse(ctx, v, argv, i)
+  local f, bad = fence.parse(argv, i)
+  if f then
+    local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5] }
+    if c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt then
+      return '='
+    end
+    bad = fence.check(ctx, c, f)
+  end
+  return '-' .. table.concat(bad, ' ', 2)
 end
 
--- repeated recognises the holder whose completion was recorded and whose reply was lost.
-function ff_complete.repeated(c, f)
-  return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
+-- judge reads one item from position i and returns its core fields, or nil and its answer.
+function ff_complete.judge(ctx, argv, i, seen)
+  local id = argv[i]
+  if #argv[i + 5] > 1048576 then return nil, '-payload_too_large result: at most 1048576 bytes' end
+  if seen[id] then return nil, '-invalid_input the same execution twice in one call' end
+  seen[id] = true
+  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa')
+  if fence.holds(ctx, v, argv, i) then return v end
+  return nil, ff_complete.refuse(ctx, v, argv, i)
 end
 
 local function ff_complete_execution(k, argv)
@@ -34,44 +47,21 @@ local function ff_complete_execution(k, argv)
     if not q then return bad end
   end
 
-  local items, seen = {}, {}
+  local held, out, seen = {}, { 1, 'OK', argv[2] }, {}
   for n = 1, count do
-    local i = 3 + 6 * (n - 1)
-    local f, bad = fence.parse(argv, i)
-    if not f then
-      items[n] = { bad = bad }
-    elseif #argv[i + 5] > 1048576 then
-      items[n] = { bad = reply.err('payload_too_large', 'result: at most 1048576 bytes') }
-    elseif seen[f.id] then
-      items[n] = { bad = reply.err('invalid_input', 'the same execution twice in one call') }
-    else
-      seen[f.id] = true
-      local c = ff_complete.read(ctx, f.id)
-      local refusal = fence.check(ctx, c, f)
-      local repeated = refusal and ff_complete.repeated(c, f)
-      items[n] = { f = f, c = c, repeated = repeated, bad = not repeated and refusal or nil, result = argv[i + 5] }
-    end
+    local v, answer = ff_complete.judge(ctx, argv, 6 * n - 3, seen)
+    held[n] = v or false
+    out[3 + n] = answer or '+'
   end
-
-  local out = { 1, 'OK', reply.int(count) }
   for n = 1, count do
-    local x = items[n]
-    if x.bad then
-      out[#out + 1] = '-' .. table.concat(x.bad, ' ', 2)
-    elseif x.repeated then
-      out[#out + 1] = '='
-    else
-      local f = x.f
-      settle.finish(ctx, x.c, f.id, 'T1', 'attempt_success')
-      if #x.result > 0 then redis.call('SET', keys.result(ctx.r, f.id, f.attempt), x.result) end
-      out[#out + 1] = '+'
-    end
+    local i = 6 * n - 3
+    if held[n] then settle.complete(ctx, held[n], argv[i], argv[i + 4], argv[i + 5]) end
   end
   home.apply(ctx)
-  out[#out + 1] = wants
+  out[4 + count] = wants
   if q then
     local claimed = claim.run(ctx, q)
-    out[#out + 1] = reply.int(claimed[1])
+    out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end
   end
   return out

@@ -8,88 +8,139 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_create = {}
 
--- read parses and judges one item from position i; it returns the item or nil, its error code and detail, and
--- always the position after it.
-function ff_create.read(ctx, argv, i)
-  local tags = argv[i + 13] == '0' and 0 or args.int(argv[i + 13], 0, 64)
-  if not tags then return nil, i, 'invalid_input', 'tags: at most 64' end
-  local after = i + 14 + 2 * tags
-  local function bad(code, detail) return nil, after, code, detail end
-  local x = { id = args.uuid(argv[i]), at = i, tags = tags, creator = argv[i + 10], digest = argv[i + 11], payload = argv[i + 12] }
-  if not x.id then return bad('invalid_input', 'execution id') end
-  x.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-  x.route = route.find(ctx, x.row)
-  if not x.route then
-    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-    if part then return bad(part == 'capabilities' and 'invalid_capabilities' or 'invalid_input', part) end
+-- template judges the ten arguments after the id, which the items of a batch mostly share: what it returns is
+-- remembered for the rest of the call. A refusal is the answer of every item that has them.
+function ff_create.template(ctx, argv, i)
+  local sign = table.concat(argv, '\31', i + 1, i + 10)
+  ctx.templates = ctx.templates or {}
+  local t = ctx.templates[sign]
+  if not t then
+    t = { fields = {} }
+    t.refusal = ff_create.judge(ctx, argv, i, t)
+    ctx.templates[sign] = t
   end
-  local ok
-  if argv[i + 5] == '0' then
-    x.priority = 0
-  else
-    local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
-    if not priority then return bad('invalid_input', 'priority') end
-    x.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
-  end
-  x.delay, ok = args.instant(argv[i + 6], ctx.now)
-  if not ok then return bad('invalid_input', 'delay: whole ms, at most ten years') end
-  x.deadline, ok = args.instant(argv[i + 7], ctx.now)
-  if not ok then return bad('invalid_input', 'deadline: whole ms, at most ten years') end
-  if x.delay and x.delay <= ctx.now then x.delay = nil end
-  if argv[i + 8] ~= '' then
-    ctx.policies = ctx.policies or {}
-    local p = ctx.policies[argv[i + 8]]
-    if not p then
-      local numbers, categories = policy.split(argv[i + 8])
-      if not numbers then return bad('invalid_policy', 'packed policy') end
-      p = { numbers, categories }
-      ctx.policies[argv[i + 8]] = p
-    end
-    x.policy, x.categories = p[1], p[2]
-  end
-  if argv[i + 9] ~= '' then
-    x.timeout = args.int(argv[i + 9], 1, 315360000000)
-    if not x.timeout then return bad('invalid_input', 'attempt timeout: 1 ms to ten years') end
-  end
-  if #x.creator > 64 then return bad('invalid_input', 'creator: at most 64 bytes') end
-  if #x.digest > 64 then return bad('invalid_input', 'digest: at most 64 bytes') end
-  if #x.payload > 1048576 then return bad('payload_too_large', 'payload: at most 1048576 bytes') end
-  for t = i + 14, after - 1, 2 do
-    if not (argv[t] and argv[t + 1]) then return bad('invalid_input', 'tags') end
-    if #argv[t] > 64 or not string.find(argv[t], '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') or string.find(argv[t], '..', 1, true) then
-      return bad('invalid_input', 'tags: key')
-    end
-    if #argv[t + 1] > 256 then return bad('invalid_input', 'tags: value of at most 256 bytes') end
-  end
-  return x, after
+  return t
 end
 
--- write stores one judged item. Its route exists.
-function ff_create.write(ctx, argv, x)
-  local w = { 's', x.delay and 'R2af' or 'R1f', 'r', x.route, 'ct', ctx.t }
+-- judge fills a template and returns why it is refused, or nil.
+function ff_create.judge(ctx, argv, i, t)
+  local fields, ok = t.fields, true
   local function put(field, value)
-    w[#w + 1] = field
-    w[#w + 1] = value
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
   end
-  if x.priority > 0 then put('pr', reply.int(x.priority)) end
-  if x.digest ~= '' then put('pd', x.digest) end
-  if x.policy then put('po', x.policy) end
-  if x.categories and x.categories ~= '' then put('ca', x.categories) end
-  if x.timeout then put('to', reply.int(x.timeout)) end
-  if x.creator ~= '' then put('cr', x.creator) end
-  if x.delay then put('du', reply.int(x.delay)) end
-  if x.deadline then put('dl', reply.int(x.deadline)) end
-  if #x.payload > 0 then put('in', reply.int(#x.payload)) end
-  if x.tags > 0 then put('tg', '1') end
-  redis.call('HSET', keys.core(ctx.r, x.id), unpack(w))
-  if #x.payload > 0 then redis.call('SET', keys.input(ctx.r, x.id), x.payload) end
-  if x.tags > 0 then redis.call('HSET', keys.tags(ctx.r, x.id), unpack(argv, x.at + 14, x.at + 13 + 2 * x.tags)) end
-  if x.delay then
-    home.delay(ctx, x.delay, x.id)
+  t.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+  t.route = route.find(ctx, t.row)
+  if not t.route then
+    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+    if part then return (part == 'capabilities' and '-invalid_capabilities ' or '-invalid_input ') .. part end
+  end
+  local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
+  if not priority then return '-invalid_input priority' end
+  t.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
+  if t.priority > 0 then put('pr', reply.int(t.priority)) end
+  t.delay, ok = args.instant(argv[i + 6], ctx.now)
+  if not ok then return '-invalid_input delay: whole ms, at most ten years' end
+  if t.delay and t.delay <= ctx.now then t.delay = nil end
+  if t.delay then put('du', reply.int(t.delay)) end
+  t.deadline, ok = args.instant(argv[i + 7], ctx.now)
+  if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
+  if t.deadline then put('dl', reply.int(t.deadline)) end
+  if argv[i + 8] ~= '' then
+    local numbers, categories = policy.split(argv[i + 8])
+    if not numbers then return '-invalid_policy packed policy' end
+    put('po', numbers)
+    if categories ~= '' then
+      put('ca', '1')
+      t.categories = categories
+    end
+  end
+  if argv[i + 9] ~= '' then
+    if not args.int(argv[i + 9], 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
+    put('to', argv[i + 9])
+  end
+  if #argv[i + 10] > 64 then return '-invalid_input creator: at most 64 bytes' end
+  if argv[i + 10] ~= '' then put('cr', argv[i + 10]) end
+  t.state = t.delay and 'R2af' or 'R1f'
+  put('s', t.state)
+  put('ct', ctx.t)
+  return nil
+end
+
+-- refuse judges what belongs to one item alone.
+function ff_create.refuse(argv, i, after)
+  if not args.uuid(argv[i]) then return '-invalid_input execution id' end
+  if #argv[i + 11] > 64 then return '-invalid_input digest: at most 64 bytes' end
+  if #argv[i + 12] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
+  for t = i + 14, after - 1, 2 do
+    local key, value = argv[t], argv[t + 1]
+    if #key > 64 or not string.find(key, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') or string.find(key, '..', 1, true) then
+      return '-invalid_input tags: key'
+    end
+    if #value > 256 then return '-invalid_input tags: value of at most 256 bytes' end
+  end
+  return nil
+end
+
+-- known answers for an id that exists, in the store or earlier in this call; nil when it is new.
+function ff_create.known(ctx, seen, id, digest)
+  local state, stored = nil, seen[id]
+  if stored then
+    state, stored = stored[1], stored[2]
   else
-    home.enqueue(ctx, x.route, ctx.now - x.priority * 1000000000000, x.id)
+    local key = keys.core(ctx.r, id)
+    if redis.call('EXISTS', key) == 0 then return nil end
+    local h = redis.call('HMGET', key, 's', 'pd')
+    state, stored = h[1] or '', h[2] or ''
   end
-  if x.deadline then home.alarm(ctx, x.deadline, x.id) end
+  if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
+  return '=' .. state
+end
+
+-- room tells whether a template's route exists or may still be made.
+function ff_create.room(ctx, t)
+  if t.route or t.new then return true end
+  ctx.room = ctx.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
+  ctx.rows = ctx.rows or {}
+  if not ctx.rows[t.row] then
+    if ctx.room <= 0 then return false end
+    ctx.room = ctx.room - 1
+    ctx.rows[t.row] = true
+  end
+  t.new = true
+  return true
+end
+
+-- write stores one judged item from position i.
+function ff_create.write(ctx, argv, i, t)
+  if not t.written then
+    t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
+    t.fields[#t.fields + 1] = 'r'
+    t.fields[#t.fields + 1] = t.route
+    t.score = reply.int(ctx.now - t.priority * 1000000000000)
+    t.written = true
+  end
+  local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]
+  local key = keys.core(ctx.r, id)
+  if digest ~= '' and #payload > 0 then
+    redis.call('HSET', key, 'pd', digest, 'in', reply.int(#payload), unpack(t.fields))
+  else
+    redis.call('HSET', key, unpack(t.fields))
+    if digest ~= '' then redis.call('HSET', key, 'pd', digest) end
+    if #payload > 0 then redis.call('HSET', key, 'in', reply.int(#payload)) end
+  end
+  if #payload > 0 then redis.call('SET', keys.input(ctx.r, id), payload) end
+  if tags ~= '0' then
+    redis.call('HSET', key, 'tg', '1')
+    redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
+  end
+  if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
+  if t.delay then
+    home.delay(ctx, t.delay, id)
+  else
+    home.enqueue(ctx, t.route, t.score, id)
+  end
+  if t.deadline then home.alarm(ctx, t.deadline, id) end
 end
 
 local function ff_create_execution(k, argv)
@@ -98,57 +149,28 @@ local function ff_create_execution(k, argv)
   local count = args.int(argv[2], 1, 100)
   if not count then return reply.err('invalid_input', 'count: 1..100') end
 
-  local items, seen, i = {}, {}, 3
-  local new_rows, room = {}, nil
+  local out, at, wanted, seen, i = { 1, 'OK', argv[2] }, {}, {}, {}, 3
   for n = 1, count do
     if not argv[i + 13] then return reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
-    local x, after, code, detail = ff_create.read(ctx, argv, i)
-    if not x and after == i then return reply.err(code, detail) end
-    i = after
-    if not x then
-      x = { status = code, detail = detail }
-    else
-      local stored = seen[x.id]
-      if not stored then
-        if redis.call('EXISTS', keys.core(ctx.r, x.id)) == 1 then
-          local h = redis.call('HMGET', keys.core(ctx.r, x.id), 's', 'pd')
-          stored = { s = h[1] or '', digest = h[2] or '' }
-        end
-      end
-      if stored then
-        if x.digest ~= '' and stored.digest ~= '' and x.digest ~= stored.digest then
-          x.status, x.detail = 'idempotency_conflict', x.id
-        else
-          x.answer = '=' .. stored.s
-        end
-      else
-        if not x.route and not new_rows[x.row] then
-          room = room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
-          if room > 0 then
-            room = room - 1
-            new_rows[x.row] = true
-          else
-            x.status, x.detail = 'too_many_routes', '1024'
-          end
-        end
-        if not x.status then
-          x.answer, x.write = x.delay and '+R2af' or '+R1f', true
-          seen[x.id] = { s = string.sub(x.answer, 2), digest = x.digest }
-        end
-      end
+    local tags = argv[i + 13] == '0' and 0 or args.int(argv[i + 13], 0, 64)
+    if not tags then return reply.err('invalid_input', 'tags: at most 64') end
+    local after = i + 14 + 2 * tags
+    if tags > 0 and not argv[after - 1] then return reply.err('invalid_input', 'arguments: tags are cut short') end
+    local t = ff_create.template(ctx, argv, i)
+    local answer = t.refusal or ff_create.refuse(argv, i, after) or ff_create.known(ctx, seen, argv[i], argv[i + 11])
+    if not answer and not ff_create.room(ctx, t) then answer = '-too_many_routes 1024' end
+    if not answer then
+      answer = '+' .. t.state
+      seen[argv[i]] = { t.state, argv[i + 11] }
+      wanted[n] = t
     end
-    items[n] = x
+    out[3 + n], at[n] = answer, i
+    i = after
   end
   if argv[i] then return reply.err('invalid_input', 'arguments: more than count items') end
 
-  local out = { 1, 'OK', reply.int(count) }
   for n = 1, count do
-    local x = items[n]
-    if x.write then
-      if not x.route then x.route = route.find(ctx, x.row) or route.add(ctx, x.row) end
-      ff_create.write(ctx, argv, x)
-    end
-    out[#out + 1] = x.answer or '-' .. x.status .. ' ' .. x.detail
+    if wanted[n] then ff_create.write(ctx, argv, at[n], wanted[n]) end
   end
   home.apply(ctx)
   if ctx.routes_added then bell.table_changed(ctx) end

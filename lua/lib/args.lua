@@ -11,9 +11,12 @@ function args.int(text, least, most)
   return n
 end
 
--- uuid accepts 36 lower-case hex digits and dashes. It guards creation; elsewhere id is enough.
+-- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
-  if text and #text == 36 and not string.find(text, '[^0-9a-f-]') then return text end
+  if text and #text == 36 and string.lower(text) == text and
+      string.find(text, '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$') then
+    return text
+  end
   return nil
 end
 

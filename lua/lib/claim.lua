@@ -24,7 +24,8 @@ end
 local function heads(ctx, q, ready)
   local found, cores = {}, {}
   local considered = math.min(#ready, 64)
-  local each = math.max(1, math.min(q.max, math.floor(256 / considered)))
+  -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
+  local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
   for i = 1, considered do
     local route_id = ready[(q.rotation + i - 1) % #ready + 1]
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), 0, each - 1, 'WITHSCORES')
@@ -69,28 +70,29 @@ end
 
 -- take turns one picked execution into an active one.
 local function take(ctx, q, h, held)
-  local c, now = h.core, ctx.now
-  local resumed = c.s == 'R1i'
+  local c, key = h.core, keys.core(ctx.r, h.id)
   local epoch = ctx.t
-  if c.e and tonumber(c.e) >= now then epoch = reply.int(tonumber(c.e) + 1) end
-  local w = { 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t }
-  if resumed then
-    w[#w + 1], w[#w + 2] = 'rs', epoch
+  if c.e and tonumber(c.e) >= ctx.now then epoch = reply.int(tonumber(c.e) + 1) end
+  local timeout = c.to
+  if c.s == 'R1i' then
+    timeout = c.to and (c.tr or c.to)
     c.rs = epoch
+    redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'rs', epoch)
   else
     c.ty = types[c.s]
     c.n, c.attempt = c.n and reply.int(tonumber(c.n) + 1) or '1', c.n or '0'
-    w[#w + 1], w[#w + 2], w[#w + 3], w[#w + 4] = 'ty', c.ty, 'n', c.n
+    if c.st then
+      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'ty', c.ty, 'n', c.n)
+    else
+      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'ty', c.ty, 'n', c.n,
+        'st', ctx.t)
+    end
   end
-  if not c.st then w[#w + 1], w[#w + 2] = 'st', ctx.t end
   c.ta = nil
-  if c.to then
-    c.ta = reply.int(now + tonumber(resumed and c.tr or c.to))
-    w[#w + 1], w[#w + 2] = 'ta', c.ta
-  end
-  redis.call('HSET', keys.core(ctx.r, h.id), unpack(w))
-  if c.ta then
-    local due = tonumber(c.ta)
+  if timeout then
+    local due = ctx.now + tonumber(timeout)
+    c.ta = reply.int(due)
+    redis.call('HSET', key, 'ta', c.ta)
     if c.dl then due = math.min(due, tonumber(c.dl)) end
     home.alarm(ctx, due, h.id)
   end
@@ -117,12 +119,13 @@ local function describe(ctx, id, c, budget, out)
   local sequence, kind, input, steps = '0', c.ty, '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.rs and c.rs == c.e then kind = 'resumed' end
+  local payload = nil
   if c['in'] then
     local size = tonumber(c['in'])
-    input = '2'
     if size <= budget.bytes then
-      input, budget.bytes = '1', budget.bytes - size
+      payload, budget.bytes = redis.call('GET', keys.input(r, id)), budget.bytes - size
     end
+    input = payload and '1' or '2'
   end
   if c.sb then
     steps = '2'
@@ -132,7 +135,7 @@ local function describe(ctx, id, c, budget, out)
   end
   out[#out + 1] = table.concat({ id, attempt, c.e, kind, c.r, c.pr or '0', c.ct, c.la, c.rc or '0', c.lc or '0',
     left(ctx, c.ta), left(ctx, c.dl), sequence, input, c.tg or '0', steps }, ' ')
-  if input == '1' then out[#out + 1] = redis.call('GET', keys.input(r, id)) or '' end
+  if payload then out[#out + 1] = payload end
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
 end
@@ -166,6 +169,7 @@ function claim.run(ctx, q)
       claims[i] = { id = members[i], core = core.read(ctx, members[i]) }
     end
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl))
+    session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
     local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
     local strays = {}
@@ -181,6 +185,7 @@ function claim.run(ctx, q)
         redis.call('ZADD', keys.sessions(ctx.r), reply.int(ctx.now + q.ttl), q.session)
         root.need(ctx, ctx.now + q.ttl)
       end
+      session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do take(ctx, q, claims[i], held) end
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))

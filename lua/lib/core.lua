@@ -5,7 +5,7 @@
 --   ss session            cl claim number         st first claimed at    en ended at
 --   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
 --   tr attempt time left  rc retries              lc reclaims            pc replays
---   po policy             ca retryable categories cr creator             pd payload digest
+--   po policy             ca 1 = has categories   cr creator             pd payload digest
 --   in input bytes        tg 1 = has tags         sb step bytes          fa attempt that has frames
 --   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
@@ -19,9 +19,10 @@ function core.read(ctx, id)
   return c
 end
 
--- score: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53.
+-- score, as text: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53.
 function core.score(c)
-  return tonumber(c.ct) - tonumber(c.pr or '0') * 1000000000000
+  if not c.pr then return c.ct end
+  return reply.int(tonumber(c.ct) - tonumber(c.pr) * 1000000000000)
 end
 
 -- attempt is the index of the current or last attempt, as text; '' before the first. Formatting costs more than

@@ -17,10 +17,10 @@ local function list(ctx, name, key)
   return one
 end
 
--- enqueue makes an execution claimable; interested waiters are rung by apply.
+-- enqueue makes an execution claimable under a score (text); interested waiters are rung by apply.
 function home.enqueue(ctx, route, score, id)
   local q = list(ctx, 'enqueued', route)
-  q[#q + 1] = reply.int(score)
+  q[#q + 1] = score
   q[#q + 1] = id
 end
 

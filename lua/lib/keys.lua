@@ -27,7 +27,7 @@ function keys.core(r, id) return r .. ':x:' .. id end       -- hash, compact
 function keys.input(r, id) return r .. ':i:' .. id end      -- string
 function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
-function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts and long texts
+function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 

@@ -15,7 +15,8 @@ function route.validate(namespace, lane, kind, caps)
   if not args.name(namespace, 64) then return 'namespace' end
   if not args.name(lane, 64) then return 'lane' end
   if not args.name(kind, 64) then return 'kind' end
-  if #caps > 4096 or string.find(caps, '[%z\1-\32\127]') or string.find(caps, ',,', 1, true) or
+  local _, commas = string.gsub(caps, ',', '')
+  if #caps > 4096 or commas > 255 or string.find(caps, '[%z\1-\32\127]') or string.find(caps, ',,', 1, true) or
       string.find(caps, '^,') or string.find(caps, ',$') then
     return 'capabilities'
   end

@@ -16,6 +16,15 @@ function session.read(ctx, id)
   return s
 end
 
+-- shorten keeps the index right when a session now ends earlier than it did. One that ends later is found, and
+-- indexed again, when its old entry comes due.
+function session.shorten(ctx, id, s, exp)
+  if s.exp and exp < s.exp then
+    redis.call('ZADD', keys.sessions(ctx.r), reply.int(exp), id)
+    root.need(ctx, exp)
+  end
+end
+
 -- instance is the worker instance of a session id "<instance>~<random>".
 function session.instance(id)
   return string.match(id, '^(.*)~[^~]*$') or id

@@ -42,6 +42,20 @@ function settle.finish(ctx, c, id, code, reason, extra)
   settle.event(ctx, c, id, code)
 end
 
+-- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
+-- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa.
+function settle.complete(ctx, v, id, attempt, result)
+  local key = keys.core(ctx.r, id)
+  redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
+  if #result > 0 then redis.call('SET', keys.result(ctx.r, id, attempt), result) end
+  if v[7] then redis.call('HDEL', key, 'ta', 'tr') end
+  if v[6] or v[7] then home.alarm(ctx, nil, id) end
+  if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
+  home.unhold(ctx, v[2], id)
+  home.done(ctx, id)
+  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
+end
+
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
 -- attempt timeout is remembered (10-D27).
 function settle.pause(ctx, c, id, at, release)
@@ -71,7 +85,10 @@ end
 function settle.fail(ctx, c, id, f)
   local p, k = policy.read(c.po), tonumber(c.rc or '0')
   local listed = true
-  if c.ca then listed = string.find(',' .. c.ca .. ',', ',' .. f.category .. ',', 1, true) and true or false end
+  if c.ca then
+    local categories = redis.call('HGET', keys.attempts(ctx.r, id), 'categories') or ''
+    listed = string.find(',' .. categories .. ',', ',' .. f.category .. ',', 1, true) and true or false
+  end
   local retry = not f.permanent and f.category ~= 'permanent' and listed and k < p.retries
   local release = nil
   settle.fold(ctx, c, id, 'ended_failure', f.category, f.reason)

@@ -2,13 +2,15 @@
 -- b payload bytes, q last producer sequence, i last id, k frames to keep, z closed at, y closed reason.
 local stream = {}
 
--- close ends the current attempt's stream if it has one; the first close wins (spec 30 T17). The event that
--- every transition publishes wakes the tailers.
+-- finish closes the stream of an attempt that has one; the first close wins (spec 30 T17). The event that every
+-- transition publishes wakes the tailers.
+function stream.finish(ctx, id, attempt, reason)
+  local meta = keys.meta(ctx.r, id, attempt)
+  if redis.call('HSETNX', meta, 'z', ctx.t) == 1 then redis.call('HSET', meta, 'y', reason) end
+end
+
+-- close does that for the current attempt of a core.
 function stream.close(ctx, c, id, reason)
   local attempt = core.attempt(c)
-  if attempt == '' or c.fa ~= attempt then return end
-  local meta = keys.meta(ctx.r, id, attempt)
-  if redis.call('HSETNX', meta, 'z', ctx.t) == 1 then
-    redis.call('HSET', meta, 'y', reason)
-  end
+  if attempt ~= '' and c.fa == attempt then stream.finish(ctx, id, attempt, reason) end
 end

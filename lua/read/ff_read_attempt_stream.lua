@@ -5,10 +5,20 @@
 -- Args:    protocol id attempt
 -- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code
 -- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
-local ff_stream_reasons = {
-  T1 = 'attempt_success', T2 = 'attempt_failure', T3 = 'attempt_cancelled', T4 = 'expired', R1t = 'attempt_failure',
-  R2b = 'attempt_failure', R1r = 'lease_expired',
+
+-- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
+local ff_stream = {
+  codes = { T1 = 'attempt_success', T2 = 'attempt_failure', T3 = 'attempt_cancelled', T4 = 'expired' },
+  states = { interrupted_reclaimed = 'lease_expired', ended_cancelled = 'attempt_cancelled', ended_failure = 'attempt_failure' },
 }
+
+function ff_stream.reason(ctx, id, attempt, code)
+  local record = redis.call('HGET', keys.attempts(ctx.r, id), attempt)
+  if not record then return ff_stream.codes[code] or '' end
+  local state, category = string.match(record, '^[^\31]*\31[^\31]*\31[^\31]*\31([^\31]*)\31([^\31]*)')
+  if category == 'attempt_timeout' or category == 'execution_deadline' then return 'expired' end
+  return ff_stream.states[state] or ''
+end
 
 local function ff_read_attempt_stream(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -29,13 +39,11 @@ local function ff_read_attempt_stream(k, argv)
   end
   local closed, reason = m[5] and true or false, m[6] or ''
   if not m[1] then
-    if attempt < started - 1 then
-      closed = true
-    elseif attempt == started - 1 then
-      closed = not settle.open(c)
-      if closed then reason = ff_stream_reasons[c.s] or '' end
-    else
+    if attempt >= started then
       closed = core.terminal(c)
+    else
+      closed = attempt < started - 1 or not settle.open(c)
+      if closed then reason = ff_stream.reason(ctx, id, argv[3], c.s) end
     end
   end
   return reply.ok(m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),

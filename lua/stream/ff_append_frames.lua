@@ -5,7 +5,7 @@
 -- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload}
 -- Replies: OK id frames sequence appended; ALREADY_SATISFIED the same
 -- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local ff_append = { encodings = { [''] = true, json = true, bytes = true } }
+local ff_append = { encodings = { [''] = true, json = true, bytes = true }, names = { 't', 'e', 'c', 'w' } }
 
 -- refuse maps the fence's answer to the stream's vocabulary (spec 30 §2.2).
 function ff_append.refuse(ctx, c, answer)
@@ -35,11 +35,13 @@ end
 
 -- add writes one frame; absent parts are not stored.
 function ff_append.add(key, argv, i, sequence, trim)
+  if not trim and argv[i + 1] == '' and argv[i + 2] == '' and argv[i + 3] == '' then -- the common frame
+    return redis.call('XADD', key, '*', 'q', sequence, 'p', argv[i + 4], 't', argv[i])
+  end
   local w = { 'q', sequence, 'p', argv[i + 4] }
-  local names = { 't', 'e', 'c', 'w' }
   for part = 1, 4 do
     if argv[i + part - 1] ~= '' then
-      w[#w + 1] = names[part]
+      w[#w + 1] = ff_append.names[part]
       w[#w + 1] = argv[i + part - 1]
     end
   end
@@ -79,8 +81,7 @@ local function ff_append_frames(k, argv)
 
   local v = redis.call('HMGET', keys.core(ctx.r, f.id), 's', 'ss', 'cl', 'e', 'n', 'fa', 'lr')
   local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], fa = v[6], lr = v[7] }
-  local answer = fence.check(ctx, c, f)
-  if answer then return ff_append.refuse(ctx, c, answer) end
+  if not fence.holds(ctx, v, argv, 2) then return ff_append.refuse(ctx, c, fence.check(ctx, c, f)) end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local m = { false, false, false, false, false, false }
   if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k') end

@@ -133,12 +133,12 @@ function ff_tick_do.is_due(ctx, key)
 end
 
 -- next_due is the earliest thing a tick waits for, nil when nothing exists.
-function ff_tick_do.next_due(ctx)
+function ff_tick_do.next_due(ctx, n)
   local least = nil
   local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r) }
   for i = 1, 3 do
     local at = ctx.heads[sets[i]]
-    if at and at <= ctx.now then -- it was worked on
+    if n.touched > 0 then -- what was worked on may have moved from one set to another
       ff_tick_do.is_due(ctx, sets[i])
       at = ctx.heads[sets[i]]
     end
@@ -169,7 +169,7 @@ local function ff_tick(k, argv)
   end
   if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
   ff_tick_do.rering(ctx, n)
-  local due = ff_tick_do.next_due(ctx)
+  local due = ff_tick_do.next_due(ctx, n)
   if n.more then due = ctx.now end
   if due then
     redis.call('HSET', ctx.r, 'owner', owner, 'wake', reply.int(due))

@@ -12,9 +12,11 @@ local function ff_session_renew(k, argv)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not ttl then return reply.err('invalid_input', 'lease ttl: 1000..3600000') end
   local s = session.read(ctx, id)
-  if not processed or processed > s.lg then return reply.err('invalid_input', 'processed generation') end
+  if not processed then return reply.err('invalid_input', 'processed generation') end
   if not s.alive then return reply.err('lease_expired') end
+  if processed > s.lg then return reply.err('invalid_input', 'processed generation') end
   local key = keys.session(ctx.r, id)
+  session.shorten(ctx, id, s, ctx.now + ttl)
   if s.lg == s.lb then
     redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
     return reply.ok(root.overdue(ctx), reply.int(s.lg), '0', '0')

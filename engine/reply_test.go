@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+var (
+	sampleID    = flowfabric.NewExecutionID(3)
+	sampleFence = flowfabric.Fence{Execution: sampleID, Session: "w~1", Claim: 1, Epoch: 1}
+	sampleClaim = ClaimRequest{Partition: 3, Session: "w~1", Number: 1, TTL: time.Second, Max: 1}
+)
+
+// callers makes one call of every function that decodes more than an envelope.
+var callers = []struct {
+	function string
+	call     func(context.Context, *Engine) error
+}{
+	{"ff_claim_next", func(ctx context.Context, e *Engine) error { _, err := e.ClaimNext(ctx, sampleClaim); return err }},
+	{"ff_read_execution", func(ctx context.Context, e *Engine) error { _, err := e.ReadExecution(ctx, sampleID); return err }},
+	{"ff_create_execution", func(ctx context.Context, e *Engine) error {
+		out, err := e.CreateExecutions(ctx, 3, []NewExecution{{ID: sampleID}})
+		return firstError(err, out, func(c Created) error { return c.Err })
+	}},
+	{"ff_complete_execution", func(ctx context.Context, e *Engine) error {
+		out, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: sampleFence}}, &sampleClaim)
+		return firstError(err, out, func(s Settled) error { return s.Err })
+	}},
+	{"ff_session_renew", func(ctx context.Context, e *Engine) error {
+		_, err := e.RenewSession(ctx, 3, "w~1", time.Second, 0)
+		return err
+	}},
+	{"ff_append_frames", func(ctx context.Context, e *Engine) error {
+		_, err := e.AppendFrames(ctx, sampleFence, 1, []Frame{{}})
+		return err
+	}},
+	{"ff_read_attempt_stream", func(ctx context.Context, e *Engine) error {
+		_, err := e.ReadAttemptStream(ctx, sampleID, 0)
+		return err
+	}},
+	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
+	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
+	{"ff_fail_execution", func(ctx context.Context, e *Engine) error {
+		_, err := e.FailExecution(ctx, sampleFence, Failure{Category: "x"})
+		return err
+	}},
+	{"ff_session_held", func(ctx context.Context, e *Engine) error { _, err := e.SessionHeld(ctx, 3, "w~1"); return err }},
+	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
+		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
+		return err
+	}},
+}
+
+func firstError[T any](err error, items []T, of func(T) error) error {
+	for _, x := range items {
+		if err == nil {
+			err = of(x)
+		}
+	}
+	return err
+}
+
+// good holds for each function a reply it must understand, slot by slot.
+var good = map[string][]string{
+	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
+		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1", "in", "1", "a.b", "c", "1", "s", "v"},
+	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
+		"4", "s", "A1", "r", "4", "ct", "1700000000000", "po", "3,0,1000,60000,2000,1,100,10,0",
+		"2", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw", "0r", "boom", "1", "a.b", "c"},
+	"ff_create_execution":    {"OK", "1", "+R1f"},
+	"ff_complete_execution":  {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "4", "0", "0"},
+	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
+	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "1"},
+	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1"},
+	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0"},
+	"ff_poll":                {"OK", "1", "2", "1"},
+	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
+	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
+	"ff_delay_execution":     {"OK", "1700000001000"},
+}
+
+func TestGoodReplies(t *testing.T) {
+	e, f := openFake(t)
+	for _, c := range callers {
+		f.answer(func(string) string { return envelope(1, good[c.function]...) })
+		if err := c.call(t.Context(), e); err != nil {
+			t.Errorf("%s: %v", c.function, err)
+		}
+	}
+}
+
+// A reply that is cut short, or has a slot of another type, is an error that says where; nothing is made up.
+func TestHostileReplies(t *testing.T) {
+	e, f := openFake(t)
+	for _, c := range callers {
+		slots := good[c.function]
+		check := func(what, reply string) {
+			t.Helper()
+			f.answer(func(string) string { return reply })
+			err := c.call(t.Context(), e)
+			if !errors.Is(err, flowfabric.ErrReply) || !strings.Contains(err.Error(), c.function) {
+				t.Errorf("%s, %s: %v", c.function, what, err)
+			}
+		}
+		needed := len(slots)
+		if c.function == "ff_append_frames" || c.function == "ff_delay_execution" {
+			needed-- // what was appended is not read; nor is the instant
+		}
+		for n := 1; n < needed; n++ {
+			check("cut short", envelope(1, slots[:n]...))
+		}
+		for n := 1; n < needed; n++ {
+			items := []string{integer(1)}
+			for _, s := range slots {
+				items = append(items, bulk(s))
+			}
+			for what, odd := range map[string]string{"nil": nilReply, "array": array(), "map": "%0\r\n"} {
+				broken := append([]string(nil), items...)
+				broken[n+1] = odd
+				check(what, array(broken...))
+			}
+		}
+		check("nothing", nilReply)
+		check("an empty array", array())
+		check("status alone", array(integer(1)))
+		check("a text", bulk("OK"))
+		check("a number", integer(1))
+		check("status as array", array(array(), bulk("OK")))
+		check("status as word", array(bulk("yes"), bulk("OK")))
+		check("a code that is no text", array(integer(0), array()))
+	}
+}
+
+// A count that promises more than the reply holds must not allocate for it, nor loop.
+func TestLyingCounts(t *testing.T) {
+	e, f := openFake(t)
+	for _, c := range callers {
+		for i := range good[c.function] {
+			for _, lie := range []string{"-1", "9223372036854775807", "1000000000", "x", "", "1.5", "+1", "999999999999999999999"} {
+				slots := append([]string(nil), good[c.function]...)
+				slots[i] = lie
+				answered := false
+				f.answer(func(string) string {
+					if answered { // ff_session_held asks again while more is promised
+						return envelope(0, "lease_expired")
+					}
+					answered = true
+					return envelope(1, slots...)
+				})
+				if err := c.call(t.Context(), e); err != nil && flowfabric.ClassOf(err) == 0 {
+					t.Errorf("%s, slot %d is %q: %v has no class", c.function, i, lie, err)
+				}
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	e, f := openFake(t)
+	for name, c := range map[string]struct {
+		reply    string
+		sentinel error
+		slot     string
+	}{
+		"code":                {envelope(0, "stale_lease"), flowfabric.ErrStaleLease, ""},
+		"code and detail":     {envelope(0, "execution_not_active", "T1", "5", "0", "c,5,0,"), flowfabric.ErrNotActive, "T1"},
+		"unknown code":        {envelope(0, "brand_new", "x"), flowfabric.ErrReply, "x"},
+		"detail is no text":   {array(integer(0), bulk("invalid_input"), integer(5)), flowfabric.ErrInvalidInput, ""},
+		"detail is nil":       {array(integer(0), bulk("invalid_input"), nilReply, bulk("x")), flowfabric.ErrInvalidInput, ""},
+		"NOAUTH":              {"-NOAUTH Authentication required.\r\n", flowfabric.ErrAuth, ""},
+		"NOPERM":              {"-NOPERM this user has no permissions\r\n", flowfabric.ErrAuth, ""},
+		"OOM":                 {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", flowfabric.ErrOutOfMemory, ""},
+		"LOADING":             {"-LOADING Redis is loading the dataset in memory\r\n", flowfabric.ErrTransport, ""},
+		"READONLY":            {"-READONLY You can't write against a read only replica.\r\n", flowfabric.ErrTransport, ""},
+		"CLUSTERDOWN":         {"-CLUSTERDOWN The cluster is down\r\n", flowfabric.ErrTransport, ""},
+		"script error":        {"-ERR user_function:12: attempt to index a nil value\r\n", flowfabric.ErrInternalScript, ""},
+		"unknown function":    {"-ERR Function not found\r\n", flowfabric.ErrInternalScript, ""},
+		"wrong type of a key": {"-WRONGTYPE Operation against a key\r\n", flowfabric.ErrInternalScript, ""},
+	} {
+		f.answer(func(function string) string {
+			if function == fnVersion.name {
+				return envelope(1, "OK", "1", "999999", "h")
+			}
+			return c.reply
+		})
+		_, err := e.ReleaseExecution(t.Context(), sampleFence)
+		if !errors.Is(err, c.sentinel) {
+			t.Errorf("%s: %v, want %v", name, err, c.sentinel)
+			continue
+		}
+		typed, ok := errors.AsType[*flowfabric.Error](err)
+		if c.slot != "" && (!ok || typed.Slot(0) != c.slot || typed.Op != "ff_release_execution") {
+			t.Errorf("%s: detail %+v", name, typed)
+		}
+	}
+}
+
+// An id or partition that this deployment does not have is refused before anything is sent.
+func TestForeignPartitions(t *testing.T) {
+	e, f := openFake(t)
+	f.answer(func(string) string { t.Error("something was sent"); return nilReply })
+	id := flowfabric.NewExecutionID(4)
+	fence := flowfabric.Fence{Execution: id, Session: "w~1", Claim: 1, Epoch: 1}
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"create":   func() error { _, err := e.CreateExecutions(ctx, 4, []NewExecution{{ID: id}}); return err },
+		"misplace": func() error { _, err := e.CreateExecutions(ctx, 2, []NewExecution{{ID: sampleID}}); return err },
+		"zero id":  func() error { _, err := e.CreateExecutions(ctx, 0, []NewExecution{{}}); return err },
+		"none":     func() error { _, err := e.CreateExecutions(ctx, 0, nil); return err },
+		"too many": func() error { _, err := e.CreateExecutions(ctx, 0, make([]NewExecution, 101)); return err },
+		"claim":    func() error { _, err := e.ClaimNext(ctx, ClaimRequest{Partition: 4}); return err },
+		"complete": func() error { _, _, err := e.CompleteExecutions(ctx, 4, []Completion{{Fence: fence}}, nil); return err },
+		"mixed":    func() error { _, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: fence}}, nil); return err },
+		"read":     func() error { _, err := e.ReadExecution(ctx, id); return err },
+		"result":   func() error { _, _, err := e.ReadResult(ctx, id, 0); return err },
+		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, StreamID{}, nil, 1); return err },
+		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 10001); return err },
+		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 0); return err },
+		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
+		"poll":     func() error { _, err := e.Poll(ctx, []uint16{0, 4}); return err },
+		"no poll":  func() error { _, err := e.Poll(ctx, nil); return err },
+		"tick":     func() error { _, err := e.Tick(ctx, 65535, "w", false); return err },
+		"listen":   func() error { return e.Subscribe(ctx, 4, []string{"c"}, nil, nil) },
+		"no ear":   func() error { return e.Subscribe(ctx, 3, nil, nil, nil) },
+	} {
+		if err := call(); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzReply: whatever a server answers, a caller gets a value or one of our errors. Slots are separated by the
+// record separator; a slot of one control character is a nil, an array or a number.
+func FuzzReply(f *testing.F) {
+	const separator = "\x1e"
+	for i, c := range callers {
+		f.Add(uint8(i), true, strings.Join(good[c.function], separator))
+	}
+	f.Add(uint8(0), false, "stale_lease"+separator+"\x01"+separator+"x")
+	f.Add(uint8(1), true, "OK"+separator+"\x02"+separator+"\x03")
+	e, server := openFake(f)
+	f.Fuzz(func(t *testing.T, caller uint8, ok bool, text string) {
+		items := []string{integer(0)}
+		if ok {
+			items[0] = integer(1)
+		}
+		for slot := range strings.SplitSeq(text, separator) {
+			switch slot {
+			case "\x01":
+				items = append(items, nilReply)
+			case "\x02":
+				items = append(items, array(bulk("x")))
+			case "\x03":
+				items = append(items, integer(7))
+			default:
+				items = append(items, bulk(slot))
+			}
+		}
+		calls := 0
+		server.answer(func(string) string {
+			if calls++; calls > 1 {
+				return envelope(0, "lease_expired")
+			}
+			return array(items...)
+		})
+		if err := callers[int(caller)%len(callers)].call(context.Background(), e); err != nil && flowfabric.ClassOf(err) == 0 {
+			t.Fatalf("%v has no class", err)
+		}
+	})
+}

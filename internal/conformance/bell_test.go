@@ -1,0 +1,249 @@
+package conformance
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var bellScenarios = []scenario{
+	{name: "design §6 an idle worker is rung by new work", run: func(w *world) {
+		w.create(kind("other"))
+		k := w.worker("w1")
+		k.can = func(r engine.Route) bool { return r.Kind == "k" }
+		first := w.create()
+		w.complete(k.one(first).Fence, "")
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		same(w, "registered", k.nothing().Registered, true)
+		w.create(kind("other"))
+		ear.silent()
+		w.create()
+		ear.hears("w")
+		w.create()
+		ear.silent() // a ring takes the registration
+		same(w, "two", len(k.claim(5)), 2)
+		k.nothing()
+		w.create(delay(time.Second))
+		ear.silent()
+		w.advance(time.Second)
+		same(w, "not rung by the tick but by the promotion", w.tick().Rung, 0)
+		ear.hears("w")
+	}},
+	{name: "design §6 every way to become claimable rings", run: func(w *world) {
+		for _, way := range []string{"release", "retry at once", "retry later", "requeue", "delay over"} {
+			w.reset()
+			id := w.create(retries(1))
+			holder := w.worker("holder")
+			f := holder.one(id).Fence
+			k := w.worker("w1")
+			k.nothing()
+			ear := w.listen(engine.BellChannel(w.p, "w1"))
+			switch way {
+			case "release":
+				w.release(f)
+			case "retry at once":
+				zero := time.Duration(0)
+				_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "x", RetryAfter: &zero})
+				w.no(err)
+			case "retry later":
+				w.fail(f, "x")
+				ear.silent()
+				w.advance(time.Second)
+				w.tick()
+			case "requeue":
+				w.advance(ttl)
+				w.tick()
+			case "delay over":
+				w.delay(f, time.Second)
+				w.advance(time.Second)
+				w.tick()
+			}
+			ear.hears("w")
+			k.one(id)
+		}
+	}},
+	{name: "design §6 only as many as there is work", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		var ears []*ear
+		for i := range 5 {
+			k := w.worker("w" + strconv.Itoa(i))
+			k.nothing()
+			ears = append(ears, w.listen(engine.BellChannel(w.p, k.instance)))
+		}
+		w.createN(2)
+		rung := 0
+		for _, e := range ears {
+			rung += e.count()
+		}
+		same(w, "rung", rung, 2)
+		// One that claims only a part passes it on.
+		r := w.worker("w9").poll(1)
+		same(w, "more", r.More, true)
+		rung = 0
+		for _, e := range ears {
+			rung += e.count()
+		}
+		same(w, "rung by the partial claim", rung, 1)
+	}},
+	{name: "design §6 who does not listen is skipped", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		for i := range 6 {
+			k := w.worker("deaf" + strconv.Itoa(i))
+			k.nothing()
+		}
+		k := w.worker("w1")
+		k.nothing()
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.create()
+		ear.hears("w")
+		same(w, "waiters left", len(w.dump().zsets[":w:"+k.interest]) < 7, true)
+	}},
+	{name: "design §8 a lost ring is repeated", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		for i := range 20 {
+			w.worker("deaf" + strconv.Itoa(i)).nothing()
+		}
+		k := w.worker("z-last")
+		k.nothing()
+		ear := w.listen(engine.BellChannel(w.p, "z-last"))
+		w.create() // rings at most about eight that are deaf
+		for i := 0; ear.count() == 0; i++ {
+			if i == 5 {
+				w.Fatal("the tick never rings again")
+			}
+			w.tick()
+		}
+		// A registration that is too old is dropped.
+		k.claim(1)
+		k.nothing()
+		w.advance(4 * time.Minute)
+		w.tick()
+		same(w, "waiters", len(w.dump().zsets[":w:"+k.interest]), 0)
+	}},
+	{name: "design §6 a new route rings whoever waits", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		k := w.worker("w1")
+		k.nothing()
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.create(kind("brand new"))
+		ear.hears("r")
+		id := w.create(kind("brand new"))
+		same(w, "and finds it", len(k.claim(2)), 2)
+		w.code(id, "A1")
+		none := w.worker("w2")
+		none.can = func(engine.Route) bool { return false }
+		none.nothing()
+		other := w.listen(engine.BellChannel(w.p, "w2"))
+		w.create(kind("another"))
+		other.hears("r")
+	}},
+	{name: "design §8 an earlier timer rings the owner of the tick", run: func(w *world) {
+		ear := w.listen(engine.BellChannel(w.p, ticker))
+		same(w, "idle", w.tick().Idle, true)
+		w.create(delay(time.Hour))
+		ear.hears("t") // from nothing to something
+		w.create(delay(2 * time.Hour))
+		ear.silent()
+		w.create(delay(100 * time.Millisecond))
+		ear.hears("t")
+		w.create(delay(200 * time.Millisecond))
+		ear.silent()
+		w.advance(time.Second)
+		w.settleTime()
+		ear.silent() // nobody rings himself
+		w.create(deadline(50 * time.Millisecond))
+		ear.hears("t")
+	}},
+	{name: "design §6 a holder is told what it lost", run: func(w *world) {
+		w.tick()
+		k := w.worker("w1")
+		a, b := w.create(), w.create(timeout(time.Second), retries(1))
+		k.one(a)
+		k.one(b)
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.cancel(a)
+		ear.hears("l")
+		w.advance(time.Second)
+		w.settleTime()
+		ear.hears("l")
+		same(w, "notices", len(w.renew(k, 0).Lost), 2)
+	}},
+}
+
+// ear hears one channel. Silence is proven without waiting: a message sent by the test arrives next.
+type ear struct {
+	w       *world
+	channel string
+	heard   chan string
+}
+
+const mark = "end of the silence"
+
+func (w *world) listen(channel string) *ear {
+	w.Helper()
+	e := &ear{w: w, channel: channel, heard: make(chan string, 256)}
+	ctx, cancel := context.WithCancel(w.ctx)
+	ready, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = w.e.Subscribe(ctx, w.p, []string{channel}, func() { close(ready) }, func(_, message string) { e.heard <- message })
+	}()
+	w.Cleanup(func() { cancel(); <-gone })
+	select {
+	case <-ready:
+	case <-gone:
+		w.Fatalf("no subscription of %s", channel)
+	}
+	return e
+}
+
+func (e *ear) next() string {
+	e.w.Helper()
+	select {
+	case m := <-e.heard:
+		return m
+	case <-e.w.ctx.Done():
+		e.w.Fatalf("nothing on %s", e.channel)
+		return ""
+	}
+}
+
+func (e *ear) hears(want string) {
+	e.w.Helper()
+	e.mark()
+	if got := e.next(); got != want {
+		e.w.Fatalf("heard %q on %s, want %q", got, e.channel, want)
+	}
+	if got := e.next(); got != mark {
+		e.w.Fatalf("heard %q on %s after %q", got, e.channel, want)
+	}
+}
+
+// silent fails if anything was heard up to now.
+func (e *ear) silent() {
+	e.w.Helper()
+	if n := e.count(); n != 0 {
+		e.w.Fatalf("heard %d messages on %s, want silence", n, e.channel)
+	}
+}
+
+// count is how many messages were heard up to now.
+func (e *ear) count() int {
+	e.w.Helper()
+	e.mark()
+	n := 0
+	for e.next() != mark {
+		n++
+	}
+	return n
+}
+
+func (e *ear) mark() {
+	publish := "PUBLISH"
+	if e.w.srv.Features.ShardedPubSub {
+		publish = "SPUBLISH"
+	}
+	e.w.set(publish, e.channel, mark)
+}

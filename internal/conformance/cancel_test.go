@@ -1,0 +1,131 @@
+package conformance
+
+import (
+	"errors"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var cancelScenarios = []scenario{
+	{name: "spec 10 §9 #59 cancel ends every state", run: func(w *world) {
+		for _, code := range reachable {
+			if code[0] == 'T' {
+				continue
+			}
+			w.reset()
+			x := w.state(code)
+			w.cancel(x.id)
+			want, attempt := flowfabric.Code("T3"), "attempt_terminal"
+			if x.worker == nil {
+				want, attempt = "T3n", "none"
+			}
+			s := w.code(x.id, want)
+			same(w, string(code), words(s.State.Public, s.State.AttemptState, s.CancelledBy, s.CancelReason), words(flowfabric.Cancelled, attempt, engine.CancelOperator, "told to"))
+			if x.worker == nil {
+				continue
+			}
+			last := s.AttemptLog[len(s.AttemptLog)-1]
+			ended := "ended_cancelled"
+			switch code {
+			case "R1t", "R2b":
+				ended = "ended_failure" // its attempt was over before
+			case "R1r":
+				ended = "interrupted_reclaimed"
+			}
+			same(w, string(code)+" attempt", last.State, ended)
+			m, err := w.e.ReadAttemptStream(w.ctx, x.id, 0)
+			w.no(err)
+			same(w, string(code)+" stream", m.Closed, true)
+			same(w, string(code)+" claimable", len(w.worker("w2").claim(10)), 0)
+		}
+	}},
+	{name: "spec 10 §9 #60 who may cancel", run: func(w *world) {
+		x := w.state("A1")
+		owner := func(f *flowfabric.Fence) error {
+			_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOwner, Reason: "r", Fence: f})
+			return err
+		}
+		w.unchanged("no fence", func() { w.is(owner(nil), flowfabric.ErrFenceRequired) })
+		stale := x.fence
+		stale.Epoch--
+		w.unchanged("a stale fence", func() { w.is(owner(&stale), flowfabric.ErrStaleLease) })
+		partial := append([]string{"1"}, fenceArgs(x.fence)...)
+		for i := 2; i < 6; i++ {
+			args := append([]string{}, partial...)
+			args[i] = ""
+			for _, source := range []string{"owner", "operator_override"} {
+				w.unchanged("a partial fence", func() {
+					same(w, "code", w.fcall("ff_cancel_execution", append(args, source, "")...).code, "partial_fence")
+				})
+			}
+		}
+		for _, source := range []string{"", "system", "OWNER"} {
+			w.unchanged("a source "+source, func() {
+				_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: source})
+				w.is(err, flowfabric.ErrInvalidInput)
+			})
+		}
+		w.reset()
+		x = w.state("A2")
+		w.unchanged("a lapsed owner", func() { w.is(owner(&x.fence), flowfabric.ErrLeaseExpired) })
+		w.cancel(x.id) // the operator may
+		w.reset()
+		x = w.state("A1")
+		w.no(owner(&x.fence))
+		w.check()
+		same(w, "by", w.code(x.id, "T3").CancelledBy, "owner:w1")
+		w.unchanged("again", func() {
+			already, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOwner, Fence: &x.fence})
+			w.no(err)
+			same(w, "already", already, true)
+			already, err = w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		for _, code := range []flowfabric.Code{"T1", "T2", "T4", "T4n"} {
+			w.reset()
+			x = w.state(code)
+			w.unchanged("an ended one", func() {
+				_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})
+				w.is(err, flowfabric.ErrNotActive)
+				coded, _ := errors.AsType[*flowfabric.Error](err)
+				same(w, "slot", coded.Slot(0), string(code))
+			})
+		}
+		w.unchanged("an unknown one", func() {
+			_, err := w.e.CancelExecution(w.ctx, flowfabric.NewExecutionID(w.p), engine.Cancellation{Source: engine.CancelOperator})
+			w.is(err, flowfabric.ErrNotFound)
+		})
+	}},
+	{name: "spec 10 §9 #61 every end is told on the execution's channel, once", run: func(w *world) {
+		x := w.create(retries(1))
+		ear := w.listen(engine.EventChannel(x))
+		k := w.worker("w1")
+		f := k.one(x).Fence
+		ear.silent()
+		w.fail(f, "x")
+		ear.hears("R2b 0")
+		w.advance(flowfabric.DefaultLeaseTTL)
+		w.settleTime()
+		ear.silent() // becoming claimable is no end of an attempt
+		k = w.worker("w2")
+		f = k.one(x).Fence
+		w.release(f)
+		ear.hears("R1i 1")
+		k.one(x)
+		w.advance(ttl)
+		w.settleTime()
+		ear.hears("R1r 1")
+		f = w.worker("w3").one(x).Fence
+		w.complete(f, "")
+		ear.hears("T1 2")
+		w.complete(f, "")
+		ear.silent()
+		n := w.create()
+		other := w.listen(engine.EventChannel(n))
+		_, err := w.e.CancelExecution(w.ctx, n, engine.Cancellation{Source: engine.CancelFlow})
+		w.no(err)
+		other.hears("T3n ")
+	}},
+}

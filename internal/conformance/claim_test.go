@@ -1,0 +1,391 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var claimScenarios = []scenario{
+	{name: "spec 10 §9 #14 claim of a fresh execution", run: func(w *world) {
+		w.advance(time.Hour)
+		id := w.create(priority(7), timeout(time.Minute), deadline(time.Hour), tags(map[string]string{"a.b": "c"}), payload([]byte("\x00\xff in")))
+		k := w.worker("w1")
+		before := w.now()
+		c := k.one(id)
+		same(w, "fence", c.Fence, flowfabric.Fence{Execution: id, Session: k.session, Claim: 1, Epoch: c.Fence.Epoch, Attempt: 0})
+		if c.Fence.Epoch < uint64(before) {
+			w.Fatalf("epoch %d is below the server's clock", c.Fence.Epoch)
+		}
+		same(w, "type", c.Type, flowfabric.AttemptInitial)
+		same(w, "input", string(c.Input), "\x00\xff in")
+		same(w, "tags", words(c.Tags), "map[a.b:c]")
+		same(w, "the rest", words(c.Priority, c.Retries, c.Reclaims, c.LastSequence, c.TimeLeft, len(c.Steps)), "7 0 0 0 1m0s 0")
+		if c.DeadlineIn > time.Hour || c.DeadlineIn < 59*time.Minute {
+			w.Fatalf("deadline in %s", c.DeadlineIn)
+		}
+		s := w.code(id, "A1")
+		same(w, "snapshot", words(s.Attempts, s.AttemptType, s.Session == k.session, s.Epoch == c.Fence.Epoch), "1 initial true true")
+		same(w, "lease", s.LeaseExpiresAt.Sub(s.ClaimedAt), ttl)
+		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+		w.no(err)
+		same(w, "held", words(held), words([]engine.Held{{Execution: id, Claim: 1}}))
+		k.nothing()
+	}},
+	{name: "spec 10 §9 #17 a repeated claim number answers the same", run: func(w *world) {
+		ids := w.createN(5, timeout(time.Minute))
+		k := w.worker("w1")
+		k.nothingYet()
+		request := k.request(3)
+		first, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		same(w, "claimed", len(first.Claims), 3)
+		w.sameBut("the repeated claim", func() {
+			again, err := w.e.ClaimNext(w.ctx, request)
+			w.no(err)
+			same(w, "duplicate", again.Duplicate, true)
+			byID := map[flowfabric.ExecutionID]engine.Claim{}
+			for _, c := range again.Claims {
+				c.TimeLeft = 0
+				byID[c.Fence.Execution] = c
+			}
+			for _, c := range first.Claims {
+				c.TimeLeft = 0
+				same(w, "slots", words(byID[c.Fence.Execution]), words(c))
+			}
+		}, ":s:")
+		// What was settled meanwhile is not handed out again.
+		w.complete(first.Claims[0].Fence, "")
+		again, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		same(w, "still held", len(again.Claims), 2)
+		w.check()
+		for _, number := range []uint64{3, 7} {
+			w.unchanged("a claim out of order", func() {
+				request.Number = number
+				_, err := w.e.ClaimNext(w.ctx, request)
+				w.is(err, flowfabric.ErrClaimOrder)
+			})
+		}
+		request.Number = 2
+		next, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		same(w, "the rest", len(next.Claims), 2)
+		for _, c := range next.Claims {
+			same(w, "one of ours", slices.Contains(ids[3:], c.Fence.Execution), true)
+		}
+		request.Number = 1
+		_, err = w.e.ClaimNext(w.ctx, request)
+		w.is(err, flowfabric.ErrClaimOrder)
+		w.check()
+	}},
+	{name: "spec 10 §9 #18 racing workers never share", run: func(w *world) {
+		w.createN(60)
+		var mu sync.Mutex
+		got := map[flowfabric.ExecutionID]int{}
+		workers := make([]*worker, 6)
+		for i := range workers {
+			workers[i] = w.worker("w" + strconv.Itoa(i))
+			workers[i].nothingYet()
+		}
+		together(len(workers), func(i int) {
+			k := workers[i]
+			for {
+				r, err := w.e.ClaimNext(w.ctx, k.request(4))
+				if err != nil {
+					w.Error(err)
+					return
+				}
+				if len(r.Claims) == 0 {
+					return
+				}
+				k.number++
+				mu.Lock()
+				for _, c := range r.Claims {
+					got[c.Fence.Execution]++
+				}
+				mu.Unlock()
+			}
+		})
+		same(w, "claimed", len(got), 60)
+		for id, n := range got {
+			same(w, id.String(), n, 1)
+		}
+		w.check()
+	}},
+	{name: "spec 10 §9 #19 a paused attempt goes on", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		c := k.one(id)
+		w.release(c.Fence)
+		w.code(id, "R1i")
+		again := w.worker("w2").one(id)
+		same(w, "type", again.Type, flowfabric.AttemptResumed)
+		same(w, "attempt", again.Fence.Attempt, c.Fence.Attempt)
+		same(w, "newer", again.Fence.Epoch > c.Fence.Epoch, true)
+		same(w, "attempts", w.read(id).Attempts, 1)
+	}},
+	{name: "spec 10 §9 #22 lease ttl and other bounds of a claim", run: func(w *world) {
+		w.create()
+		k := w.worker("w1")
+		k.nothingYet()
+		good := claimArgs(k.request(1))
+		bad := map[int][]string{
+			1: {"", "x", "~x", "x~", "no suffix", "a{b~x", strings.Repeat("i", 64) + "~x", "tab\t~x"},
+			2: {"0", "-1", "1.5", "x", "", "9007199254740992"},
+			3: {"-100", "0", "999", "1000.5", "1e15", "3600001", "", "nan"},
+			4: {"0", "101", "-1", "1.5", ""},
+			5: {"XYZ", "0g", strings.Repeat("a", 65)},
+			6: {"-1", "x", "1.5"},
+			8: {"-1", "x", ""},
+		}
+		for at, list := range bad {
+			for _, v := range list {
+				args := slices.Clone(good)
+				args[at] = v
+				w.unchanged(fmt.Sprintf("argument %d %q", at, v), func() {
+					same(w, fmt.Sprintf("argument %d %q", at, v), w.fcall("ff_claim_next", args...).code, "invalid_input")
+				})
+			}
+		}
+		for _, d := range []time.Duration{time.Second, time.Hour} {
+			k := w.worker("w-" + d.String())
+			k.ttl = d
+			w.create()
+			same(w, d.String(), len(k.claim(1)), 1)
+		}
+	}},
+	{name: "spec 10 §9 #23 priority, then age, then order of creation", run: func(w *world) {
+		low, high := w.create(priority(1)), w.create(priority(9))
+		k := w.worker("w1")
+		k.one(high)
+		k.one(low)
+		older := w.create(priority(3))
+		w.advance(time.Millisecond)
+		younger := w.create(priority(3))
+		k.one(older)
+		k.one(younger)
+		w.reset()
+		k = w.worker("w1")
+		ids := w.createN(100) // one call, one millisecond
+		var got []flowfabric.ExecutionID
+		for _, n := range []int{1, 9, 30, 60} {
+			for _, c := range k.claim(n) {
+				got = append(got, c.Fence.Execution)
+			}
+		}
+		if !slices.Equal(got, ids) {
+			w.Fatal("the order of creation is lost")
+		}
+		// Across routes the best head wins, whichever route it is in.
+		w.reset()
+		k = w.worker("w1")
+		var want []flowfabric.ExecutionID
+		for i := range 12 {
+			want = append(want, w.create(kind("k"+strconv.Itoa(i%4)), priority(12-i)))
+		}
+		for i, c := range k.claim(12) {
+			same(w, "across routes", c.Fence.Execution, want[i])
+		}
+	}},
+	{name: "spec 10 §9 #23 retried work keeps its age", run: func(w *world) {
+		old := w.create(retries(3))
+		w.advance(time.Second)
+		young := w.create()
+		k := w.worker("w1")
+		w.fail(k.one(old).Fence, "x")
+		w.advance(2 * time.Second)
+		w.tick()
+		k.one(old)
+		k.one(young)
+	}},
+	{name: "spec 10 §9 #24 nobody waits behind a held head", run: func(w *world) {
+		ids := w.createN(3)
+		w.worker("w1").one(ids[0])
+		w.worker("w2").one(ids[1])
+		w.worker("w3").one(ids[2])
+	}},
+	{name: "spec 10 §9 #25 a full worker takes nothing, a hand-back is claimable at once", run: func(w *world) {
+		ids := w.createN(3)
+		k := w.worker("w1")
+		r := k.poll(2)
+		same(w, "only what was asked for", len(r.Claims), 2)
+		same(w, "and more is there", r.More, true)
+		w.release(r.Claims[0].Fence)
+		other := w.worker("w2").poll(5)
+		same(w, "claimable", len(other.Claims), 2)
+		same(w, "the older first", other.Claims[0].Fence.Execution, ids[0])
+		same(w, "and no more", other.More, false)
+	}},
+	{name: "design §5 a worker sees only what it can run", run: func(w *world) {
+		plain := w.create(kind("a"))
+		gpu := w.create(kind("a"), capabilities("gpu", "ssd"))
+		other := w.create(kind("b"))
+		slow := w.create(kind("a"), lane("slow"))
+		k := w.worker("cpu")
+		k.can = func(r engine.Route) bool { return r.Kind == "a" && r.Lane == "default" && len(r.Capabilities) == 0 }
+		k.one(plain)
+		same(w, "waits instead", k.nothing().Registered, true)
+		big := w.worker("gpu")
+		big.can = func(r engine.Route) bool { return r.Kind == "a" && r.Lane == "default" }
+		big.one(gpu)
+		big.nothing()
+		for _, id := range []flowfabric.ExecutionID{other, slow} {
+			w.code(id, "R1f")
+		}
+		none := w.worker("none")
+		none.can = func(engine.Route) bool { return false }
+		none.nothing()
+	}},
+	{name: "design §5 interests", run: func(w *world) {
+		w.create()
+		k := w.worker("w1")
+		k.interest = "abcdef"
+		w.unchanged("an unknown interest", func() {
+			_, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.is(err, flowfabric.ErrUnknownInterest)
+		})
+		a, err := w.e.SetInterest(w.ctx, w.p, []uint64{3, 1, 2, 2})
+		w.no(err)
+		b, err := w.e.SetInterest(w.ctx, w.p, []uint64{1, 2, 3})
+		w.no(err)
+		same(w, "digest", a, b)
+		c, err := w.e.SetInterest(w.ctx, w.p, nil)
+		w.no(err)
+		same(w, "another", a != c, true)
+		same(w, "members", words(w.dump().sets[":int:"+a]), "[0 1 2 3]")
+		w.check()
+	}},
+	{name: "design §6 a claim inlines 512 KiB and the engine reads the rest", run: func(w *world) {
+		big := strings.Repeat("x", 300<<10)
+		for _, in := range []string{big + "0", big + "1", "small"} {
+			w.create(payload([]byte(in)))
+		}
+		k := w.worker("w1")
+		k.nothingYet()
+		a := w.must("ff_claim_next", claimArgs(k.request(3))...)
+		modes := []string{}
+		for _, slot := range a.slots {
+			if h := strings.Fields(slot); len(h) == 16 {
+				modes = append(modes, h[13])
+			}
+		}
+		same(w, "on the wire", words(modes), "[1 2 1]")
+		r, err := w.e.ClaimNext(w.ctx, k.request(3)) // the repeat, decoded
+		w.no(err)
+		for i, want := range []string{big + "0", big + "1", "small"} {
+			same(w, "input "+strconv.Itoa(i), string(r.Claims[i].Input) == want, true)
+		}
+		w.check()
+	}},
+	{name: "design §6 steps come with every later claim", run: func(w *world) {
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		big := strings.Repeat("s", flowfabric.MaxStepBytes)
+		for i := range 3 {
+			already, err := w.e.RecordStep(w.ctx, f, "step "+strconv.Itoa(i), []byte(big))
+			w.no(err)
+			same(w, "already", already, false)
+		}
+		w.check()
+		w.fail(f, "x")
+		w.advance(time.Second)
+		w.tick()
+		c := k.one(id)
+		same(w, "type", c.Type, flowfabric.AttemptRetry)
+		same(w, "steps", len(c.Steps), 3) // more than is inlined
+		same(w, "step", string(c.Steps["step 2"]) == big, true)
+		w.release(c.Fence)
+		w.reset()
+		id = w.create()
+		f = k.fresh().one(id).Fence
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("\x00v"))
+		w.no(err)
+		w.release(f)
+		same(w, "inlined", string(w.worker("w2").one(id).Steps["s"]), "\x00v")
+	}},
+	{name: "design §12 limits of steps", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		args := append([]string{"1"}, fenceArgs(f)...)
+		for i := range flowfabric.MaxSteps {
+			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "")...)
+		}
+		w.check()
+		w.unchanged("one step more", func() {
+			_, err := w.e.RecordStep(w.ctx, f, "one more", nil)
+			w.is(err, flowfabric.ErrStepLimit)
+			_, err = w.e.RecordStep(w.ctx, f, "s1", []byte("other"))
+			w.is(err, flowfabric.ErrStepConflict)
+			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, flowfabric.MaxStepBytes+1))
+			w.is(err, flowfabric.ErrPayloadTooLarge)
+			already, err := w.e.RecordStep(w.ctx, f, "s1", nil)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		w.reset()
+		f = w.worker("w1").one(w.create()).Fence
+		for i := range 31 {
+			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), make([]byte, flowfabric.MaxStepBytes))
+			w.no(err)
+		}
+		w.unchanged("more than 8 MiB", func() {
+			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, flowfabric.MaxStepBytes))
+			w.is(err, flowfabric.ErrStepLimit)
+		})
+	}},
+	{name: "design §5 an entry that its core contradicts is put right", run: func(w *world) {
+		waiting, delayed, active, ended := w.create(), w.create(delay(time.Hour)), w.create(priority(9)), w.create(priority(8))
+		k := w.worker("w1")
+		k.one(active)
+		w.complete(k.one(ended).Fence, "")
+		elsewhere := w.create(kind("other"))
+		queue := ":q:" + w.core(waiting)["r"]
+		for i, id := range []string{delayed.UUID().String(), active.UUID().String(), ended.UUID().String(), elsewhere.UUID().String(), flowfabric.NewExecutionID(0).UUID().String()} {
+			w.set("ZADD", string(w.k)+queue, strconv.Itoa(-1000+i), id)
+		}
+		w.set("ZREM", string(w.k)+":delayed", delayed.UUID().String())
+		k.can = func(r engine.Route) bool { return r.Kind == "k" }
+		k.interest = ""
+		k.table = 0
+		c := k.claim(100)
+		same(w, "claimed", len(c) == 1 && c[0].Fence.Execution == waiting, true)
+		w.code(delayed, "R2af")
+		k.can = func(engine.Route) bool { return true }
+		k.interest, k.table = "", 0
+		k.one(elsewhere)
+	}},
+	{name: "design §6 a completion may claim the next in the same call", run: func(w *world) {
+		ids := w.createN(3)
+		k := w.worker("w1")
+		c := k.one(ids[0])
+		next := k.request(1)
+		s, r, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence, Result: []byte("r")}}, &next)
+		w.no(err)
+		w.no(s[0].Err)
+		same(w, "claimed", r.Claims[0].Fence.Execution, ids[1])
+		k.number++
+		w.check()
+		w.sameBut("the same call again", func() {
+			s, again, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence, Result: []byte("r")}}, &next)
+			w.no(err)
+			same(w, "already", s[0].Already, true)
+			same(w, "duplicate", again.Duplicate, true)
+			same(w, "the same claim", words(again.Claims), words(r.Claims))
+		}, ":s:")
+		// A refused claim does not undo the completion.
+		bad := k.request(1)
+		bad.Number = 99
+		s, r2, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: r.Claims[0].Fence}}, &bad)
+		w.is(err, flowfabric.ErrClaimOrder)
+		same(w, "settled", len(s) == 1 && s[0].Err == nil && r2 == nil, true)
+		w.code(ids[1], "T1")
+		w.check()
+	}},
+}

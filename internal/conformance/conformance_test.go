@@ -1,0 +1,241 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// Features says what a server has. A scenario that needs more is skipped there.
+type Features struct {
+	Functions     bool // FUNCTION LOAD and FCALL; otherwise the same sources run as scripts
+	MemoryFigures bool // MEMORY USAGE and OBJECT ENCODING mean something
+	OOM           bool // maxmemory refuses writes
+	Persistence   bool // data survive a killed server
+	Cluster       bool // one slot a call is enforced
+	ShardedPubSub bool // SPUBLISH
+	PinnedClock   bool // the server's clock can be stopped
+}
+
+// Server is one server under test.
+type Server struct {
+	Name     string
+	URL      string
+	Features Features
+	Share    int             // run one in so many of the random and exhaustive steps; 0 runs all
+	Pin      func(time.Time) // stops the clock (zero: lets it run); with PinnedClock
+	Restart  func()          // kills the server and starts it again; with Persistence
+}
+
+// scenario is one test; needs names the features it cannot do without.
+type scenario struct {
+	name  string
+	run   func(*world)
+	needs []string
+}
+
+// has reports whether the server has a feature by its name, so that skips can name it.
+func (f Features) has(name string) bool {
+	switch name {
+	case "Functions":
+		return f.Functions
+	case "MemoryFigures":
+		return f.MemoryFigures
+	case "OOM":
+		return f.OOM
+	case "Persistence":
+		return f.Persistence
+	case "Cluster":
+		return f.Cluster
+	case "ShardedPubSub":
+		return f.ShardedPubSub
+	case "PinnedClock":
+		return f.PinnedClock
+	}
+	panic("no feature " + name)
+}
+
+// topics are the scenarios by file.
+func topics() map[string][]scenario {
+	return map[string][]scenario{
+		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
+		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "bell": bellScenarios,
+		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
+	}
+}
+
+var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "bell", "errors", "repeat", "server", "fuzz"}
+
+// partitions of the store under test; scenarios take them in turn.
+const partitions = 32
+
+// Run runs the suite against one server.
+func Run(t *testing.T, s Server) {
+	e, raw := connect(t, s)
+	next := uint16(0)
+	all := topics()
+	for _, topic := range order {
+		t.Run(topic, func(t *testing.T) {
+			for _, sc := range all[topic] {
+				t.Run(sc.name, func(t *testing.T) {
+					for _, f := range sc.needs {
+						if !s.Features.has(f) {
+							t.Skipf("%s has no %s", s.Name, f)
+						}
+					}
+					w := newWorld(t, &s, e, raw, next)
+					next = (next + 1) % partitions
+					sc.run(w)
+				})
+			}
+		})
+	}
+}
+
+// connect opens the engine under test, and a plain client that looks at what the engine did.
+func connect(t *testing.T, s Server) (*engine.Engine, rueidis.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	e, err := engine.Open(ctx, engine.Config{URL: s.URL, TestClock: true, Partitions: partitions, Logger: quiet, CallTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	o := rueidis.ClientOption{DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second}
+	if path, ok := strings.CutPrefix(s.URL, "unix://"); ok {
+		o.InitAddress = []string{path}
+		o.DialFn = func(path string, d *net.Dialer, _ *tlsConfig) (net.Conn, error) { return d.Dial("unix", path) }
+	} else {
+		o.InitAddress = []string{strings.TrimPrefix(s.URL, "redis://")}
+	}
+	raw, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(raw.Close)
+	return e, raw
+}
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	s, err := embedded.Start(t.Context(), embedded.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 10, Features: Features{PinnedClock: true}, Pin: s.SetTime})
+}
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	Run(t, Server{Name: "redis", URL: testserver.Redis(t), Features: redisFeatures})
+}
+
+// Pipelines have Redis; Valkey is not in every distribution, so it is tested where it is installed.
+func TestValkey(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath(string(testserver.ServerValkey)); err != nil {
+		t.Skipf("%s is not installed", testserver.ServerValkey)
+	}
+	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures})
+}
+
+var redisFeatures = Features{Functions: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}
+
+// A cluster of one node is enough to hold every call to one slot, and sends the engine through its cluster client.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, testserver.ServerRedis, testserver.TCP(),
+		testserver.Args("--cluster-enabled", "yes", "--cluster-port", freePort(t), "--cluster-require-full-coverage", "no"))
+	address := strings.TrimPrefix(s.URL(), "redis://")
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DisableCache: true, ForceSingleClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Do(t.Context(), c.B().Arbitrary("CLUSTER", "ADDSLOTSRANGE", "0", "16383").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the cluster is up", func() bool {
+		info, err := c.Do(t.Context(), c.B().Arbitrary("CLUSTER", "INFO").Build()).ToString()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	})
+	f := redisFeatures
+	f.Cluster, f.OOM, f.MemoryFigures = true, false, false
+	Run(t, Server{Name: "cluster", URL: s.URL(), Share: 5, Features: f})
+}
+
+// What needs a server that is killed runs on one of its own, because syncing every write is slow.
+func TestPersistence(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
+	s := Server{Name: "redis with AOF", URL: srv.URL(), Features: Features{Functions: true, Persistence: true, ShardedPubSub: true}, Restart: srv.Restart}
+	e, raw := connect(t, s)
+	for _, sc := range persistenceScenarios {
+		t.Run(sc.name, func(t *testing.T) { sc.run(newWorld(t, &s, e, raw, 0)) })
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// await polls for something that another process does; scenarios themselves never wait.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long until %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// number reads a count from the environment.
+func number(name string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// together runs fn n times at once and waits.
+func together(n int, fn func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { fn(i) })
+	}
+	wg.Wait()
+}
+
+// label makes a sub-test name out of a value.
+func label(format string, args ...any) string {
+	s := fmt.Sprintf(format, args...)
+	if len(s) > 60 {
+		s = s[:60]
+	}
+	return strconv.QuoteToASCII(s)
+}

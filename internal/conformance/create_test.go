@@ -1,0 +1,317 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var createScenarios = []scenario{
+	{name: "spec 10 §9 #1 create is waiting, at its score", run: func(w *world) {
+		x := w.item(priority(5))
+		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+		w.no(err)
+		same(w, "created", words(c[0]), words(engine.Created{ID: x.ID, State: flowfabric.Waiting}))
+		core := w.core(x.ID)
+		same(w, "state", core["s"], "R1f")
+		same(w, "score", w.dump().zsets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
+		w.check()
+		s := w.read(x.ID)
+		same(w, "phase", s.State.LifecyclePhase+" "+s.State.AttemptState, "runnable pending_first_attempt")
+	}},
+	{name: "spec 10 §9 #2 delay decides between delayed and waiting", run: func(w *world) {
+		id := w.create(delay(time.Second))
+		s := w.code(id, "R2af")
+		same(w, "public", s.State.Public, flowfabric.Delayed)
+		same(w, "delay", w.at(id, "du")-w.at(id, "ct"), 1000)
+		// An instant that is the server's now, or past, is no delay.
+		now := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(w.now()) })
+		w.code(now, "R1f")
+		past := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(1) })
+		w.code(past, "R1f")
+		args := createArgs(w.item())
+		args[8] = "+0"
+		same(w, "+0", w.must("ff_create_execution", args...).slots[1], "+R1f")
+		w.check()
+	}},
+	{name: "spec 10 §9 #3 priority is clamped, garbage is refused", run: func(w *world) {
+		for in, want := range map[int]int64{-3: 0, 0: 0, 9000: 9000, 9001: 9000, 1 << 40: 9000} {
+			id := w.create(priority(in))
+			same(w, strconv.Itoa(in), w.at(id, "pr"), want)
+		}
+		for _, bad := range []string{"5.5", "0x10", "nan", "inf", "-inf", "", "-", "+5", " 5", "5 ", "1e3", "007", "--1", "12345678901234567"} {
+			args := createArgs(w.item(kind("new route")))
+			args[7] = bad
+			w.refused(bad, "invalid_input", args)
+		}
+	}},
+	{name: "spec 10 §9 #4 the same id twice", run: func(w *world) {
+		x := w.item(payload([]byte("first")))
+		x.Digest = "d1"
+		again := x
+		again.Payload = []byte("second")
+		other := again
+		other.Digest = "d2"
+		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x, again, other})
+		w.no(err)
+		same(w, "in one batch", words(c[0].Duplicate, c[1].Duplicate, c[2].Err != nil), "false true true")
+		w.is(c[2].Err, flowfabric.ErrIdempotencyConflict)
+		w.unchanged("a duplicate", func() {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again, other})
+			w.no(err)
+			same(w, "duplicate", c[0].Duplicate, true)
+			same(w, "state", c[0].State, flowfabric.Waiting)
+			w.is(c[1].Err, flowfabric.ErrIdempotencyConflict)
+		})
+		same(w, "payload", string(w.worker("a").one(x.ID).Input), "first")
+		w.unchanged("a duplicate of an active one", func() {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again})
+			w.no(err)
+			same(w, "state", c[0].State, flowfabric.Active)
+		})
+	}},
+	{name: "spec 10 §9 #5 equal idempotency keys meet", run: func(w *world) {
+		first := flowfabric.DeriveExecutionID(partitions, "default", "k", "order-1")
+		same(w, "derived twice", first, flowfabric.DeriveExecutionID(partitions, "default", "k", "order-1"))
+		for _, other := range []flowfabric.ExecutionID{
+			flowfabric.DeriveExecutionID(partitions, "default", "k", "order-2"), flowfabric.DeriveExecutionID(partitions, "other", "k", "order-1"),
+			flowfabric.DeriveExecutionID(partitions, "default", "kk", "order-1"), flowfabric.DeriveExecutionID(partitions, "defaultk", "", "order-1"),
+		} {
+			if other == first {
+				w.Fatalf("%s stands for two keys", first)
+			}
+		}
+		id := flowfabric.MakeExecutionID(w.p, first.UUID())
+		w.create(func(x *engine.NewExecution) { x.ID = id })
+		w.unchanged("the second submit", func() {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(x *engine.NewExecution) { x.ID = id })})
+			w.no(err)
+			same(w, "duplicate", c[0].Duplicate, true)
+		})
+	}},
+	{name: "spec 10 §9 #6 validation precedes the duplicate", run: func(w *world) {
+		x := w.item()
+		w.create(func(y *engine.NewExecution) { y.ID = x.ID })
+		for _, bad := range []string{"x", "3,0,1000", "1001,0,1000,60000,2000,0,100,10,0", "3,2,1000,60000,2000,0,100,10,0",
+			"3,0,604800001,60000,2000,0,100,10,0", "3,0,1000,60000,999,0,100,10,0", "3,0,1000,60000,100001,0,100,10,0",
+			"3,0,1000,60000,2000,0,10001,10,0", "03,0,1000,60000,2000,0,100,10,0", "3,0,1000,60000,2000,0,100,10,0;", "3,0,1000,60000,2000,0,100,10,0;a b",
+			"-1,0,1000,60000,2000,0,100,10,0", "1e2,0,1000,60000,2000,0,100,10,0"} {
+			args := createArgs(x)
+			args[10] = bad
+			w.refused(bad, "invalid_policy", args)
+		}
+		created, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(y *engine.NewExecution) { y.ID = x.ID; y.Policy.Retry.MaxRetries = 1001 })})
+		w.no(err)
+		w.is(created[0].Err, flowfabric.ErrInvalidPolicy)
+	}},
+	{name: "spec 10 §9 #7 malformed times and tags write nothing", run: func(w *world) {
+		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001", " 1", "01"} {
+			for at, what := range map[int]string{8: "delay ", 9: "deadline "} {
+				args := createArgs(w.item())
+				args[at] = bad
+				w.refused(what+bad, "invalid_input", args)
+			}
+		}
+		for _, bad := range []string{"0", "-1", "1.5", "x", "315360000001"} {
+			args := createArgs(w.item())
+			args[11] = bad
+			w.refused("timeout "+bad, "invalid_input", args)
+		}
+		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é", strings.Repeat("a", 63) + ".b"} {
+			args := createArgs(w.item(tags(map[string]string{key: "v"})))
+			w.refused("tag "+key, "invalid_input", args)
+			w.is(flowfabric.ValidateTags(map[string]string{key: "v"}), flowfabric.ErrInvalidInput)
+		}
+		w.refused("long tag value", "invalid_input", createArgs(w.item(tags(map[string]string{"a.b": strings.Repeat("v", 257)}))))
+		many := map[string]string{}
+		for i := range 64 {
+			many["a.k"+strconv.Itoa(i)] = strings.Repeat("v", 256)
+		}
+		w.no(flowfabric.ValidateTags(many))
+		same(w, "64 tags", len(w.read(w.create(tags(many))).Tags), 64)
+		many["a.one_more"] = ""
+		w.is(flowfabric.ValidateTags(many), flowfabric.ErrInvalidInput)
+		w.refused("65 tags", "invalid_input", createArgs(w.item(tags(many))))
+		args := createArgs(w.item(tags(map[string]string{"a.b": "c"})))
+		w.refused("a tag without value", "invalid_input", args[:len(args)-1])
+	}},
+	{name: "spec 10 §9 #8 capability tokens", run: capabilityTokens},
+	{name: "spec 10 §9 #9 a producer's clock never decides", run: func(w *world) {
+		for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} { // of the server against this process
+			w.reset()
+			w.advance(skew)
+			for _, d := range []time.Duration{-90 * time.Minute, -time.Minute, time.Minute, 90 * time.Minute} {
+				id := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.Now().Add(d) })
+				want := flowfabric.Code("R1f")
+				if d > skew {
+					want = "R2af"
+				}
+				w.code(id, want)
+			}
+			same(w, "a relative delay", w.at(w.create(delay(time.Minute)), "du") > w.now(), true)
+		}
+	}},
+	{name: "spec 10 §1.1 names and identifiers", run: func(w *world) {
+		for at, what := range map[int]string{3: "namespace", 4: "lane", 5: "kind"} {
+			for _, bad := range []string{"", strings.Repeat("n", 65), "a{b", "a}b", "tab\t", "é", "nul\x00"} {
+				args := createArgs(w.item())
+				args[at] = bad
+				w.refused(what+" "+bad, "invalid_input", args)
+			}
+			args := createArgs(w.item())
+			args[at] = strings.Repeat("~", 64)
+			w.must("ff_create_execution", args...)
+		}
+		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()), w.item().ID.UUID().String() + " ", "{fp:1}:" + w.item().ID.UUID().String(),
+			"00000000-0000-0000-0000-00000000000g"} {
+			args := createArgs(w.item())
+			args[2] = bad
+			w.refused("id "+bad, "invalid_input", args)
+		}
+		w.check()
+	}},
+	{name: "design §2.7 a batch is judged item by item", run: func(w *world) {
+		good, long, big := w.item(), w.item(), w.item()
+		long.Namespace = strings.Repeat("n", 65)
+		big.Payload = make([]byte, flowfabric.MaxPayload)
+		last := w.item(priority(1))
+		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{good, long, last})
+		w.no(err)
+		w.no(c[0].Err)
+		w.is(c[1].Err, flowfabric.ErrInvalidInput)
+		w.no(c[2].Err)
+		w.check()
+		same(w, "payload of 1 MiB", w.read(w.create(payload(big.Payload))).InputBytes, flowfabric.MaxPayload)
+		args := createArgs(w.item())
+		args[14] = strings.Repeat("x", flowfabric.MaxPayload+1)
+		w.refused("1 MiB + 1", "payload_too_large", args)
+		w.unchanged("bad batches", func() {
+			_, err = w.e.CreateExecutions(w.ctx, w.p, nil)
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, err = w.e.CreateExecutions(w.ctx, w.p, make([]engine.NewExecution, 101))
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{{ID: flowfabric.NewExecutionID(w.p + 1)}})
+			w.is(err, flowfabric.ErrInvalidInput)
+			args := createArgs(w.item())
+			for _, bad := range [][]string{args[:len(args)-1], append(slices.Clone(args), "x"), {"1", "0"}, {"1", "101"}, {"1"}, {}} {
+				same(w, "status", w.fcall("ff_create_execution", bad...).status, 0)
+			}
+		})
+	}},
+	{name: "design §5 the route table", run: func(w *world) {
+		a := w.create(kind("a"))
+		b := w.create(kind("a"), lane("l"))
+		c := w.create(kind("a"), capabilities("gpu"))
+		d := w.create(kind("a"))
+		same(w, "same parts, same route", w.core(a)["r"], w.core(d)["r"])
+		if w.core(a)["r"] == w.core(b)["r"] || w.core(a)["r"] == w.core(c)["r"] || w.core(b)["r"] == w.core(c)["r"] {
+			w.Fatal("different parts share a route")
+		}
+		k := w.worker("a")
+		r, err := w.e.ClaimNext(w.ctx, k.request(1))
+		w.no(err)
+		same(w, "full table", words(r.TableFull, len(r.Routes), r.Table), "true 3 3")
+		same(w, "capabilities", words(r.Routes[2].Capabilities), "[gpu]")
+		k.table = r.Table
+		w.create(kind("b"))
+		r, err = w.e.ClaimNext(w.ctx, k.request(1))
+		w.no(err)
+		same(w, "delta", words(r.TableFull, len(r.Routes), r.Routes[0].Kind, r.Table), "false 1 b 4")
+		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
+	}},
+	{name: "design §5 too many routes", run: func(w *world) {
+		for first := 0; first < flowfabric.MaxRoutes; first += 64 {
+			items := make([]engine.NewExecution, 64)
+			for i := range items {
+				items[i] = w.item(kind("k"+strconv.Itoa(first+i)), payload(nil))
+			}
+			c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+			w.no(err)
+			w.no(c[63].Err)
+		}
+		w.unchanged("one route more", func() {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(kind("one more"))})
+			w.no(err)
+			w.is(c[0].Err, flowfabric.ErrTooManyRoutes)
+		})
+		w.create(kind("k7"))
+		k := w.worker("a")
+		r, err := w.e.ClaimNext(w.ctx, k.request(1))
+		w.no(err)
+		same(w, "rows in one reply", len(r.Routes), flowfabric.MaxRoutes)
+		k.learn(r)
+		if n := len(k.claim(100)); n < 64 || n > 65 { // the heads of 64 routes a call; k7 has two
+			w.Fatalf("%d claims across 1,024 ready routes", n)
+		}
+	}},
+}
+
+// createArgs is the wire form of a create call with one item. Positions: 2 id, 3 namespace, 4 lane, 5 kind,
+// 6 capabilities, 7 priority, 8 delay, 9 deadline, 10 policy, 11 timeout, 12 creator, 13 digest, 14 payload, 15 tags.
+func createArgs(x engine.NewExecution) []string {
+	args := []string{"1", "1", x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
+		"", "", x.Policy.Pack(), "", x.Creator, x.Digest, string(x.Payload), strconv.Itoa(len(x.Tags))}
+	if x.Delay > 0 {
+		args[8] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
+	}
+	for k, v := range x.Tags {
+		args = append(args, k, v)
+	}
+	return args
+}
+
+// refused makes a create call whose one item must be refused with a code and leave no trace.
+func (w *world) refused(what, code string, args []string) {
+	w.Helper()
+	w.unchanged(what, func() {
+		a := w.fcall("ff_create_execution", args...)
+		if got := outcome("ff_create_execution", a); got != code {
+			w.Fatalf("%q: got %s, want %s", what, got, code)
+		}
+	})
+}
+
+func capabilityTokens(w *world) {
+	tokens := func(n int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("t%03d", i)
+		}
+		return list
+	}
+	long := func(bytes int) []string {
+		return []string{strings.Repeat("a", bytes/2-1), strings.Repeat("b", bytes-bytes/2)}
+	}
+	for _, good := range [][]string{nil, {"gpu"}, {"东京-gpu", "a"}, tokens(256), long(4096)} {
+		n, err := flowfabric.NormalizeCapabilities(good)
+		w.no(err)
+		id := w.create(capabilities(n...))
+		same(w, "stored", words(w.read(id).Route.Capabilities), words(n))
+	}
+	n, err := flowfabric.NormalizeCapabilities([]string{"b", "a", "b"})
+	w.no(err)
+	same(w, "duplicates collapse", words(n), "[a b]")
+	for what, bad := range map[string][]string{"empty_token": {""}, "comma_in_token": {"a,b"}, "control_or_whitespace": {"a b"},
+		"too_many_tokens": tokens(257), "too_many_bytes": long(4097), "invalid_utf8": {"\xff"}} {
+		_, err := flowfabric.NormalizeCapabilities(bad)
+		w.is(err, flowfabric.ErrInvalidCapabilities)
+		if !strings.Contains(err.Error(), what) {
+			w.Fatalf("%v does not name %s", err, what)
+		}
+	}
+	for _, bad := range []string{"a\x00", "a\tb", "a\x7f", "a\u00a0b", "\u2003", "a\u0085"} {
+		_, err := flowfabric.NormalizeCapabilities([]string{bad})
+		w.is(err, flowfabric.ErrInvalidCapabilities)
+	}
+	// The library re-checks the structure (10-D47).
+	for _, bad := range []string{",", "a,,b", ",a", "a,", "a b", "a\tb", "a\x00b", "a\x7f", strings.Repeat("a", 4097)} {
+		args := createArgs(w.item())
+		args[6] = bad
+		w.refused("capabilities "+bad, "invalid_capabilities", args)
+	}
+}

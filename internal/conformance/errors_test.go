@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+var errorScenarios = []scenario{
+	{name: "design §2.5 no garbage in any argument of any function leaves a trace", run: func(w *world) {
+		garbage := []string{"", "-1", "0", "1.5", "x", "nan", "9007199254740993", "a{b}", "\x00\xff", "-", strings.Repeat("y", 2000)}
+		if w.srv.Share > 1 {
+			garbage = []string{"", "x"}
+		}
+		for i := range w.stage().calls {
+			var c call
+			var before, text string
+			setup := func() {
+				c = w.stage().calls[i]
+				before, text = w.fingerprint(), w.digest()
+			}
+			setup()
+			try := func(what string, args []string) {
+				w.Helper()
+				a := w.fcall(c.name, args...)
+				if w.fingerprint() == before {
+					return
+				}
+				if refused(c.name, a) {
+					w.Fatalf("%s %s answered %s and changed the keyspace:\n%s", c.name, what, a.code, difference(text, w.digest()))
+				}
+				w.check() // it was legal after all, so it must have been whole
+				setup()
+			}
+			for at := range len(c.args) {
+				for _, g := range garbage {
+					args := slices.Clone(c.args)
+					args[at] = g
+					try(fmt.Sprintf("argument %d = %.20q", at, g), args)
+				}
+				try(fmt.Sprintf("cut to %d arguments", at), slices.Clone(c.args[:at]))
+			}
+			try("one argument more", append(slices.Clone(c.args), "x"))
+		}
+	}},
+	{name: "design §2.9 a missing, frozen or newer partition refuses every function", run: func(w *world) {
+		s := w.stage()
+		names := map[string]bool{}
+		for _, c := range s.calls {
+			names[c.name] = true
+		}
+		for _, h := range lua.Functions() {
+			if !names[h.Name] && h.Name != "ff_version" && h.Name != "ff_configure" {
+				w.Errorf("%s is not staged", h.Name)
+			}
+		}
+		const missing = "ff:{fp:60000}"
+		for _, c := range s.calls {
+			if c.name == "ff_boot" {
+				continue
+			}
+			same(w, c.name, w.fcallOn([]string{missing}, c.name, c.args...).code, "partition_missing")
+		}
+		made, err := w.do("KEYS", missing+"*").AsStrSlice()
+		w.no(err)
+		same(w, "keys made", len(made), 0)
+		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", "2", "protocol_mismatch"}} {
+			old := w.root()[damage[0]]
+			w.set("HSET", string(w.k), damage[0], damage[1])
+			w.unchanged(damage[2], func() {
+				for _, c := range s.calls {
+					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll") {
+						continue
+					}
+					same(w, c.name, w.fcall(c.name, c.args...).code, damage[2])
+				}
+			})
+			if old == "" {
+				w.set("HDEL", string(w.k), damage[0])
+			} else {
+				w.set("HSET", string(w.k), damage[0], old)
+			}
+		}
+		_, err = w.e.ReadExecution(w.ctx, flowfabric.NewExecutionID(partitions))
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "design §2.5 every fenced call in every state it does not fit", run: func(w *world) {
+		for _, code := range reachable {
+			if code == "A1" {
+				continue
+			}
+			w.reset()
+			x := w.state(code)
+			f := x.fence
+			if x.worker == nil {
+				f = flowfabric.Fence{Execution: x.id, Session: "w1~1", Claim: 1, Epoch: 1}
+			}
+			for _, c := range fencedCalls(f) {
+				w.unchanged(c.name+" in "+string(code), func() {
+					a := w.fcall(c.name, c.args...)
+					want := "execution_not_active"
+					own := map[string]string{"R1t": "ff_fail_execution", "R2b": "ff_fail_execution", "T2": "ff_fail_execution", "R1i": "ff_release_execution",
+						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution"}
+					switch {
+					case own[string(code)] == c.name || c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
+						want = "ALREADY_SATISFIED"
+					case c.name == "ff_append_frames" && code[0] == 'T':
+						want = "stream_closed"
+					case c.name == "ff_append_frames" && code == "A2":
+						want = "stale_owner_cannot_append"
+					case code == "A2":
+						want = "lease_expired"
+					}
+					same(w, c.name+" in "+string(code), outcome(c.name, a), want)
+				})
+			}
+			for _, c := range fencedCalls(flowfabric.Fence{Execution: flowfabric.NewExecutionID(w.p), Session: "w1~1", Claim: 1, Epoch: 1}) {
+				w.unchanged(c.name+" of nothing", func() {
+					a := w.fcall(c.name, c.args...)
+					same(w, c.name, outcome(c.name, a), "execution_not_found")
+				})
+			}
+		}
+	}},
+	{name: "design §2.9 the deployment record", run: func(w *world) {
+		key := string(w.k) + ":config"
+		defer w.set("DEL", key)
+		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", "1", "8", "4", "2", "0").code, "config_missing")
+		for _, bad := range []string{"0", "65536", "x", "", "1.5"} {
+			for at := 1; at < 4; at++ {
+				args := []string{"1", "8", "4", "2", "1"}
+				args[at] = bad
+				same(w, "argument "+bad, w.fcallOn([]string{key}, "ff_configure", args...).code, "invalid_input")
+			}
+		}
+		n, err := w.do("EXISTS", key).AsInt64()
+		w.no(err)
+		same(w, "nothing was made", n, 0)
+		same(w, "made", words(w.fcallOn([]string{key}, "ff_configure", "1", "8", "4", "2", "1")), "{1 OK [8 4 2 1]}")
+		same(w, "fixed", words(w.fcallOn([]string{key}, "ff_configure", "1", "9", "9", "9", "1")), "{1 OK [8 4 2 0]}")
+		w.set("HSET", key, "num_flow_partitions", "many")
+		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", "1", "9", "9", "9", "1").code, "invalid_input")
+	}},
+}
+
+// call is a function with its arguments.
+type call struct {
+	name string
+	args []string
+}
+
+// staged is a partition with something of everything, and one good call of every function.
+type staged struct {
+	calls []call
+	fence flowfabric.Fence
+}
+
+// stage empties the partition and sets it up.
+func (w *world) stage() staged {
+	w.Helper()
+	defer func(quiet bool) { w.quiet = quiet }(w.quiet)
+	w.quiet = true
+	w.reset()
+	id := w.create(retries(2), deadline(time.Hour), timeout(time.Minute), tags(map[string]string{"a.b": "c"}))
+	gone := w.create(priority(1))
+	k := w.worker("w1")
+	lost := k.one(gone).Fence
+	f := k.one(id).Fence
+	w.frames(f, 1, 1)
+	w.cancel(lost.Execution) // leaves a notice
+	w.createN(2)
+	w.create(delay(time.Hour))
+	idle := w.worker("idle")
+	idle.can = func(engine.Route) bool { return false }
+	idle.nothing()
+	w.tick()
+	calls := append(fencedCalls(f),
+		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
+		call{"ff_claim_next", claimArgs(k.request(2))},
+		call{"ff_set_interest", []string{"1", "abc123", "2", "1", "2"}},
+		call{"ff_session_renew", []string{"1", k.session, "30000", "1"}},
+		call{"ff_session_held", []string{"1", k.session, "0"}},
+		call{"ff_session_close", []string{"1", k.session}},
+		call{"ff_tick", []string{"1", ticker, "0"}},
+		call{"ff_poll", []string{"1"}},
+		call{"ff_boot", []string{"1"}},
+		call{"ff_read_execution", []string{"1", id.UUID().String()}},
+		call{"ff_read_attempt_stream", []string{"1", id.UUID().String(), "0"}},
+	)
+	next := k.request(1)
+	calls = append(calls, call{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
+	return staged{calls: calls, fence: f}
+}
+
+// fencedCalls is every call of a holder.
+func fencedCalls(f flowfabric.Fence) []call {
+	fence := fenceArgs(f)
+	with := func(more ...string) []string { return slices.Concat([]string{"1"}, fence, more) }
+	return []call{
+		{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fence, []string{"result", "0"})},
+		{"ff_fail_execution", with("category", "reason", "0", "")},
+		{"ff_delay_execution", with("+1000")},
+		{"ff_release_execution", with()},
+		{"ff_cancel_execution", with("owner", "reason")},
+		{"ff_record_step", with("step", "value")},
+		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},
+	}
+}
+
+// refused tells whether a reply says that nothing was done.
+func refused(name string, a answer) bool {
+	if a.status == 0 {
+		return true
+	}
+	item := outcome(name, a)
+	if name == "ff_complete_execution" && slices.Contains(a.slots[2:], "OK") {
+		return false // the claim in the same call worked
+	}
+	return item != "OK" && (name == "ff_create_execution" || name == "ff_complete_execution")
+}

@@ -1,0 +1,280 @@
+package conformance
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var fuzzScenarios = []scenario{
+	{name: "spec 10 §9 #68 random sequences keep every invariant", run: func(w *world) {
+		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
+		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
+		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		for i := range ops {
+			if i%250 == 0 {
+				f.begin()
+			}
+			f.step()
+		}
+		w.Logf("seed %d: %d calls, %d states, answers: %v", seed, ops, len(f.states), f.answers)
+		for _, code := range reachable {
+			if ops >= 2000 && code != "A2" && f.states[string(code)] == 0 {
+				w.Errorf("no execution was ever %s", code)
+			}
+		}
+	}},
+	{name: "the checker sees damage", run: func(w *world) {
+		for what, damage := range damages {
+			w.reset()
+			w.quiet = true
+			x := w.state("A1", timeout(time.Hour), retries(2))
+			waiting, late := w.create(), w.create(delay(time.Hour), deadline(2*time.Hour))
+			ended := w.create(priority(5), tags(map[string]string{"a.b": "c"}))
+			w.complete(x.worker.one(ended).Fence, "r")
+			w.quiet = false
+			w.check()
+			for _, command := range damage {
+				line := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
+					"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"]).Replace(command)
+				w.set(strings.Fields(line)...)
+			}
+			if len(w.violations(w.dump())) == 0 {
+				w.Errorf("%s goes unnoticed", what)
+			}
+		}
+	}},
+}
+
+// damages are what the checker must notice: raw commands, with names for the parts of the partition.
+var damages = map[string][]string{
+	"an unknown key":            {"SET ROOT:zz:1 x"},
+	"a key of the wrong type":   {"DEL ROOT:ready", "SET ROOT:ready x"},
+	"an unknown root field":     {"HSET ROOT zz 1"},
+	"no wake":                   {"HDEL ROOT wake"},
+	"a late wake":               {"HINCRBY ROOT wake 5000000"},
+	"a route without id":        {"DEL ROOT:routeids"},
+	"a wrong table version":     {"HINCRBY ROOT table 1"},
+	"no queue entry":            {"ZREM ROOT:q:ROUTE WAITING"},
+	"a wrong score":             {"ZINCRBY ROOT:q:ROUTE 1 WAITING"},
+	"a queue that is not ready": {"DEL ROOT:ready"},
+	"a ready queue that is not": {"SADD ROOT:ready 77"},
+	"two homes":                 {"ZADD ROOT:delayed 5 WAITING"},
+	"an entry without core":     {"DEL ROOT:x:WAITING"},
+	"a delay without instant":   {"HDEL ROOT:x:LATE du"},
+	"a delay at another time":   {"ZINCRBY ROOT:delayed 1 LATE"},
+	"no alarm":                  {"ZREM ROOT:alarms LATE"},
+	"a wrong alarm":             {"ZINCRBY ROOT:alarms 1 ACTIVE"},
+	"an alarm of an ended one":  {"ZADD ROOT:alarms 5 ENDED"},
+	"no holder":                 {"ZREM ROOT:h:SESSION ACTIVE"},
+	"another claim":             {"ZINCRBY ROOT:h:SESSION 1 ACTIVE"},
+	"no session":                {"DEL ROOT:s:SESSION"},
+	"no session entry":          {"ZREM ROOT:sessions SESSION"},
+	"a session entry too late":  {"ZINCRBY ROOT:sessions 99999999 SESSION"},
+	"a notice too many":         {"RPUSH ROOT:l:SESSION x"},
+	"an illegal state":          {"HSET ROOT:x:WAITING s R9"},
+	"a state never stored":      {"HSET ROOT:x:ACTIVE s A2"},
+	"another state":             {"HSET ROOT:x:WAITING s R1i"},
+	"an end undone":             {"HSET ROOT:x:ENDED s A1"},
+	"an epoch gone back":        {"HSET ROOT:x:ACTIVE e 1"},
+	"an attempt too many":       {"HINCRBY ROOT:x:ACTIVE n 1"},
+	"a long field":              {"HSET ROOT:x:ACTIVE cr " + strings.Repeat("c", 65)},
+	"a lost input":              {"DEL ROOT:i:WAITING"},
+	"lost tags":                 {"DEL ROOT:t:ENDED"},
+	"a result of an active one": {"SET ROOT:o:ACTIVE:0 x"},
+	"a stray blob":              {"SET ROOT:i:00000000-0000-0000-0000-000000000000 x"},
+	"a closed stream":           {"HSET ROOT:fm:ACTIVE:0 z 1 y x"},
+	"a lost frame":              {"DEL ROOT:f:ACTIVE:0"},
+	"a lost count":              {"HINCRBY ROOT:fm:ACTIVE:0 c 1"},
+	"a TTL":                     {"EXPIRE ROOT:x:WAITING 1000"},
+	"a fraction":                {"HSET ROOT:x:WAITING ct 1.5"},
+	"waiters nobody rings":      {"ZADD ROOT:w:abc 5 w1"},
+}
+
+// fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
+// looks at the whole partition after each. What answers an error must have changed nothing.
+type fuzzer struct {
+	*world
+	r       *rand.Rand
+	seed    uint64
+	workers []*worker
+	fences  []flowfabric.Fence
+	ids     []flowfabric.ExecutionID
+	last    string         // fingerprint after the previous step
+	text    string         // what a step that changed something left
+	states  map[string]int // codes seen, and answers by function
+	answers map[string]int
+	log     []string // calls since begin
+}
+
+func (f *fuzzer) begin() {
+	f.reset()
+	f.workers, f.fences, f.ids, f.log = nil, nil, nil, nil
+	for i := range 3 {
+		f.workers = append(f.workers, f.newWorker(i))
+	}
+	f.last = f.fingerprint()
+}
+
+func (f *fuzzer) newWorker(i int) *worker {
+	k := f.worker("w" + strconv.Itoa(i))
+	k.can = func(r engine.Route) bool { return i == 0 || len(r.Capabilities) == 0 }
+	k.nothingYet()
+	return k
+}
+
+func (f *fuzzer) step() {
+	f.Helper()
+	c, learn := f.next()
+	if c.name == "" {
+		f.last = f.fingerprint()
+		return
+	}
+	if f.r.IntN(6) == 0 {
+		f.spoil(&c)
+		learn = nil
+	}
+	f.log = append(f.log, c.name+" "+strings.ToValidUTF8(strings.Join(c.args, "|"), "?"))
+	a := f.fcall(c.name, c.args...)
+	f.answers[strings.TrimPrefix(c.name, "ff_")+" "+outcome(c.name, a)]++
+	if now := f.fingerprint(); now != f.last {
+		f.last = now
+		d := f.dump()
+		text := d.text()
+		if bad := f.violations(d); len(bad) > 0 {
+			f.Fatalf("seed %d: %s answered %s %.200q and broke:\n%s\nlast calls:\n%s\n%s", f.seed, c.name, a.code, a.slots, strings.Join(bad, "\n"), f.tail(), difference(f.text, text))
+		}
+		if refused(c.name, a) {
+			f.Fatalf("seed %d: %s answered %s and changed:\n%s\nlast calls:\n%s", f.seed, c.name, a.code, difference(f.text, text), f.tail())
+		}
+		f.text = text
+		for key, h := range d.hashes {
+			if strings.HasPrefix(key, ":x:") {
+				f.states[h["s"]]++
+			}
+		}
+	}
+	if learn != nil {
+		learn(a)
+	}
+}
+
+func (f *fuzzer) tail() string { return strings.Join(f.log[max(0, len(f.log)-15):], "\n") }
+
+// next draws a call, and what to learn from its answer. The clock moves without a call.
+func (f *fuzzer) next() (call, func(answer)) {
+	k := f.workers[f.r.IntN(len(f.workers))]
+	switch n := f.r.IntN(100); {
+	case n < 16 && len(f.ids) < 24:
+		return f.submit()
+	case n < 34:
+		return f.claim(k)
+	case n < 64:
+		if len(f.fences) == 0 {
+			return f.claim(k)
+		}
+		recent := f.fences[max(0, len(f.fences)-12):]
+		calls := fencedCalls(recent[f.r.IntN(len(recent))])
+		c := calls[f.r.IntN(len(calls))]
+		if c.name == "ff_append_frames" {
+			c.args[6] = strconv.Itoa(1 + f.r.IntN(3))
+		}
+		return c, nil
+	case n < 67 && len(f.ids) > 0:
+		id := f.ids[f.r.IntN(len(f.ids))]
+		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "r"}}, nil
+	case n < 75:
+		return call{"ff_session_renew", []string{"1", k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
+	case n < 78:
+		return call{"ff_session_close", []string{"1", k.session}}, nil
+	case n < 90:
+		owner := []string{ticker, ticker, ticker, "other"}[f.r.IntN(4)]
+		return call{"ff_tick", []string{"1", owner, []string{"0", "0", "0", "1"}[f.r.IntN(4)]}}, nil
+	default:
+		f.advance(time.Duration(f.r.IntN(1+[]int{10, 3000, 40000}[f.r.IntN(3)])) * time.Millisecond)
+		return call{}, nil
+	}
+}
+
+func (f *fuzzer) submit() (call, func(answer)) {
+	opts := []option{priority(f.r.IntN(3)), kind("k" + strconv.Itoa(f.r.IntN(3)))}
+	if f.r.IntN(3) == 0 {
+		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: f.r.IntN(3), Initial: time.Duration(f.r.IntN(2000)) * time.Millisecond, Max: time.Minute, Multiplier: 1.5}), reclaims(1+f.r.IntN(2)))
+	}
+	if f.r.IntN(4) == 0 {
+		opts = append(opts, delay(time.Duration(f.r.IntN(5000))*time.Millisecond))
+	}
+	if f.r.IntN(4) == 0 {
+		opts = append(opts, capabilities("gpu"), tags(map[string]string{"a.b": "c"}))
+	}
+	x := f.item(opts...)
+	c := call{"ff_create_execution", createArgs(x)}
+	if f.r.IntN(3) == 0 {
+		c.args[9] = "+" + strconv.Itoa(f.r.IntN(60000))
+	}
+	if f.r.IntN(3) == 0 {
+		c.args[11] = strconv.Itoa(1 + f.r.IntN(20000))
+	}
+	return c, func(a answer) {
+		if outcome("ff_create_execution", a) == "OK" {
+			f.ids = append(f.ids, x.ID)
+		}
+	}
+}
+
+// claim repeats a number now and then, as after a lost reply.
+func (f *fuzzer) claim(k *worker) (call, func(answer)) {
+	q := k.request(1 + f.r.IntN(3))
+	if f.r.IntN(5) == 0 && k.number > 0 {
+		q.Number = k.number
+	}
+	return call{"ff_claim_next", claimArgs(q)}, func(a answer) {
+		switch {
+		case a.code == "lease_expired":
+			f.workers[slices.Index(f.workers, k)] = f.newWorker(int(k.instance[1] - '0'))
+			f.last = f.fingerprint()
+			return
+		case a.status == 0:
+			return
+		}
+		rows, _ := strconv.Atoi(a.slots[6])
+		slots := a.slots[7+2*rows:]
+		if rows > 0 {
+			k.interest, k.table = "", 0
+			k.nothingYet()
+			f.last = f.fingerprint()
+		}
+		n, _ := strconv.Atoi(slots[0])
+		if n > 0 && q.Number > k.number {
+			k.number = q.Number
+		}
+		for _, slot := range slots {
+			if h := strings.Fields(slot); len(h) == 16 {
+				id, err := flowfabric.ParseUUID(h[0])
+				f.no(err)
+				attempt, _ := strconv.ParseUint(h[1], 10, 32)
+				epoch, _ := strconv.ParseUint(h[2], 10, 64)
+				f.fences = append(f.fences, flowfabric.Fence{Execution: flowfabric.MakeExecutionID(f.p, id), Session: k.session, Claim: q.Number, Epoch: epoch, Attempt: uint32(attempt)})
+			}
+		}
+	}
+}
+
+// spoil replaces, drops or adds an argument.
+func (f *fuzzer) spoil(c *call) {
+	garbage := []string{"", "-1", "0", "1", "2", "1.5", "nan", "1e3", "0x10", "x", "a{b}", "\x00", "99999999999999999", strings.Repeat("z", 70), f.item().ID.UUID().String()}
+	c.args = slices.Clone(c.args)
+	switch f.r.IntN(8) {
+	case 0:
+		c.args = c.args[:f.r.IntN(len(c.args))]
+	case 1:
+		c.args = append(c.args, garbage[f.r.IntN(len(garbage))])
+	default:
+		c.args[f.r.IntN(len(c.args))] = garbage[f.r.IntN(len(garbage))]
+	}
+}

@@ -1,0 +1,351 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var leaseScenarios = []scenario{
+	{name: "spec 10 §9 #26 a renewal extends the session and nothing else", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		c := k.one(id)
+		w.advance(ttl / 3)
+		before := w.read(id)
+		w.sameBut("the renewal", func() { w.renew(k, 0) }, ":s:")
+		after := w.read(id)
+		if gain := after.LeaseExpiresAt.Sub(before.LeaseExpiresAt); gain < ttl/3 || gain > ttl/3+10*time.Second {
+			w.Fatalf("gained %s", gain)
+		}
+		same(w, "epoch", after.Epoch, c.Fence.Epoch)
+		w.advance(ttl - time.Second)
+		w.settleTime()
+		w.code(id, "A1") // the index entry of the session was refreshed, not believed
+		for _, bad := range []time.Duration{0, 999 * time.Millisecond, time.Hour + time.Millisecond} {
+			w.unchanged(bad.String(), func() {
+				_, err := w.e.RenewSession(w.ctx, w.p, k.session, bad, 0)
+				w.is(err, flowfabric.ErrInvalidInput)
+			})
+		}
+	}},
+	{name: "design §6 a shorter ttl counts at once", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		k.one(id)
+		k.ttl = time.Second
+		w.renew(k, 0)
+		w.advance(2 * time.Second)
+		sum, _ := w.settleTime()
+		same(w, "requeued", sum.Requeued, 1)
+	}},
+	{name: "spec 10 §9 #27 at its expiry a lease is dead", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		c := k.one(id)
+		w.advance(ttl)
+		for range 2 {
+			w.unchanged("a renewal too late", func() {
+				_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
+				w.is(err, flowfabric.ErrLeaseExpired)
+			})
+		}
+		w.code(id, "A2")
+		w.unchanged("a claim of the dead session", func() {
+			_, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.is(err, flowfabric.ErrLeaseExpired)
+		})
+		w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrLeaseExpired)
+		sum, _ := w.settleTime()
+		same(w, "requeued once", sum.Requeued, 1)
+		sum, _ = w.settleTime()
+		same(w, "and only once", sum.Requeued, 0)
+	}},
+	{name: "spec 10 §5 F3 expiry is inclusive, to the millisecond", needs: []string{"PinnedClock"}, run: func(w *world) {
+		w.pinned(func(start time.Time) {
+			id := w.create(delay(time.Minute))
+			x := w.create()
+			k := w.worker("w1")
+			f := k.one(x).Fence
+			w.srv.Pin(start.Add(ttl - time.Millisecond))
+			w.renewable(k, f, true)
+			w.srv.Pin(start.Add(ttl))
+			w.renewable(k, f, false)
+			w.srv.Pin(start.Add(time.Minute - time.Millisecond))
+			same(w, "too early", w.tick().Promoted, 0)
+			w.srv.Pin(start.Add(time.Minute))
+			same(w, "due", w.tick().Promoted, 1)
+			w.code(id, "R1f")
+		})
+	}},
+	{name: "spec 10 §9 #28 #29 a stale fence writes nothing", run: func(w *world) {
+		id := w.create(retries(3))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.advance(time.Second)
+		other := w.worker("w2")
+		other.one(w.create()) // so that its session lives
+		for what, change := range map[string]func(*flowfabric.Fence){
+			"session": func(f *flowfabric.Fence) { f.Session = other.session }, "claim": func(f *flowfabric.Fence) { f.Claim++ },
+			"epoch": func(f *flowfabric.Fence) { f.Epoch-- }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
+			"dead session": func(f *flowfabric.Fence) { f.Session = "gone~1" },
+		} {
+			stale := f
+			change(&stale)
+			for name, err := range w.everyFencedCall(stale) {
+				want := flowfabric.ErrStaleLease
+				if name == "append" {
+					want = flowfabric.ErrStaleAppend
+				}
+				w.unchanged(what+" "+name, func() { w.is(err(), want) })
+			}
+		}
+		w.renew(k, 0)
+		w.advance(ttl / 2)
+		w.settleTime()
+		w.code(id, "A1") // #29: a renewed lease is left alone
+		w.no(w.complete(f, "").Err)
+		w.advance(ttl)
+		sum, _ := w.settleTime()
+		same(w, "and a completed execution too", sum.Requeued, 0+1) // w2's
+		w.code(id, "T1")
+	}},
+	{name: "spec 10 §9 #30 many dead sessions hide nothing", run: func(w *world) {
+		w.createN(201)
+		all := w.everything()
+		for i := range 201 {
+			k := w.worker("w" + strconv.Itoa(i))
+			k.interest = all
+			r, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.no(err)
+			same(w, "claimed", len(r.Claims), 1)
+		}
+		late := w.create(delay(ttl))
+		due := w.create(deadline(ttl))
+		w.advance(ttl)
+		first := w.tick()
+		if !first.More || first.Requeued == 0 || first.Promoted != 1 || first.Expired != 1 {
+			w.Fatalf("the first tick starves something: %+v", first)
+		}
+		w.code(late, "R1f")
+		w.code(due, "T4n")
+		sum, calls := w.settleTime()
+		same(w, "requeued", sum.Requeued+first.Requeued, 201)
+		if calls > 8 {
+			w.Fatalf("%d calls", calls)
+		}
+	}},
+	{name: "design §8 one session with much work is drained in bounded steps", run: func(w *world) {
+		w.createN(250)
+		k := w.worker("w1")
+		for range 3 {
+			k.claim(100)
+		}
+		w.advance(ttl)
+		first := w.tick()
+		if !first.More || first.Requeued < 50 || first.Requeued > 100 {
+			w.Fatalf("first tick: %+v", first)
+		}
+		w.unchanged("a claim in between", func() {
+			_, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.is(err, flowfabric.ErrLeaseExpired)
+		})
+		sum, calls := w.settleTime()
+		same(w, "requeued", sum.Requeued+first.Requeued, 250)
+		if calls > 5 {
+			w.Fatalf("%d calls", calls)
+		}
+		same(w, "all claimable", len(w.worker("w2").claim(100)), 100)
+	}},
+	{name: "spec 10 §9 #33 a lapse without a tick is noticed by who asks next", run: func(w *world) {
+		id := w.create()
+		w.worker("w1").one(id)
+		w.advance(ttl + 2100*time.Millisecond)
+		k := w.worker("w2")
+		r := k.nothing()
+		same(w, "the claim says so", r.TickOverdue, true)
+		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "the poll says so", p[0].TickOverdue, true)
+		same(w, "requeued", w.tick().Requeued, 1)
+		same(w, "type", k.one(id).Type, flowfabric.AttemptReclaim)
+	}},
+	{name: "design §6 a dead session is never revived", run: func(w *world) {
+		ids := w.createN(2)
+		k := w.worker("w1")
+		c := k.one(ids[0])
+		w.advance(ttl)
+		w.settleTime()
+		dead := k.session
+		for _, number := range []uint64{1, 2} {
+			q := k.request(1)
+			q.Number = number
+			w.unchanged("a claim", func() {
+				_, err := w.e.ClaimNext(w.ctx, q)
+				w.is(err, flowfabric.ErrLeaseExpired)
+			})
+		}
+		w.unchanged("a renewal", func() {
+			_, err := w.e.RenewSession(w.ctx, w.p, dead, ttl, 0)
+			w.is(err, flowfabric.ErrLeaseExpired)
+		})
+		again := w.worker("w1") // the same instance, a new session
+		fresh := again.claim(2)
+		same(w, "both", len(fresh), 2)
+		same(w, "the old fence", w.complete(c.Fence, "").Err != nil, true)
+		w.is(w.complete(c.Fence, "").Err, flowfabric.ErrStaleLease)
+		w.no(w.complete(fresh[0].Fence, "").Err)
+	}},
+	{name: "design §6 a session that is forgotten is dead, whatever its holder has processed", run: func(w *world) {
+		w.unchanged("a renewal", func() {
+			_, err := w.e.RenewSession(w.ctx, w.p, "w1~gone", ttl, 7)
+			w.is(err, flowfabric.ErrLeaseExpired)
+		})
+	}},
+	{name: "design §6 closing a session", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.unchanged("closing what holds", func() { w.is(w.e.CloseSession(w.ctx, w.p, k.session), flowfabric.ErrSessionHeld) })
+		w.complete(f, "")
+		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+		w.check()
+		w.unchanged("closing twice", func() { w.no(w.e.CloseSession(w.ctx, w.p, k.session)) })
+		w.create()
+		for _, number := range []uint64{1, 2} { // a claim that was still on its way
+			q := k.request(1)
+			q.Number = number
+			w.unchanged("a late claim", func() {
+				_, err := w.e.ClaimNext(w.ctx, q)
+				w.is(err, flowfabric.ErrLeaseExpired)
+			})
+		}
+		w.unchanged("closing what never was", func() { w.no(w.e.CloseSession(w.ctx, w.p, "never~1")) })
+		w.unchanged("a first claim with another number", func() {
+			q := w.worker("w9").request(1)
+			q.Number = 2
+			_, err := w.e.ClaimNext(w.ctx, q)
+			w.is(err, flowfabric.ErrLeaseExpired)
+		})
+	}},
+	{name: "design §6 notices of lost executions and their generations", run: func(w *world) {
+		ids := w.createN(130)
+		k := w.worker("w1")
+		epochs := map[flowfabric.ExecutionID]uint64{}
+		for range 2 {
+			for _, c := range k.claim(65) {
+				epochs[c.Fence.Execution] = c.Fence.Epoch
+			}
+		}
+		for _, id := range ids {
+			_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
+			w.no(err)
+		}
+		w.check()
+		r := w.renew(k, 0)
+		same(w, "first hundred", words(len(r.Lost), r.Generation, r.MoreLost), "100 100 true")
+		again := w.renew(k, 0) // the reply was lost: nothing is forgotten
+		same(w, "again", words(again.Lost), words(r.Lost))
+		for i, l := range r.Lost {
+			same(w, "notice", words(l), words(engine.Lost{Execution: ids[i], Epoch: epochs[ids[i]], Cause: "cancelled"}))
+		}
+		rest := w.renew(k, r.Generation)
+		same(w, "the rest", words(len(rest.Lost), rest.Generation, rest.MoreLost), "30 130 false")
+		same(w, "no longer kept", len(w.dump().lists[":l:"+k.session]), 30)
+		last := w.renew(k, rest.Generation)
+		same(w, "nothing left", words(len(last.Lost), last.Generation), "0 130")
+		same(w, "an old generation", len(w.renew(k, 0).Lost), 0)
+		w.unchanged("a generation that never was", func() {
+			_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 131)
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+	}},
+	{name: "design §6 every involuntary removal leaves a notice, a voluntary one none", run: func(w *world) {
+		w.tick()
+		k := w.worker("w1")
+		cancelled, expired, slow := w.create(), w.create(deadline(time.Second)), w.create(timeout(2*time.Second), retries(1))
+		done := w.create()
+		owned := w.create()
+		var fences []flowfabric.Fence
+		for _, id := range []flowfabric.ExecutionID{cancelled, expired, slow, done, owned} {
+			fences = append(fences, k.one(id).Fence)
+		}
+		w.complete(fences[3], "")
+		_, err := w.e.CancelExecution(w.ctx, owned, engine.Cancellation{Source: engine.CancelOwner, Fence: &fences[4]})
+		w.no(err)
+		w.cancel(cancelled)
+		w.advance(time.Second)
+		w.settleTime()
+		w.advance(time.Second)
+		w.settleTime()
+		causes := map[flowfabric.ExecutionID]string{}
+		for _, l := range w.renew(k, 0).Lost {
+			causes[l.Execution] = l.Cause
+		}
+		same(w, "causes", words(len(causes), causes[cancelled], causes[expired], causes[slow]), "3 cancelled expired attempt_timeout")
+		w.unchanged("the holder's complete", func() { w.is(w.complete(fences[0], "").Err, flowfabric.ErrNotActive) })
+	}},
+}
+
+// everything stores an interest in all routes of the partition.
+func (w *world) everything() string {
+	w.Helper()
+	k := w.worker("probe")
+	k.nothingYet()
+	return k.interest
+}
+
+// renewable tells whether the session lives, by what every call says.
+func (w *world) renewable(k *worker, f flowfabric.Fence, alive bool) {
+	w.Helper()
+	_, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+	w.no(err)
+	same(w, "alive", w.must("ff_session_held", "1", k.session, "0").slots[0] == "1", alive)
+	_, err = w.e.RecordStep(w.ctx, f, "s", nil)
+	if alive {
+		w.no(err)
+		w.code(f.Execution, "A1")
+	} else {
+		w.is(err, flowfabric.ErrLeaseExpired)
+		w.code(f.Execution, "A2")
+	}
+}
+
+// pinned stops the server's clock for the time of run.
+func (w *world) pinned(run func(start time.Time)) {
+	start := time.Now().Truncate(time.Millisecond)
+	w.srv.Pin(start)
+	defer w.srv.Pin(time.Time{})
+	run(start)
+}
+
+// everyFencedCall is each call that a holder makes, under a fence.
+func (w *world) everyFencedCall(f flowfabric.Fence) map[string]func() error {
+	return map[string]func() error{
+		"complete": func() error {
+			s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte("r")}}, nil)
+			if err != nil {
+				return err
+			}
+			return s[0].Err
+		},
+		"fail": func() error {
+			_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "c", Reason: "r"})
+			return err
+		},
+		"delay":   func() error { _, err := w.e.DelayExecution(w.ctx, f, time.Second); return err },
+		"release": func() error { _, err := w.e.ReleaseExecution(w.ctx, f); return err },
+		"cancel": func() error {
+			_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &f})
+			return err
+		},
+		"step": func() error { _, err := w.e.RecordStep(w.ctx, f, "s", []byte("v")); return err },
+		"append": func() error {
+			_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: []byte("x")}})
+			return err
+		},
+	}
+}

@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// repeatable is a call that is made twice, as after a lost reply: the second answers what the first did, and
+// leaves the partition as the first left it, but for what is named.
+type repeatable struct {
+	what    string
+	call    func(*world) call
+	first   string   // code, or the status of the one item
+	second  string   // likewise
+	slots   bool     // both answer the same slots
+	without []string // facts that a repeat may renew
+}
+
+var repeatables = []repeatable{
+	{what: "create", first: "OK", second: "DUPLICATE", call: func(w *world) call {
+		return call{"ff_create_execution", createArgs(w.item(priority(3), retries(1), tags(map[string]string{"a.b": "c"})))}
+	}},
+	{what: "create delayed", first: "OK", second: "DUPLICATE", call: func(w *world) call {
+		return call{"ff_create_execution", createArgs(w.item(delay(time.Minute)))}
+	}},
+	{what: "complete", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_complete_execution")},
+	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"}, call: func(w *world) call {
+		c := w.stage().calls
+		return c[len(c)-1]
+	}},
+	{what: "fail, retried", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_fail_execution")},
+	{what: "fail, for good", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		c := fencedCall("ff_fail_execution")(w)
+		c.args[8] = "1"
+		return c
+	}},
+	{what: "delay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_delay_execution")},
+	{what: "delay by nothing", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		c := fencedCall("ff_delay_execution")(w)
+		c.args[6] = "+0"
+		return c
+	}},
+	{what: "release", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_release_execution")},
+	{what: "cancel by the owner", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_cancel_execution")},
+	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		id := w.create(delay(time.Hour))
+		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "reason"}}
+	}},
+	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
+	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
+	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
+		w.createN(3, timeout(time.Minute))
+		k := w.worker("w1")
+		k.nothingYet()
+		return call{"ff_claim_next", claimArgs(k.request(2))}
+	}},
+	{what: "idle claim", first: "OK", second: "OK", slots: true, without: []string{":w:"}, call: func(w *world) call {
+		w.create(delay(time.Hour))
+		k := w.worker("w1")
+		k.nothingYet()
+		return call{"ff_claim_next", claimArgs(k.request(2))}
+	}},
+	{what: "interest", first: "OK", second: "OK", slots: true, call: stagedCall("ff_set_interest")},
+	{what: "renew", first: "OK", second: "OK", slots: true, without: []string{":s:"}, call: stagedCall("ff_session_renew")},
+	{what: "close", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		k := w.worker("w1")
+		w.complete(k.one(w.create()).Fence, "")
+		return call{"ff_session_close", []string{"1", k.session}}
+	}},
+	{what: "boot", first: "OK", second: "OK", slots: true, call: stagedCall("ff_boot")},
+	{what: "tick", first: "OK", second: "OK", without: []string{"root wake"}, call: func(w *world) call {
+		w.stage()
+		w.createN(3, delay(time.Second))
+		w.create(deadline(time.Second))
+		w.advance(ttl)
+		return call{"ff_tick", []string{"1", ticker, "0"}}
+	}},
+	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		w.stage()
+		return call{"ff_tick", []string{"1", ticker, "1"}}
+	}},
+}
+
+var repeatScenarios = []scenario{
+	{name: "design §2.8 the identical call twice, for every function that writes", run: func(w *world) {
+		covered := map[string]bool{"ff_configure": true} // errors: "the deployment record"
+		for _, r := range repeatables {
+			w.reset()
+			c := r.call(w)
+			covered[c.name] = true
+			before := w.digest()
+			first := w.fcall(c.name, c.args...)
+			same(w, r.what+" first", outcome(c.name, first), r.first)
+			w.check()
+			after := w.digest(r.without...)
+			if before == w.digest() && r.what != "boot" && r.what != "idle claim" {
+				w.Fatalf("%s did nothing", r.what)
+			}
+			for range 2 {
+				again := w.fcall(c.name, c.args...)
+				same(w, r.what+" again", outcome(c.name, again), r.second)
+				if r.slots {
+					same(w, r.what+" slots", words(again.slots), words(first.slots))
+				}
+				if now := w.digest(r.without...); now != after {
+					w.Fatalf("%s twice differs from once:\n%s", r.what, difference(after, now))
+				}
+			}
+			w.check()
+		}
+		for _, h := range lua.Functions() {
+			if !covered[h.Name] && !slices.Contains(h.Flags, "no-writes") {
+				w.Errorf("%s writes and is not made twice here", h.Name)
+			}
+		}
+	}},
+	{name: "spec 10 §9 #17 #42 repeated claims and fails answer identical slots", run: func(w *world) {
+		w.createN(3, tags(map[string]string{"a.b": "c"}))
+		k := w.worker("w1")
+		k.nothingYet()
+		args := claimArgs(k.request(3))
+		first, again := w.must("ff_claim_next", args...), w.must("ff_claim_next", args...)
+		same(w, "duplicate flags", first.slots[0]+again.slots[0], "01")
+		same(w, "slots", strings.Join(again.slots[1:], "|"), strings.Join(first.slots[1:], "|"))
+		header := strings.Fields(first.slots[8])
+		id, err := flowfabric.ParseUUID(header[0])
+		w.no(err)
+		f := flowfabric.Fence{Execution: flowfabric.MakeExecutionID(w.p, id), Session: k.session, Claim: 1}
+		_, err = fmt.Sscan(header[2], &f.Epoch)
+		w.no(err)
+		for _, c := range fencedCalls(f)[1:2] {
+			one, two := w.must(c.name, c.args...), w.fcall(c.name, c.args...)
+			same(w, "what and when", words(two.slots[:2]), words(one.slots[:2]))
+		}
+	}},
+}
+
+// outcome is a reply's code, or the status of its one item.
+func outcome(name string, a answer) string {
+	if a.status == 0 || name != "ff_create_execution" && name != "ff_complete_execution" {
+		return a.code
+	}
+	switch item := a.slots[1]; item[0] {
+	case '+':
+		return "OK"
+	case '=':
+		return map[string]string{"ff_create_execution": "DUPLICATE", "ff_complete_execution": "ALREADY_SATISFIED"}[name]
+	default:
+		code, _, _ := strings.Cut(item[1:], " ")
+		return code
+	}
+}
+
+func fencedCall(name string) func(*world) call {
+	return func(w *world) call {
+		calls := fencedCalls(w.stage().fence)
+		return calls[slices.IndexFunc(calls, func(c call) bool { return c.name == name })]
+	}
+}
+
+func stagedCall(name string) func(*world) call {
+	return func(w *world) call {
+		calls := w.stage().calls
+		return calls[slices.IndexFunc(calls, func(c call) bool { return c.name == name })]
+	}
+}

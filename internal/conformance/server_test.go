@@ -1,0 +1,239 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+var serverScenarios = []scenario{
+	{name: "spec 10 §9 #67 over the memory limit work ends but none begins", needs: []string{"OOM"}, run: func(w *world) {
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		var f []flowfabric.Fence
+		for range 6 {
+			f = append(f, k.one(w.create(retries(1))).Fence)
+		}
+		waiting := w.create(deadline(time.Second))
+		w.create(delay(time.Second))
+		full := func() { w.set("CONFIG", "SET", "maxmemory", "1") }
+		full()
+		defer w.set("CONFIG", "SET", "maxmemory", "0")
+		w.unchanged("what needs memory", func() {
+			_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
+			w.is(err, flowfabric.ErrOutOfMemory)
+			_, err = w.e.ClaimNext(w.ctx, k.request(1))
+			w.is(err, flowfabric.ErrOutOfMemory)
+			_, err = w.e.RecordStep(w.ctx, f[0], "s", nil)
+			w.is(err, flowfabric.ErrOutOfMemory)
+			_, err = w.e.AppendFrames(w.ctx, f[0], 1, []engine.Frame{{}})
+			w.is(err, flowfabric.ErrOutOfMemory)
+			_, err = w.e.SetInterest(w.ctx, w.p, []uint64{1})
+			w.is(err, flowfabric.ErrOutOfMemory)
+		})
+		w.renew(k, 0)
+		w.no(w.complete(f[0], "result").Err)
+		same(w, "fail", w.fail(f[1], "x").Retry, true)
+		w.delay(f[2], time.Second)
+		w.release(f[3])
+		w.cancel(f[4].Execution)
+		w.set("CONFIG", "SET", "maxmemory", "0") // moving the test clock takes memory
+		w.advance(time.Second)
+		full()
+		r, _ := w.settleTime()
+		same(w, "time goes on", words(r.Expired, r.Promoted), "1 3")
+		w.code(waiting, "T4n")
+		w.no(w.complete(f[5], "").Err)
+		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+	}},
+	{name: "spec 10 §9 #69 memory of an execution", needs: []string{"MemoryFigures"}, run: func(w *world) {
+		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
+		policy.Retry.MaxRetries = 50
+		id := w.create(func(x *engine.NewExecution) {
+			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64), strings.Repeat("k", 64), strings.Repeat("c", 64)
+			x.Policy, x.Priority, x.Deadline, x.Payload = policy, 9000, 24*time.Hour, []byte("{}")
+			x.Digest = strings.Repeat("d", 64)
+		}, tags(map[string]string{"a.b": "c"}))
+		core := w.k.Core(id.UUID())
+		w.atMost(core, "fresh", 800)
+		k := w.worker(strings.Repeat("i", 48))
+		k.ttl = time.Hour
+		c := k.one(id)
+		w.atMost(core, "active", 1024)
+		w.release(c.Fence)
+		c = k.one(id)
+		w.frames(c.Fence, 1, 1)
+		_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("v"))
+		w.no(err)
+		for range 3 {
+			_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: strings.Repeat("f", 64), Reason: strings.Repeat("r", 10<<10)})
+			w.no(err)
+			w.advance(2 * time.Minute)
+			w.settleTime()
+			c = k.one(id)
+		}
+		w.atMost(core, "after retries with 10 KiB reasons", 1024)
+		w.advance(2 * time.Hour)
+		w.settleTime()
+		k = w.worker("w2")
+		c = k.one(id)
+		_, err = w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOwner, Fence: &c.Fence, Reason: strings.Repeat("r", 10<<10)})
+		w.no(err)
+		w.check()
+		w.atMost(core, "cancelled", 1024)
+		plain := w.create(retries(3), payload(make([]byte, 64)))
+		total := int64(128) // its entry in the route's queue
+		for _, key := range w.keys() {
+			if strings.Contains(key, plain.UUID().String()) {
+				n, err := w.do("MEMORY", "USAGE", key).AsInt64()
+				w.no(err)
+				total += n
+			}
+		}
+		if total > 2048 {
+			w.Fatalf("an idle execution takes %d bytes, want at most 2 KiB", total)
+		}
+		w.Logf("an idle execution with 64 B of input takes %d bytes", total)
+	}},
+	{name: "spec 10 §9 #70 a lost library is loaded again, once", needs: []string{"Functions"}, run: func(w *world) {
+		loads := func() (n int) {
+			info, err := w.do("INFO", "commandstats").ToString()
+			w.no(err)
+			for line := range strings.Lines(info) {
+				if rest, ok := strings.CutPrefix(line, "cmdstat_function|load:calls="); ok {
+					rest, _, _ = strings.Cut(rest, ",")
+					n, _ = strconv.Atoi(rest)
+				}
+			}
+			return n
+		}
+		for _, lost := range []string{"flush", "older"} {
+			before := loads()
+			w.set("FUNCTION", "FLUSH")
+			if lost == "older" {
+				w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','1','0','old'} end, flags={'no-writes'}}")
+				before++
+			}
+			var failed atomic.Int32
+			together(20, func(i int) {
+				if _, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()}); err != nil {
+					w.Error(err)
+					failed.Add(1)
+				}
+			})
+			same(w, "failed", failed.Load(), 0)
+			same(w, "loads after "+lost, loads()-before, 1)
+		}
+		w.check()
+	}},
+	{name: "design §9 a newer library is never replaced", needs: []string{"Functions"}, run: func(w *world) {
+		for revision, want := range map[string]error{"1','999": nil, "2','1": flowfabric.ErrNewerLibrary} {
+			w.set("FUNCTION", "FLUSH")
+			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
+			text, err := w.do("FUNCTION", "LIST").ToMessage()
+			w.no(err)
+			_, callErr := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
+			if callErr == nil || want != nil && !errors.Is(callErr, want) {
+				w.Fatalf("revision %s: %v", revision, callErr)
+			}
+			if _, err := w.open(engine.Config{}); want != nil {
+				w.is(err, want)
+			}
+			still, err := w.do("FUNCTION", "LIST").ToMessage()
+			w.no(err)
+			same(w, "library", still.String(), text.String())
+		}
+		w.set("FUNCTION", "FLUSH")
+		w.create()
+	}},
+	{name: "design §9 lost scripts are sent again", run: func(w *world) {
+		if w.srv.Features.Functions {
+			w.Skipf("%s runs functions", w.srv.Name)
+		}
+		w.set("SCRIPT", "FLUSH")
+		w.worker("w1").one(w.create())
+	}},
+	{name: "design §9 partition counts are fixed by whoever boots first", run: func(w *world) {
+		no := false
+		e, err := w.open(engine.Config{Partitions: 7, CreateConfig: &no})
+		w.no(err)
+		same(w, "partitions", e.Partitions(), partitions)
+		e.Close()
+		_, err = w.e.CreateExecutions(w.ctx, partitions, []engine.NewExecution{{ID: flowfabric.NewExecutionID(partitions)}})
+		w.is(err, flowfabric.ErrInvalidInput)
+		w.set("DEL", "ff:config:partitions")
+		_, err = w.open(engine.Config{CreateConfig: &no})
+		w.is(err, flowfabric.ErrConfig)
+		e, err = w.open(engine.Config{Partitions: partitions})
+		w.no(err)
+		e.Close()
+	}},
+	{name: "design §2.9 a flushed partition is not made again behind the application's back", run: func(w *world) {
+		x := w.state("A1")
+		w.set(append([]string{"DEL"}, w.keys()...)...)
+		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
+		w.is(err, flowfabric.ErrPartitionMissing)
+		_, err = w.e.RenewSession(w.ctx, w.p, x.worker.session, ttl, 0)
+		w.is(err, flowfabric.ErrPartitionMissing)
+		same(w, "keys", len(w.keys()), 0)
+		w.reset()
+	}},
+}
+
+var persistenceScenarios = []scenario{
+	{name: "acknowledged work survives a killed server", run: func(w *world) {
+		w.createN(30, retries(1), tags(map[string]string{"a.b": "c"}))
+		k := w.worker("w1")
+		claims := k.claim(10)
+		for i, c := range claims[:6] {
+			if i < 3 {
+				w.no(w.complete(c.Fence, "r").Err)
+			} else {
+				w.frames(c.Fence, 1, 5)
+				w.fail(c.Fence, "x")
+			}
+		}
+		before := w.digest()
+		w.srv.Restart()
+		await(w.T, "the clients are back", func() bool { return w.do("PING").Error() == nil && w.e.Ping(w.ctx) == nil })
+		if after := w.digest(); after != before {
+			w.Fatalf("lost:\n%s", difference(before, after))
+		}
+		w.no(w.complete(claims[7].Fence, "r").Err)
+		w.renew(k, 0)
+		same(w, "claims go on", len(k.claim(100)), 20)
+	}},
+}
+
+// open opens a second engine on the same store.
+func (w *world) open(cfg engine.Config) (*engine.Engine, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	defer cancel()
+	cfg.URL, cfg.TestClock, cfg.Logger = w.srv.URL, true, slog.New(slog.DiscardHandler)
+	e, err := engine.Open(ctx, cfg)
+	if err == nil {
+		w.Cleanup(e.Close)
+	}
+	return e, err
+}
+
+// atMost checks the size and the compact encoding of a core.
+func (w *world) atMost(key, what string, bytes int64) {
+	w.Helper()
+	n, err := w.do("MEMORY", "USAGE", key).AsInt64()
+	w.no(err)
+	encoding, err := w.do("OBJECT", "ENCODING", key).ToString()
+	w.no(err)
+	w.Logf("core, %s: %d bytes, %s", what, n, encoding)
+	if n > bytes || encoding != "listpack" {
+		w.Errorf("core, %s: %d bytes as %s, want at most %d as listpack", what, n, encoding, bytes)
+	}
+}

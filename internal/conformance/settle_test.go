@@ -1,0 +1,336 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var settleScenarios = []scenario{
+	{name: "spec 10 §9 #34 complete", run: func(w *world) {
+		id := w.create(deadline(time.Hour), timeout(time.Hour))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.frames(f, 1, 2)
+		w.no(w.complete(f, "\x00result").Err)
+		s := w.code(id, "T1")
+		same(w, "outcome", words(s.State.Public, s.State.TerminalOutcome, s.CompletedAt.IsZero(), len(s.AttemptLog)), "completed success false 0")
+		r, ok, err := w.e.ReadResult(w.ctx, id, 0)
+		w.no(err)
+		same(w, "result", words(ok, string(r)), "true \x00result")
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.no(err)
+		same(w, "stream", words(m.Closed, m.ClosedReason, m.Count), "true attempt_success 2")
+		same(w, "alarms", len(w.dump().zsets[":alarms"]), 0)
+		void := w.create()
+		w.no(w.complete(k.one(void).Fence, "").Err)
+		_, ok, err = w.e.ReadResult(w.ctx, void, 0)
+		w.no(err)
+		same(w, "void result", ok, false)
+	}},
+	{name: "spec 10 §9 #35 complete again", run: func(w *world) {
+		id := w.create()
+		f := w.worker("w1").one(id).Fence
+		w.no(w.complete(f, "r").Err)
+		w.unchanged("the same complete", func() { same(w, "already", words(w.complete(f, "r")), "{true <nil>}") })
+		stale := f
+		stale.Epoch--
+		w.unchanged("an older epoch", func() {
+			err := w.complete(stale, "r").Err
+			w.is(err, flowfabric.ErrNotActive)
+			coded, _ := errors.AsType[*flowfabric.Error](err)
+			same(w, "slots", coded.Slot(0)+" "+coded.Slot(1)+" "+coded.Slot(2), fmt.Sprintf("T1 %d 0", f.Epoch))
+		})
+		for name, call := range w.everyFencedCall(f) {
+			want := flowfabric.ErrNotActive
+			if name == "append" {
+				want = flowfabric.ErrStreamClosed
+			}
+			if name != "complete" {
+				w.unchanged(name, func() { w.is(call(), want) })
+			}
+		}
+	}},
+	{name: "spec 10 §9 #36 complete after the lapse", run: func(w *world) {
+		id := w.create(retries(2))
+		f := w.worker("w1").one(id).Fence
+		w.advance(ttl)
+		for name, call := range w.everyFencedCall(f) {
+			want := flowfabric.ErrLeaseExpired
+			if name == "append" {
+				want = flowfabric.ErrStaleAppend
+			}
+			w.unchanged(name, func() { w.is(call(), want) })
+		}
+		w.code(id, "A2")
+		_, ok, err := w.e.ReadResult(w.ctx, id, 0)
+		w.no(err)
+		same(w, "result", ok, false)
+	}},
+	{name: "spec 10 §9 #37 complete races with cancel", run: func(w *world) {
+		ids := w.createN(40)
+		k := w.worker("w1")
+		claims := k.claim(40)
+		var completed, cancelled atomic.Int32
+		together(80, func(i int) {
+			f := claims[i/2].Fence
+			if i%2 == 0 {
+				s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
+				if err == nil && s[0].Err == nil {
+					completed.Add(1)
+				} else if err != nil || !errors.Is(s[0].Err, flowfabric.ErrNotActive) {
+					w.Error(err, s)
+				}
+				return
+			}
+			_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOperator})
+			if err == nil {
+				cancelled.Add(1)
+			} else if !errors.Is(err, flowfabric.ErrNotActive) {
+				w.Error(err)
+			}
+		})
+		same(w, "outcomes", completed.Load()+cancelled.Load(), 40)
+		t1 := 0
+		for _, id := range ids {
+			if w.read(id).State.Code == flowfabric.CodeCompleted {
+				t1++
+			}
+		}
+		same(w, "completed", int(completed.Load()), t1)
+		w.check()
+	}},
+	{name: "spec 10 §9 #38 exponential backoff", run: func(w *world) {
+		id := w.create(retries(8))
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		c := k.one(id)
+		for i, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+			o := w.fail(c.Fence, "handler_error")
+			same(w, "pause "+strconv.Itoa(i), words(o.Retry, o.RetryIn, o.Already), words(true, time.Duration(want)*time.Second, false))
+			s := w.code(id, "R2b")
+			same(w, "retries", s.Retries, i+1)
+			w.advance(time.Duration(want) * time.Second)
+			same(w, "promoted", w.tick().Promoted, 1)
+			w.code(id, "R1t")
+			c = k.one(id)
+			same(w, "next", words(c.Type, c.Fence.Attempt, c.Retries), fmt.Sprintf("retry %d %d", i+1, i+1))
+		}
+		same(w, "no retry left", w.fail(c.Fence, "handler_error").Retry, false)
+		s := w.code(id, "T2")
+		same(w, "attempts", words(s.Attempts, len(s.AttemptLog), s.AttemptLog[3].Type, s.AttemptLog[3].State, s.AttemptLog[3].Category, s.AttemptLog[3].Reason, s.AttemptLog[3].Worker),
+			"9 9 retry ended_failure handler_error because w1")
+	}},
+	{name: "spec 10 §9 #39 #40 what is not retried", run: func(w *world) {
+		k := w.worker("w1")
+		last := w.create()
+		same(w, "no policy, no retry", w.fail(k.one(last).Fence, "handler_error").Retry, false)
+		s := w.code(last, "T2")
+		same(w, "shown", words(s.State.Public, s.FailureCategory, s.FailureReason), "failed handler_error because")
+		told := w.create(retries(5))
+		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", Permanent: true})
+		w.no(err)
+		same(w, "told permanent", o.Retry, false)
+		listed := retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second, Categories: []string{"net", "rate.limit"}})
+		a, b, c := w.create(listed), w.create(listed), w.create(listed)
+		same(w, "a category that is listed", w.fail(k.one(a).Fence, "rate.limit").Retry, true)
+		same(w, "one that is not", w.fail(k.one(b).Fence, "net2").Retry, false)
+		same(w, "nor a part of one", w.fail(k.one(c).Fence, "rate").Retry, false)
+		for _, garbage := range []string{"garbage", "null", "{}", "1,2,3", "nan,0,1000,60000,2000,0,100,10,0"} {
+			id := w.create(retries(5))
+			f := k.one(id).Fence
+			w.set("HSET", w.k.Core(id.UUID()), "po", garbage)
+			same(w, "a corrupt policy", w.fail(f, "x").Retry, false)
+			same(w, "state", w.core(id)["s"], "T2")
+			w.set("HDEL", w.k.Core(id.UUID()), "po")
+		}
+	}},
+	{name: "spec 10 §9 #41 fractions, nothing, and jitter", run: func(w *world) {
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: 333 * time.Millisecond, Max: time.Minute, Multiplier: 1.37}))
+		for _, want := range []int{333, 456, 624, 854, 1169} { // floor at every step, like the library
+			o := w.fail(k.one(id).Fence, "x")
+			same(w, "pause", o.RetryIn, time.Duration(want)*time.Millisecond)
+			w.advance(o.RetryIn)
+			w.tick()
+		}
+		w.cancel(id)
+		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Type: flowfabric.BackoffFixed, Initial: 7 * time.Second, Max: time.Second}))
+		same(w, "fixed", w.fail(k.one(fixed).Fence, "x").RetryIn, 7*time.Second)
+		none := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Minute, Multiplier: 2}))
+		o := w.fail(k.one(none).Fence, "x")
+		same(w, "at once", words(o.Retry, o.RetryIn), "true 0s")
+		w.code(none, "R1t")
+		same(w, "claimable at once", k.one(none).Type, flowfabric.AttemptRetry)
+		after := 5 * time.Minute
+		told := w.create(retries(1))
+		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", RetryAfter: &after})
+		w.no(err)
+		same(w, "told when", o.RetryIn, after)
+		jittered := retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: 10 * time.Second, Max: time.Minute, Multiplier: 2, Jitter: true})
+		seen := map[time.Duration]bool{}
+		for range 12 {
+			o := w.fail(k.one(w.create(jittered, priority(9000))).Fence, "x")
+			if o.RetryIn < 8*time.Second || o.RetryIn > 12*time.Second {
+				w.Fatalf("jitter gave %s", o.RetryIn)
+			}
+			seen[o.RetryIn] = true
+		}
+		if len(seen) < 6 {
+			w.Fatalf("jitter gave only %v", seen)
+		}
+	}},
+	{name: "spec 10 §9 #42 fail again after a lost reply", run: func(w *world) {
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		first := w.fail(f, "x")
+		du := w.at(id, "du")
+		w.unchanged("the same fail", func() {
+			again := w.fail(f, "x")
+			same(w, "already", again.Already, true)
+			if again.RetryIn > first.RetryIn || again.RetryIn < first.RetryIn-500*time.Millisecond || !again.Retry {
+				w.Fatalf("%+v after %+v", again, first)
+			}
+		})
+		same(w, "instant", w.at(id, "du"), du)
+		// Still recognised while the next attempt runs, and after it.
+		w.advance(time.Second)
+		w.tick()
+		next := k.one(id)
+		w.unchanged("during the next attempt", func() { same(w, "already", w.fail(f, "x").Already, true) })
+		o := w.fail(next.Fence, "x")
+		same(w, "the end", o.Retry, false)
+		w.unchanged("the last fail", func() { same(w, "outcome", words(w.fail(next.Fence, "x")), "{false 0s true}") })
+	}},
+	{name: "spec 10 §9 #43 delay and come back", run: func(w *world) {
+		id := w.create(timeout(time.Minute), deadline(time.Hour))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.frames(f, 1, 3)
+		w.advance(20 * time.Second)
+		w.delay(f, 500*time.Millisecond)
+		s := w.code(id, "R2ai")
+		same(w, "delayed", words(s.State.Public, s.State.AttemptState, s.Attempts, s.Retries), "delayed attempt_interrupted 1 0")
+		w.unchanged("the same delay", func() {
+			already, err := w.e.DelayExecution(w.ctx, f, 500*time.Millisecond)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		for _, bad := range []string{"soon", "", "1.5", "-1", "+", "+315360000001"} {
+			w.unchanged(bad, func() {
+				same(w, "delay "+bad, w.fcall("ff_delay_execution", append(append([]string{"1"}, fenceArgs(f)...), bad)...).code, "invalid_input")
+			})
+		}
+		w.advance(500 * time.Millisecond)
+		same(w, "promoted", w.tick().Promoted, 1)
+		w.code(id, "R1i")
+		c := w.worker("w2").one(id)
+		same(w, "the same attempt", words(c.Type, c.Fence.Attempt, c.LastSequence, c.Fence.Epoch > f.Epoch), "resumed 0 3 true")
+		if c.TimeLeft > 40*time.Second || c.TimeLeft < 30*time.Second {
+			w.Fatalf("the attempt has %s left of 60 s after 20 s", c.TimeLeft)
+		}
+		same(w, "frames go on", w.frames(c.Fence, 4, 1).Count, 4)
+		w.delay(c.Fence, 0)
+		w.code(id, "R1i")
+		past := k.one(id)
+		w.must("ff_delay_execution", append(append([]string{"1"}, fenceArgs(past.Fence)...), "1")...)
+		w.check()
+		w.code(id, "R1i")
+	}},
+	{name: "design §6 drain hands back at once", run: func(w *world) {
+		id := w.create(timeout(time.Minute), retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.frames(f, 1, 2)
+		w.release(f)
+		s := w.code(id, "R1i")
+		same(w, "nothing consumed", words(s.Attempts, s.Retries, s.Reclaims), "1 0 0")
+		w.unchanged("again", func() {
+			already, err := w.e.ReleaseExecution(w.ctx, f)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		c := w.worker("w2").one(id)
+		same(w, "goes on", words(c.Type, c.Fence.Attempt, c.LastSequence), "resumed 0 2")
+		w.unchanged("still known", func() {
+			already, err := w.e.ReleaseExecution(w.ctx, f)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		w.frames(c.Fence, 3, 1)
+		w.delay(c.Fence, time.Second)
+		w.advance(time.Second)
+		w.tick()
+		c = k.one(id)
+		same(w, "delay after release", words(c.Type, c.Fence.Attempt, c.LastSequence), "resumed 0 3")
+		w.no(w.complete(c.Fence, "").Err)
+	}},
+	{name: "spec 10 §9 #47 promotion", run: func(w *world) {
+		early := w.create(delay(time.Minute))
+		same(w, "not yet due", w.tick().Promoted, 0)
+		w.code(early, "R2af")
+		active, ended, missing := w.create(), w.create(), flowfabric.NewExecutionID(w.p)
+		k := w.worker("w1")
+		k.one(active)
+		w.complete(k.one(ended).Fence, "")
+		for _, id := range []flowfabric.ExecutionID{active, ended, missing} {
+			w.set("ZADD", string(w.k)+":delayed", "5", id.UUID().String())
+		}
+		w.tick() // its check finds no entry that should not be there
+		w.set("ZADD", string(w.k)+":delayed", "5", early.UUID().String())
+		w.tick()
+		w.code(early, "R2af") // the core decides, not the index
+		w.set("HDEL", w.k.Core(early.UUID()), "du")
+		w.advance(time.Minute)
+		same(w, "promoted without an instant (10-D2)", w.tick().Promoted, 1)
+		w.code(early, "R1f")
+		many := w.createN(120, delay(time.Second))
+		w.advance(time.Second)
+		sum, _ := w.settleTime()
+		same(w, "a backlog", sum.Promoted, 120)
+		w.code(many[119], "R1f")
+	}},
+	{name: "design §6 completions are judged one by one", run: func(w *world) {
+		w.createN(4)
+		k := w.worker("w1")
+		c := k.claim(4)
+		stale := c[1].Fence
+		stale.Claim = 9
+		items := []engine.Completion{{Fence: c[0].Fence, Result: []byte("a")}, {Fence: stale}, {Fence: c[2].Fence, Result: make([]byte, flowfabric.MaxPayload+1)},
+			{Fence: c[3].Fence}, {Fence: c[3].Fence}}
+		s, _, err := w.e.CompleteExecutions(w.ctx, w.p, items, nil)
+		w.no(err)
+		w.check()
+		w.no(s[0].Err)
+		w.is(s[1].Err, flowfabric.ErrStaleLease)
+		w.is(s[2].Err, flowfabric.ErrPayloadTooLarge)
+		w.no(s[3].Err)
+		w.is(s[4].Err, flowfabric.ErrInvalidInput)
+		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+		w.no(err)
+		same(w, "still held", len(held), 2)
+	}},
+	{name: "design §12 reason and category", run: func(w *world) {
+		f := w.worker("w1").one(w.create(retries(1))).Fence
+		args := append([]string{"1"}, fenceArgs(f)...)
+		for _, bad := range [][]string{{"", "r", "0", ""}, {strings.Repeat("c", 65), "r", "0", ""}, {"a b", "r", "0", ""}, {"c", strings.Repeat("r", 1025), "0", ""},
+			{"c", "r", "2", ""}, {"c", "r", "", ""}, {"c", "r", "0", "-1"}, {"c", "r", "0", "1.5"}, {"c", "r", "0", "315360000001"}, {"c", "r", "0"}, {"c"}} {
+			w.unchanged(words(bad), func() {
+				same(w, label("%q", bad), w.fcall("ff_fail_execution", append(args[:6:6], bad...)...).code, "invalid_input")
+			})
+		}
+		o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: strings.Repeat("c", 64), Reason: strings.Repeat("é", 5000)})
+		w.no(err)
+		same(w, "retry", o.Retry, true)
+		w.check()
+		same(w, "cut at a rune", w.read(f.Execution).AttemptLog[0].Reason, strings.Repeat("é", 512))
+	}},
+}

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// What the functions must guarantee for streams. Batching, cursors and tails belong to package stream.
+var streamScenarios = []scenario{
+	{name: "spec 30 §11 #1 the first append", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "before", words(m.Exists, m.Closed, m.Attempts, m.Code), "false false 1 A1")
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
+		}
+		at := time.UnixMilli(1234)
+		sent := engine.Frame{Type: "tok\x00en", Encoding: "bytes", Correlation: "c", ProducedAt: at, Payload: all}
+		a, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{sent})
+		w.no(err)
+		w.check()
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 10)
+		w.no(err)
+		sent.ID, sent.Sequence = a.LastID, 1
+		same(w, "frame", words(got), words([]engine.Frame{sent}))
+		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "meta", words(m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID == a.LastID, m.FirstID == a.LastID, m.Trimmed), "true 1 256 1 true true 0")
+	}},
+	{name: "spec 30 §11 #2 size limits", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: make([]byte, flowfabric.MaxFrame)}})
+		w.no(err)
+		bad := map[string][]engine.Frame{
+			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, flowfabric.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
+			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]engine.Frame, 101), "none": nil,
+			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
+				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: []byte("1")}},
+		}
+		for what, frames := range bad {
+			w.unchanged(what, func() {
+				_, err := w.e.AppendFrames(w.ctx, f, 2, frames)
+				if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+					w.Fatalf("%s: %v", what, err)
+				}
+			})
+		}
+	}},
+	{name: "spec 30 §11 #3 #5 who may append", run: func(w *world) {
+		k := w.worker("w1")
+		f := k.one(w.create()).Fence
+		appendAs := func(what string, f flowfabric.Fence, want error, slot string) {
+			w.Helper()
+			w.unchanged(what, func() {
+				_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: []byte("x")}})
+				w.is(err, want)
+				coded, _ := errors.AsType[*flowfabric.Error](err)
+				same(w, what, coded.Slot(0), slot)
+			})
+		}
+		for what, change := range map[string]func(*flowfabric.Fence){"epoch": func(f *flowfabric.Fence) { f.Epoch++ }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
+			"session": func(f *flowfabric.Fence) { f.Session = "w2~1" }} {
+			stale := f
+			change(&stale)
+			appendAs(what, stale, flowfabric.ErrStaleAppend, "superseded")
+		}
+		unknown := f
+		unknown.Execution = flowfabric.NewExecutionID(w.p)
+		appendAs("unknown", unknown, flowfabric.ErrNotFound, "")
+		done := k.one(w.create()).Fence
+		w.complete(done, "")
+		appendAs("terminal", done, flowfabric.ErrStreamClosed, "T1")
+		w.advance(ttl)
+		appendAs("expired", f, flowfabric.ErrStaleAppend, "expired")
+	}},
+	{name: "spec 30 §11 #4 a paused attempt takes no frames", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		first := w.frames(f, 1, 2)
+		w.delay(f, time.Second)
+		w.unchanged("an append while delayed", func() {
+			_, err := w.e.AppendFrames(w.ctx, f, 3, []engine.Frame{{}})
+			w.is(err, flowfabric.ErrNotActive)
+		})
+		w.advance(time.Second)
+		w.tick()
+		c := k.one(id)
+		last := w.frames(c.Fence, c.LastSequence+1, 1)
+		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "3 3 1")
+	}},
+	{name: "spec 30 §11 #6 why a stream closed", run: func(w *world) {
+		end := map[string]func(k *worker, f flowfabric.Fence){
+			"attempt_success":         func(_ *worker, f flowfabric.Fence) { w.complete(f, "") },
+			"attempt_failure":         func(_ *worker, f flowfabric.Fence) { w.fail(f, "x") },
+			"attempt_cancelled":       func(_ *worker, f flowfabric.Fence) { w.cancel(f.Execution) },
+			"lease_expired":           func(*worker, flowfabric.Fence) { w.advance(ttl); w.settleTime() },
+			"expired":                 func(k *worker, _ flowfabric.Fence) { w.advance(10 * time.Second); w.renew(k, 0); w.settleTime() },
+			"expired at the deadline": func(*worker, flowfabric.Fence) { w.advance(20 * time.Second); w.settleTime() },
+		}
+		for reason, run := range end {
+			for _, frames := range []int{1, 0} {
+				w.reset()
+				opts := []option{retries(0), deadline(time.Hour)}
+				switch reason {
+				case "expired":
+					opts = append(opts, timeout(10*time.Second))
+				case "expired at the deadline":
+					opts = append(opts, deadline(20*time.Second))
+				}
+				k := w.worker("w1")
+				f := k.one(w.create(opts...)).Fence
+				if frames > 0 {
+					w.frames(f, 1, frames)
+				}
+				run(k, f)
+				m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+				w.no(err)
+				word, _, _ := strings.Cut(reason, " ")
+				same(w, reason+" with "+strconv.Itoa(frames)+" frames", words(m.Closed, m.ClosedReason, m.Exists), words(true, word, frames > 0))
+			}
+		}
+		// The second closer changes nothing: cancelled after its attempt failed.
+		w.reset()
+		k := w.worker("w1")
+		f := k.one(w.create(retries(1))).Fence
+		w.frames(f, 1, 1)
+		w.fail(f, "x")
+		w.cancel(f.Execution)
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "first reason", m.ClosedReason, "attempt_failure")
+	}},
+	{name: "spec 30 §11 #7 retention of frames", run: func(w *world) {
+		for _, keep := range []int{3, 0} {
+			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
+			for i := range 3 {
+				w.frames(f, uint64(100*i+1), 100)
+			}
+			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+			w.no(err)
+			retained := m.Count - m.Trimmed
+			if m.Count != 300 || keep == 0 && retained != 300 || keep > 0 && retained > 103 {
+				w.Fatalf("keep %d: %d retained of %d", keep, retained, m.Count)
+			}
+			w.complete(f, "")
+		}
+	}},
+	{name: "spec 30 §11 #23 sequences are exact", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		w.frames(f, 1, 3)
+		w.unchanged("a gap", func() {
+			_, err := w.e.AppendFrames(w.ctx, f, 5, []engine.Frame{{Payload: []byte("x")}})
+			w.is(err, flowfabric.ErrFrameGap)
+			coded, _ := errors.AsType[*flowfabric.Error](err)
+			same(w, "last", coded.Slot(0), "3")
+		})
+		w.unchanged("a repeat", func() {
+			a := w.frames(f, 2, 2)
+			same(w, "duplicate", words(a.Duplicate, a.Count, a.LastSequence), "true 3 3")
+		})
+		a := w.frames(f, 2, 4)
+		same(w, "an overlap is completed", words(a.Duplicate, a.Count, a.LastSequence), "false 5 5")
+	}},
+}

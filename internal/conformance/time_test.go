@@ -1,0 +1,308 @@
+package conformance
+
+import (
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var timeScenarios = []scenario{
+	{name: "spec 10 §9 #51 a dead session's work is requeued and claimed by another", run: func(w *world) {
+		id := w.create(timeout(2*ttl), retries(1))
+		k := w.worker("w1")
+		c := k.one(id)
+		w.frames(c.Fence, 1, 2)
+		w.advance(ttl)
+		same(w, "requeued", w.tick().Requeued, 1)
+		s := w.code(id, "R1r")
+		same(w, "requeued", words(s.State.Public, s.State.AttemptState, s.Reclaims, s.Retries), "waiting attempt_interrupted 1 0")
+		same(w, "its record", words(s.AttemptLog[0].State, s.AttemptLog[0].Category, s.AttemptLog[0].Worker), "interrupted_reclaimed lease_expired w1")
+		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+		w.no(err)
+		same(w, "the old session", len(held), 0)
+		two := w.worker("w2")
+		n := two.one(id)
+		same(w, "claim", words(n.Type, n.Fence.Attempt, n.Fence.Epoch > c.Fence.Epoch, n.Reclaims, n.Retries, n.TimeLeft, n.LastSequence), "reclaim 1 true 1 0 1m0s 0")
+		w.frames(n.Fence, 1, 1)
+		w.no(w.complete(n.Fence, "").Err)
+	}},
+	{name: "spec 10 §9 #52 the original owner is too late", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.advance(ttl)
+		w.tick()
+		for name, call := range w.everyFencedCall(f) {
+			w.unchanged(name, func() { w.is(call(), flowfabric.ErrNotActive) })
+		}
+		w.worker("w2").one(id)
+		for name, call := range w.everyFencedCall(f) {
+			want := flowfabric.ErrStaleLease
+			if name == "append" {
+				want = flowfabric.ErrStaleAppend
+			}
+			w.unchanged(name, func() { w.is(call(), want) })
+		}
+		_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
+		w.is(err, flowfabric.ErrLeaseExpired)
+	}},
+	{name: "spec 10 §9 #53 nothing else is requeued", run: func(w *world) {
+		for _, code := range reachable {
+			if code == "A2" {
+				continue
+			}
+			w.reset()
+			x := w.state(code)
+			same(w, "requeued "+string(code), w.tick().Requeued, 0)
+			w.code(x.id, code)
+		}
+	}},
+	{name: "spec 10 §9 #54 the cap of reclaims", run: func(w *world) {
+		id := w.create(reclaims(2), retries(3), deadline(time.Hour))
+		for i := range 3 {
+			k := w.worker("w1")
+			c := k.one(id)
+			same(w, "reclaims", c.Reclaims, i)
+			w.frames(c.Fence, 1, 1)
+			w.advance(ttl)
+			r := w.tick()
+			same(w, "requeued or exhausted", words(r.Requeued, r.Exhausted), map[bool]string{true: "1 0", false: "0 1"}[i < 2])
+		}
+		s := w.code(id, "T2")
+		same(w, "end", words(s.FailureCategory, s.Attempts, s.Reclaims, s.Retries, len(s.AttemptLog)), "max_reclaims_exceeded 3 2 0 3")
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 2)
+		w.no(err)
+		same(w, "stream", m.ClosedReason, "lease_expired")
+	}},
+	{name: "spec 10 §9 #56 an attempt that runs too long", run: func(w *world) {
+		id := w.create(timeout(10*time.Second), retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.advance(10 * time.Second)
+		same(w, "timed out", w.tick().TimedOut, 1)
+		s := w.code(id, "R2b")
+		same(w, "retry", words(s.Retries, s.FailureCategory, s.AttemptLog[0].State), "1 attempt_timeout ended_failure")
+		w.unchanged("the holder", func() { w.is(w.complete(f, "").Err, flowfabric.ErrNotActive) })
+		w.advance(time.Second)
+		same(w, "promoted", w.tick().Promoted, 1)
+		w.renew(k, 0)
+		c := k.one(id)
+		same(w, "a full timer", c.TimeLeft, 10*time.Second)
+		w.advance(10 * time.Second)
+		same(w, "timed out", w.tick().TimedOut, 1)
+		s = w.code(id, "T4")
+		same(w, "the end", words(s.State.Public, s.FailureCategory), "expired attempt_timeout")
+	}},
+	{name: "spec 10 §9 #57 a timer never hits another attempt", run: func(w *world) {
+		id := w.create(timeout(20*time.Second), retry(flowfabric.RetryPolicy{MaxRetries: 3, Max: time.Second, Multiplier: 2}))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.advance(15 * time.Second)
+		w.renew(k, 0)
+		w.fail(f, "x") // at once
+		k.one(id)
+		w.advance(15 * time.Second)
+		w.renew(k, 0)
+		same(w, "the first attempt's timer", w.tick().TimedOut, 0)
+		w.code(id, "A1")
+		// After a reclaim too.
+		w.advance(ttl)
+		same(w, "a timer of a dead holder is a requeue", words(w.tick().TimedOut, w.core(id)["s"]), "0 R1r")
+		two := w.worker("w2")
+		two.one(id)
+		w.advance(15 * time.Second)
+		same(w, "not due", w.tick().TimedOut, 0)
+		w.code(id, "A1")
+	}},
+	{name: "design §8 a crash never consumes a retry", run: func(w *world) {
+		// The timer and the death of the session are due in the same call, in either order.
+		for _, limit := range []time.Duration{ttl - time.Second, ttl + time.Second} {
+			w.reset()
+			id := w.create(timeout(limit), retries(1))
+			w.worker("w1").one(id)
+			w.advance(2 * ttl)
+			r := w.tick()
+			same(w, "outcome", words(r.Requeued, r.TimedOut), "1 0")
+			s := w.code(id, "R1r")
+			same(w, "retries", words(s.Retries, s.Reclaims), "0 1")
+		}
+	}},
+	{name: "spec 10 §9 #58 a deadline ends every state", run: func(w *world) {
+		for _, code := range reachable {
+			if code[0] == 'T' {
+				continue
+			}
+			w.reset()
+			x := w.state(code, deadline(2*time.Hour))
+			if code != "A2" { // which a tick requeues
+				w.tick()
+				w.code(x.id, code) // not due: untouched
+			}
+			w.advance(2 * time.Hour)
+			if x.worker != nil && code == "A1" { // the holder lives through it
+				w.set("HSET", w.k.Session(x.worker.session), "exp", words(w.now()+ttl.Milliseconds()))
+			}
+			sum, _ := w.settleTime()
+			want := flowfabric.Code("T4")
+			if code == "R1f" || code == "R2af" {
+				want = "T4n"
+			}
+			s := w.code(x.id, want)
+			same(w, string(code)+" category", words(s.FailureCategory, sum.Expired), "execution_deadline 1")
+			if code == "A1" {
+				same(w, "told", w.renew(x.worker, 0).Lost[0].Cause, "expired")
+			}
+		}
+	}},
+	{name: "design §8 one tick owner", run: func(w *world) {
+		r, err := w.e.Tick(w.ctx, w.p, "a", false)
+		w.no(err)
+		same(w, "nothing to do", words(r.Owner, r.Idle, r.More), "true true false")
+		w.unchanged("somebody else", func() {
+			r, err := w.e.Tick(w.ctx, w.p, "b", false)
+			w.no(err)
+			same(w, "owner", r.Owner, false)
+		})
+		w.create(delay(300 * time.Millisecond))
+		r, err = w.e.Tick(w.ctx, w.p, "a", false)
+		w.no(err)
+		if r.Idle || r.Next > 300*time.Millisecond || r.Next <= 0 {
+			w.Fatalf("next %+v", r)
+		}
+		w.create(delay(time.Hour))
+		w.advance(300 * time.Millisecond)
+		r, err = w.e.Tick(w.ctx, w.p, "a", false)
+		w.no(err)
+		same(w, "looks every second", words(r.Promoted, r.Next), "1 1s")
+		// The owner is late; only then may another take over.
+		k := w.worker("w1")
+		w.advance(1500 * time.Millisecond)
+		same(w, "not yet overdue", k.poll(1).TickOverdue, false)
+		w.unchanged("somebody else", func() {
+			_, err := w.e.Tick(w.ctx, w.p, "b", false)
+			w.no(err)
+		})
+		w.advance(1600 * time.Millisecond)
+		same(w, "overdue", k.nothing().TickOverdue, true)
+		same(w, "renewals say so", w.renew(k, 0).TickOverdue, true)
+		r, err = w.e.Tick(w.ctx, w.p, "b", false)
+		w.no(err)
+		same(w, "taken over", r.Owner, true)
+		same(w, "no longer overdue", w.renew(k, 0).TickOverdue, false)
+		w.unchanged("the former owner", func() {
+			r, err := w.e.Tick(w.ctx, w.p, "a", true)
+			w.no(err)
+			same(w, "release of nothing", r.Owner, false)
+		})
+		_, err = w.e.Tick(w.ctx, w.p, "b", true)
+		w.no(err)
+		w.check()
+		same(w, "nobody", w.root()["owner"], "")
+		w.advance(time.Second)
+		same(w, "at once overdue without an owner", w.renew(k, 0).TickOverdue, true)
+	}},
+	{name: "design §8 overdue to the millisecond", needs: []string{"PinnedClock"}, run: func(w *world) {
+		w.pinned(func(start time.Time) {
+			w.tick()
+			w.create(delay(500 * time.Millisecond))
+			for after, want := range map[time.Duration]bool{2500 * time.Millisecond: false, 2501 * time.Millisecond: true} {
+				w.srv.Pin(start.Add(after))
+				p, err := w.e.Poll(w.ctx, []uint16{w.p})
+				w.no(err)
+				same(w, after.String(), p[0].TickOverdue, want)
+				r, err := w.e.Tick(w.ctx, w.p, "other", false)
+				w.no(err)
+				same(w, "taken over "+after.String(), r.Owner, want)
+				if want {
+					return
+				}
+			}
+		})
+	}},
+	{name: "design §6 the fallback poll", run: func(w *world) {
+		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "empty", words(p), words([]engine.PollState{{Partition: w.p}}))
+		w.create(kind("a"))
+		w.create(kind("a"))
+		w.create(kind("b"))
+		p, err = w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "two routes are ready", p[0].Ready, 2)
+		if !w.srv.Features.Cluster {
+			all := make([]uint16, partitions)
+			for i := range all {
+				all[i] = uint16(i)
+			}
+			p, err = w.e.Poll(w.ctx, all)
+			w.no(err)
+			same(w, "all at once", words(len(p), p[w.p].Ready), words(partitions, 2))
+		}
+		_, err = w.e.Poll(w.ctx, []uint16{partitions})
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+}
+
+// reachable are the states that this functions can produce.
+var reachable = []flowfabric.Code{"R1f", "R1t", "R1i", "R1r", "R2af", "R2ai", "R2b", "A1", "A2", "T1", "T2", "T3", "T3n", "T4", "T4n"}
+
+// placed is an execution that was brought into a state, with the fence of its last claim.
+type placed struct {
+	id     flowfabric.ExecutionID
+	fence  flowfabric.Fence
+	worker *worker
+}
+
+// state brings a new execution into a state. Only A2, R1r, T4 and T4n move the clock.
+func (w *world) state(code flowfabric.Code, opts ...option) placed {
+	w.Helper()
+	opts = append([]option{retries(3)}, opts...)
+	switch code {
+	case "R2af":
+		opts = append(opts, delay(time.Hour))
+	case "T2":
+		opts = append(opts, retries(0))
+	case "T4", "T4n":
+		opts = append(opts, deadline(time.Second))
+	case "R1t":
+		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
+	case "R2b":
+		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
+	}
+	x := placed{id: w.create(opts...)}
+	switch code {
+	case "R1f", "R2af":
+	case "T3n":
+		w.cancel(x.id)
+	case "T4n":
+		w.advance(time.Second)
+		w.settleTime()
+	default:
+		x.worker = w.worker("w1")
+		x.fence = x.worker.one(x.id).Fence
+		w.frames(x.fence, 1, 1)
+	}
+	switch code {
+	case "R1t", "R2b", "T2":
+		w.fail(x.fence, "x")
+	case "R1i":
+		w.release(x.fence)
+	case "R2ai":
+		w.delay(x.fence, time.Hour)
+	case "R1r":
+		w.advance(ttl)
+		w.settleTime()
+	case "A2":
+		w.advance(ttl)
+	case "T1":
+		w.complete(x.fence, "r")
+	case "T3":
+		w.cancel(x.id)
+	case "T4":
+		w.advance(time.Second)
+		w.settleTime()
+	}
+	w.code(x.id, code)
+	return x
+}

@@ -1,0 +1,212 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// worker is one instance with its session in the partition.
+type worker struct {
+	w        *world
+	instance string
+	session  string
+	number   uint64 // last claim number that was used up
+	ttl      time.Duration
+	table    uint64
+	routes   map[uint64]engine.Route
+	interest string
+	can      func(engine.Route) bool
+}
+
+func (w *world) worker(instance string) *worker {
+	return &worker{w: w, instance: instance, session: engine.NewSessionID(instance), ttl: ttl, routes: map[uint64]engine.Route{},
+		can: func(engine.Route) bool { return true }}
+}
+
+func (k *worker) request(max int) engine.ClaimRequest {
+	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Interest: k.interest,
+		Table: k.table, Wait: true}
+}
+
+// learn stores the interest that follows from the routes of a reply; it reports whether there was anything new.
+func (k *worker) learn(r engine.ClaimReply) bool {
+	k.w.Helper()
+	k.table = r.Table
+	var mine []uint64
+	for _, route := range r.Routes {
+		k.routes[route.ID] = route
+	}
+	for id, route := range k.routes {
+		if k.can(route) {
+			mine = append(mine, id)
+		}
+	}
+	if len(r.Routes) == 0 && k.interest != "" {
+		return false
+	}
+	digest, err := k.w.e.SetInterest(k.w.ctx, k.w.p, mine)
+	k.w.no(err)
+	k.interest = digest
+	return true
+}
+
+// poll makes one claim call after the interest is up to date.
+func (k *worker) poll(max int) engine.ClaimReply {
+	k.w.Helper()
+	for {
+		r, err := k.w.e.ClaimNext(k.w.ctx, k.request(max))
+		k.w.no(err)
+		if len(r.Claims) > 0 {
+			k.number++
+			k.w.check()
+			return r
+		}
+		if !k.learn(r) {
+			k.w.check()
+			return r
+		}
+	}
+}
+
+// claim claims up to max.
+func (k *worker) claim(max int) []engine.Claim {
+	k.w.Helper()
+	return k.poll(max).Claims
+}
+
+// one claims exactly the wanted execution.
+func (k *worker) one(want flowfabric.ExecutionID) engine.Claim {
+	k.w.Helper()
+	c := k.claim(1)
+	if len(c) != 1 || c[0].Fence.Execution != want {
+		k.w.Fatalf("claimed %v, want %s", c, want)
+	}
+	return c[0]
+}
+
+// nothing fails if there is anything to claim.
+func (k *worker) nothing() engine.ClaimReply {
+	k.w.Helper()
+	r := k.poll(100)
+	if len(r.Claims) != 0 {
+		k.w.Fatalf("claimed %d executions, want none", len(r.Claims))
+	}
+	return r
+}
+
+func (w *world) complete(f flowfabric.Fence, result string) engine.Settled {
+	w.Helper()
+	s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte(result)}}, nil)
+	w.no(err)
+	w.check()
+	return s[0]
+}
+
+func (w *world) fail(f flowfabric.Fence, category string) engine.FailOutcome {
+	w.Helper()
+	o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: category, Reason: "because"})
+	w.no(err)
+	w.check()
+	return o
+}
+
+func (w *world) delay(f flowfabric.Fence, d time.Duration) {
+	w.Helper()
+	already, err := w.e.DelayExecution(w.ctx, f, d)
+	w.no(err)
+	same(w, "delay already", already, false)
+	w.check()
+}
+
+func (w *world) release(f flowfabric.Fence) {
+	w.Helper()
+	already, err := w.e.ReleaseExecution(w.ctx, f)
+	w.no(err)
+	same(w, "release already", already, false)
+	w.check()
+}
+
+func (w *world) cancel(id flowfabric.ExecutionID) {
+	w.Helper()
+	already, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "told to"})
+	w.no(err)
+	same(w, "cancel already", already, false)
+	w.check()
+}
+
+func (w *world) renew(k *worker, processed uint64) engine.Renewal {
+	w.Helper()
+	r, err := w.e.RenewSession(w.ctx, w.p, k.session, k.ttl, processed)
+	w.no(err)
+	w.check()
+	return r
+}
+
+const ticker = "ticker"
+
+// tick makes one call as the owner.
+func (w *world) tick() engine.TickReply {
+	w.Helper()
+	r, err := w.e.Tick(w.ctx, w.p, ticker, false)
+	w.no(err)
+	same(w, "owner of the tick", r.Owner, true)
+	w.check()
+	return r
+}
+
+// settleTime ticks until nothing due is left and returns the sums and how many calls it took.
+func (w *world) settleTime() (sum engine.TickReply, calls int) {
+	w.Helper()
+	for calls = 1; calls <= 100; calls++ {
+		r := w.tick()
+		sum.Requeued += r.Requeued
+		sum.Promoted += r.Promoted
+		sum.TimedOut += r.TimedOut
+		sum.Expired += r.Expired
+		sum.Exhausted += r.Exhausted
+		sum.Rung += r.Rung
+		if !r.More {
+			return sum, calls
+		}
+	}
+	w.Fatal("the tick never finishes")
+	return sum, calls
+}
+
+// frames appends n frames from sequence first.
+func (w *world) frames(f flowfabric.Fence, first uint64, n int) engine.Appended {
+	w.Helper()
+	list := make([]engine.Frame, n)
+	for i := range list {
+		list[i] = engine.Frame{Type: "token", Payload: []byte(strconv.FormatUint(first+uint64(i), 10))}
+	}
+	a, err := w.e.AppendFrames(w.ctx, f, first, list)
+	w.no(err)
+	w.check()
+	return a
+}
+
+// nothingYet learns the route table without claiming.
+func (k *worker) nothingYet() {
+	k.w.Helper()
+	r, err := k.w.e.ClaimNext(k.w.ctx, k.request(1))
+	k.w.no(err)
+	k.learn(r)
+}
+
+// fresh is the same instance in a partition that was emptied.
+func (k *worker) fresh() *worker { return k.w.worker(k.instance) }
+
+// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 interest, 6 table, 7 wait, 8 rotation.
+func claimArgs(q engine.ClaimRequest) []string {
+	return []string{"1", q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Interest,
+		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10)}
+}
+
+// fenceArgs is the wire form of a fence.
+func fenceArgs(f flowfabric.Fence) []string {
+	return []string{f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10)}
+}

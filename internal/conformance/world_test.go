@@ -1,0 +1,313 @@
+package conformance
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+type tlsConfig = tls.Config
+
+// ttl is the lease of a test worker; it is moved past with advance, never waited for.
+const ttl = 30 * time.Second
+
+// world is one scenario's partition, empty at the start.
+type world struct {
+	*testing.T
+	srv   *Server
+	e     *engine.Engine
+	raw   rueidis.Client
+	ctx   context.Context
+	p     uint16
+	k     keys.Partition
+	past  map[string]past // what was last seen of each execution
+	quiet bool            // no checks: the same steps were checked before
+}
+
+func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(number("FLOWFABRIC_SOAK", 0))*20*time.Millisecond)
+	t.Cleanup(cancel)
+	w := &world{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition)}
+	w.reset()
+	t.Cleanup(func() { // later looks at the keyspace are cheaper; the test's own context has ended
+		after, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		w.ctx = after
+		w.reset()
+	})
+	return w
+}
+
+// reset empties the partition and boots it again.
+func (w *world) reset() {
+	w.Helper()
+	w.past = map[string]past{}
+	if all := w.keys(); len(all) > 0 {
+		w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(all...).Build()).Error())
+	}
+	w.must("ff_boot", "1")
+}
+
+// no fails on an error.
+func (w *world) no(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// is fails unless err is the wanted sentinel.
+func (w *world) is(err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func same[T comparable](w *world, what string, got, want T) {
+	w.Helper()
+	if got != want {
+		w.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// words joins values with single spaces, strings too.
+func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
+
+// do runs a raw command.
+func (w *world) do(args ...string) rueidis.RedisResult {
+	return w.raw.Do(w.ctx, w.raw.B().Arbitrary(args...).Build())
+}
+
+// set runs a raw command that must succeed.
+func (w *world) set(args ...string) {
+	w.Helper()
+	if err := w.do(args...).Error(); err != nil && !rueidis.IsRedisNil(err) {
+		w.Fatalf("%v: %v", args, err)
+	}
+}
+
+// answer is a reply as it came over the wire.
+type answer struct {
+	status int64
+	code   string
+	slots  []string
+}
+
+// fcall calls a function with arguments the engine would never send. A reply outside the envelope fails: it would
+// be a script that raised.
+func (w *world) fcall(name string, args ...string) answer {
+	w.Helper()
+	return w.fcallOn([]string{string(w.k)}, name, args...)
+}
+
+func (w *world) fcallOn(roots []string, name string, args ...string) answer {
+	w.Helper()
+	var resp rueidis.RedisResult
+	if w.srv.Features.Functions {
+		resp = w.raw.Do(w.ctx, w.raw.B().Fcall().Function(name).Numkeys(int64(len(roots))).Key(roots...).Arg(args...).Build())
+	} else {
+		resp = w.raw.Do(w.ctx, w.raw.B().Evalsha().Sha1(w.script(name)).Numkeys(int64(len(roots))).Key(roots...).Arg(args...).Build())
+	}
+	msgs, err := resp.ToArray()
+	if err != nil {
+		w.Fatalf("%s %.300q: no envelope: %v", name, args, err)
+	}
+	var a answer
+	if a.status, err = msgs[0].AsInt64(); err != nil || len(msgs) < 2 {
+		w.Fatalf("%s: status: %v", name, err)
+	}
+	for i, m := range msgs[1:] {
+		text, err := m.ToString()
+		if err != nil {
+			w.Fatalf("%s: slot %d is not a string: %v", name, i, err)
+		}
+		a.slots = append(a.slots, text)
+	}
+	a.code, a.slots = a.slots[0], a.slots[1:]
+	return a
+}
+
+// scripts are the hashes of the functions as scripts, for servers that know no functions.
+var scripts = map[string]func() (sha, text string){}
+
+func init() {
+	for _, h := range lua.Functions() {
+		scripts[h.Name] = sync.OnceValues(func() (string, string) {
+			text := lua.Script(h.Name, lua.Variant{TestClock: true})
+			return fmt.Sprintf("%x", sha1.Sum([]byte(text))), text
+		})
+	}
+}
+
+// script makes sure that the server has a script, and returns its hash.
+func (w *world) script(name string) string {
+	w.Helper()
+	sha, text := scripts[name]()
+	if known, err := w.do("SCRIPT", "EXISTS", sha).AsIntSlice(); err != nil || known[0] == 0 {
+		w.set("SCRIPT", "LOAD", text)
+	}
+	return sha
+}
+
+// must is an fcall that answers OK.
+func (w *world) must(name string, args ...string) answer {
+	w.Helper()
+	a := w.fcall(name, args...)
+	if a.code != "OK" {
+		w.Fatalf("%s: %+v", name, a)
+	}
+	return a
+}
+
+// advance moves the server's clock of this partition.
+func (w *world) advance(d time.Duration) {
+	w.Helper()
+	w.set("HINCRBY", string(w.k), "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
+}
+
+// now is the server's clock in this partition, ms.
+func (w *world) now() int64 {
+	w.Helper()
+	t, err := w.do("TIME").AsStrSlice()
+	w.no(err)
+	s, _ := strconv.ParseInt(t[0], 10, 64)
+	us, _ := strconv.ParseInt(t[1], 10, 64)
+	offset, _ := strconv.ParseInt(w.root()["clock_offset"], 10, 64)
+	return s*1000 + us/1000 + offset
+}
+
+func (w *world) root() map[string]string { return w.hash(string(w.k)) }
+
+func (w *world) hash(key string) map[string]string {
+	w.Helper()
+	m, err := w.do("HGETALL", key).AsStrMap()
+	w.no(err)
+	return m
+}
+
+func (w *world) core(id flowfabric.ExecutionID) map[string]string {
+	w.Helper()
+	return w.hash(w.k.Core(id.UUID()))
+}
+
+// at reads a number of the core.
+func (w *world) at(id flowfabric.ExecutionID, field string) int64 {
+	w.Helper()
+	n, _ := strconv.ParseInt(w.core(id)[field], 10, 64)
+	return n
+}
+
+func (w *world) read(id flowfabric.ExecutionID) engine.Snapshot {
+	w.Helper()
+	s, err := w.e.ReadExecution(w.ctx, id)
+	w.no(err)
+	return s
+}
+
+// code fails unless the execution is (shown) in the wanted state, and returns its snapshot.
+func (w *world) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snapshot {
+	w.Helper()
+	s := w.read(id)
+	if s.State.Code != want {
+		w.Fatalf("%s is %s, want %s", id, s.State.Code, want)
+	}
+	return s
+}
+
+type option func(*engine.NewExecution)
+
+func (w *world) item(opts ...option) engine.NewExecution {
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("in")}
+	for _, o := range opts {
+		o(&x)
+	}
+	return x
+}
+
+// create admits one execution.
+func (w *world) create(opts ...option) flowfabric.ExecutionID {
+	w.Helper()
+	x := w.item(opts...)
+	c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+	w.no(err)
+	w.no(c[0].Err)
+	w.check()
+	return x.ID
+}
+
+// createN admits n in one call.
+func (w *world) createN(n int, opts ...option) []flowfabric.ExecutionID {
+	w.Helper()
+	ids := make([]flowfabric.ExecutionID, n)
+	for first := 0; first < n; first += 100 {
+		items := make([]engine.NewExecution, min(100, n-first))
+		for i := range items {
+			items[i] = w.item(opts...)
+			ids[first+i] = items[i].ID
+		}
+		c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+		w.no(err)
+		for _, x := range c {
+			w.no(x.Err)
+		}
+	}
+	w.check()
+	return ids
+}
+
+func priority(n int) option           { return func(x *engine.NewExecution) { x.Priority = n } }
+func kind(name string) option         { return func(x *engine.NewExecution) { x.Kind = name } }
+func lane(name string) option         { return func(x *engine.NewExecution) { x.Lane = name } }
+func payload(b []byte) option         { return func(x *engine.NewExecution) { x.Payload = b } }
+func delay(d time.Duration) option    { return func(x *engine.NewExecution) { x.Delay = d } }
+func deadline(d time.Duration) option { return func(x *engine.NewExecution) { x.Deadline = d } }
+func timeout(d time.Duration) option {
+	return func(x *engine.NewExecution) { x.Policy.AttemptTimeout = d }
+}
+func tags(t map[string]string) option { return func(x *engine.NewExecution) { x.Tags = t } }
+func capabilities(tokens ...string) option {
+	return func(x *engine.NewExecution) { x.Capabilities = tokens }
+}
+func reclaims(n int) option { return func(x *engine.NewExecution) { x.Policy.MaxReclaims = n } }
+func retry(p flowfabric.RetryPolicy) option {
+	return func(x *engine.NewExecution) { x.Policy.Retry = p }
+}
+func retries(n int) option {
+	return retry(flowfabric.RetryPolicy{MaxRetries: n, Initial: time.Second, Max: time.Minute, Multiplier: 2})
+}
+
+// unchanged fails unless run leaves the partition byte-identical.
+func (w *world) unchanged(what string, run func()) {
+	w.Helper()
+	before := w.digest()
+	run()
+	if after := w.digest(); after != before {
+		w.Fatalf("%s changed the keyspace:\n%s", what, difference(before, after))
+	}
+}
+
+// sameBut fails unless run leaves the partition as it is, but for facts with the given prefixes.
+func (w *world) sameBut(what string, run func(), without ...string) {
+	w.Helper()
+	before := w.digest(without...)
+	run()
+	if after := w.digest(without...); after != before {
+		w.Fatalf("%s changed the keyspace:\n%s", what, difference(before, after))
+	}
+	w.check()
+}
