@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test deps demo
+.PHONY: help check fmt test deps demo bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,3 +33,6 @@ deps: ## install the servers the tests run against, where that is possible (Debi
 
 demo: ## stream tokens from a worker to a producer, nothing to install
 	$(GO) run ./examples/llm-streaming
+
+bench: ## what a call costs the server, against the budgets (needs redis-server)
+	cd benchmarks && $(GO) run ./cost

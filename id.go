@@ -85,6 +85,9 @@ func ParseExecutionID(text string) (ExecutionID, error) {
 	if err != nil {
 		return ExecutionID{}, fmt.Errorf("execution id %q: %w", clip(text), err)
 	}
+	if id == uuid.Nil {
+		return ExecutionID{}, fmt.Errorf("%w: execution id %q: the nil uuid names nothing", ErrInvalidInput, clip(text))
+	}
 	return ExecutionID{partition: uint16(n), id: id}, nil
 }
 

@@ -16,7 +16,7 @@ const sampleUUID = "01970000-0000-7000-8000-00000000abcd"
 func TestParseExecutionID(t *testing.T) {
 	for text, partition := range map[string]uint16{
 		"{fp:0}:" + sampleUUID: 0, "{fp:3}:" + sampleUUID: 3, "{fp:65535}:" + sampleUUID: 65535,
-		"{fp:1}:00000000-0000-0000-0000-000000000000": 1, "{fp:1}:ffffffff-ffff-ffff-ffff-ffffffffffff": 1,
+		"{fp:1}:ffffffff-ffff-ffff-ffff-ffffffffffff": 1,
 	} {
 		id, err := ff.ParseExecutionID(text)
 		if err != nil || id.Partition() != partition || id.String() != text {
@@ -24,6 +24,7 @@ func TestParseExecutionID(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
+		"{fp:0}:00000000-0000-0000-0000-000000000000", "{fp:1}:00000000-0000-0000-0000-000000000000",
 		"", " ", sampleUUID, "fp:3:" + sampleUUID, "{fp:3}" + sampleUUID, "{fp:3:" + sampleUUID, "{fp:}:" + sampleUUID,
 		"{fp:-1}:" + sampleUUID, "{fp:+1}:" + sampleUUID, "{fp:03}:" + sampleUUID, "{fp:65536}:" + sampleUUID,
 		"{fp:0x1}:" + sampleUUID, "{fp: 1}:" + sampleUUID, "{fp:1_0}:" + sampleUUID, "{bp:3}:" + sampleUUID,

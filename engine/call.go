@@ -125,7 +125,13 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 		}
 		return nil, flowfabric.NewError(op, code, detail...)
 	}
-	r.already = code == "ALREADY_SATISFIED"
+	switch code {
+	case "OK", "DUPLICATE":
+	case "ALREADY_SATISFIED":
+		r.already = true
+	default:
+		return nil, fmt.Errorf("%s: %w: success called %q", op, flowfabric.ErrReply, clip(code))
+	}
 	return r, nil
 }
 

@@ -123,7 +123,9 @@ func (c Config) options() (rueidis.ClientOption, error) {
 		if err != nil || path == "" {
 			return bad("URL %q, want unix:///path/to.sock[?db=N]", c.URL)
 		}
-		db = v.Get("db")
+		if db = v.Get("db"); len(v) > 1 || len(v) == 1 && !v.Has("db") {
+			return bad("URL: unknown parameters %q", query)
+		}
 		o.InitAddress = []string{path}
 		o.ForceSingleClient = true
 		o.DialCtxFn = dialUnix

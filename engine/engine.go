@@ -25,6 +25,7 @@ type Engine struct {
 	client     rueidis.Client // claims, settles, submits, reads
 	renewals   func() (rueidis.Client, error)
 	subs       func() (rueidis.Client, error)
+	reads      func() (rueidis.Client, error) // frames
 	server     serverInfo
 	variant    lua.Variant
 	scripts    map[string]script // only where the server knows no functions
@@ -99,7 +100,7 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 		}
 		return c, nil
 	}
-	e.renewals, e.subs = lazily(more), lazily(more)
+	e.renewals, e.subs, e.reads = lazily(more), lazily(more), lazily(more)
 	e.variant = lua.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
 	if err := e.load(ctx); err != nil {
 		return err

@@ -117,7 +117,7 @@ func fenceArgs(args []string, f flowfabric.Fence) []string {
 		strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10))
 }
 
-// CompleteExecutions settles 1..100 held executions of one partition with their results (≤ 1 MiB each), in one
+// CompleteExecutions settles 1..100 held executions of one partition with their results (≤ 1 MiB in all), in one
 // atomic call (lua/execution/ff_complete_execution.lua). Items are judged alone; Settled.Already means that an
 // earlier identical call had settled it. With next, the same call then claims: a claim that was refused is the
 // returned error, beside the settlements, which stand.
@@ -127,13 +127,19 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
 		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
 	}
-	args := make([]string, 2, 3+6*len(items)+8)
+	args, total := make([]string, 2, 3+6*len(items)+8), 0
 	args[0], args[1] = protocol, strconv.Itoa(len(items))
 	for i, x := range items {
 		if x.Fence.Execution.Partition() != partition {
 			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name, flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
 		args = append(fenceArgs(args, x.Fence), rueidis.BinaryString(x.Result))
+		if len(x.Result) <= flowfabric.MaxPayload { // a larger one is refused alone
+			total += len(x.Result)
+		}
+	}
+	if total > flowfabric.MaxCallBytes && len(items) > 1 {
+		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
 	}
 	if next == nil {
 		args = append(args, "0")

@@ -112,11 +112,15 @@ func (e *Engine) blob(ctx context.Context, key string) ([]byte, error) {
 
 // plain runs a read-only command, repeating it while the outcome is unknown.
 func (e *Engine) plain(ctx context.Context, build func(rueidis.Client) rueidis.Completed) rueidis.RedisResult {
+	return e.plainOn(ctx, e.client, build)
+}
+
+func (e *Engine) plainOn(ctx context.Context, client rueidis.Client, build func(rueidis.Client) rueidis.Completed) rueidis.RedisResult {
 	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost))
 	limited := backoff.WithContext(backoff.WithMaxRetries(policy, repeats), ctx)
 	var result rueidis.RedisResult
 	_ = backoff.Retry(func() error {
-		result = e.client.Do(ctx, build(e.client))
+		result = client.Do(ctx, build(client))
 		err := result.Error()
 		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(callError("", err), flowfabric.ErrTransport) {
 			return nil

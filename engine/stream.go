@@ -95,12 +95,12 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	return m, r.fail()
 }
 
-// chunk × the largest frame is the byte cap of a read.
+// chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
 const chunk = flowfabric.MaxReadBytes / flowfabric.MaxFrame
 
 // ReadFrames reads up to limit frames (1..10,000) of an attempt in order, after the given id (exclusive; the zero
-// id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut near 4 MiB, but has at least
-// one frame if there is one. Plain XRANGE on connections of their own; no lease is needed. Spec 30 §4.
+// id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
+// on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed. Spec 30 §4.
 func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, to *StreamID, limit int) ([]Frame, error) {
 	if limit < 1 || limit > flowfabric.MaxReadFrames {
 		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
@@ -108,20 +108,24 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 	if id.Partition() >= e.partitions {
 		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
+	client, err := e.reads()
+	if err != nil {
+		return nil, err
+	}
 	key := keys.Of(id.Partition()).Stream(id.UUID(), attempt)
 	end := "+"
 	if to != nil {
 		end = to.String()
 	}
 	var out []Frame
-	bytes := 0
-	for len(out) < limit && bytes < flowfabric.MaxReadBytes-chunk {
-		want := min(limit-len(out), chunk)
+	left := flowfabric.MaxReadBytes
+	for len(out) < limit && left >= flowfabric.MaxFrame {
+		want := min(limit-len(out), chunk, left/flowfabric.MaxFrame)
 		start := "(" + after.String()
 		if after == (StreamID{}) {
 			start = "-"
 		}
-		entries, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
+		entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
 			return c.B().Xrange().Key(key).Start(start).End(end).Count(int64(want)).Build()
 		}).AsXRange()
 		if err != nil {
@@ -133,7 +137,7 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 				return nil, err
 			}
 			after = f.ID
-			bytes += len(f.Payload)
+			left -= len(f.Payload)
 			out = append(out, f)
 		}
 		if len(entries) < want {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -65,11 +63,13 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var confirmed atomic.Int64
+	confirmed, told := map[string]bool{}, false // touched by the connection's goroutine alone
 	hooked := rueidis.WithOnSubscriptionHook(inner, func(s rueidis.PubSubSubscription) {
 		switch s.Kind {
 		case "subscribe", "ssubscribe":
-			if confirmed.Add(1) == int64(len(channels)) && ready != nil {
+			// Another subscriber's confirmation of a shared channel is heard here, too.
+			if confirmed[s.Channel] = true; len(confirmed) == len(channels) && !told && ready != nil {
+				told = true
 				ready()
 			}
 		case "unsubscribe", "sunsubscribe": // the server dropped it, for example because the slot moved
@@ -96,10 +96,11 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	return callError("subscribe", err)
 }
 
-// unsubscribe goes over the connection that carries the subscriptions: there is one per server.
+// unsubscribe goes over the connection that carries the subscriptions: there is one per server. It has no deadline of
+// its own: giving up on the answer would let it arrive in the middle of a new subscription and end that. The driver
+// drops a connection that does not answer, and all subscriptions with it.
 func (e *Engine) unsubscribe(client rueidis.Client, channels []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+	ctx := context.Background()
 	if e.variant.Sharded {
 		client.Do(ctx, client.B().Sunsubscribe().Channel(channels...).Build())
 	} else {

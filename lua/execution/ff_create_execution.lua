@@ -8,17 +8,23 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_create = {}
 
--- template judges the ten arguments after the id, which the items of a batch mostly share: what it returns is
--- remembered for the rest of the call. A refusal is the answer of every item that has them.
+-- template judges the ten arguments after the id. The items of a batch mostly share them, so an item that has the
+-- same as the one before takes over its template, refusal included.
 function ff_create.template(ctx, argv, i)
-  local sign = table.concat(argv, '\31', i + 1, i + 10)
-  ctx.templates = ctx.templates or {}
-  local t = ctx.templates[sign]
-  if not t then
-    t = { fields = {} }
-    t.refusal = ff_create.judge(ctx, argv, i, t)
-    ctx.templates[sign] = t
+  local t = ctx.template
+  if t then
+    local same = true
+    for n = 1, 10 do
+      if argv[i + n] ~= argv[t.at + n] then
+        same = false
+        break
+      end
+    end
+    if same then return t end
   end
+  t = { at = i, fields = {} }
+  t.refusal = ff_create.judge(ctx, argv, i, t)
+  ctx.template = t
   return t
 end
 
@@ -82,11 +88,12 @@ function ff_create.refuse(argv, i, after)
   return nil
 end
 
--- known answers for an id that exists, in the store or earlier in this call; nil when it is new.
-function ff_create.known(ctx, seen, id, digest)
-  local state, stored = nil, seen[id]
-  if stored then
-    state, stored = stored[1], stored[2]
+-- known answers for an id that exists, in the store or earlier in this call (at position before, in state); nil when
+-- it is new.
+function ff_create.known(ctx, argv, i, before, state)
+  local id, digest, stored = argv[i], argv[i + 11], nil
+  if before then
+    stored = argv[before + 11]
   else
     local key = keys.core(ctx.r, id)
     if redis.call('EXISTS', key) == 0 then return nil end
@@ -122,12 +129,14 @@ function ff_create.write(ctx, argv, i, t)
   end
   local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]
   local key = keys.core(ctx.r, id)
-  if digest ~= '' and #payload > 0 then
-    redis.call('HSET', key, 'pd', digest, 'in', reply.int(#payload), unpack(t.fields))
-  else
+  if digest == '' and #payload == 0 then
     redis.call('HSET', key, unpack(t.fields))
-    if digest ~= '' then redis.call('HSET', key, 'pd', digest) end
-    if #payload > 0 then redis.call('HSET', key, 'in', reply.int(#payload)) end
+  elseif digest == '' then
+    redis.call('HSET', key, 'in', reply.int(#payload), unpack(t.fields))
+  elseif #payload == 0 then
+    redis.call('HSET', key, 'pd', digest, unpack(t.fields))
+  else
+    redis.call('HSET', key, 'pd', digest, 'in', reply.int(#payload), unpack(t.fields))
   end
   if #payload > 0 then redis.call('SET', keys.input(ctx.r, id), payload) end
   if tags ~= '0' then
@@ -157,11 +166,13 @@ local function ff_create_execution(k, argv)
     local after = i + 14 + 2 * tags
     if tags > 0 and not argv[after - 1] then return reply.err('invalid_input', 'arguments: tags are cut short') end
     local t = ff_create.template(ctx, argv, i)
-    local answer = t.refusal or ff_create.refuse(argv, i, after) or ff_create.known(ctx, seen, argv[i], argv[i + 11])
+    local twin = seen[argv[i]]
+    local answer = t.refusal or ff_create.refuse(argv, i, after) or
+        ff_create.known(ctx, argv, i, twin and at[twin], twin and wanted[twin].state)
     if not answer and not ff_create.room(ctx, t) then answer = '-too_many_routes 1024' end
     if not answer then
       answer = '+' .. t.state
-      seen[argv[i]] = { t.state, argv[i + 11] }
+      seen[argv[i]] = n
       wanted[n] = t
     end
     out[3 + n], at[n] = answer, i

@@ -28,13 +28,19 @@ local function heads(ctx, q, ready)
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
   for i = 1, considered do
     local route_id = ready[(q.rotation + i - 1) % #ready + 1]
-    local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), 0, each - 1, 'WITHSCORES')
-    for m = 1, #members, 2 do
-      found[#found + 1] = { id = members[m], score = members[m + 1], route = route_id }
+    local queue, before = keys.queue(ctx.r, route_id), #found
+    if considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
+      local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1))
+      for m = 1, #members do found[m] = { id = members[m], route = route_id } end
+    else
+      local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1), 'WITHSCORES')
+      for m = 1, #members, 2 do
+        found[#found + 1] = { id = members[m], score = tonumber(members[m + 1]), route = route_id }
+      end
     end
+    home.counted(ctx, route_id, #found - before, #found - before == each)
   end
   if considered > 1 then
-    for i = 1, #found do found[i].score = tonumber(found[i].score) end
     table.sort(found, function(a, b)
       if a.score ~= b.score then return a.score < b.score end
       return a.id < b.id
@@ -133,8 +139,9 @@ local function describe(ctx, id, c, budget, out)
       steps, budget.bytes = '1', budget.bytes - tonumber(c.sb)
     end
   end
-  out[#out + 1] = table.concat({ id, attempt, c.e, kind, c.r, c.pr or '0', c.ct, c.la, c.rc or '0', c.lc or '0',
-    left(ctx, c.ta), left(ctx, c.dl), sequence, input, c.tg or '0', steps }, ' ')
+  out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.e .. ' ' .. kind .. ' ' .. c.r .. ' ' .. (c.pr or '0') .. ' ' .. c.ct ..
+      ' ' .. c.la .. ' ' .. (c.rc or '0') .. ' ' .. (c.lc or '0') .. ' ' .. left(ctx, c.ta) .. ' ' .. left(ctx, c.dl) ..
+      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps
   if payload then out[#out + 1] = payload end
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end

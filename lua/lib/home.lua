@@ -30,6 +30,12 @@ function home.dequeue(ctx, route, id)
   q[#q + 1] = id
 end
 
+-- counted remembers how long a queue is (or, with more, at least is), so that apply need not ask.
+function home.counted(ctx, route, n, more)
+  ctx.counts = ctx.counts or {}
+  ctx.counts[route] = more and n + 1 or n
+end
+
 function home.unhold(ctx, session_id, id)
   local h = list(ctx, 'unheld', session_id)
   h[#h + 1] = id
@@ -82,7 +88,8 @@ function home.apply(ctx)
   for route, ids in pairs(ctx.dequeued or {}) do
     local q = keys.queue(r, route)
     redis.call('ZREM', q, unpack(ids))
-    if redis.call('EXISTS', q) == 1 then
+    local count = ctx.counts and ctx.counts[route]
+    if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
       rest = true
     else
       redis.call('SREM', keys.ready(r), route)
@@ -94,6 +101,6 @@ function home.apply(ctx)
     root.need(ctx, ctx.now + 1000)
     bell.ring(ctx, route, #members / 2)
   end
-  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued = nil, nil, nil, nil
+  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts = nil, nil, nil, nil, nil
   return rest
 end

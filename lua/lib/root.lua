@@ -5,9 +5,14 @@
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
 
-function root.enter(k, argv)
-  local r = k[1]
-  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake')
+-- Claims ask for the route table's version at the same time.
+function root.enter(k, argv, claims)
+  local r, h = k[1], nil
+  if claims then
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'table')
+  else
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake')
+  end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= argv[1] then
     local protocol = args.int(argv[1], 1, 1000000)
@@ -16,7 +21,7 @@ function root.enter(k, argv)
   end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
-  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]) }
+  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), table = claims and tonumber(h[4] or '0') }
 end
 
 -- owner is who ticks, or nil; read once, and only by those who need it.

@@ -123,9 +123,10 @@ function ff_tick_do.rering(ctx, n)
   end
 end
 
--- is_due looks at the head of a timer set, which it remembers for next_due.
+-- is_due looks at the head of a timer set, as far as the next second, and remembers it for next_due.
 function ff_tick_do.is_due(ctx, key)
-  local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  ctx.horizon = ctx.horizon or reply.int(ctx.now + 1000)
+  local head = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.horizon, 'WITHSCORES', 'LIMIT', '0', '1')
   local at = head[2] and tonumber(head[2])
   ctx.heads = ctx.heads or {}
   ctx.heads[key] = at
@@ -144,8 +145,9 @@ function ff_tick_do.next_due(ctx, n)
     end
     if at and (not least or at < least) then least = at end
   end
-  if not least and redis.call('SCARD', keys.ready(ctx.r)) == 0 then return nil end
-  return math.min(least or ctx.now + 1000, ctx.now + 1000)
+  if least then return least end
+  if redis.call('EXISTS', sets[1], sets[2], sets[3], keys.ready(ctx.r)) == 0 then return nil end
+  return ctx.now + 1000
 end
 
 local function ff_tick(k, argv)

@@ -9,7 +9,7 @@
 -- Replies: OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}]}
 -- Errors:  invalid_input lease_expired claim_out_of_order interest_unknown partition_missing partition_frozen protocol_mismatch
 local function ff_claim_next(k, argv)
-  local ctx, refused = root.enter(k, argv)
+  local ctx, refused = root.enter(k, argv, true)
   if not ctx then return refused end
   local q, bad = claim.parse(argv, 2)
   if not q then return bad end

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// reference is what the calibration took where the budgets were measured, in µs.
+const reference = 3.0
+
+// budgets of the project, at the reference speed.
+var budgets = []struct {
+	operation string
+	batch     int
+	most      float64
+}{
+	{"create", 1, 35}, {"create", 32, 16},
+	{"claim", 1, 35}, {"claim", 32, 18},
+	{"complete", 1, 28}, {"complete", 32, 14},
+	{"append", 1, 28}, {"append", 32, 5},
+	{"renew", 1, 5},
+	{"tick", 1, 12},
+}
+
+var sizes = []struct {
+	state, what string
+	most        float64
+}{{"waiting", "bytes besides the payload", 700}, {"done", "bytes besides payload and result", 900}}
+
+// result is a whole run.
+type result struct {
+	Server      string  `json:"server"`
+	Items       int     `json:"items"`
+	Rounds      int     `json:"rounds"`
+	Payload     int     `json:"payload_bytes"`
+	Calibration float64 `json:"calibration_us"` // µs of the calibrating HMGET
+	Speed       float64 `json:"speed"`          // how much slower than the reference
+	Costs       []cost  `json:"costs"`
+	Sizes       []size  `json:"sizes"`
+}
+
+type cost struct {
+	Operation string  `json:"operation"`
+	PerCall   int     `json:"items_per_call"`
+	Measured  float64 `json:"us_measured"`
+	Reference float64 `json:"us_at_reference_speed"`
+	Budget    float64 `json:"us_budget"`
+	Met       bool    `json:"met"`      // at reference speed
+	MetHere   bool    `json:"met_here"` // as measured
+	Commands  float64 `json:"commands"` // that the function makes per item; the same on every machine
+}
+
+type size struct {
+	State  string  `json:"state"`
+	Bytes  float64 `json:"bytes"`
+	Budget float64 `json:"bytes_budget"`
+	Met    bool    `json:"met"`
+	what   string
+}
+
+func report(o options, s *server, samples map[string][]float64) result {
+	r := result{Server: s.name, Items: o.items, Rounds: o.rounds, Payload: o.payload, Calibration: median(samples["calibration"])}
+	r.Speed = r.Calibration / reference
+	for _, b := range budgets {
+		us := median(samples[fmt.Sprintf("%s %d", b.operation, b.batch)])
+		r.Costs = append(r.Costs, cost{Operation: b.operation, PerCall: b.batch, Measured: us, Reference: us / r.Speed, Budget: b.most,
+			Met: us/r.Speed <= b.most, MetHere: us <= b.most, Commands: median(samples[fmt.Sprintf("%s %d commands", b.operation, b.batch)])})
+	}
+	for _, b := range sizes {
+		n := median(samples[b.state])
+		r.Sizes = append(r.Sizes, size{State: b.state, Bytes: n, Budget: b.most, Met: n <= b.most, what: b.what})
+	}
+	return r
+}
+
+func (r result) print(out io.Writer) error {
+	fmt.Fprintf(out, "%s, %d items of %d B, medians of %d rounds; calibration %.2f µs, so this machine is now at %.2f× the reference\n\n",
+		r.Server, r.Items, r.Payload, r.Rounds, r.Calibration, r.Speed)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "operation\tper call\tµs/item here\tat reference\tbudget\t\tcommands/item\t")
+	for _, c := range r.Costs {
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%s\t%.1f\t\n", c.Operation, c.PerCall, c.Measured, c.Reference, c.Budget, verdict(c.Met, c.MetHere), c.Commands)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, s := range r.Sizes {
+		fmt.Fprintf(out, "%8s  %4.0f %s, budget %.0f: %s\n", s.State, s.Bytes, s.what, s.Budget, verdict(s.Met, s.Met))
+	}
+	return nil
+}
+
+// verdict: the calibration is a hot loop and the calls run cold, so "at reference" is the pessimistic reading.
+func verdict(met, here bool) string {
+	switch {
+	case met:
+		return "met"
+	case here:
+		return "met as measured"
+	}
+	return "NOT MET"
+}
