@@ -33,16 +33,7 @@ func TestKill(t *testing.T) {
 	url := testserver.Redis(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := client.Connect(ctx, client.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	e, err := engine.Open(ctx, engine.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	c, e := connect(t, ctx, url)
 
 	workers := make([]*process, 3)
 	for i := range workers {
@@ -108,6 +99,22 @@ func TestKill(t *testing.T) {
 		t.Logf("%s was killed with %d executions in hand", k.worker, len(k.held))
 	}
 	t.Logf("%d of %d executions reused a step of a dead attempt", reused, executions)
+}
+
+// connect opens a producer and a direct view of the store; both end with the test.
+func connect(t *testing.T, ctx context.Context, url string) (*client.Client, *engine.Engine) {
+	t.Helper()
+	c, err := client.Connect(ctx, client.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	e, err := engine.Open(ctx, engine.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return c, e
 }
 
 // waitHolding waits until some worker holds something that is a random way through its frames, and returns it.
@@ -195,16 +202,7 @@ func TestPause(t *testing.T) {
 	url := testserver.Redis(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c, err := client.Connect(ctx, client.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	e, err := engine.Open(ctx, engine.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	c, e := connect(t, ctx, url)
 
 	first := start(t, url, "first")
 	x, err := client.Submit(ctx, c, hold, job{})
