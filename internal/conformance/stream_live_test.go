@@ -1,0 +1,768 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// TestLive runs the Go side of streams, the batching writer, paged reads and tails, on the servers they are made for.
+// It has servers of its own, because it kills other people's connections.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		runLive(t, Server{Name: "embedded", URL: testserver.Embedded(t), Share: 3, Features: Features{PinnedClock: true}})
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		runLive(t, Server{Name: "redis", URL: testserver.Redis(t), Features: redisFeatures})
+	})
+}
+
+func runLive(t *testing.T, s Server) {
+	e, raw := connect(t, s)
+	for i, sc := range liveScenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			for _, f := range sc.needs {
+				if !s.Features.has(f) {
+					t.Skipf("%s has no %s", s.Name, f)
+				}
+			}
+			sc.run(newWorld(t, &s, e, raw, uint16(i)%partitions))
+		})
+	}
+}
+
+// Functions stands for a server that knows CLIENT KILL.
+var liveScenarios = []scenario{
+	{name: "spec 30 §11 #12 pages by After", run: func(w *world) {
+		const total, limit = 2500, 100
+		f := w.worker("w1").one(w.create()).Fence
+		w.write(f, 0, total, nil)
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: flowfabric.MaxReadFrames})
+		w.no(err)
+		same(w, "while open", words(len(p.Frames), p.Closed, p.EOF), words(total, false, false))
+		w.no(w.complete(f, "").Err)
+		frames, pages := w.pages(f.Execution, 0, limit)
+		same(w, "pages", len(pages), total/limit)
+		w.numbered(frames, 1, total)
+	}},
+	{name: "spec 30 §11 #14 pages of large frames", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		w.write(f, 0, 100, func(int) []byte { return make([]byte, flowfabric.MaxFrame) })
+		w.no(w.complete(f, "").Err)
+		frames, pages := w.pages(f.Execution, 0, 100)
+		same(w, "frames", len(frames), 100)
+		if len(pages) < 2 {
+			w.Fatalf("%d pages, want several", len(pages))
+		}
+		for i, n := range pages {
+			if n > flowfabric.MaxReadBytes {
+				w.Fatalf("page %d has %d bytes, want at most %d", i, n, flowfabric.MaxReadBytes)
+			}
+		}
+	}},
+	{name: "spec 30 §11 #15 a close wakes the tail", run: func(w *world) {
+		// Were a close not heard, each round would take until the tail's routine look two seconds later, and all of
+		// them twice as long as the bound.
+		const rounds, bound = 10, 10 * time.Second
+		hub := w.hub(w.e)
+		k := w.worker("w1")
+		var took time.Duration
+		for range rounds {
+			f := k.one(w.create()).Fence
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tail.expect("0 attempt")
+			w.frames(f, 1, 1)
+			tail.expect("0 frame 1")
+			closing := time.Now()
+			w.no(w.complete(f, "").Err)
+			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			took += time.Since(closing)
+			tail.over()
+		}
+		if took > bound {
+			w.Fatalf("%d closes were noticed after %s in all, want at most %s", rounds, took, bound)
+		}
+	}},
+	{name: "spec 30 §11 #16 an attempt without a frame ends its tail", run: func(w *world) {
+		hub := w.hub(w.e)
+		k := w.worker("w1")
+		end := []struct {
+			run         func(flowfabric.Fence)
+			reason, end string
+		}{
+			{func(f flowfabric.Fence) { w.no(w.complete(f, "").Err) }, "attempt_success", "T1"},
+			{func(f flowfabric.Fence) { w.fail(f, "x") }, "attempt_failure", ""},
+			{func(f flowfabric.Fence) { w.cancel(f.Execution) }, "attempt_cancelled", ""},
+			{func(flowfabric.Fence) { w.advance(ttl); w.settleTime() }, "lease_expired", ""},
+		}
+		for _, x := range end {
+			f := k.one(w.create(retries(0), reclaims(1))).Fence
+			only := uint32(0)
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{Attempt: &only}))
+			tail.expect("0 attempt")
+			all := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			all.expect("0 attempt")
+			x.run(f)
+			tail.expect("0 attempt_end " + x.reason)
+			tail.over()
+			all.expect("0 attempt_end " + x.reason)
+			if s := w.read(f.Execution).State; s.Terminal() {
+				all.expect("0 end " + string(s.Code))
+				all.over()
+			} else {
+				same(w, "still open after", x.reason, "lease_expired")
+			}
+		}
+		// Cancelled before any attempt: there is nothing but the end.
+		id := w.create()
+		tail := w.tail(hub.Tail(w.ctx, id, stream.TailOptions{}))
+		w.cancel(id)
+		tail.expect("0 end " + string(w.read(id).State.Code))
+		tail.over()
+	}},
+	{name: "spec 30 §11 #19 tailers join in a burst", run: func(w *world) {
+		total, joins := 3000/max(w.srv.Share, 1), 24/max(w.srv.Share, 1) // a batch has 100 frames at most
+		other, err := w.open(engine.Config{})
+		w.no(err)
+		hubs := []*stream.Hub{w.hub(w.e), w.hub(other)}
+		f := w.worker("w1").one(w.create()).Fence
+		var tails conc.WaitGroup
+		w.Cleanup(tails.Wait)
+		got := make([][]stream.Frame, joins*len(hubs))
+		live := make(chan struct{}, len(got))
+		follow := func(i int) {
+			for event, err := range hubs[i%len(hubs)].Tail(w.ctx, f.Execution, stream.TailOptions{}) {
+				switch {
+				case err != nil || event.Kind == stream.TailGap:
+					w.Errorf("tailer %d: %+v, %v", i, event, err)
+					return
+				case event.Kind == stream.TailAttempt:
+					live <- struct{}{}
+				case event.Kind == stream.TailFrame:
+					got[i] = append(got[i], event.Frame)
+				}
+			}
+		}
+		n, early := 0, 0
+		a := &appender{Engine: w.e, before: func(call int) {
+			for range len(hubs) { // they are on their way while this batch is appended
+				if i := n; i < len(got) {
+					n++
+					tails.Go(func() { follow(i) })
+				}
+			}
+			if call == 5 || call == 10 { // frames are stored by now, and more are to come: half of them join here
+				for early < n/2 {
+					select {
+					case <-live:
+						early++
+					case <-w.ctx.Done():
+						return
+					}
+				}
+			}
+		}}
+		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		for i := range total {
+			w.no(wr.Append(w.ctx, numberedFrame(i+1)))
+		}
+		w.no(wr.Close(w.ctx))
+		w.no(w.complete(f, "").Err)
+		tails.Wait()
+		same(w, "tailers", n, len(got))
+		if early == 0 {
+			w.Fatal("nobody joined in the burst")
+		}
+		for _, frames := range got {
+			w.numbered(frames, 1, total)
+		}
+	}},
+	{name: "spec 30 §11 #20 a stalled tailer holds up nobody and loses nothing", run: func(w *world) {
+		total := 2000 / max(w.srv.Share, 1)
+		hub := w.hub(w.e)
+		f := w.worker("w1").one(w.create()).Fence
+		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		defer stop()
+		first, err, ok := next() // joined, and from now on it does not read
+		same(w, "first", words(first.Kind, err, ok), words(stream.TailAttempt, nil, true))
+		others := make([]*tailed, 5)
+		for i := range others {
+			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			others[i].expect("0 attempt")
+		}
+		w.write(f, 0, total, nil)
+		w.no(w.complete(f, "").Err)
+		for _, tail := range others {
+			tail.expectFrames(0, 1, total)
+			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.over()
+		}
+		var late []stream.Frame
+		for {
+			event, err, ok := next()
+			if w.no(err); !ok {
+				break
+			}
+			if event.Kind == stream.TailFrame {
+				late = append(late, event.Frame)
+			}
+		}
+		w.numbered(late, 1, total)
+	}},
+	{name: "spec 30 §11 #21 the writer batches in order", run: func(w *world) {
+		const total = 2000
+		f := w.worker("w1").one(w.create()).Fence
+		a := &appender{Engine: w.e}
+		sent := make([][]byte, total)
+		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		for i := range sent {
+			sent[i] = sized(i + 1)
+			w.no(wr.Append(w.ctx, stream.Frame{Type: "token", Encoding: stream.Bytes, Payload: sent[i]}))
+		}
+		w.no(wr.Close(w.ctx))
+		w.check()
+		same(w, "acknowledged, dropped", words(wr.LastAcknowledged(), wr.Dropped()), words(total, 0))
+		if a.calls > total/10 {
+			w.Fatalf("%d calls for %d frames", a.calls, total)
+		}
+		w.no(w.complete(f, "").Err)
+		frames, _ := w.pages(f.Execution, 0, 500)
+		w.stored(frames, sent)
+	}},
+	{name: "spec 30 §11 #22 the writer survives killed connections", needs: []string{"Functions"}, run: func(w *world) {
+		const total = 2000
+		f := w.worker("w1").one(w.create()).Fence
+		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
+		tail.expect("0 attempt")
+		var killer conc.WaitGroup
+		turn, killed := 0, int64(0)
+		kicks := make(chan struct{}, 1)
+		killer.Go(func() {
+			for range kicks {
+				what := []string{"normal", "pubsub"}[turn%2]
+				turn++
+				n, err := w.do("CLIENT", "KILL", "TYPE", what).AsInt64()
+				if err != nil {
+					w.Error(err)
+				}
+				killed += n
+			}
+		})
+		// Before every other call the killer is told to strike: it meets the call before, during or after its work.
+		a := &appender{Engine: w.e, before: func(call int) {
+			if call%2 == 0 {
+				select {
+				case kicks <- struct{}{}:
+				default:
+				}
+			}
+		}}
+		sent := make([][]byte, total)
+		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Context: w.ctx, Logger: slog.New(slog.DiscardHandler)})
+		for i := range sent {
+			sent[i] = sized(i + 1)
+			if err := wr.Append(w.ctx, stream.Frame{Encoding: stream.Bytes, Payload: sent[i]}); err != nil {
+				w.Error(err)
+				break
+			}
+		}
+		err := wr.Close(w.ctx)
+		close(kicks)
+		killer.Wait()
+		w.no(err)
+		if killed < 3 {
+			w.Fatalf("only %d connections were killed", killed)
+		}
+		w.check()
+		w.no(w.complete(f, "").Err)
+		frames, _ := w.pages(f.Execution, 0, 500)
+		w.stored(frames, sent)
+		tail.expectFrames(0, 1, total)
+		tail.expect("0 attempt_end attempt_success", "0 end T1")
+		tail.over()
+	}},
+	{name: "spec 30 §11 #22 a lost reply doubles nothing", run: func(w *world) {
+		const total = 500
+		f := w.worker("w1").one(w.create()).Fence
+		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
+		sent := make([][]byte, total)
+		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
+		for i := range sent {
+			sent[i] = []byte(strconv.Itoa(i + 1))
+			w.no(wr.Append(w.ctx, stream.Frame{Payload: sent[i]}))
+		}
+		w.no(wr.Close(w.ctx))
+		if a.lost == 0 {
+			w.Fatal("no reply was lost")
+		}
+		w.check()
+		w.no(w.complete(f, "").Err)
+		frames, _ := w.pages(f.Execution, 0, 500)
+		w.stored(frames, sent)
+	}},
+	{name: "spec 30 §11 #22 a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *world) {
+		// Were what nobody heard read only at the routine look, the rounds would take twice as long as the bound.
+		const rounds, each, bound = 6, 50, 6 * time.Second
+		var took time.Duration
+		hub := w.hub(w.e)
+		f := w.worker("w1").one(w.create()).Fence
+		tails := make([]*tailed, 4)
+		for i := range tails {
+			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{}))
+			tails[i].expect("0 attempt")
+		}
+		for round := range rounds {
+			await(w.T, "there is a subscription to kill", func() bool {
+				n, err := w.do("CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
+				return err == nil && n > 0
+			})
+			killed := time.Now()
+			w.frames(f, uint64(round*each+1), each) // nobody listens to most of these
+			for _, tail := range tails {
+				tail.expectFrames(0, round*each+1, each)
+			}
+			took += time.Since(killed)
+		}
+		if took > bound {
+			w.Fatalf("%d lost subscriptions were made good after %s in all, want at most %s", rounds, took, bound)
+		}
+		w.no(w.complete(f, "").Err)
+		for _, tail := range tails {
+			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.over()
+		}
+	}},
+	{name: "spec 30 §11 #24 a lease stolen in mid-batch", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		reached, goOn := make(chan struct{}), make(chan struct{})
+		a := &appender{Engine: w.e, before: func(call int) {
+			if call == 2 {
+				close(reached)
+				select {
+				case <-goOn:
+				case <-w.ctx.Done():
+				}
+			}
+		}}
+		task, cancel := context.WithCancelCause(w.ctx)
+		defer cancel(nil)
+		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Cancel: cancel})
+		put := func(from, n int) {
+			for i := range n {
+				w.no(wr.Append(w.ctx, numberedFrame(from+i)))
+			}
+		}
+		put(1, 50)
+		w.no(wr.Flush(w.ctx))
+		put(51, 150) // over one batch
+		select {
+		case <-reached:
+		case <-w.ctx.Done():
+			w.Fatal("the second batch never left")
+		}
+		w.advance(ttl)
+		w.settleTime()
+		next := w.worker("w2").one(f.Execution)
+		close(goOn)
+		select {
+		case <-task.Done():
+		case <-w.ctx.Done():
+			w.Fatal("the task was never cancelled")
+		}
+		w.is(context.Cause(task), flowfabric.ErrLeaseLost)
+		w.is(context.Cause(task), flowfabric.ErrUnflushed)
+		w.is(wr.Append(w.ctx, numberedFrame(0)), flowfabric.ErrLeaseLost)
+		err := wr.Close(w.ctx)
+		w.is(err, flowfabric.ErrLeaseLost)
+		w.is(err, flowfabric.ErrUnflushed)
+		same(w, "acknowledged, dropped, calls", words(wr.LastAcknowledged(), wr.Dropped(), a.calls), "50 150 2")
+		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
+
+		same(w, "new attempt", words(next.Fence.Attempt, next.LastSequence), "1 0")
+		w.write(next.Fence, next.LastSequence, 10, nil)
+		old, pages := w.pages(f.Execution, 0, 1000)
+		same(w, "pages of the old", len(pages), 1)
+		w.numbered(old, 1, 50)
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1})
+		w.no(err)
+		same(w, "old stream", words(p.Closed, p.ClosedReason), "true lease_expired")
+		p, err = stream.Read(w.ctx, w.e, f.Execution, 1, stream.ReadOptions{Limit: 100})
+		w.no(err)
+		w.numbered(p.Frames, 1, 10)
+		same(w, "new stream", words(p.Closed, p.EOF), "false false")
+	}},
+	{name: "spec 30 §11 #25 what was appended before the end is readable at the end", run: func(w *world) {
+		c := w.client()
+		end := map[string]func(flowfabric.Fence){
+			"complete": func(f flowfabric.Fence) { w.no(w.complete(f, `"done"`).Err) },
+			"fail":     func(f flowfabric.Fence) { w.fail(f, "x") },
+		}
+		for how, settle := range end {
+			f := w.worker("w1").one(w.create(retries(0))).Fence
+			var waiter conc.WaitGroup
+			w.Cleanup(waiter.Wait)
+			var result string
+			var failed error
+			var frames []stream.Frame
+			var readErr error
+			eof := false
+			waiter.Go(func() {
+				result, failed = client.Attach(c, liveDefinition, f.Execution).Result(w.ctx)
+				var p stream.Page
+				p, readErr = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000})
+				frames, eof = p.Frames, p.EOF
+			})
+			w.quiet = true // the waiter's subscription comes when it likes
+			wr := stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f})
+			for i := range 100 {
+				if err := wr.Append(w.ctx, numberedFrame(i+1)); err != nil {
+					w.Error(err)
+				}
+			}
+			if err := wr.Flush(w.ctx); err != nil {
+				w.Error(err)
+			}
+			settle(f)
+			waiter.Wait()
+			w.quiet = false
+			w.check()
+			w.no(wr.Close(w.ctx))
+			w.no(readErr)
+			same(w, "eof", eof, true)
+			w.numbered(frames, 1, 100)
+			if how == "complete" {
+				w.no(failed)
+				same(w, "result", result, "done")
+			} else {
+				w.is(failed, flowfabric.ErrFailed)
+			}
+		}
+	}},
+	{name: "spec 30 §11 #27 a trim gap is reported with its number", run: func(w *world) {
+		hub := w.hub(w.e)
+		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
+		w.frames(f, 1, 2)
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1})
+		w.no(err)
+		seen := p.Next
+		same(w, "before", words(len(p.Frames), p.Gap), "1 false")
+		for first := uint64(3); first < 303; first += 100 {
+			w.frames(f, first, 100)
+		}
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		w.no(err)
+		if m.Count != 302 || m.Trimmed < 100 {
+			w.Fatalf("%d of %d frames were trimmed", m.Trimmed, m.Count)
+		}
+		p, err = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000, After: seen})
+		w.no(err)
+		same(w, "read behind the trim point", words(p.Gap, p.Trimmed), words(true, m.Trimmed-1))
+		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
+		w.no(w.complete(f, "").Err)
+		for after, missing := range map[stream.Cursor]uint64{{}: m.Trimmed, seen: m.Trimmed - 1} {
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{After: after}))
+			tail.expect("0 attempt", "0 gap "+strconv.FormatUint(missing, 10))
+			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
+			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.over()
+		}
+	}},
+	{name: "spec 30 §5 a tail follows the attempts", run: func(w *world) {
+		c := w.client()
+		id := w.create(retries(1))
+		live := w.tail(c.Tail(w.ctx, id))
+		var waiter conc.WaitGroup
+		w.Cleanup(waiter.Wait) // by then its context has ended
+		result := make(chan string, 1)
+		waiter.Go(func() {
+			raw, err := c.RawResult(w.ctx, id)
+			result <- words(string(raw), err)
+		})
+		k := w.worker("w1")
+		first := k.one(id)
+		w.write(first.Fence, 0, 3, nil)
+		live.expect("0 attempt")
+		live.expectFrames(0, 1, 3)
+		same(w, "retry", w.fail(first.Fence, "x").Retry, true)
+		live.expect("0 attempt_end attempt_failure")
+		w.advance(2 * time.Second)
+		w.settleTime()
+		second := k.one(id)
+		w.write(second.Fence, 0, 2, nil)
+		live.expect("1 attempt")
+		live.expectFrames(1, 1, 2)
+		w.advance(ttl)
+		w.settleTime()
+		live.expect("1 attempt_end lease_expired")
+		third := w.worker("w2").one(id)
+		same(w, "third", third.Fence.Attempt, 2)
+		w.write(third.Fence, 0, 1, nil)
+		live.expect("2 attempt")
+		live.expectFrames(2, 1, 1)
+		w.no(w.complete(third.Fence, "done").Err)
+		live.expect("2 attempt_end attempt_success", "2 end T1")
+		live.over()
+		same(w, "result", <-result, words("done", nil))
+
+		late := w.tail(c.Tail(w.ctx, id)) // the whole story again, from what is stored
+		late.expect("0 attempt")
+		late.expectFrames(0, 1, 3)
+		late.expect("0 attempt_end attempt_failure", "1 attempt")
+		late.expectFrames(1, 1, 2)
+		late.expect("1 attempt_end lease_expired", "2 attempt", "2 frame 1", "2 attempt_end attempt_success", "2 end T1")
+		late.over()
+		only := w.tail(c.Tail(w.ctx, id, client.OnlyAttempt(1)))
+		only.expect("1 attempt", "1 frame 1", "1 frame 2", "1 attempt_end lease_expired")
+		only.over()
+	}},
+}
+
+var liveDefinition = handler.Define[string, string]("k")
+
+// client opens a client on the server under test. It loads the library without the test clock, which is put back: what
+// a client asks for does not depend on it.
+func (w *world) client() *client.Client {
+	w.Helper()
+	c, err := client.Connect(w.ctx, client.Config{URL: w.srv.URL, Logger: slog.New(slog.DiscardHandler)})
+	w.no(err)
+	w.Cleanup(c.Close)
+	_, err = w.open(engine.Config{})
+	w.no(err)
+	return c
+}
+
+func (w *world) hub(e *engine.Engine) *stream.Hub {
+	h := stream.NewHub(e)
+	w.Cleanup(h.Close)
+	return h
+}
+
+// appender is the engine with a hand in the way of appends. A writer has one call in flight, so that it needs no lock;
+// read it after Close or Flush.
+type appender struct {
+	*engine.Engine
+	before      func(call int)
+	lose        func(call int) bool // the reply, once the frames are stored
+	calls, lost int
+}
+
+func (a *appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+	a.calls++
+	if a.before != nil {
+		a.before(a.calls)
+	}
+	out, err := a.Engine.AppendFrames(ctx, f, first, frames)
+	if err == nil && a.lose != nil && a.lose(a.calls) {
+		a.lost++
+		return engine.Appended{}, fmt.Errorf("the reply was lost: %w", flowfabric.ErrTransport)
+	}
+	return out, err
+}
+
+func numberedFrame(n int) stream.Frame {
+	return stream.Frame{Type: "token", Payload: []byte(strconv.Itoa(n))}
+}
+
+// sized is a payload that tells its number, of a size that is mostly small and now and then near the limit.
+func sized(n int) []byte {
+	size := rand.IntN(200)
+	switch rand.IntN(50) {
+	case 0:
+		size = rand.IntN(flowfabric.MaxFrame - 20)
+	case 1, 2, 3:
+		size = rand.IntN(4 << 10)
+	}
+	return append([]byte(strconv.Itoa(n)+" "), make([]byte, size)...)
+}
+
+// write puts n frames out through a writer that goes on after sequence last, and checks the partition once.
+func (w *world) write(f flowfabric.Fence, last uint64, n int, payload func(i int) []byte) {
+	w.Helper()
+	wr := stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f, LastSequence: last})
+	for i := range n {
+		x := numberedFrame(int(last) + i + 1)
+		if payload != nil {
+			x.Encoding, x.Payload = stream.Bytes, payload(i)
+		}
+		w.no(wr.Append(w.ctx, x))
+	}
+	w.no(wr.Close(w.ctx))
+	same(w, "acknowledged", wr.LastAcknowledged(), last+uint64(n))
+	w.check()
+}
+
+// pages reads a closed stream to its end and returns its frames and the bytes of each page. Only the last is EOF.
+func (w *world) pages(id flowfabric.ExecutionID, attempt uint32, limit int) (frames []stream.Frame, bytes []int) {
+	w.Helper()
+	var after stream.Cursor
+	for {
+		p, err := stream.Read(w.ctx, w.e, id, attempt, stream.ReadOptions{After: after, Limit: limit})
+		w.no(err)
+		if len(p.Frames) == 0 || len(p.Frames) > limit || !p.Closed || p.Gap {
+			w.Fatalf("page %d: %d frames, closed %t, gap %t", len(bytes), len(p.Frames), p.Closed, p.Gap)
+		}
+		n := 0
+		for _, f := range p.Frames {
+			n += len(f.Payload)
+		}
+		frames, bytes, after = append(frames, p.Frames...), append(bytes, n), p.Next
+		if p.EOF {
+			break
+		}
+	}
+	m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
+	w.no(err)
+	same(w, "frames read before EOF", uint64(len(frames)), m.Count)
+	return frames, bytes
+}
+
+// numbered fails unless frames are those from sequence first on, each once, in order and with its number as payload.
+func (w *world) numbered(frames []stream.Frame, first, n int) {
+	w.Helper()
+	same(w, "frames", len(frames), n)
+	for i, f := range frames {
+		if want := strconv.Itoa(first + i); string(f.Payload) != want || strconv.FormatUint(f.Sequence, 10) != want {
+			w.Fatalf("frame %d has sequence %d and payload %.20q, want %s", i, f.Sequence, f.Payload, want)
+		}
+		if i > 0 && f.ID.Compare(frames[i-1].ID) <= 0 {
+			w.Fatalf("id %s follows %s", f.ID, frames[i-1].ID)
+		}
+	}
+}
+
+// stored fails unless frames have exactly the payloads that were sent, and sequences 1, 2, 3 ….
+func (w *world) stored(frames []stream.Frame, sent [][]byte) {
+	w.Helper()
+	same(w, "frames", len(frames), len(sent))
+	for i, f := range frames {
+		if f.Sequence != uint64(i+1) || !slices.Equal(f.Payload, sent[i]) {
+			w.Fatalf("frame %d has sequence %d and %d bytes %.20q, want %d bytes %.20q", i, f.Sequence, len(f.Payload), f.Payload, len(sent[i]), sent[i])
+		}
+	}
+}
+
+// tailed is a tail run by a goroutine of its own, with its events as words.
+type tailed struct {
+	w      *world
+	mu     sync.Mutex
+	events []string
+	more   chan struct{} // capacity 1
+	ended  bool
+	at     int
+}
+
+// tail starts a tail; it ends with the scenario.
+func (w *world) tail(events iter.Seq2[stream.TailEvent, error]) *tailed {
+	t := &tailed{w: w, more: make(chan struct{}, 1)}
+	var owner conc.WaitGroup
+	w.Cleanup(owner.Wait) // by then the context of the test has ended
+	owner.Go(func() {
+		for event, err := range events {
+			t.add(spell(event, err), false)
+		}
+		t.add("", true)
+	})
+	return t
+}
+
+// spell is an event in words: attempt, kind, and what the kind tells.
+func spell(e stream.TailEvent, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var detail any = ""
+	switch e.Kind {
+	case stream.TailFrame:
+		detail = e.Frame.Sequence
+	case stream.TailGap:
+		detail = e.Trimmed
+	case stream.TailAttemptEnd:
+		detail = e.Reason
+	case stream.TailEnd:
+		detail = e.Code
+	}
+	return strings.TrimSuffix(words(e.Attempt, e.Kind, detail), " ")
+}
+
+func (t *tailed) add(event string, ended bool) {
+	t.mu.Lock()
+	if t.ended = ended; !ended {
+		t.events = append(t.events, event)
+	}
+	t.mu.Unlock()
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+}
+
+var errNoMore = errors.New("the tail has ended")
+
+// next waits for one event; a tail that hangs fails by the scenario's context.
+func (t *tailed) next() (string, error) {
+	for {
+		t.mu.Lock()
+		if t.at < len(t.events) {
+			defer t.mu.Unlock()
+			t.at++
+			return t.events[t.at-1], nil
+		}
+		ended := t.ended
+		t.mu.Unlock()
+		if ended {
+			return "", errNoMore
+		}
+		select {
+		case <-t.more:
+		case <-t.w.ctx.Done():
+			return "", t.w.ctx.Err()
+		}
+	}
+}
+
+// expect fails unless the next events are these.
+func (t *tailed) expect(want ...string) {
+	t.w.Helper()
+	for _, text := range want {
+		got, err := t.next()
+		t.w.no(err)
+		same(t.w, "event", got, text)
+	}
+}
+
+// expectFrames fails unless the next n events are the frames from sequence first on.
+func (t *tailed) expectFrames(attempt, first, n int) {
+	t.w.Helper()
+	for i := range n {
+		t.expect(words(attempt, "frame", first+i))
+	}
+}
+
+// over fails unless there are no more events.
+func (t *tailed) over() {
+	t.w.Helper()
+	if got, err := t.next(); !errors.Is(err, errNoMore) {
+		t.w.Fatalf("after the end: %q, %v", got, err)
+	}
+}
