@@ -54,13 +54,18 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 	}
 	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost),
 		backoff.WithMaxElapsedTime(0))
-	return backoff.RetryWithData(func() (*reader, error) {
+	r, err = backoff.RetryWithData(func() (*reader, error) {
 		r, again := e.once(ctx, client, f, keys, args)
 		if again != nil && !errors.Is(again, flowfabric.ErrTransport) {
 			return nil, backoff.Permanent(again)
 		}
 		return r, again
 	}, backoff.WithContext(backoff.WithMaxRetries(policy, repeats-1), ctx))
+	if _, answered := errors.AsType[*flowfabric.Error](err); err != nil && !answered && !errors.Is(err, flowfabric.ErrTransport) {
+		// The server refused the repeat before it ran (memory, rights); what became of the first try is still unknown.
+		err = fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
+	}
+	return r, err
 }
 
 // once makes one call, loading the library or script on the node that turned out to lack it.

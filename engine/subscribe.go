@@ -12,37 +12,72 @@ import (
 
 // subscribers counts, per channel, the subscriptions of this engine. The driver forgets a channel locally when its
 // context ends but leaves the server's subscription in place; a doorbell would then count a listener that is gone.
-// So the last one out unsubscribes, and nobody comes in meanwhile.
+// So the last one out unsubscribes, and whoever wants the same channel meanwhile waits for that.
 type subscribers struct {
-	mu    sync.Mutex
-	count map[string]int
+	mu       sync.Mutex
+	channels map[string]*subscribed
 }
 
-func (s *subscribers) enter(channels []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.count == nil {
-		s.count = map[string]int{}
-	}
-	for _, c := range channels {
-		s.count[c]++
-	}
+type subscribed struct {
+	count int
+	gone  chan struct{} // not nil: the last one is leaving; closed when the server has confirmed
 }
 
-// leave calls last, under the lock, with the channels that nobody else wants.
-func (s *subscribers) leave(channels []string, last func([]string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var gone []string
-	for _, c := range channels {
-		if s.count[c]--; s.count[c] == 0 {
-			delete(s.count, c)
-			gone = append(gone, c)
+func (s *subscribers) enter(ctx context.Context, channels []string) error {
+	for {
+		s.mu.Lock()
+		if s.channels == nil {
+			s.channels = map[string]*subscribed{}
+		}
+		var wait chan struct{}
+		for _, c := range channels {
+			if e := s.channels[c]; e != nil && e.gone != nil {
+				wait = e.gone
+				break
+			}
+		}
+		if wait == nil {
+			for _, c := range channels {
+				if s.channels[c] == nil {
+					s.channels[c] = &subscribed{}
+				}
+				s.channels[c].count++
+			}
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	if len(gone) > 0 {
-		last(gone)
+}
+
+// leave calls last with the channels that nobody else wants, all at once and without holding others up.
+func (s *subscribers) leave(channels []string, last func([]string)) {
+	s.mu.Lock()
+	var names []string
+	gone := make(chan struct{})
+	for _, c := range channels {
+		e := s.channels[c]
+		if e.count--; e.count == 0 {
+			e.gone = gone
+			names = append(names, c)
+		}
 	}
+	s.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	last(names)
+	s.mu.Lock()
+	for _, c := range names {
+		delete(s.channels, c)
+	}
+	s.mu.Unlock()
+	close(gone)
 }
 
 // Subscribe delivers the messages of channels to fn until ctx ends or the connection is lost, and returns why. The
@@ -76,7 +111,9 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 			cancel(fmt.Errorf("subscribe: %w: the server ended the subscription of %s", flowfabric.ErrTransport, s.Channel))
 		}
 	})
-	e.subscribed.enter(channels)
+	if err := e.subscribed.enter(ctx, channels); err != nil {
+		return err
+	}
 	err = client.Receive(hooked, command, func(m rueidis.PubSubMessage) { fn(m.Channel, m.Message) })
 	// Only now does the driver drop what still comes for these channels: asking from inside Receive would wait for
 	// an answer behind messages that nobody takes any more.

@@ -9,7 +9,7 @@
 //
 // Each partition's root stores who owns its tick and when the next call is due. A bystander makes
 // no calls; it takes over when some reply of the server tells this process "tick overdue" and the process
-// hands that on with [Loop.Ring]. So a process that dies or hangs is replaced within seconds, a healthy fleet
+// hands that on with [Loop.Ring]. So a process that dies or hangs is replaced once somebody hears of it, a healthy fleet
 // makes one call per partition when something is due, and an idle store costs nothing.
 //
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.

@@ -45,10 +45,19 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 	writer := stream.NewWriter(stream.WriterConfig{
 		Appender: j, Fence: fence, LastSequence: claim.LastSequence, Context: r.ctx, Cancel: j.refused, Logger: r.log,
 	})
+	settled := false
+	defer func() {
+		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
+			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}}, writer)
+		}
+	}()
 	task := handler.NewTask(handler.TaskConfig{
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
 	})
-	j.settle(handle(ctx, task), writer)
+	outcome := handle(ctx, task)
+	settled = true
+	j.settle(outcome, writer)
 }
 
 // hopeless is the outcome of an execution that no further attempt can help.

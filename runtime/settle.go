@@ -12,12 +12,19 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
+// categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
+const categoryFramesLost = "frames_lost"
+
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
 // line. Frames come first: a terminal call must not overtake them. writer may be nil.
 func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 	err := j.flush(writer)
-	if errors.Is(err, flowfabric.ErrFrameGap) || flowfabric.ClassOf(err) == flowfabric.ClassCaller {
-		outcome, err = refusedOutcome("frames", err), nil // they can never be delivered; the attempt can still fail
+	switch { // they can never be delivered; the attempt can still fail
+	case errors.Is(err, flowfabric.ErrFrameGap): // the server lost acknowledged frames (a failover): the policy decides
+		outcome, err = refusedOutcome("frames", err), nil
+		outcome.Failure.Category, outcome.Failure.Permanent = categoryFramesLost, false
+	case flowfabric.ClassOf(err) == flowfabric.ClassCaller:
+		outcome, err = refusedOutcome("frames", err), nil
 	}
 	if err == nil {
 		outcome, err = j.end(outcome)
@@ -34,7 +41,7 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 		j.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
-		j.logger().Error("flowfabric: execution was not settled; it is requeued when the lease runs out", "outcome", outcome.Kind.String(), "error", err)
+		j.logger().Error("flowfabric: execution was not settled; it is requeued when its session, which takes no more work, runs out", "outcome", outcome.Kind.String(), "error", err)
 		j.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	goruntime "runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,9 +84,12 @@ func TestFailureCategories(t *testing.T) {
 		if in == "panic" {
 			panic("boom")
 		}
+		if in == "goexit" { // as a test's FailNow does
+			goruntime.Goexit()
+		}
 		return "", errors.New("no")
 	}))
-	for in, want := range map[any]string{"panic": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
+	for in, want := range map[any]string{"panic": handler.CategoryPanic, "goexit": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
 		got := w.reach(w.submit(in), flowfabric.CodeFailed)
 		if got.FailureCategory != want {
 			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)

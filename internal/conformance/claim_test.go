@@ -85,6 +85,19 @@ var claimScenarios = []scenario{
 		w.is(err, flowfabric.ErrClaimOrder)
 		w.check()
 	}},
+	{name: "design §5 a route that was emptied by a full slice is not ready", run: func(w *world) {
+		ids := w.createN(64, kind("a"))
+		for _, k := range []string{"b", "c", "d"} {
+			ids = append(ids, w.create(kind(k)))
+		}
+		k := w.worker("w1")
+		claimed := 0
+		for range 8 { // four routes share 256 heads, 64 each: the first route's slice is exactly its queue
+			claimed += len(k.claim(64))
+		}
+		same(w, "claimed", claimed, len(ids))
+		same(w, "ready", len(w.ready()), 0)
+	}},
 	{name: "spec 10 §9 #18 racing workers never share", run: func(w *world) {
 		w.createN(60)
 		var mu sync.Mutex

@@ -34,12 +34,11 @@ var serverScenarios = []scenario{
 			w.is(err, flowfabric.ErrOutOfMemory)
 			_, err = w.e.RecordStep(w.ctx, f[0], "s", nil)
 			w.is(err, flowfabric.ErrOutOfMemory)
-			_, err = w.e.AppendFrames(w.ctx, f[0], 1, []engine.Frame{{}})
-			w.is(err, flowfabric.ErrOutOfMemory)
 			_, err = w.e.SetInterest(w.ctx, w.p, []uint64{1})
 			w.is(err, flowfabric.ErrOutOfMemory)
 		})
 		w.renew(k, 0)
+		w.frames(f[0], 1, 1) // a handler whose frames are refused could never settle
 		w.no(w.complete(f[0], "result").Err)
 		same(w, "fail", w.fail(f[1], "x").Retry, true)
 		w.delay(f[2], time.Second)

@@ -94,6 +94,21 @@ var timeScenarios = []scenario{
 		s = w.code(id, "T4")
 		same(w, "the end", words(s.State.Public, s.FailureCategory), "expired attempt_timeout")
 	}},
+	{name: "spec 10 §9 #56 the last timeout ends expired, whoever notices it", run: func(w *world) {
+		id := w.create(timeout(10 * time.Second))
+		f := w.worker("w1").one(id).Fence
+		w.advance(10 * time.Second)
+		out, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "attempt_timeout", Reason: "the holder's own timer"})
+		w.no(err)
+		same(w, "retry", out.Retry, false)
+		w.code(id, "T4")
+
+		early := w.create(timeout(10 * time.Second))
+		f = w.worker("w2").one(early).Fence
+		_, err = w.e.FailExecution(w.ctx, f, engine.Failure{Category: "attempt_timeout"})
+		w.no(err)
+		w.code(early, "T2") // it is not true yet
+	}},
 	{name: "spec 10 §9 #57 a timer never hits another attempt", run: func(w *world) {
 		id := w.create(timeout(20*time.Second), retry(flowfabric.RetryPolicy{MaxRetries: 3, Max: time.Second, Multiplier: 2}))
 		k := w.worker("w1")

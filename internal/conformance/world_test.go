@@ -191,6 +191,13 @@ func (w *world) now() int64 {
 	return s*1000 + us/1000 + offset
 }
 
+// ready lists the partition's ready routes.
+func (w *world) ready() []string {
+	routes, err := w.do("SMEMBERS", w.k.Ready()).AsStrSlice()
+	w.no(err)
+	return routes
+}
+
 func (w *world) root() map[string]string { return w.hash(string(w.k)) }
 
 func (w *world) hash(key string) map[string]string {

@@ -27,8 +27,10 @@ local function ff_fail_execution(k, argv)
     if slot then return reply.already('retry', slot, reply.int(ctx.now)) end
     return answer
   end
+  -- The holder's own timer may be faster than the tick: the same end, whoever notices (10-D28).
+  local timeout = category == 'attempt_timeout' and c.ta and tonumber(c.ta) <= ctx.now
   local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
-    after = after, release = f })
+    after = after, release = f, timeout = timeout })
   home.apply(ctx)
   return reply.ok(what, at, reply.int(ctx.now))
 end

@@ -38,7 +38,9 @@ local function heads(ctx, q, ready)
         found[#found + 1] = { id = members[m], score = tonumber(members[m + 1]), route = route_id }
       end
     end
-    home.counted(ctx, route_id, #found - before, #found - before == each)
+    local seen = #found - before
+    if seen < each then home.counted(ctx, route_id, seen) end
+    if seen == 0 then redis.call('SREM', keys.ready(ctx.r), route_id) end
   end
   if considered > 1 then
     table.sort(found, function(a, b)

@@ -30,10 +30,10 @@ function home.dequeue(ctx, route, id)
   q[#q + 1] = id
 end
 
--- counted remembers how long a queue is (or, with more, at least is), so that apply need not ask.
-function home.counted(ctx, route, n, more)
+-- counted remembers how long a queue is, so that apply need not ask.
+function home.counted(ctx, route, n)
   ctx.counts = ctx.counts or {}
-  ctx.counts[route] = more and n + 1 or n
+  ctx.counts[route] = n
 end
 
 function home.unhold(ctx, session_id, id)
@@ -68,7 +68,7 @@ function home.leave(ctx, c, id)
   end
 end
 
--- done files an ended execution for retention: 24 h.
+-- done files an ended execution under the time at which it may be purged: 24 h.
 function home.done(ctx, id)
   local d = list(ctx, 'ended', 'done')
   ctx.purge = ctx.purge or reply.int(ctx.now + 86400000)

@@ -1,6 +1,6 @@
 -- ff_append_frames: appends up to 100 frames to the stream of the held attempt. The producer sequence makes a
 -- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2).
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
 -- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload}
 -- Replies: OK id frames sequence appended; ALREADY_SATISFIED the same
