@@ -4,6 +4,7 @@
 //	url := testserver.Redis(t)                  // unix:///tmp/ff123/s.sock, nothing on disk
 //	srv := testserver.Start(t, testserver.ServerValkey, testserver.AOF())
 //	srv.Kill(); srv.Restart()                   // same address, same data directory
+//	nodes := testserver.Cluster(t, testserver.ServerRedis) // three primaries with a replica each
 //
 // A server that is not installed skips the test with a loud line that says how to get it; where the
 // environment variable CI is set it fails the test instead, so that a pipeline never passes by skipping.
@@ -44,7 +45,7 @@ const (
 // install says how to get a server.
 var install = map[Kind]string{
 	ServerRedis:  "on Debian or Ubuntu: make deps (as root), or: apt-get install redis-server; on macOS: brew install redis",
-	ServerValkey: "on Debian 13 or Ubuntu 24.10 and newer: apt-get install valkey-server; on macOS: brew install valkey",
+	ServerValkey: "on Debian or Ubuntu: make deps (as root), or from Debian 13, Ubuntu 24.10 on: apt-get install valkey-server; on macOS: brew install valkey",
 }
 
 // Option changes how a server is started.
@@ -90,6 +91,7 @@ type Server struct {
 	dir     string
 	network string // "unix" or "tcp"
 	address string
+	bus     string // port of the cluster bus, "" outside a cluster
 	aof     bool
 	tcp     bool
 	args    []string
@@ -142,6 +144,9 @@ func (s *Server) URL() string {
 	}
 	return "unix://" + s.address
 }
+
+// Address is the server's host:port, or the path of its unix socket.
+func (s *Server) Address() string { return s.address }
 
 // Kill ends the server at once (SIGKILL) and waits until it is gone: what a crash looks like. Killing a server
 // that does not run does nothing.
