@@ -65,9 +65,15 @@ var (
 	ErrTooManyRoutes       = define("too_many_routes", ClassRetry, "the partition has its maximum of distinct (namespace, lane, kind, capabilities) routes")
 	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
 
+	ErrInvalidTagKey = define("invalid_tag_key", ClassCaller, "a tag key is dotted lower-case words such as team.region, at most 64 bytes")
+
 	ErrNotFound  = define("execution_not_found", ClassStop, "no such execution: never created, or already purged")
 	ErrNotActive = define("execution_not_active", ClassStop, "the execution is not active under this fence any more")
 	ErrTerminal  = define("execution_terminal", ClassInfo, "the execution has already ended")
+
+	ErrNotTerminal      = define("execution_not_terminal", ClassInfo, "the execution has not ended yet")
+	ErrReplayNotAllowed = define("replay_not_allowed", ClassCaller, "an execution that succeeded is replayed only if forced")
+	ErrReplaysExhausted = define("max_replays_exhausted", ClassStop, "the execution has been replayed as often as its policy allows")
 
 	ErrLeaseExpired  = define("lease_expired", ClassStop, "the session's lease ran out on the server's clock")
 	ErrLeaseRevoked  = define("lease_revoked", ClassStop, "the lease was taken away by an operator")
@@ -78,6 +84,7 @@ var (
 	ErrClaimOrder      = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
 	ErrClaimInFlight   = define("claim_in_flight", ClassRetry, "another claim of this session has not been answered yet")
 	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this interest (any more); store it again")
+	ErrSessionNotFound = define("session_not_found", ClassInfo, "no such session: never opened, or gone for more than ten minutes")
 	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
 
 	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended, its stream takes no more frames")

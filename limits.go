@@ -22,6 +22,7 @@ const (
 	MaxName            = 64   // namespace, lane, kind, worker, instance
 	MaxInstance        = 48   // a session id adds a suffix and stays within 64
 	MaxReason          = 1024 // failure or cancel reason
+	MaxDeadReason      = 256  // reason of a session declared dead, or of a freeze
 	MaxCategory        = 64
 	MaxPriority        = 9000
 	MaxCategories      = 16

@@ -73,7 +73,7 @@ func ValidateTags(tags map[string]string) error {
 	}
 	for k, v := range tags {
 		if len(k) > MaxTagKey || !tagKey(k) {
-			return fmt.Errorf("%w: tags: key %q, want dotted lower-case words such as team.region, at most %d bytes", ErrInvalidInput, clip(k), MaxTagKey)
+			return fmt.Errorf("%w: tags: key %q: %w", ErrInvalidInput, clip(k), ErrInvalidTagKey)
 		}
 		if len(v) > MaxTagValue {
 			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", ErrInvalidInput, k, len(v), MaxTagValue)

@@ -3,7 +3,7 @@
 //
 //	client ──┐                              ┌─ keys in memory, gone when the last user releases it
 //	worker ──┼─ redis://127.0.0.1:port ─▶ miniredis
-//	tick  ───┘                              └─ key TTLs: advanced by a ticker of ours, once a second
+//	tick  ───┘ or inproc://n, in memory     └─ key TTLs: advanced by a ticker of ours, once a second
 //
 // The engine speaks to it over loopback exactly as to a real server, and runs the same function library (sent
 // as scripts), so the semantics are the real ones. What it lacks is everything that makes a server fit for
@@ -30,19 +30,29 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
 // EnvVar is the environment variable that, set to "production", refuses the embedded server.
 const EnvVar = "FLOWFABRIC_ENV"
 
-// ttlInterval is how often key TTLs are advanced. Every pass visits all keys, so finer costs more than it is worth.
-const ttlInterval = time.Second
+// How often key TTLs are advanced. Every pass visits all keys, so finer costs more than it is worth; and where time is
+// virtual, a year of it must not cost a tick for each of its seconds.
+const (
+	ttlInterval          = time.Second
+	ttlIntervalInProcess = time.Minute
+)
 
 // Config says how to start a server. The zero value listens on a free port of 127.0.0.1.
 type Config struct {
 	// Addr is host:port; the host must be a loopback address or "localhost", because the server has no
 	// access control. Port 0 takes a free one. Default "127.0.0.1:0".
 	Addr string
+	// InProcess keeps the server off the network: it opens no port, Addr is ignored, and its URL ("inproc://7") is
+	// good in this process only. Then the server, its clock and every connection to it may live in a testing/synctest
+	// bubble, where waiting for a socket would keep virtual time from moving. Nobody outside can reach such a
+	// server, so it is not announced. Default false.
+	InProcess bool
 	// Logger receives the announcement. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -51,6 +61,7 @@ type Config struct {
 type Server struct {
 	mini   *miniredis.Miniredis
 	url    string
+	hangUp func() // takes the address of an in-process server away
 	cancel context.CancelFunc
 	ticker conc.WaitGroup
 	close  sync.Once
@@ -69,25 +80,37 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 			"set FLOWFABRIC_URL to a Valkey or Redis server", flowfabric.ErrConfig, EnvVar)
 	}
 	addr := cmp.Or(cfg.Addr, "127.0.0.1:0")
-	if err := checkLoopback(addr); err != nil {
+	if err := checkLoopback(addr); err != nil && !cfg.InProcess {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", context.Cause(ctx))
 	}
-	mini := miniredis.NewMiniRedis()
-	if err := mini.StartAddr(addr); err != nil {
-		return nil, fmt.Errorf("start embedded server on %s: %w", addr, err)
+	s := &Server{mini: miniredis.NewMiniRedis(), hangUp: func() {}, advanced: time.Now()}
+	if cfg.InProcess {
+		s.url, s.hangUp = inproc.Listen(s.dial)
+	} else {
+		if err := s.mini.StartAddr(addr); err != nil {
+			return nil, fmt.Errorf("start embedded server on %s: %w", addr, err)
+		}
+		s.url = "redis://" + s.mini.Addr()
+		cmp.Or(cfg.Logger, slog.Default()).Warn("flowfabric: embedded server started; for development only, nothing is persisted",
+			"url", s.url)
+	}
+	interval := ttlInterval
+	if cfg.InProcess {
+		interval = ttlIntervalInProcess
 	}
 	life, cancel := context.WithCancel(context.Background())
-	s := &Server{mini: mini, url: "redis://" + mini.Addr(), cancel: cancel, advanced: time.Now()}
-	s.ticker.Go(func() { s.advanceTTLs(life) })
-	cmp.Or(cfg.Logger, slog.Default()).Warn("flowfabric: embedded server started; for development only, nothing is persisted",
-		"url", s.url)
+	s.cancel = cancel
+	s.ticker.Go(func() { s.advanceTTLs(life, interval) })
 	return s, nil
 }
 
-// URL is the address clients dial, "redis://127.0.0.1:port". It never changes.
+// dial opens a connection in memory.
+func (s *Server) dial(context.Context) (net.Conn, error) { return s.mini.Dial() }
+
+// URL is the address clients dial, "redis://127.0.0.1:port", or "inproc://n". It never changes.
 func (s *Server) URL() string { return s.url }
 
 // Close stops the server, drops its data and closes its connections. It is idempotent, and every call returns
@@ -96,6 +119,7 @@ func (s *Server) Close() {
 	s.close.Do(func() {
 		s.cancel()
 		s.ticker.Wait()
+		s.hangUp()
 		s.mini.Close()
 	})
 }
@@ -128,8 +152,8 @@ func (s *Server) advance(now time.Time) {
 
 // advanceTTLs replaces what a real server does by itself: stock miniredis expires keys only when told to. Its
 // own clock-driven mode walks all keys on every command instead of once a second.
-func (s *Server) advanceTTLs(ctx context.Context) {
-	tick := time.NewTicker(ttlInterval)
+func (s *Server) advanceTTLs(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {

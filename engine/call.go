@@ -81,12 +81,15 @@ func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, ke
 		return decode(f.name, client.Do(ctx, e.eval(client, f, keys, args)))
 	}
 	e.loading.Lock()
-	err = e.load(ctx)
+	err = e.loadFor(ctx, keys[0])
 	e.loading.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	r, err = decode(f.name, client.Do(ctx, e.command(client, f, keys, args)))
+	if missingFunction(err) && e.server.cluster { // the slot has gone to a node that the driver has not heard of yet
+		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", f.name, flowfabric.ErrTransport)
+	}
 	if missingFunction(err) {
 		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", f.name, flowfabric.ErrInternalScript)
 	}

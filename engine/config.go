@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
 // Config says where the server is and how to talk to it. Only URL is required.
@@ -40,7 +41,8 @@ type Config struct {
 	// error. For metrics, tracing or a circuit breaker's bookkeeping. It runs on the caller's goroutine and must not
 	// block. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
-	// TestClock loads the library variant whose clock can be moved. Tests only.
+	// TestClock loads the library variant whose clock can be moved. Tests only: a server that carries the one variant is
+	// refused to who wants the other.
 	TestClock bool
 }
 
@@ -129,6 +131,14 @@ func (c Config) options() (rueidis.ClientOption, error) {
 		o.InitAddress = []string{path}
 		o.ForceSingleClient = true
 		o.DialCtxFn = dialUnix
+	case inproc.Scheme: // a server of this process, see embedded.Config.InProcess
+		if rest == "" {
+			return bad("URL %q names no server", c.URL)
+		}
+		o.InitAddress = []string{c.URL}
+		o.ForceSingleClient = true
+		o.DialCtxFn = dialInProcess
+		o.Dialer.KeepAlive = -1 // nothing to probe: memory does not go silent
 	case "embedded":
 		return bad("URL embedded:// is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
 	default:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -45,8 +47,8 @@ type script struct{ sha, text string }
 // Open dials the server, checks its version, loads the library if it is missing or older, reads the deployment's
 // partition counts (fixing them on a fresh store unless CreateConfig is false), and makes the partition roots.
 //
-// Errors: ErrConfig before any I/O; ErrTransport (no server), ErrAuth, ErrServerVersion, ErrNewerLibrary,
-// ErrProtocol. Nothing stays open after an error.
+// Errors: ErrConfig before any I/O, and for a server that carries the library's other variant (see Config.TestClock);
+// ErrTransport (no server), ErrAuth, ErrServerVersion, ErrNewerLibrary, ErrProtocol. Nothing stays open after an error.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	option, err := cfg.options()
@@ -62,12 +64,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
-	probe := option
-	probe.ForceSingleClient = true
-	probe.InitAddress = option.InitAddress[:1]
-	client, err := rueidis.NewClient(probe)
+	client, err := firstSeed(option)
 	if err != nil {
-		return dialError(option.InitAddress[0], err)
+		return err
 	}
 	if e.server, err = identify(ctx, client); err != nil {
 		client.Close()
@@ -111,6 +110,21 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	return e.boot(ctx)
 }
 
+// firstSeed connects to the first of the addresses that answers: a dead node must not keep a process from starting.
+func firstSeed(option rueidis.ClientOption) (client rueidis.Client, err error) {
+	seeds := option.InitAddress
+	option.ForceSingleClient = true
+	for i := range seeds {
+		option.InitAddress = seeds[i : i+1]
+		client, dialErr := rueidis.NewClient(option)
+		if dialErr == nil {
+			return client, nil
+		}
+		err = cmp.Or(err, dialError(seeds[i], dialErr))
+	}
+	return nil, err
+}
+
 // lazily opens a client at first use; a failed attempt is made again by the next use.
 func lazily(open func() (rueidis.Client, error)) func() (rueidis.Client, error) {
 	var mu sync.Mutex
@@ -135,9 +149,12 @@ func (e *Engine) Close() {
 	clients := e.closers.clients
 	e.closers.clients, e.closers.closed = nil, true
 	e.closers.Unlock()
+	// All at once: the driver gives a server that is silent a second to answer the end of each connection.
+	var closing sync.WaitGroup
 	for _, c := range clients {
-		c.Close()
+		closing.Go(c.Close)
 	}
+	closing.Wait()
 }
 
 func (e *Engine) keep(c rueidis.Client) bool {
@@ -214,4 +231,8 @@ func (e *Engine) boot(ctx context.Context) error {
 
 func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
+}
+
+func dialInProcess(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	return inproc.Dial(ctx, address)
 }

@@ -25,6 +25,9 @@ var (
 		errors: "invalid_input config_missing"}
 	fnBoot = function{name: "ff_boot", method: "boot",
 		args: "protocol", replies: "OK protocol", errors: "invalid_input protocol_mismatch"}
+	fnFreeze = function{name: "ff_freeze_partition", method: "freeze",
+		args: "protocol frozen reason", replies: "OK frozen; ALREADY_SATISFIED frozen",
+		errors: "invalid_input partition_missing protocol_mismatch"}
 	fnPoll = function{name: "ff_poll", method: "Poll", readonly: true,
 		args: "protocol", replies: "OK count {ready overdue}", errors: "invalid_input partition_missing protocol_mismatch"}
 
@@ -49,6 +52,30 @@ var (
 		args: fenceIn + " name value", replies: "OK recorded; ALREADY_SATISFIED recorded",
 		errors: "invalid_input payload_too_large step_limit_exceeded step_conflict " + fenced}
 
+	fnProgress = function{name: "ff_update_progress", method: "UpdateProgress",
+		args: fenceIn + " percent message", replies: "OK stored", errors: "invalid_input " + fenced}
+	fnPriority = function{name: "ff_change_priority", method: "ChangePriority",
+		args: "protocol id priority by", replies: "OK old new; ALREADY_SATISFIED old new",
+		errors: "invalid_input execution_not_found execution_not_active" + entered}
+	fnReplay = function{name: "ff_replay_execution", method: "ReplayExecution",
+		args: "protocol id request steps force by reason", replies: "OK code replays; ALREADY_SATISFIED code replays",
+		errors: "invalid_input execution_not_found execution_not_terminal replay_not_allowed max_replays_exhausted" + entered}
+	fnSetTags = function{name: "ff_set_tags", method: "SetTags",
+		args: "protocol id sets {key value} removals {key}", replies: "OK count; ALREADY_SATISFIED count",
+		errors: "invalid_input invalid_tag_key execution_not_found" + entered}
+	fnPurge = function{name: "ff_purge_execution", method: "PurgeExecution",
+		args: "protocol id keep", replies: "OK more; ALREADY_SATISFIED code",
+		errors: "invalid_input execution_not_found execution_not_terminal" + entered}
+
+	fnRevoke = function{name: "ff_revoke_lease", method: "RevokeLease",
+		args:    "protocol id session by reason",
+		replies: "OK revoked session epoch; ALREADY_SATISFIED already_revoked|already_expired",
+		errors:  "invalid_input execution_not_found execution_not_active stale_lease" + entered}
+	fnMarkDead = function{name: "ff_mark_session_dead", method: "MarkSessionDead",
+		args: "protocol session reason", replies: "OK dead held; ALREADY_SATISFIED dead",
+		errors: "invalid_input session_not_found" + entered}
+	fnPassRing = function{name: "ff_pass_ring", method: "PassRing",
+		args: "protocol interest", replies: "OK heard", errors: "invalid_input" + entered}
 	fnSetInterest = function{name: "ff_set_interest", method: "SetInterest",
 		args: "protocol digest count {route}", replies: "OK digest", errors: "invalid_input" + entered}
 	fnClaim = function{name: "ff_claim_next", method: "ClaimNext",
@@ -75,7 +102,10 @@ var (
 		errors:  "invalid_input execution_not_found" + entered}
 	fnRead = function{name: "ff_read_execution", method: "ReadExecution", readonly: true,
 		args: "protocol id", replies: "OK now row alive expiry steps core {field value} attempts {field value} tags {key value}",
-		errors: "invalid_input execution_not_found" + entered}
+		errors: "invalid_input execution_not_found result_purged" + entered}
+	fnHistory = function{name: "ff_read_history", method: "ReadHistory", readonly: true,
+		args: "protocol id", replies: "OK core {field value} attempts {field value} events {entry}",
+		errors: "invalid_input execution_not_found result_purged" + entered}
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
@@ -84,6 +114,7 @@ var (
 )
 
 var functions = []function{
-	fnVersion, fnConfigure, fnBoot, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
-	fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnAppend, fnReadStream, fnRead, fnTick,
+	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
+	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
+	fnMarkDead, fnPassRing, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // ReadExecution returns a consistent snapshot (lua/read/ff_read_execution.lua). An active execution whose session
-// is dead is shown as A2, lease expired. ErrNotFound when it never existed or was purged.
+// is dead is shown as A2, lease expired. ErrNotFound when it never existed or was
+// purged long ago; ErrResultPurged, with its last code in slot 0, while a tombstone is left.
 func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (Snapshot, error) {
 	r, err := e.call(ctx, fnRead, id.Partition(), protocol, id.UUID().String())
 	if err != nil {
@@ -60,13 +61,33 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	}
 	s.Policy.AttemptTimeout = time.Duration(f.number("to")) * time.Millisecond
 	s.AttemptLog = attemptLog(attempts, r)
+	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 {
 		s.FailureReason = s.AttemptLog[n-1].Reason
 	}
 	return s, r.fail()
 }
 
-// attemptLog unfolds the records "type, claimed, ended, state, category, worker" and their reasons, by index.
+// progress reads "attempt, ms, percent, message", if it belongs to the current or last attempt.
+func progress(text string, attempts uint32, r *reader) Progress {
+	p := strings.SplitN(text, "\x1f", 4)
+	if text == "" || p[0] != strconv.FormatUint(uint64(attempts)-1, 10) {
+		return Progress{}
+	}
+	if len(p) != 4 {
+		r.stop("progress %q", clip(text))
+		return Progress{}
+	}
+	f := fields{m: map[string]string{"at": p[1], "percent": p[2]}, r: r}
+	out := Progress{Percent: -1, Message: p[3], At: f.instant("at")}
+	if p[2] != "" {
+		out.Percent = int(f.number("percent"))
+	}
+	return out
+}
+
+// attemptLog unfolds the records "type, claimed, ended, state, category, session, epoch, claim" and their reasons, by
+// index.
 func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 	var out []AttemptRecord
 	for k, v := range attempts {
@@ -75,14 +96,15 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 			continue // a reason ("0r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
-		if len(parts) != 6 {
-			r.stop("attempt %s has %d parts, want 6", k, len(parts))
+		if len(parts) != 8 {
+			r.stop("attempt %s has %d parts, want 8", k, len(parts))
 			return nil
 		}
-		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2]}, r: r}
+		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]}, r: r}
 		out = append(out, AttemptRecord{
 			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3], ClaimedAt: at.instant("claimed"),
-			EndedAt: at.instant("ended"), Category: parts[4], Worker: parts[5], Reason: attempts[k+"r"],
+			EndedAt: at.instant("ended"), Category: parts[4], Worker: Instance(parts[5]), Session: parts[5],
+			Epoch: uint64(at.number("epoch")), Claim: uint64(at.number("claim")), Reason: attempts[k+"r"],
 		})
 	}
 	slices.SortFunc(out, func(a, b AttemptRecord) int { return int(a.Index) - int(b.Index) })

@@ -50,6 +50,13 @@ var callers = []struct {
 		return err
 	}},
 	{"ff_session_held", func(ctx context.Context, e *Engine) error { _, err := e.SessionHeld(ctx, 3, "w~1"); return err }},
+	{"ff_change_priority", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.ChangePriority(ctx, sampleID, 5, "me")
+		return err
+	}},
+	{"ff_purge_execution", func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
+	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.PassRing(ctx, 3, "ab"); return err }},
+	{"ff_read_history", func(ctx context.Context, e *Engine) error { _, err := e.ReadHistory(ctx, sampleID); return err }},
 	{"ff_delay_execution", func(ctx context.Context, e *Engine) error {
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
 		return err
@@ -71,7 +78,7 @@ var good = map[string][]string{
 		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1", "in", "1", "a.b", "c", "1", "s", "v"},
 	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
 		"4", "s", "A1", "r", "4", "ct", "1700000000000", "po", "3,0,1000,60000,2000,1,100,10,0",
-		"2", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw", "0r", "boom", "1", "a.b", "c"},
+		"3", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "0r", "boom", "progress", "0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
 	"ff_create_execution":    {"OK", "1", "+R1f"},
 	"ff_complete_execution":  {"OK", "1", "+", "1", "1", "OK", "0", "0", "0", "0", "0", "4", "0", "0"},
 	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
@@ -82,6 +89,12 @@ var good = map[string][]string{
 	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
 	"ff_delay_execution":     {"OK", "1700000001000"},
+	"ff_change_priority":     {"OK", "0", "5"},
+	"ff_purge_execution":     {"OK", "0"},
+	"ff_pass_ring":           {"OK", "1"},
+	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
+		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
+		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},
 }
 
 func TestGoodReplies(t *testing.T) {

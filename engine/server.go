@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -73,45 +74,83 @@ func (s serverInfo) supported() error {
 	return fmt.Errorf("%w: this is %s %s", flowfabric.ErrServerVersion, s.name, s.version)
 }
 
-// load makes sure that every primary carries a usable library. It never replaces a newer one.
+// scriptTables keeps what scriptsOf has made: it takes milliseconds, and tests open many engines.
+var scriptTables sync.Map // lua.Variant → map[string]script, never changed
+
+// scriptsOf is the library as scripts, for the embedded server.
+func scriptsOf(v lua.Variant) map[string]script {
+	if made, ok := scriptTables.Load(v); ok {
+		return made.(map[string]script)
+	}
+	scripts := make(map[string]script, len(functions))
+	for _, f := range functions {
+		text := lua.Script(f.name, v)
+		sum := sha1.Sum([]byte(text))
+		scripts[f.name] = script{sha: hex.EncodeToString(sum[:]), text: text}
+	}
+	scriptTables.Store(v, scripts)
+	return scripts
+}
+
+// load makes sure that every primary carries a usable library. It never replaces a newer one. In a cluster a node that
+// cannot be reached is passed over, it may be dead or a replica: the first call that finds it lacking makes up for it.
 func (e *Engine) load(ctx context.Context) error {
 	if e.server.embedded {
-		e.scripts = make(map[string]script, len(functions))
-		for _, f := range functions {
-			text := lua.Script(f.name, e.variant)
-			sum := sha1.Sum([]byte(text))
-			e.scripts[f.name] = script{sha: hex.EncodeToString(sum[:]), text: text}
-		}
+		e.scripts = scriptsOf(e.variant)
 		return nil
 	}
-	nodes := []rueidis.Client{e.client}
-	if e.server.cluster {
-		nodes = nodes[:0]
-		for _, n := range e.client.Nodes() {
-			nodes = append(nodes, n)
-		}
+	if !e.server.cluster {
+		return e.loadOn(ctx, e.client)
 	}
-	for _, n := range nodes {
-		if e.server.cluster {
-			role, err := n.Do(ctx, n.B().Role().Build()).ToArray()
-			if err != nil {
-				return callError("role", err)
-			}
-			if name, _ := role[0].ToString(); name != "master" {
-				continue
-			}
-		}
-		if err := e.loadOn(ctx, n); err != nil {
+	var away error
+	reached := false
+	for _, n := range e.client.Nodes() {
+		err := e.loadOnPrimary(ctx, n)
+		if err != nil && !errors.Is(err, flowfabric.ErrTransport) {
 			return err
 		}
+		if err != nil {
+			away = err
+		}
+		reached = reached || err == nil
+	}
+	if !reached {
+		return away
 	}
 	return nil
 }
 
+func (e *Engine) loadOnPrimary(ctx context.Context, node rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
+	defer cancel()
+	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+	if err != nil {
+		return callError("role", err)
+	}
+	if name, _ := role[0].ToString(); name != "master" {
+		return nil
+	}
+	return e.loadOn(ctx, node)
+}
+
+// loadFor makes sure that the node that serves a key carries the library, whatever state the other nodes are in. When
+// that is not the node the driver takes it for, the slot has moved or is moving: then all of them are looked at.
+func (e *Engine) loadFor(ctx context.Context, key string) error {
+	if !e.server.cluster {
+		return e.loadOn(ctx, e.client)
+	}
+	err := e.client.Dedicated(func(node rueidis.DedicatedClient) error { return e.loadOn(ctx, node, key) })
+	if errors.Is(err, flowfabric.ErrTransport) {
+		return e.load(ctx)
+	}
+	return err
+}
+
 // loadOn compares versions (lua/system/ff_version.lua) on one node and loads the library there when it is missing,
-// older, or of the same revision with other content (a development build).
-func (e *Engine) loadOn(ctx context.Context, node rueidis.Client) error {
-	resp := node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build())
+// older, or of the same revision with other content (a development build). A key makes a node that does not serve it
+// refuse, and binds a dedicated client to the one that does.
+func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...string) error {
+	resp := node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(int64(len(key))).Key(key...).Build())
 	r, err := decode(fnVersion.name, resp)
 	switch {
 	case err == nil:
@@ -121,6 +160,9 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.Client) error {
 		}
 		if p > flowfabric.Protocol {
 			return fmt.Errorf("%w: server has protocol %d, this application %d", flowfabric.ErrNewerLibrary, p, flowfabric.Protocol)
+		}
+		if err := e.sameClock(hash); err != nil {
+			return err
 		}
 		if p == flowfabric.Protocol && (rev > lua.Revision || rev == lua.Revision && hash == e.hash()) {
 			return nil
@@ -136,12 +178,29 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.Client) error {
 	return nil
 }
 
+// testMark ends the hash of the variant with the test clock; it is no hex digit.
+const testMark = "t"
+
 // hash tells variants apart, so that a test build never passes for the real one.
 func (e *Engine) hash() string {
 	if e.variant.TestClock {
-		return lua.Hash() + "t"
+		return lua.Hash() + testMark
 	}
 	return lua.Hash()
+}
+
+// sameClock refuses a server that carries the other variant, of whatever revision. A hash that is none of ours says
+// nothing about the clock.
+func (e *Engine) sameClock(hash string) error {
+	content, movable := strings.CutSuffix(hash, testMark)
+	if _, err := hex.DecodeString(content); err != nil || len(content) != len(lua.Hash()) || movable == e.variant.TestClock {
+		return nil
+	}
+	if movable {
+		return fmt.Errorf("%w: the server carries the test-clock variant of the library; use another server, or FUNCTION DELETE %s on this one",
+			flowfabric.ErrConfig, lua.Name)
+	}
+	return fmt.Errorf("%w: Config.TestClock is set and the server carries the real library; tests want a server of their own", flowfabric.ErrConfig)
 }
 
 var errMissingFunction = errors.New("function not found")

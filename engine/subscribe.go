@@ -96,6 +96,11 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	if e.variant.Sharded {
 		command = client.B().Ssubscribe().Channel(channels...).Build()
 	}
+	if e.server.cluster {
+		if err := e.primary(ctx, client, partition); err != nil {
+			return err
+		}
+	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	confirmed, told := map[string]bool{}, false // touched by the connection's goroutine alone
@@ -131,6 +136,22 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 		return fmt.Errorf("subscribe: %w: the subscription ended", flowfabric.ErrTransport)
 	}
 	return callError("subscribe", err)
+}
+
+// primary makes sure that a subscription goes to the partition's primary. A replica would take it, too, and hand on what
+// it hears over the cluster's bus, but then the primary counts no receiver, and takes the waiter behind a doorbell for
+// dead. So while the driver's map of the cluster is out of date there is no subscribing.
+func (e *Engine) primary(ctx context.Context, client rueidis.Client, partition uint16) error {
+	root := e.roots[partition]
+	role, err := client.Do(ctx, client.B().Role().Build().SetSlot(root)).ToArray() // goes where the map says, is not redirected
+	if err != nil {
+		return callError("subscribe", err)
+	}
+	if name, _ := role[0].ToString(); name == "master" {
+		return nil
+	}
+	client.Do(ctx, client.B().Exists().Key(root).Build()) // is redirected, which makes the driver draw a new map
+	return fmt.Errorf("subscribe: %w: partition %d has a new primary", flowfabric.ErrTransport, partition)
 }
 
 // unsubscribe goes over the connection that carries the subscriptions: there is one per server. It has no deadline of

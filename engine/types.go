@@ -226,18 +226,38 @@ type Snapshot struct {
 	Steps           int
 	Tags            map[string]string
 	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
+	Progress        Progress        // of the current or last attempt
 }
 
 // AttemptRecord is the folded record of an ended attempt.
 type AttemptRecord struct {
 	Index     uint32
 	Type      flowfabric.AttemptType
-	State     string // ended_failure, interrupted_reclaimed, ended_cancelled
+	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay)
 	ClaimedAt time.Time
 	EndedAt   time.Time
 	Category  string
-	Worker    string
+	Worker    string // instance
+	Session   string // with Epoch and Claim the fence it was held under
+	Epoch     uint64
+	Claim     uint64
 	Reason    string
+}
+
+// Progress is what a handler last said of how far it got. The zero value: it said nothing.
+type Progress struct {
+	Percent int // 0..100; -1 when it gave none
+	Message string
+	At      time.Time
+}
+
+// Replay asks for an ended execution to run again.
+type Replay struct {
+	Request   uuid.UUID // makes a repeat harmless; nil mints one
+	DropSteps bool      // forget recorded steps; otherwise only what is missing runs
+	Force     bool      // required for a success
+	By        string    // who asked, cut to 64 bytes
+	Reason    string    // cut to 1 KiB
 }
 
 // TickReply answers Tick.

@@ -28,15 +28,15 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 1
+const Revision = 2
 
 //go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua read/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "time", "keys", "publish", "policy", "root", "core", "session", "fence", "bell", "route",
-	"home", "stream", "settle", "claim",
+	"reply", "args", "time", "keys", "publish", "policy", "root", "core", "history", "purge", "session", "fence", "bell",
+	"route", "home", "stream", "settle", "claim",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "read", "tick"}

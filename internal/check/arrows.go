@@ -18,7 +18,7 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys"},
+	{"lua", "internal/keys", "internal/inproc"},
 	{"engine"},
 	{"lease", "stream", "suspend", "admission"},
 	{"handler"},
@@ -33,13 +33,14 @@ var beside = map[string]struct {
 	"embedded": {on: "engine"},
 	"flow":     {on: "handler"},
 	"client":   {on: "handler", also: []string{"flow", "embedded"}},
-	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client"}},
+	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
 	"runtime":  {on: "handler", also: []string{"embedded", "maintain"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/conformance", "internal/crash", "internal/testserver"}
+var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/cluster", "internal/conformance", "internal/crash",
+	"internal/invariant", "internal/model", "internal/mutants", "internal/testserver", "internal/toxic"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
@@ -48,10 +49,12 @@ var owners = map[string][]string{
 	"go.uber.org/dig":                     {"runtime"},
 	"go.uber.org/zap":                     {},
 	"go.uber.org/goleak":                  {},
-	"github.com/redis/rueidis":            {"engine"},
+	"github.com/redis/rueidis":            {"engine", "internal/invariant"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},
 	"github.com/prometheus/client_golang": {"runtime", "examples"},
+	"pgregory.net/rapid":                  {},
+	"github.com/anishathalye/porcupine":   {},
 	"testing":                             {"fftest", "internal/conformance", "internal/testserver"},
 }
 

@@ -33,7 +33,7 @@ func TestArrows(t *testing.T) {
 		pkg("handler", ".", "engine", "lease", "stream", "suspend", "admission"),
 		pkg("runtime", "handler", "lease", "maintain", "embedded"),
 		pkg("client", "handler", "stream", "flow", "embedded"),
-		pkg("fftest", "handler", "maintain", "embedded"),
+		pkg("fftest", "handler", "maintain", "embedded", "client", "runtime", "@testing"),
 		pkg("maintain", ".", "engine"),
 		pkg("internal/testserver", "embedded"),
 		pkg("internal/conformance", "runtime", "client", "internal/testserver", "internal/keys"),
@@ -56,8 +56,9 @@ func TestArrows(t *testing.T) {
 		pkg("client", "runtime"),
 		pkg("flow", "client"),
 		pkg("runtime", "client"),
-		pkg("fftest", "runtime"),
+		pkg("fftest", "internal/testserver"),
 		pkg("client", "internal/testserver"),
+		pkg("maintain", "internal/invariant"),
 		pkg("runtime", "cmd/flowfabric"),
 		pkg("examples/a", "internal/keys"),
 		pkg("util"),
@@ -71,6 +72,7 @@ func TestArrows(t *testing.T) {
 func TestLibraries(t *testing.T) {
 	for _, good := range []Package{
 		pkg("engine", "@github.com/redis/rueidis"),
+		pkg("internal/invariant", "@github.com/redis/rueidis"),
 		pkg("engine", "@github.com/redis/rueidis/internal/cmds"),
 		pkg("runtime", "@go.uber.org/fx", "@github.com/prometheus/client_golang/prometheus"),
 		pkg("examples/a", "@go.uber.org/fx"),

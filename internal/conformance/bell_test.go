@@ -98,7 +98,7 @@ var bellScenarios = []scenario{
 		ear := w.listen(engine.BellChannel(w.p, "w1"))
 		w.create()
 		ear.hears("w")
-		same(w, "waiters left", len(w.dump().zsets[":w:"+k.interest]) < 7, true)
+		same(w, "waiters left", len(w.dump().ZSets[":w:"+k.interest]) < 7, true)
 	}},
 	{name: "design §8 a lost ring is repeated", run: func(w *world) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
@@ -120,7 +120,7 @@ var bellScenarios = []scenario{
 		k.nothing()
 		w.advance(4 * time.Minute)
 		w.tick()
-		same(w, "waiters", len(w.dump().zsets[":w:"+k.interest]), 0)
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
 	}},
 	{name: "design §6 a new route rings whoever waits", run: func(w *world) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")

@@ -28,7 +28,7 @@ var cancelScenarios = []scenario{
 			last := s.AttemptLog[len(s.AttemptLog)-1]
 			ended := "ended_cancelled"
 			switch code {
-			case "R1t", "R2b":
+			case "R1t", "R2b", "R1p":
 				ended = "ended_failure" // its attempt was over before
 			case "R1r":
 				ended = "interrupted_reclaimed"

@@ -272,7 +272,7 @@ var claimScenarios = []scenario{
 		c, err := w.e.SetInterest(w.ctx, w.p, nil)
 		w.no(err)
 		same(w, "another", a != c, true)
-		same(w, "members", words(w.dump().sets[":int:"+a]), "[0 1 2 3]")
+		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3]")
 		w.check()
 	}},
 	{name: "design §6 a claim inlines 512 KiB and the engine reads the rest", run: func(w *world) {

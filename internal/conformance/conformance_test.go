@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -36,9 +37,11 @@ type Server struct {
 	Name     string
 	URL      string
 	Features Features
-	Share    int             // run one in so many of the random and exhaustive steps; 0 runs all
-	Pin      func(time.Time) // stops the clock (zero: lets it run); with PinnedClock
-	Restart  func()          // kills the server and starts it again; with Persistence
+	Marked   bool                  // run only the topics that depend on the server, not those that enumerate arguments
+	Node     func(p uint16) string // address of the primary that has a partition; in a cluster of several
+	Share    int                   // run one in so many of the random and exhaustive steps; 0 runs all
+	Pin      func(time.Time)       // stops the clock (zero: lets it run); with PinnedClock
+	Restart  func()                // kills the server and starts it again; with Persistence
 }
 
 // scenario is one test; needs names the features it cannot do without.
@@ -73,12 +76,19 @@ func (f Features) has(name string) bool {
 func topics() map[string][]scenario {
 	return map[string][]scenario{
 		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
-		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "bell": bellScenarios,
+		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
+		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
 		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
+		"holes": holeScenarios, "ticking": tickHoleScenarios,
 	}
 }
 
-var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "bell", "errors", "repeat", "server", "fuzz"}
+// unmarked are the topics that enumerate arguments, orders and random steps: they exercise the library itself, which is the
+// same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
+var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
+
+var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
+	"bell", "errors", "repeat", "server", "holes", "ticking", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32
@@ -86,9 +96,16 @@ const partitions = 32
 // Run runs the suite against one server.
 func Run(t *testing.T, s Server) {
 	e, raw := connect(t, s)
+	look := func(uint16) rueidis.Client { return raw }
+	if s.Node != nil {
+		look = lookers(t, s)
+	}
 	next := uint16(0)
 	all := topics()
 	for _, topic := range order {
+		if s.Marked && slices.Contains(unmarked, topic) {
+			continue
+		}
 		t.Run(topic, func(t *testing.T) {
 			for _, sc := range all[topic] {
 				t.Run(sc.name, func(t *testing.T) {
@@ -97,7 +114,7 @@ func Run(t *testing.T, s Server) {
 							t.Skipf("%s has no %s", s.Name, f)
 						}
 					}
-					w := newWorld(t, &s, e, raw, next)
+					w := newWorld(t, &s, e, look(next), next)
 					next = (next + 1) % partitions
 					sc.run(w)
 				})
@@ -117,19 +134,54 @@ func connect(t *testing.T, s Server) (*engine.Engine, rueidis.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
+	return e, plain(t, s.URL)
+}
+
+// plain opens a client that talks to one server and follows no redirection.
+func plain(t *testing.T, url string) rueidis.Client {
+	t.Helper()
 	o := rueidis.ClientOption{DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second}
-	if path, ok := strings.CutPrefix(s.URL, "unix://"); ok {
+	if path, ok := strings.CutPrefix(url, "unix://"); ok {
 		o.InitAddress = []string{path}
 		o.DialFn = func(path string, d *net.Dialer, _ *tlsConfig) (net.Conn, error) { return d.Dial("unix", path) }
 	} else {
-		o.InitAddress = []string{strings.TrimPrefix(s.URL, "redis://")}
+		o.InitAddress = strings.Split(strings.TrimPrefix(url, "redis://"), ",")[:1]
 	}
 	raw, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(raw.Close)
-	return e, raw
+	return raw
+}
+
+// lookers gives each partition a client of its primary.
+func lookers(t *testing.T, s Server) func(uint16) rueidis.Client {
+	clients := map[string]rueidis.Client{}
+	at := func(address string) rueidis.Client {
+		if clients[address] == nil {
+			clients[address] = plain(t, "redis://"+address)
+		}
+		return clients[address]
+	}
+	return func(p uint16) rueidis.Client { return local{at(s.Node(p)), at} }
+}
+
+// local asks one node, also what concerns no key, and goes elsewhere only for a key that lives there.
+type local struct {
+	rueidis.Client
+	at func(address string) rueidis.Client
+}
+
+func (l local) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	command = command.Pin()
+	reply := l.Client.Do(ctx, command)
+	if e, ok := rueidis.IsRedisErr(reply.Error()); ok {
+		if address, moved := e.IsMoved(); moved {
+			return l.at(address).Do(ctx, command)
+		}
+	}
+	return reply
 }
 
 func TestEmbedded(t *testing.T) {
@@ -147,38 +199,23 @@ func TestRedis(t *testing.T) {
 	Run(t, Server{Name: "redis", URL: testserver.Redis(t), Features: redisFeatures})
 }
 
-// Pipelines have Redis; Valkey is not in every distribution, so it is tested where it is installed.
 func TestValkey(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath(string(testserver.ServerValkey)); err != nil {
-		t.Skipf("%s is not installed", testserver.ServerValkey)
-	}
-	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures})
+	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures, Marked: true})
 }
 
 var redisFeatures = Features{Functions: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}
 
-// A cluster of one node is enough to hold every call to one slot, and sends the engine through its cluster client.
+// Three primaries with replicas: every call is held to one slot, partitions live on different nodes, and the engine
+// goes through its cluster client.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	s := testserver.Start(t, testserver.ServerRedis, testserver.TCP(),
-		testserver.Args("--cluster-enabled", "yes", "--cluster-port", freePort(t), "--cluster-require-full-coverage", "no"))
-	address := strings.TrimPrefix(s.URL(), "redis://")
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DisableCache: true, ForceSingleClient: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Do(t.Context(), c.B().Arbitrary("CLUSTER", "ADDSLOTSRANGE", "0", "16383").Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the cluster is up", func() bool {
-		info, err := c.Do(t.Context(), c.B().Arbitrary("CLUSTER", "INFO").Build()).ToString()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	})
+	nodes := testserver.Cluster(t, testserver.ServerRedis)
 	f := redisFeatures
 	f.Cluster, f.OOM, f.MemoryFigures = true, false, false
-	Run(t, Server{Name: "cluster", URL: s.URL(), Share: 5, Features: f})
+	Run(t, Server{Name: "cluster", URL: nodes.URL(), Share: 5, Features: f, Marked: true, Node: func(p uint16) string {
+		return nodes.NodeOf(nodes.SlotOf(string(keys.Of(p)))).Address()
+	}})
 }
 
 // What needs a server that is killed runs on one of its own, because syncing every write is slow.
@@ -190,16 +227,6 @@ func TestPersistence(t *testing.T) {
 	for _, sc := range persistenceScenarios {
 		t.Run(sc.name, func(t *testing.T) { sc.run(newWorld(t, &s, e, raw, 0)) })
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // await polls for something that another process does; scenarios themselves never wait.

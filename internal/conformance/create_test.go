@@ -19,7 +19,7 @@ var createScenarios = []scenario{
 		same(w, "created", words(c[0]), words(engine.Created{ID: x.ID, State: flowfabric.Waiting}))
 		core := w.core(x.ID)
 		same(w, "state", core["s"], "R1f")
-		same(w, "score", w.dump().zsets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
+		same(w, "score", w.dump().ZSets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
 		w.check()
 		s := w.read(x.ID)
 		same(w, "phase", s.State.LifecyclePhase+" "+s.State.AttemptState, "runnable pending_first_attempt")
@@ -124,7 +124,7 @@ var createScenarios = []scenario{
 		}
 		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é", strings.Repeat("a", 63) + ".b"} {
 			args := createArgs(w.item(tags(map[string]string{key: "v"})))
-			w.refused("tag "+key, "invalid_input", args)
+			w.refused("tag "+key, "invalid_tag_key", args)
 			w.is(flowfabric.ValidateTags(map[string]string{key: "v"}), flowfabric.ErrInvalidInput)
 		}
 		w.refused("long tag value", "invalid_input", createArgs(w.item(tags(map[string]string{"a.b": strings.Repeat("v", 257)}))))

@@ -2,10 +2,13 @@ package conformance
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -14,7 +17,7 @@ import (
 
 var errorScenarios = []scenario{
 	{name: "design §2.5 no garbage in any argument of any function leaves a trace", run: func(w *world) {
-		garbage := []string{"", "-1", "0", "1.5", "x", "nan", "9007199254740993", "a{b}", "\x00\xff", "-", strings.Repeat("y", 2000)}
+		garbage := hostile
 		if w.srv.Share > 1 {
 			garbage = []string{"", "x"}
 		}
@@ -49,6 +52,44 @@ var errorScenarios = []scenario{
 			try("one argument more", append(slices.Clone(c.args), "x"))
 		}
 	}},
+	{name: "spec 10 D1 D5 hostile input at random, in several arguments at once", run: func(w *world) {
+		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := int(number("FLOWFABRIC_SOAK", 4000)) / max(1, w.srv.Share)
+		var calls []call
+		var before string
+		refusals := 0
+		for i := range n {
+			if i%500 == 0 || before == "" {
+				calls = w.stage().calls
+				before = w.fingerprint()
+			}
+			c := calls[r.IntN(len(calls))]
+			args := slices.Clone(c.args)
+			for range 1 + r.IntN(3) {
+				at := r.IntN(len(args))
+				args[at] = hostile[r.IntN(len(hostile))]
+				if r.IntN(4) == 0 {
+					args[at] += string(rune(r.IntN(256)))
+				}
+			}
+			a := w.fcall(c.name, args...)
+			if refused(c.name, a) {
+				refusals++
+			}
+			if now := w.fingerprint(); now != before {
+				if refused(c.name, a) {
+					w.Fatalf("seed %d: %s %.300q answered %s and changed the keyspace", seed, c.name, args, a.code)
+				}
+				w.check()
+				before = ""
+			}
+		}
+		w.Logf("seed %d: %d calls, %d refused", seed, n, refusals)
+		if refusals < n/2 {
+			w.Errorf("only %d of %d calls were refused", refusals, n)
+		}
+	}},
 	{name: "design §2.9 a missing, frozen or newer partition refuses every function", run: func(w *world) {
 		s := w.stage()
 		names := map[string]bool{}
@@ -75,7 +116,7 @@ var errorScenarios = []scenario{
 			w.set("HSET", string(w.k), damage[0], damage[1])
 			w.unchanged(damage[2], func() {
 				for _, c := range s.calls {
-					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll") {
+					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition") {
 						continue
 					}
 					same(w, c.name, w.fcall(c.name, c.args...).code, damage[2])
@@ -112,8 +153,10 @@ var errorScenarios = []scenario{
 						want = "ALREADY_SATISFIED"
 					case c.name == "ff_append_frames" && code[0] == 'T':
 						want = "stream_closed"
-					case c.name == "ff_append_frames" && code == "A2":
+					case c.name == "ff_append_frames" && (code == "A2" || code == "A3"):
 						want = "stale_owner_cannot_append"
+					case code == "A3":
+						want = "lease_revoked"
 					case code == "A2":
 						want = "lease_expired"
 					}
@@ -149,6 +192,13 @@ var errorScenarios = []scenario{
 	}},
 }
 
+// hostile are texts that no argument expects: braces, control characters, what is no UTF-8, and every way to write a
+// number that is not a plain whole one.
+var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e3", "0x10", "007", "-0", "+5", " 1", "1 ", "１",
+	"9007199254740991", "9007199254740993", "99999999999999999999", "-9007199254740993", "a{b}", "{fp:9}", "}{", "\x00", "\x00\xff",
+	"\r\n", "*1\r\n$4\r\nPING\r\n", "-", "+", ";", ",", "\x1f", "%d", "%s%n", "../..", "\xed\xa0\x80", "nil", "false",
+	"00000000-0000-0000-0000-00000000000{", strings.Repeat("y", 2000)}
+
 // call is a function with its arguments.
 type call struct {
 	name string
@@ -174,7 +224,13 @@ func (w *world) stage() staged {
 	f := k.one(id).Fence
 	w.frames(f, 1, 1)
 	w.cancel(lost.Execution) // leaves a notice
-	w.createN(2)
+	ended := w.create(priority(1), deadline(time.Hour), tags(map[string]string{"a.b": "c"}))
+	e := k.one(ended).Fence
+	_, err := w.e.RecordStep(w.ctx, e, "s", []byte("v"))
+	w.no(err)
+	w.frames(e, 1, 1)
+	w.no(w.complete(e, "r").Err)
+	waiting := w.createN(2)[0]
 	w.create(delay(time.Hour))
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
@@ -191,6 +247,15 @@ func (w *world) stage() staged {
 		call{"ff_poll", []string{"1"}},
 		call{"ff_boot", []string{"1"}},
 		call{"ff_read_execution", []string{"1", id.UUID().String()}},
+		call{"ff_read_history", []string{"1", id.UUID().String()}},
+		call{"ff_change_priority", []string{"1", waiting.UUID().String(), "5", "me"}},
+		call{"ff_set_tags", []string{"1", id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
+		call{"ff_replay_execution", []string{"1", ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
+		call{"ff_purge_execution", []string{"1", ended.UUID().String(), "86400000"}},
+		call{"ff_revoke_lease", []string{"1", id.UUID().String(), k.session, "me", "reason"}},
+		call{"ff_mark_session_dead", []string{"1", k.session, "reason"}},
+		call{"ff_pass_ring", []string{"1", k.interest}},
+		call{"ff_freeze_partition", []string{"1", "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{"1", id.UUID().String(), "0"}},
 	)
 	next := k.request(1)
@@ -209,6 +274,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_release_execution", with()},
 		{"ff_cancel_execution", with("owner", "reason")},
 		{"ff_record_step", with("step", "value")},
+		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},
 	}
 }

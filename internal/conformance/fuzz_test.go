@@ -2,10 +2,13 @@ package conformance
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -29,6 +32,15 @@ var fuzzScenarios = []scenario{
 			}
 		}
 	}},
+	{name: "design §2.2 no text of a caller ever formed a key outside its partition", run: func(w *world) {
+		all, err := w.do("KEYS", "*").AsStrSlice()
+		w.no(err)
+		for _, key := range all {
+			if !ownKey.MatchString(key) {
+				w.Errorf("the key %q belongs to no partition", key)
+			}
+		}
+	}},
 	{name: "the checker sees damage", run: func(w *world) {
 		for what, damage := range damages {
 			w.reset()
@@ -39,10 +51,17 @@ var fuzzScenarios = []scenario{
 			w.complete(x.worker.one(ended).Fence, "r")
 			w.quiet = false
 			w.check()
+			done := w.core(ended)
+			names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
+				"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
+				"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
+				"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
 			for _, command := range damage {
-				line := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
-					"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"]).Replace(command)
-				w.set(strings.Fields(line)...)
+				if command == sound {
+					w.check()
+					continue
+				}
+				w.set(strings.Fields(names.Replace(command))...)
 			}
 			if len(w.violations(w.dump())) == 0 {
 				w.Errorf("%s goes unnoticed", what)
@@ -50,6 +69,24 @@ var fuzzScenarios = []scenario{
 		}
 	}},
 }
+
+// sound stands among the commands of a damage where nothing is wrong yet.
+const sound = "sound"
+
+// revoke makes ACTIVE a revoked execution, in the words of the layout.
+func revoke(then ...string) []string {
+	return append([]string{"ZREM ROOT:h:SESSION ACTIVE", "HSET ROOT:x:ACTIVE s A3", "HDEL ROOT:x:ACTIVE ta",
+		"HSET ROOT:fm:ACTIVE:0 z 1 y lease_revoked", sound}, then...)
+}
+
+// replay makes ENDED a replayed execution that waits for its second attempt.
+func replay(then ...string) []string {
+	return append([]string{"HSET ROOT:x:ENDED s R1p pc 1 rq 00000000-0000-0000-0000-000000000000", "HDEL ROOT:x:ENDED en",
+		"HSET ROOT:a:ENDED 0 RECORD", "ZREM ROOT:done ENDED", "ZADD ROOT:q:ROUTE SCORE ENDED", sound}, then...)
+}
+
+// ownKey is every key there may be: all scenarios before this one ran on the same server.
+var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{fp:\d+\}(:.*)?)$`)
 
 // damages are what the checker must notice: raw commands, with names for the parts of the partition.
 var damages = map[string][]string{
@@ -94,22 +131,46 @@ var damages = map[string][]string{
 	"a TTL":                     {"EXPIRE ROOT:x:WAITING 1000"},
 	"a fraction":                {"HSET ROOT:x:WAITING ct 1.5"},
 	"waiters nobody rings":      {"ZADD ROOT:w:abc 5 w1"},
+
+	"a revoked one nobody requeues": revoke("ZREM ROOT:alarms ACTIVE"),
+	"a revoked one still held":      revoke("ZADD ROOT:h:SESSION 1 ACTIVE"),
+	"a revoked one that waits":      revoke("ZADD ROOT:q:ROUTE 1 ACTIVE"),
+	"a revoked one that runs out":   revoke("HSET ROOT:x:ACTIVE ta 5"),
+	"a revoked one with a record":   revoke("HSET ROOT:a:ACTIVE 0 RECORD"),
+	"a requeue after the deadline":  revoke("HSET ROOT:x:ACTIVE dl 5", "ZADD ROOT:alarms 9999999999999 ACTIVE"),
+	"a replay nobody counted":       replay("HDEL ROOT:x:ENDED pc"),
+	"a replay of a lost attempt":    replay("HDEL ROOT:a:ENDED 0"),
+	"a result of no attempt":        replay("SET ROOT:o:ENDED:1 x"),
+	"a short record":                replay("HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1"),
+	"a record of another epoch":     replay("HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1~x\x1f9007199254740991\x1f1"),
+	"a replay forgotten":            replay("HSET ROOT:x:ENDED s T1 en 5", "HDEL ROOT:x:ENDED pc rq", "HDEL ROOT:a:ENDED 0"),
+	"a replay by request x":         replay("HSET ROOT:x:ENDED rq x"),
+	"a long history":                {"RPUSH ROOT:e:WAITING" + strings.Repeat(" x", 1000), sound, "RPUSH ROOT:e:WAITING x"},
+	"a history of nobody":           {"RPUSH ROOT:e:00000000-0000-0000-0000-000000000000 x"},
+	"a tombstone beside a core":     {"SET ROOT:z:WAITING x EX 1000"},
+	"a tombstone for ever": {"SET ROOT:z:00000000-0000-0000-0000-000000000000 x EX 1000", sound,
+		"PERSIST ROOT:z:00000000-0000-0000-0000-000000000000"},
+	"progress of no attempt": {"HSET ROOT:a:ACTIVE progress 0\x1f5\x1f50\x1fx", sound, "HSET ROOT:a:ACTIVE progress 1\x1f5\x1f50\x1fx"},
+	"a purge of a live one":  {"HSET ROOT:x:ENDED pu 1", sound, "HSET ROOT:x:ACTIVE pu 1"},
+	"a reason to die":        {"HSET ROOT:s:SESSION why x"},
+	"a ring at no time":      {"HSET ROOT ring 5", sound, "HSET ROOT ring soon"},
 }
 
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
 // looks at the whole partition after each. What answers an error must have changed nothing.
 type fuzzer struct {
 	*world
-	r       *rand.Rand
-	seed    uint64
-	workers []*worker
-	fences  []flowfabric.Fence
-	ids     []flowfabric.ExecutionID
-	last    string         // fingerprint after the previous step
-	text    string         // what a step that changed something left
-	states  map[string]int // codes seen, and answers by function
-	answers map[string]int
-	log     []string // calls since begin
+	r        *rand.Rand
+	seed     uint64
+	workers  []*worker
+	fences   []flowfabric.Fence
+	ids      []flowfabric.ExecutionID
+	last     string         // fingerprint after the previous step
+	text     string         // what a step that changed something left
+	states   map[string]int // codes seen, and answers by function
+	answers  map[string]int
+	log      []string // calls since begin
+	requests []string
 }
 
 func (f *fuzzer) begin() {
@@ -145,7 +206,7 @@ func (f *fuzzer) step() {
 	if now := f.fingerprint(); now != f.last {
 		f.last = now
 		d := f.dump()
-		text := d.text()
+		text := d.Text()
 		if bad := f.violations(d); len(bad) > 0 {
 			f.Fatalf("seed %d: %s answered %s %.200q and broke:\n%s\nlast calls:\n%s\n%s", f.seed, c.name, a.code, a.slots, strings.Join(bad, "\n"), f.tail(), difference(f.text, text))
 		}
@@ -153,7 +214,7 @@ func (f *fuzzer) step() {
 			f.Fatalf("seed %d: %s answered %s and changed:\n%s\nlast calls:\n%s", f.seed, c.name, a.code, difference(f.text, text), f.tail())
 		}
 		f.text = text
-		for key, h := range d.hashes {
+		for key, h := range d.Hashes {
 			if strings.HasPrefix(key, ":x:") {
 				f.states[h["s"]]++
 			}
@@ -185,8 +246,11 @@ func (f *fuzzer) next() (call, func(answer)) {
 			c.args[6] = strconv.Itoa(1 + f.r.IntN(3))
 		}
 		return c, nil
-	case n < 67 && len(f.ids) > 0:
+	case n < 70 && len(f.ids) > 0:
 		id := f.ids[f.r.IntN(len(f.ids))]
+		if n >= 66 {
+			return f.operate(k, id.UUID().String()), nil
+		}
 		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "r"}}, nil
 	case n < 75:
 		return call{"ff_session_renew", []string{"1", k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
@@ -225,6 +289,31 @@ func (f *fuzzer) submit() (call, func(answer)) {
 			f.ids = append(f.ids, x.ID)
 		}
 	}
+}
+
+// operate is what somebody does to an execution or a session from outside.
+func (f *fuzzer) operate(k *worker, id string) call {
+	switch f.r.IntN(8) {
+	case 0:
+		return call{"ff_change_priority", []string{"1", id, strconv.Itoa(f.r.IntN(4)), "me"}}
+	case 1:
+		return call{"ff_set_tags", []string{"1", id, "1", "t.x" + strconv.Itoa(f.r.IntN(2)), strconv.Itoa(f.r.IntN(3)), "1", "t.x" + strconv.Itoa(f.r.IntN(2))}}
+	case 2, 3:
+		f.requests = append(f.requests, uuid.NewString())
+		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
+		return call{"ff_replay_execution", []string{"1", id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2)), "me", "r"}}
+	case 4, 5:
+		return call{"ff_revoke_lease", []string{"1", id, []string{"", k.session}[f.r.IntN(2)], "me", "r"}}
+	case 6:
+		if f.r.IntN(3) > 0 {
+			return call{"ff_pass_ring", []string{"1", k.interest}}
+		}
+		return call{"ff_mark_session_dead", []string{"1", k.session, "r"}}
+	}
+	if f.r.IntN(2) > 0 {
+		return call{"ff_change_priority", []string{"1", id, "0", "me"}}
+	}
+	return call{"ff_purge_execution", []string{"1", id, "86400000"}}
 }
 
 // claim repeats a number now and then, as after a lost reply.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,6 +51,24 @@ var repeatables = []repeatable{
 	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		id := w.create(delay(time.Hour))
 		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "reason"}}
+	}},
+	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
+	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
+	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
+	{what: "replay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_replay_execution")},
+	{what: "purge", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_purge_execution")},
+	{what: "revoke", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_revoke_lease")},
+	{what: "mark dead", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_mark_session_dead")},
+	{what: "freeze", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_freeze_partition")},
+	{what: "pass a ring on", first: "OK", second: "OK", call: func(w *world) call {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		k := w.worker("w1")
+		k.nothing()
+		w.set("ZREM", w.k.Waiters(k.interest), "w1")
+		w.create()
+		w.set("ZADD", w.k.Waiters(k.interest), strconv.FormatInt(w.now()+1000, 10), "w1")
+		w.set("SADD", w.k.Digests(), k.interest)
+		return call{"ff_pass_ring", []string{"1", k.interest}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},

@@ -27,7 +27,7 @@ var settleScenarios = []scenario{
 		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
 		w.no(err)
 		same(w, "stream", words(m.Closed, m.ClosedReason, m.Count), "true attempt_success 2")
-		same(w, "alarms", len(w.dump().zsets[":alarms"]), 0)
+		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
 		void := w.create()
 		w.no(w.complete(k.one(void).Fence, "").Err)
 		_, ok, err = w.e.ReadResult(w.ctx, void, 0)

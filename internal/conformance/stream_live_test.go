@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/lua"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -540,15 +541,18 @@ var liveScenarios = []scenario{
 
 var liveDefinition = handler.Define[string, string]("k")
 
-// client opens a client on the server under test. It loads the library without the test clock, which is put back: what
-// a client asks for does not depend on it.
+// client opens a client on the server under test. It refuses a library with the test clock, so that one goes by the
+// name of the real one while the client connects.
 func (w *world) client() *client.Client {
 	w.Helper()
+	if w.srv.Features.Functions {
+		text := lua.Library(lua.Variant{Sharded: true, TestClock: true})
+		w.set("FUNCTION", "LOAD", "REPLACE", text)
+		defer w.set("FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, lua.Hash(), lua.Hash()+"t"))
+	}
 	c, err := client.Connect(w.ctx, client.Config{URL: w.srv.URL, Logger: slog.New(slog.DiscardHandler)})
 	w.no(err)
 	w.Cleanup(c.Close)
-	_, err = w.open(engine.Config{})
-	w.no(err)
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -28,14 +29,14 @@ const ttl = 30 * time.Second
 // world is one scenario's partition, empty at the start.
 type world struct {
 	*testing.T
-	srv   *Server
-	e     *engine.Engine
-	raw   rueidis.Client
-	ctx   context.Context
-	p     uint16
-	k     keys.Partition
-	past  map[string]past // what was last seen of each execution
-	quiet bool            // no checks: the same steps were checked before
+	srv     *Server
+	e       *engine.Engine
+	raw     rueidis.Client
+	ctx     context.Context
+	p       uint16
+	k       keys.Partition
+	checker *invariant.Checker // remembers what it saw since the reset
+	quiet   bool               // no checks: the same steps were checked before
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
@@ -55,7 +56,7 @@ func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, par
 // reset empties the partition and boots it again.
 func (w *world) reset() {
 	w.Helper()
-	w.past = map[string]past{}
+	w.checker = invariant.NewChecker()
 	if all := w.keys(); len(all) > 0 {
 		w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(all...).Build()).Error())
 	}

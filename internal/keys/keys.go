@@ -44,8 +44,12 @@ func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id
 func (p Partition) Tags(id uuid.UUID) string     { return string(p) + ":t:" + id.String() }
 func (p Partition) Steps(id uuid.UUID) string    { return string(p) + ":k:" + id.String() }
 func (p Partition) Attempts(id uuid.UUID) string { return string(p) + ":a:" + id.String() }
-func (p Partition) Events(id uuid.UUID) string   { return string(p) + ":ev:" + id.String() }
-func (p Partition) Frames(id uuid.UUID) string   { return string(p) + ":fr:" + id.String() }
+func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id.String() }
+func (p Partition) Tombstone(id uuid.UUID) string {
+	return string(p) + ":z:" + id.String()
+}
+func (p Partition) Events(id uuid.UUID) string { return string(p) + ":ev:" + id.String() }
+func (p Partition) Frames(id uuid.UUID) string { return string(p) + ":fr:" + id.String() }
 
 func (p Partition) Result(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":o:", id, attempt)

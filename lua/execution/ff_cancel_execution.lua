@@ -30,6 +30,7 @@ local function ff_cancel_execution(k, argv)
   if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
   local extra = { 'cb', by }
   if f then extra[3], extra[4] = 'lr', fence.release('x', f.epoch, f.attempt, '') end
+  history.add(ctx, c, id, 'cancelled', by, reason)
   settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', extra)
   if c.s == 'A1' and not f then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
   home.apply(ctx)

@@ -16,6 +16,7 @@ function ff_complete.refuse(ctx, v, argv, i)
     if c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt then
       return '='
     end
+    c.lr = redis.call('HGET', keys.core(ctx.r, f.id), 'lr') or nil
     bad = fence.check(ctx, c, f)
   end
   return '-' .. table.concat(bad, ' ', 2)

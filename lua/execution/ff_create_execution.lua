@@ -80,9 +80,7 @@ function ff_create.refuse(argv, i, after)
   if #argv[i + 12] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
   for t = i + 14, after - 1, 2 do
     local key, value = argv[t], argv[t + 1]
-    if #key > 64 or not string.find(key, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') or string.find(key, '..', 1, true) then
-      return '-invalid_input tags: key'
-    end
+    if not args.tag(key) then return '-invalid_tag_key ' .. string.sub(key, 1, 64) end
     if #value > 256 then return '-invalid_input tags: value of at most 256 bytes' end
   end
   return nil
@@ -96,9 +94,10 @@ function ff_create.known(ctx, argv, i, before, state)
     stored = argv[before + 11]
   else
     local key = keys.core(ctx.r, id)
-    if redis.call('EXISTS', key) == 0 then return nil end
+    if redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0 then return nil end
     local h = redis.call('HMGET', key, 's', 'pd')
     state, stored = h[1] or '', h[2] or ''
+    if not h[1] then state, stored = purge.read(redis.call('GET', keys.tombstone(ctx.r, id)) or '') end
   end
   if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
   return '=' .. state

@@ -36,6 +36,16 @@ function args.name(text, most)
   return nil
 end
 
+-- score reads a sorted set's score. The embedded server's Lua does not know numbers without a point before the exponent.
+function args.score(text)
+  return tonumber(text) or tonumber((string.gsub(text, 'e', '.0e')))
+end
+
+-- tag accepts a key of dotted lower-case parts, at most 64 bytes in all (design §12).
+function args.tag(text)
+  return #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and not string.find(text, '..', 1, true)
+end
+
 -- instant reads '' (none), '+ms' (from now) or 'ms' (absolute); at most ten years ahead. The second result is
 -- false when the text is malformed.
 function args.instant(text, now)

@@ -42,11 +42,32 @@ function bell.ring(ctx, route, count)
   return heard
 end
 
--- table_changed wakes up to 64 waiters of any interest, so that they look at new routes.
-function bell.table_changed(ctx)
+-- pass wakes one waiter for each ready route of an interest: whoever was rung has no slot free.
+function bell.pass(ctx, digest)
+  local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest))
+  local heard = 0
+  for i = 1, math.min(#ready, 8) do heard = heard + bell.ring(ctx, ready[i], 1) end
+  return heard
+end
+
+-- table_changed wakes up to 64 waiters of any interest, so that they look at new routes. If that was not all, the
+-- root keeps up to which registration (they expire three minutes after they were made) the tick still has to ring.
+function bell.table_changed(ctx, upto)
+  upto = upto or reply.int(ctx.now + 180000)
   local all, left = digests(ctx), 64
-  for i = 1, math.min(#all, 64) do
-    if left <= 0 then break end
-    left = left - wake(ctx, all[i], left, 'r')
+  for i = 1, #all do
+    local zset = keys.waiters(ctx.r, all[i])
+    local batch = redis.call('ZRANGEBYSCORE', zset, '-inf', upto, 'LIMIT', '0', reply.int(left))
+    if #batch > 0 then
+      redis.call('ZREM', zset, unpack(batch))
+      for w = 1, #batch do publish.to(keys.bell(ctx.r, batch[w]), 'r') end
+      if redis.call('EXISTS', zset) == 0 then redis.call('SREM', keys.digests(ctx.r), all[i]) end
+      left = left - #batch
+    end
+    if left == 0 then
+      redis.call('HSET', ctx.r, 'ring', upto)
+      return
+    end
   end
+  redis.call('HDEL', ctx.r, 'ring')
 end

@@ -35,7 +35,7 @@ local function heads(ctx, q, ready)
     else
       local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1), 'WITHSCORES')
       for m = 1, #members, 2 do
-        found[#found + 1] = { id = members[m], score = tonumber(members[m + 1]), route = route_id }
+        found[#found + 1] = { id = members[m], score = args.score(members[m + 1]), route = route_id }
       end
     end
     local seen = #found - before

@@ -28,6 +28,8 @@ function keys.input(r, id) return r .. ':i:' .. id end      -- string
 function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
+function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
+function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 

@@ -9,14 +9,15 @@ end
 
 -- open tells whether the last attempt is still to be finished.
 function settle.open(c)
-  return c.s == 'A1' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c'
+  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c'
 end
 
--- fold keeps the record of an attempt that did not end in success.
-function settle.fold(ctx, c, id, state, category, reason)
+-- fold keeps the record of an attempt that did not end in success, or that a replay is about to follow. ended is
+-- when it ended, now unless given.
+function settle.fold(ctx, c, id, state, category, reason, ended)
+  if c.s == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
-  local record = table.concat({ c.ty or '', c.la or '', ctx.t, state, category,
-    c.ss and session.instance(c.ss) or '' }, '\31')
+  local record = table.concat({ c.ty or '', c.la or '', ended or ctx.t, state, category, c.ss or '', c.e or '', c.cl or '' }, '\31')
   if reason ~= '' then
     redis.call('HSET', key, attempt, record, attempt .. 'r', reason)
   else
@@ -36,7 +37,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   end
   if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end
   home.leave(ctx, c, id)
-  if c.dl or c.ta then home.alarm(ctx, nil, id) end
+  if c.dl or c.ta or c.s == 'A3' then home.alarm(ctx, nil, id) end
   home.done(ctx, id)
   stream.close(ctx, c, id, reason)
   settle.event(ctx, c, id, code)
@@ -70,6 +71,7 @@ function settle.pause(ctx, c, id, at, release)
     redis.call('HDEL', key, 'ta')
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
+  history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.la)
   home.leave(ctx, c, id)
   if at then
     home.delay(ctx, at, id)
@@ -90,13 +92,13 @@ function settle.fail(ctx, c, id, f)
     listed = string.find(',' .. categories .. ',', ',' .. f.category .. ',', 1, true) and true or false
   end
   local retry = not f.permanent and f.category ~= 'permanent' and listed and k < p.retries
-  local release = nil
+  local release, closed = nil, f.category == 'attempt_timeout' and 'expired' or 'attempt_failure'
   settle.fold(ctx, c, id, 'ended_failure', f.category, f.reason)
   if not retry then
     if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, 'failed') end
     local extra = { 'fc', f.category }
     if release then extra[3], extra[4] = 'lr', release end
-    settle.finish(ctx, c, id, f.timeout and 'T4' or 'T2', f.timeout and 'expired' or 'attempt_failure', extra)
+    settle.finish(ctx, c, id, f.timeout and 'T4' or 'T2', closed, extra)
     return 'failed', ''
   end
   local at = ctx.now + (f.after or policy.pause(p, id, k))
@@ -120,29 +122,30 @@ function settle.fail(ctx, c, id, f)
   else
     home.enqueue(ctx, c.r, core.score(c), id)
   end
-  stream.close(ctx, c, id, f.timeout and 'expired' or 'attempt_failure')
+  stream.close(ctx, c, id, closed)
   settle.event(ctx, c, id, code)
   return 'retry', reply.int(at)
 end
 
--- requeue takes an execution from a dead session: R1r, or the end when the reclaim cap is reached. A reclaim is
--- not a retry. Returns 'requeued' or 'exhausted'.
+-- requeue takes an execution from a dead session, or one whose lease was revoked: R1r, or the end when the reclaim
+-- cap is reached. A reclaim is not a retry. Returns 'requeued' or 'exhausted'.
 function settle.requeue(ctx, c, id)
+  local why = c.s == 'A3' and 'lease_revoked' or 'lease_expired'
   local count = tonumber(c.lc or '0')
   local key = keys.core(ctx.r, id)
-  settle.fold(ctx, c, id, 'interrupted_reclaimed', 'lease_expired', '')
+  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, '')
   if count >= policy.read(c.po).reclaims then
-    settle.finish(ctx, c, id, 'T2', 'lease_expired', { 'fc', 'max_reclaims_exceeded' })
+    settle.finish(ctx, c, id, 'T2', why, { 'fc', 'max_reclaims_exceeded' })
     return 'exhausted'
   end
   redis.call('HSET', key, 's', 'R1r', 'lc', reply.int(count + 1))
-  if c.ta or c.tr then
-    redis.call('HDEL', key, 'ta', 'tr')
+  if c.ta or c.tr then redis.call('HDEL', key, 'ta', 'tr') end
+  if c.ta or c.tr or c.s == 'A3' then
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   home.leave(ctx, c, id)
   home.enqueue(ctx, c.r, core.score(c), id)
-  stream.close(ctx, c, id, 'lease_expired')
+  stream.close(ctx, c, id, why)
   settle.event(ctx, c, id, 'R1r')
   return 'requeued'
 end

@@ -9,7 +9,8 @@
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
 local ff_stream = {
   codes = { T1 = 'attempt_success', T2 = 'attempt_failure', T3 = 'attempt_cancelled', T4 = 'expired' },
-  states = { interrupted_reclaimed = 'lease_expired', ended_cancelled = 'attempt_cancelled', ended_failure = 'attempt_failure' },
+  states = { interrupted_reclaimed = 'lease_expired', ended_success = 'attempt_success', ended_cancelled = 'attempt_cancelled',
+    ended_failure = 'attempt_failure' },
 }
 
 function ff_stream.reason(ctx, id, attempt, code)
@@ -17,6 +18,7 @@ function ff_stream.reason(ctx, id, attempt, code)
   if not record then return ff_stream.codes[code] or '' end
   local state, category = string.match(record, '^[^\31]*\31[^\31]*\31[^\31]*\31([^\31]*)\31([^\31]*)')
   if category == 'attempt_timeout' or category == 'execution_deadline' then return 'expired' end
+  if category == 'lease_revoked' then return category end
   return ff_stream.states[state] or ''
 end
 
@@ -44,6 +46,7 @@ local function ff_read_attempt_stream(k, argv)
     else
       closed = attempt < started - 1 or not settle.open(c)
       if closed then reason = ff_stream.reason(ctx, id, argv[3], c.s) end
+      if not closed and c.s == 'A3' then closed, reason = true, 'lease_revoked' end
     end
   end
   return reply.ok(m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),

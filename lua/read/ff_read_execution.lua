@@ -3,14 +3,18 @@
 -- Go:      Engine.ReadExecution
 -- Args:    protocol id
 -- Replies: OK now row alive expiry steps core {field value} attempts {field value} tags {key value}
--- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
 local function ff_read_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local all = redis.call('HGETALL', keys.core(ctx.r, id))
-  if #all == 0 then return reply.err('execution_not_found') end
+  if #all == 0 then
+    local stone = redis.call('GET', keys.tombstone(ctx.r, id))
+    if stone then return reply.err('result_purged', purge.code(stone)) end
+    return reply.err('execution_not_found')
+  end
   local c = {}
   for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
   local alive, expiry, steps = '0', '0', 0

@@ -1,5 +1,5 @@
--- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked and their
--- work requeued, delays come due, attempt timeouts and deadlines fire, lost rings are repeated. At most about 100
+-- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
+-- and what was revoked is requeued, delays come due, attempt timeouts and deadlines fire, lost rings are repeated. At most about 100
 -- executions a call. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
@@ -81,9 +81,13 @@ function ff_tick_do.fire(ctx, id, n)
     redis.call('ZREM', keys.alarms(ctx.r), id)
   elseif deadline and deadline <= ctx.now then
     if settle.open(c) then settle.fold(ctx, c, id, 'ended_failure', 'execution_deadline', '') end
+    history.add(ctx, c, id, 'expired', 'execution_deadline')
     settle.finish(ctx, c, id, 'T4', 'expired', { 'fc', 'execution_deadline' })
     if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'expired') end
     n.expired = n.expired + 1
+  elseif c.s == 'A3' then
+    local what = settle.requeue(ctx, c, id)
+    n[what] = n[what] + 1
   elseif c.s == 'A1' and timeout and timeout <= ctx.now then
     if session.read(ctx, c.ss).alive then
       settle.fail(ctx, c, id, { category = 'attempt_timeout', reason = '', timeout = true })
@@ -112,6 +116,8 @@ end
 
 -- rering repeats rings that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
+  local upto = redis.call('HGET', ctx.r, 'ring')
+  if upto then bell.table_changed(ctx, upto) end
   ctx.digests, ctx.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
   for i = 1, math.min(#all, 64) do
@@ -127,7 +133,7 @@ end
 function ff_tick_do.is_due(ctx, key)
   ctx.horizon = ctx.horizon or reply.int(ctx.now + 1000)
   local head = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.horizon, 'WITHSCORES', 'LIMIT', '0', '1')
-  local at = head[2] and tonumber(head[2])
+  local at = head[2] and args.score(head[2])
   ctx.heads = ctx.heads or {}
   ctx.heads[key] = at
   return at and at <= ctx.now

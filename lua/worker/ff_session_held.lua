@@ -12,7 +12,7 @@ local function ff_session_held(k, argv)
   if not offset then return reply.err('invalid_input', 'offset') end
   local held = keys.held(ctx.r, id)
   local members = redis.call('ZRANGE', held, offset, offset + 99, 'WITHSCORES')
-  for i = 2, #members, 2 do members[i] = reply.int(tonumber(members[i])) end
+  for i = 2, #members, 2 do members[i] = reply.int(args.score(members[i])) end
   return reply.ok(session.read(ctx, id).alive and '1' or '0', reply.int(redis.call('ZCARD', held)),
     reply.int(#members / 2), unpack(members))
 end

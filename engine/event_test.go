@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// An event is one line, whatever callers have put into it.
+func TestEventLines(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_123)
+	const began = "2023-11-14T22:13:20.123Z "
+	for want, e := range map[string]Event{
+		"created, by billing":               {Kind: EventCreated, By: "billing"},
+		"created":                           {Kind: EventCreated},
+		"claimed: attempt 0 on w1, initial": {Kind: EventClaimed, Epoch: 9, Session: "w1~ab", Detail: "initial"},
+		"attempt ended: attempt 2 on w1, ended failure timeout":    {Kind: EventAttempt, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "ended_failure timeout"},
+		"ended: attempt 2 on w1, failed, handler error":            {Kind: EventEnded, Attempt: 2, Epoch: 9, Session: "w1~ab", Code: flowfabric.CodeFailed, Detail: "handler_error"},
+		"delayed: attempt 0 on w1, until 2023-11-14T22:14:20.123Z": {Kind: EventDelayed, Epoch: 9, Session: "w1~ab", Until: at.Add(time.Minute)},
+		"released: attempt 0 on w1":                                {Kind: EventReleased, Epoch: 9, Session: "w1~ab"},
+		"revoked: attempt 0 on w1, by anna: stuck":                 {Kind: EventRevoked, Epoch: 9, Session: "w1~ab", By: "anna", Detail: "stuck"},
+		"priority, by anna, 0 to 9000":                             {Kind: EventPriority, By: "anna", Detail: "0 9000"},
+		"replayed: attempt 0 on w1, was completed since 2023-11-14T22:12:20.123Z, by anna: tables changed": {Kind: EventReplayed, Epoch: 9, Session: "w1~ab",
+			By: "anna", Code: flowfabric.CodeCompleted, Until: at.Add(-time.Minute), Detail: "tables changed"},
+		`cancelled, by "a\nb": "x\x1b[2J"`: {Kind: EventCancelled, By: "a\nb", Detail: "x\x1b[2J"},
+	} {
+		e.At = at.In(time.FixedZone("elsewhere", 3600))
+		if got := e.String(); got != began+want || strings.ContainsAny(got, "\r\n\x1b") {
+			t.Errorf("got  %q\nwant %q", got, began+want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Event is one entry of an execution's history. Which fields are set depends on its kind.
+type Event struct {
+	At      time.Time
+	Kind    EventKind
+	Attempt uint32 // the attempt it belongs to; meaningless before the first
+	Epoch   uint64
+	Session string // who held it; the instance is Instance(Session)
+	By      string // who asked for it
+	Code    flowfabric.Code
+	Detail  string // category of a failure, reason of a request, "old new" of a priority
+	Until   time.Time
+}
+
+// EventKind names what happened.
+type EventKind string
+
+// The kinds. Created, claimed and ended times come from the core and the attempts, the others from the list.
+const (
+	EventCreated   EventKind = "created"
+	EventClaimed   EventKind = "claimed"       // an attempt began, or goes on after a pause
+	EventAttempt   EventKind = "attempt_ended" // Code is empty, Detail has state and category
+	EventEnded     EventKind = "ended"         // Code says how
+	EventDelayed   EventKind = "delayed"       // by its holder, Until
+	EventReleased  EventKind = "released"      // handed back by a worker that shut down
+	EventRevoked   EventKind = "revoked"
+	EventCancelled EventKind = "cancelled"
+	EventExpired   EventKind = "expired"
+	EventPriority  EventKind = "priority"
+	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
+)
+
+// ranks order what happened in the same millisecond of one attempt.
+var ranks = map[EventKind]int{EventCreated: -2, EventClaimed: -1, EventAttempt: 1, EventEnded: 2, EventReplayed: 3}
+
+func inOrder(a, b Event) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
+}
+
+// timeline puts together what core, folded attempts and event list tell.
+func timeline(core, attempts map[string]string, entries []string, r *reader) []Event {
+	f := fields{m: core, r: r}
+	out := []Event{{At: f.instant("ct"), Kind: EventCreated, By: core["cr"]}}
+	log := attemptLog(attempts, r)
+	for _, a := range log {
+		out = append(out, Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session, Detail: string(a.Type)})
+	}
+	current := uint32(f.number("n"))
+	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current-1) {
+		out = append(out, Event{At: f.instant("la"), Kind: EventClaimed, Attempt: current - 1, Epoch: uint64(f.number("e")),
+			Session: core["ss"], Detail: core["ty"]})
+	}
+	for _, text := range entries {
+		out = append(out, recorded(text, r)...)
+	}
+	for _, a := range log {
+		out = append(out, Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session,
+			Detail: strings.TrimSpace(a.State + " " + a.Category)})
+	}
+	if at := f.instant("en"); !at.IsZero() {
+		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("e")), Session: core["ss"],
+			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: core["fc"]})
+	}
+	return out
+}
+
+// recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts. A pause tells also when
+// what it ended was claimed.
+func recorded(text string, r *reader) []Event {
+	p := strings.SplitN(text, "\x1f", 7)
+	if len(p) != 7 {
+		r.stop("history entry %q", clip(text))
+		return nil
+	}
+	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
+	e := Event{Kind: EventKind(p[0]), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")), Session: p[4]}
+	switch e.Kind {
+	case EventDelayed, EventReleased:
+		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
+			e.Until = time.UnixMilli(ms)
+		}
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+	case EventRevoked, EventCancelled:
+		e.By, e.Detail = p[5], p[6]
+	case EventPriority:
+		e.Detail, e.By = p[5], p[6]
+	case EventReplayed:
+		e.By = p[5]
+		was := strings.SplitN(p[6], " ", 5) // code, ended at, category, steps, reason
+		if len(was) != 5 {
+			r.stop("history entry %q", clip(text))
+			return nil
+		}
+		e.Code, e.Detail = flowfabric.Code(was[0]), was[4]
+		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
+			e.Until = time.UnixMilli(ms)
+		}
+	default:
+		e.Detail = p[5]
+	}
+	return []Event{e}
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
+// priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs,
+// attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
+// before, whatever became of it since. ErrNotTerminal; ErrReplayNotAllowed for a success that is not forced;
+// ErrReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
+//
+// Spec 10 §4.20, D22–D26.
+func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
+	steps, force := "keep", "0"
+	if q.DropSteps {
+		steps = "drop"
+	}
+	if q.Force {
+		force = "1"
+	}
+	if q.Request == uuid.Nil {
+		q.Request = uuid.New()
+	}
+	return e.settled(ctx, fnReplay, id.Partition(), []string{protocol, id.UUID().String(), q.Request.String(), steps, force,
+		cut(q.By, flowfabric.MaxName), cut(q.Reason, flowfabric.MaxReason)})
+}
+
+// ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
+// (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
+// are the priorities before and after. ErrNotActive for one that has ended. Spec 10 §4.12, D42.
+func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error) {
+	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, flowfabric.MaxName))
+	if err != nil {
+		return 0, 0, err
+	}
+	old, now = int(r.number()), int(r.number())
+	return old, now, r.fail()
+}
+
+// SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
+// A key in both is removed. ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
+	if err := flowfabric.ValidateTags(set); err != nil {
+		return fmt.Errorf("%s: %w", fnSetTags.name, err)
+	}
+	if len(remove) > flowfabric.MaxTags {
+		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fnSetTags.name, flowfabric.ErrInvalidInput, len(remove), flowfabric.MaxTags)
+	}
+	args := []string{protocol, id.UUID().String(), strconv.Itoa(len(set))}
+	for k, v := range set {
+		args = append(args, k, v)
+	}
+	args = append(append(args, strconv.Itoa(len(remove))), remove...)
+	_, err := e.settled(ctx, fnSetTags, id.Partition(), args)
+	return err
+}
+
+// PurgeExecution removes an ended execution with everything that belongs to it (lua/execution/ff_purge_execution.lua).
+// A tombstone keeps its id and idempotency key taken for keep, 24 h to ten years (0: 24 h). already: it was purged
+// before. ErrNotTerminal, ErrNotFound. Design §9.
+func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error) {
+	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)
+	for {
+		r, err := e.call(ctx, fnPurge, id.Partition(), protocol, id.UUID().String(), ms)
+		if err != nil || r.already {
+			return err == nil, err
+		}
+		if more := r.flag(); r.err != nil || !more {
+			return false, r.fail()
+		}
+	}
+}
+
+// RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
+// are refused with ErrLeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
+// counts as a reclaim. With a session only that session's lease is taken, else ErrStaleLease. already: it is revoked
+// or its session is dead. ErrNotActive when nobody holds it. Spec 10 §4.16, D34, D35.
+func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
+	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
+		cut(by, flowfabric.MaxName), cut(reason, flowfabric.MaxReason)})
+}
+
+// MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
+// what it holds. reason is cut to 256 bytes. already: it was dead. ErrSessionNotFound.
+func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error) {
+	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, flowfabric.MaxDeadReason)})
+}
+
+// UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
+// last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call. Spec 10 §4.13, D45.
+func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent int, message string) error {
+	text := ""
+	if percent >= 0 {
+		text = strconv.Itoa(percent)
+	}
+	args := append(fenceArgs([]string{protocol}, f), text, cut(message, flowfabric.MaxReason))
+	_, err := e.settled(ctx, fnProgress, f.Execution.Partition(), args)
+	return err
+}
+
+// PassRing rings one other waiter for each ready route of an interest: this instance was rung and has no slot free
+// (lua/worker/ff_pass_ring.lua). Design §6, doorbell.
+func (e *Engine) PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error) {
+	r, err := e.call(ctx, fnPassRing, partition, protocol, interest)
+	if err != nil {
+		return 0, err
+	}
+	heard = int(r.number())
+	return heard, r.fail()
+}
+
+// FreezePartition refuses every call to a partition with ErrPartitionFrozen until ThawPartition, so that its slot can
+// be moved key by key. Leases go on running out: a freeze that is shorter than
+// the shortest lease loses none. Freezing twice is no error. Design §9.
+func (e *Engine) FreezePartition(ctx context.Context, partition uint16, reason string) error {
+	return e.freeze(ctx, partition, "1", cut(reason, flowfabric.MaxDeadReason))
+}
+
+// ThawPartition ends a freeze. Thawing a partition that is not frozen is no error.
+func (e *Engine) ThawPartition(ctx context.Context, partition uint16) error {
+	return e.freeze(ctx, partition, "0", "")
+}
+
+// freeze sets or clears the partition's frozen mark (lua/system/ff_freeze_partition.lua).
+func (e *Engine) freeze(ctx context.Context, partition uint16, frozen, reason string) error {
+	_, err := e.settled(ctx, fnFreeze, partition, []string{protocol, frozen, reason})
+	return err
+}
+
+// ReadHistory returns what happened to an execution, oldest first (lua/read/ff_read_history.lua): creation, ended
+// attempts, and what was out of the ordinary. Of the latter the newest 1,000 are kept. ErrNotFound; ErrResultPurged
+// while a tombstone is left.
+func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]Event, error) {
+	r, err := e.call(ctx, fnHistory, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return nil, err
+	}
+	core, attempts := r.pairs(), r.pairs()
+	entries := make([]string, 0, 8)
+	for range r.count(1) {
+		entries = append(entries, r.text())
+	}
+	if r.err != nil {
+		return nil, r.fail()
+	}
+	events := timeline(core, attempts, entries, r)
+	slices.SortStableFunc(events, inOrder)
+	return events, r.fail()
+}

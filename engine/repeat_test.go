@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// An answer is an answer: only a call whose outcome is unknown is made again, and no more than a few times.
+func TestOneCallOneRefusal(t *testing.T) {
+	e, f := openFake(t)
+	for _, c := range []struct {
+		reply string
+		want  error
+		calls int
+	}{
+		{envelope(0, "stale_lease"), flowfabric.ErrStaleLease, 1},
+		{"-OOM command not allowed when used memory > 'maxmemory'.\r\n", flowfabric.ErrOutOfMemory, 1},
+		{"-ERR user_function:12: attempt to index a nil value\r\n", flowfabric.ErrInternalScript, 1},
+		{envelope(1, "OK"), nil, 1},
+		{"-LOADING Redis is loading the dataset in memory\r\n", flowfabric.ErrTransport, 1 + repeats},
+	} {
+		calls := 0
+		f.answer(func(function string) string {
+			if function == fnRelease.name {
+				calls++
+			}
+			return c.reply
+		})
+		_, err := e.ReleaseExecution(t.Context(), sampleFence)
+		if !errors.Is(err, c.want) || calls != c.calls {
+			t.Errorf("%q: %d calls and %v, want %d and %v", c.reply, calls, err, c.calls, c.want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// goldenFile says what every function does to an execution in every state, one line each: state, function, answer,
+// state after. It is read by people: a change of a line is a change of the contract. FLOWFABRIC_GOLDEN=write makes it
+// anew.
+const goldenFile = "testdata/transitions.txt"
+
+var goldenScenarios = []scenario{
+	{name: "every state × every function", run: func(w *world) {
+		var table bytes.Buffer
+		w.quiet = true
+		for _, code := range reachable {
+			for _, name := range goldenCalls {
+				w.reset()
+				x := w.state(code, deadline(24*time.Hour), timeout(12*time.Hour))
+				c := w.goldenCall(name, x)
+				before := w.digest()
+				a := w.fcall(c.name, c.args...)
+				if refused(c.name, a) && w.digest() != before {
+					w.Errorf("%s of %s was refused and changed:\n%s", name, code, difference(before, w.digest()))
+				}
+				if bad := w.violations(w.dump()); len(bad) > 0 {
+					w.Errorf("%s of %s broke:\n%s", name, code, strings.Join(bad, "\n"))
+				}
+				fmt.Fprintf(&table, "%-4s %-28s %-26s %s\n", code, name, w.goldenAnswer(c, a), w.stateOf(x.id))
+			}
+			fmt.Fprintln(&table)
+		}
+		if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+			w.no(os.WriteFile(goldenFile, table.Bytes(), 0o644))
+			return
+		}
+		want, err := os.ReadFile(goldenFile)
+		w.no(err)
+		if got := table.String(); got != string(want) {
+			w.Fatalf("the table has changed:\n%s", difference(string(want), got))
+		}
+	}},
+}
+
+// stateOf is the state code of an execution as it is stored now.
+func (w *world) stateOf(id flowfabric.ExecutionID) string {
+	code := w.core(id)["s"]
+	if code == "" {
+		return "gone"
+	}
+	return code
+}
+
+// goldenCalls are the calls that concern an execution, in every form that a state can tell apart.
+var goldenCalls = []string{
+	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail", "fail for good",
+	"fail as a timeout", "delay", "delay by nothing", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
+	"step", "progress", "append", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
+	"priority", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
+}
+
+// goldenCall is one of them, made by the holder where there was one.
+func (w *world) goldenCall(name string, x placed) call {
+	w.Helper()
+	f := x.fence
+	if x.worker == nil {
+		f = flowfabric.Fence{Execution: x.id, Session: "w1~1", Claim: 1, Epoch: 1}
+	}
+	id := x.id.UUID().String()
+	fenced := func(function string, more ...string) call {
+		return call{function, slices.Concat([]string{"1"}, fenceArgs(f), more)}
+	}
+	operator := func(function string, more ...string) call {
+		return call{function, slices.Concat([]string{"1", id}, more)}
+	}
+	again := func(digest string) call {
+		item := w.item()
+		item.ID, item.Digest = x.id, digest
+		return call{"ff_create_execution", createArgs(item)}
+	}
+	switch name {
+	case "create again":
+		return again("")
+	case "create with another payload":
+		w.set("HSET", w.k.Core(x.id.UUID()), "pd", "d1")
+		return again("d2")
+	case "claim by another":
+		k := w.worker("w2")
+		k.nothingYet()
+		return call{"ff_claim_next", claimArgs(k.request(1))}
+	case "claim again":
+		k := x.worker
+		if k == nil {
+			k = w.worker("w2")
+			k.nothingYet()
+			return call{"ff_claim_next", claimArgs(k.request(1))}
+		}
+		q := k.request(1)
+		q.Number = f.Claim
+		return call{"ff_claim_next", claimArgs(q)}
+	case "complete":
+		return call{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fenceArgs(f), []string{"result", "0"})}
+	case "fail":
+		return fenced("ff_fail_execution", "x", "reason", "0", "")
+	case "fail for good":
+		return fenced("ff_fail_execution", "x", "reason", "1", "")
+	case "fail as a timeout":
+		return fenced("ff_fail_execution", "attempt_timeout", "", "0", "")
+	case "delay":
+		return fenced("ff_delay_execution", "+1000")
+	case "delay by nothing":
+		return fenced("ff_delay_execution", "+0")
+	case "release":
+		return fenced("ff_release_execution")
+	case "cancel as owner":
+		return fenced("ff_cancel_execution", "owner", "reason")
+	case "cancel by an operator":
+		return operator("ff_cancel_execution", "", "", "", "", "operator_override", "reason")
+	case "cancel by a flow":
+		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade", "reason")
+	case "step":
+		return fenced("ff_record_step", "step", "value")
+	case "progress":
+		return fenced("ff_update_progress", "50", "half")
+	case "append":
+		return fenced("ff_append_frames", "2", "1", "token", "", "", "", "x")
+	case "renew":
+		return call{"ff_session_renew", []string{"1", f.Session, "30000", "0"}}
+	case "close the session":
+		return call{"ff_session_close", []string{"1", f.Session}}
+	case "session held":
+		return call{"ff_session_held", []string{"1", f.Session, "0"}}
+	case "revoke":
+		return operator("ff_revoke_lease", "", "op", "reason")
+	case "revoke another's":
+		return operator("ff_revoke_lease", "w9~9", "op", "reason")
+	case "mark dead":
+		return call{"ff_mark_session_dead", []string{"1", f.Session, "reason"}}
+	case "priority":
+		return operator("ff_change_priority", "5", "op")
+	case "tags":
+		return operator("ff_set_tags", "1", "a.b", "c", "0")
+	case "replay":
+		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "keep", "0", "op", "reason")
+	case "replay forced":
+		return operator("ff_replay_execution", "11111111-1111-1111-1111-111111111111", "drop", "1", "op", "reason")
+	case "purge":
+		return operator("ff_purge_execution", "86400000")
+	case "read":
+		return operator("ff_read_execution")
+	case "read history":
+		return operator("ff_read_history")
+	case "read stream":
+		return operator("ff_read_attempt_stream", "0")
+	case "tick":
+		return call{"ff_tick", []string{"1", ticker, "0"}}
+	case "pass ring":
+		return call{"ff_pass_ring", []string{"1", "abc0"}}
+	}
+	w.Fatalf("no call %q", name)
+	return call{}
+}
+
+// goldenAnswer is a reply's code and, of what else it says, the part that does not depend on time.
+func (w *world) goldenAnswer(c call, a answer) string {
+	switch code := outcome(c.name, a); {
+	case c.name == "ff_claim_next" && code == "OK":
+		claims := a.slots[7+2*number64(a.slots[6])]
+		if a.slots[0] == "1" {
+			return "OK again " + claims
+		}
+		if claims == "0" {
+			return "OK nothing"
+		}
+		return "OK " + strings.Fields(a.slots[8+2*number64(a.slots[6])])[3]
+	case c.name == "ff_fail_execution" && a.status == 1, c.name == "ff_revoke_lease" && a.status == 1,
+		c.name == "ff_session_held" && a.status == 1:
+		return code + " " + a.slots[0]
+	case c.name == "ff_tick":
+		return code + " requeued " + a.slots[4]
+	case c.name == "ff_read_attempt_stream" && a.status == 1:
+		return strings.TrimSpace(code + " closed " + a.slots[7] + " " + a.slots[9])
+	default:
+		return code
+	}
+}

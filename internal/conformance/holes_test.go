@@ -1,0 +1,288 @@
+package conformance
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// What no other topic noticed when internal/mutants broke it.
+var holeScenarios = []scenario{
+	{name: "spec 10 D33 a repeat is recognised for its own fence only", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retries(3))
+		first := k.one(id).Fence
+		w.delay(first, time.Second)
+		w.advance(time.Second)
+		w.settleTime()
+		second := k.one(id).Fence // the same attempt under a new epoch
+		w.delay(second, time.Second)
+		w.unchanged("the delay before", func() {
+			_, err := w.e.DelayExecution(w.ctx, first, time.Second)
+			w.is(err, flowfabric.ErrNotActive)
+		})
+		for what, other := range strangers(second) {
+			w.unchanged("a delay by another "+what, func() {
+				_, err := w.e.DelayExecution(w.ctx, other, time.Second)
+				w.is(err, flowfabric.ErrNotActive)
+			})
+		}
+		x := w.state("T1")
+		for what, other := range strangers(x.fence) {
+			w.unchanged("a completion by another "+what, func() { w.is(w.complete(other, "r").Err, flowfabric.ErrNotActive) })
+		}
+	}},
+	{name: "spec 10 D33 a refused completion tells of the last release", run: func(w *world) {
+		x := w.state("R2b")
+		coded, ok := errors.AsType[*flowfabric.Error](w.complete(x.fence, "r").Err)
+		same(w, "slots", words(ok, coded.Code, coded.Slot(0), coded.Slot(3)), words(true, "execution_not_active", "R2b", w.core(x.id)["lr"]))
+	}},
+	{name: "spec 30 T17 a revoked attempt stays revoked, whatever follows", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		w.revoke(f.Execution)
+		reason := func() string {
+			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+			w.no(err)
+			return m.ClosedReason
+		}
+		same(w, "before", reason(), "lease_revoked")
+		w.cancel(f.Execution)
+		same(w, "after", words(reason(), w.code(f.Execution, "T3").AttemptLog[0].Category), "lease_revoked lease_revoked")
+	}},
+	{name: "design §9 round scores are numbers on every server", run: func(w *world) {
+		w.stop()
+		w.pass(200_000_000_000*time.Millisecond - ttl) // the session will expire at 2e12
+		k := w.worker("w1")
+		id := w.create()
+		k.one(id)
+		w.pass(ttl)
+		same(w, "requeued", w.tick().Requeued, 1)
+		a, b := w.create(kind("a")), w.create(kind("b")) // at 2e12
+		two := w.worker("w2")
+		two.one(id)
+		two.one(a)
+		two.one(b)
+	}},
+	{name: "spec 10 D32 a repeated claim renews, and is as the first was", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		w.release(k.one(id).Fence)
+		request := k.request(1)
+		resumed, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		same(w, "type", resumed.Claims[0].Type, flowfabric.AttemptResumed)
+		w.advance(ttl / 2)
+		again, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		same(w, "type of the repeat", again.Claims[0].Type, resumed.Claims[0].Type)
+		w.advance(ttl * 3 / 4)
+		w.no(w.complete(again.Claims[0].Fence, "").Err)
+	}},
+	{name: "spec 10 F2 the epoch grows within a millisecond, and when the clock goes back", run: func(w *world) {
+		w.stop()
+		id := w.create()
+		k := w.worker("w1")
+		epoch := uint64(0)
+		for _, d := range []time.Duration{0, 0, -time.Second} {
+			w.pass(d)
+			w.quiet = d < 0 // the times of the core are out of order then
+			f := k.one(id).Fence
+			if f.Epoch <= epoch {
+				w.Fatalf("epoch %d after %d", f.Epoch, epoch)
+			}
+			epoch = f.Epoch
+			_, err := w.e.ReleaseExecution(w.ctx, f)
+			w.no(err)
+		}
+	}},
+	{name: "spec 10 D51 in one millisecond the older one first, over several routes", run: func(w *world) {
+		w.stop()
+		var ids []flowfabric.ExecutionID
+		for i := range 8 {
+			ids = append(ids, w.create(kind("k"+strconv.Itoa(i%3))))
+		}
+		k := w.worker("w1")
+		for _, id := range ids {
+			k.one(id)
+		}
+	}},
+	{name: "spec 10 §9 #58 a deadline binds before the tick has come, and before a later timeout", run: func(w *world) {
+		w.stop()
+		late, id := w.create(deadline(time.Second)), w.create(deadline(time.Minute), timeout(time.Hour))
+		w.pass(time.Second)
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		k.nothing()
+		same(w, "expired to the millisecond", w.tick().Expired, 1)
+		w.code(late, "T4n")
+		w.pass(59 * time.Second)
+		w.tick()
+		w.code(id, "T4")
+		w.is(w.complete(f, "").Err, flowfabric.ErrNotActive)
+	}},
+	{name: "spec 10 F3 sessions and timeouts end to the millisecond", run: func(w *world) {
+		w.stop()
+		slow, held := w.create(timeout(time.Second), retries(0)), w.create(retries(0))
+		k := w.worker("w1")
+		k.claim(2)
+		w.pass(time.Second - time.Millisecond)
+		same(w, "too early", w.tick().TimedOut, 0)
+		w.pass(time.Millisecond)
+		same(w, "timed out", w.tick().TimedOut, 1)
+		w.code(slow, "T4")
+		w.pass(ttl - time.Second)
+		same(w, "requeued", w.tick().Requeued, 1)
+		w.code(held, "R1r")
+	}},
+	{name: "design §5 what a foreign queue hides is put back into its own", run: func(w *world) {
+		k := w.worker("w1")
+		k.can = func(r engine.Route) bool { return r.Kind == "k" }
+		here, there := w.create(), w.create(kind("other"))
+		w.set("ZADD", w.k.Queue(w.core(here)["r"]), "1", there.UUID().String())
+		w.set("ZREM", w.k.Queue(w.core(there)["r"]), there.UUID().String())
+		same(w, "claimed", k.claim(100)[0].Fence.Execution, here)
+		score := w.dump().ZSets[":q:"+w.core(there)["r"]][there.UUID().String()]
+		same(w, "its place", int64(score), w.at(there, "ct"))
+	}},
+	{name: "design §5 interests expire, but not under a worker that waits", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		k := w.worker("w1")
+		k.nothing()
+		key := w.k.Interest(k.interest)
+		w.lives(key, 10*time.Minute)
+		w.set("EXPIRE", key, "5")
+		k.nothing()
+		w.lives(key, 10*time.Minute)
+		w.set("EXPIRE", key, "5")
+		digest, err := w.e.SetInterest(w.ctx, w.p, []uint64{1})
+		w.no(err)
+		same(w, "digest", digest, k.interest)
+		w.lives(key, 10*time.Minute)
+	}},
+	{name: "spec 10 D23 every attempt has a result of its own", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
+		w.fail(k.one(id).Fence, "x")
+		w.no(w.complete(k.one(id).Fence, "of the second").Err)
+		for attempt, want := range []string{"", "of the second"} {
+			got, ok, err := w.e.ReadResult(w.ctx, id, uint32(attempt))
+			w.no(err)
+			same(w, "result", words(string(got), ok), words(want, want != ""))
+		}
+	}},
+	{name: "spec 10 X4 a completion takes its deadline's alarm along", run: func(w *world) {
+		w.no(w.complete(w.worker("w1").one(w.create(deadline(time.Hour))).Fence, "").Err)
+		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
+	}},
+	{name: "spec 10 §9 #39 the category permanent is not retried", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retries(3))
+		same(w, "retry", w.fail(k.one(id).Fence, "permanent").Retry, false)
+		w.code(id, "T2")
+	}},
+	{name: "spec 30 §11 #23 bytes and frames are counted once, per attempt", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
+		for attempt := range uint32(2) {
+			f := k.one(id).Fence
+			w.frames(f, 1, 2)
+			w.frames(f, 2, 2) // the second once more
+			a := w.frames(f, 3, 1)
+			same(w, "already", words(a.Count, a.LastSequence, a.Duplicate), "3 3 true")
+			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
+			w.no(err)
+			same(w, "meta", words(m.Count, m.Bytes, m.LastSequence), "3 3 3")
+			frames, err := w.e.ReadFrames(w.ctx, id, attempt, engine.StreamID{}, nil, 10)
+			w.no(err)
+			for i, frame := range frames {
+				same(w, "frame", words(frame.Sequence, frame.Type, string(frame.Payload)), words(i+1, "token", i+1))
+			}
+			if attempt == 0 {
+				w.fail(f, "x")
+			}
+		}
+	}},
+	{name: "spec 30 §11 #19 frames are sent whole to who listens", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		ear := w.listen(engine.FrameChannel(f.Execution))
+		sent := []engine.Frame{{Type: "a", Payload: []byte("\x00 {1:}")}, {Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
+		a, err := w.e.AppendFrames(w.ctx, f, 1, sent)
+		w.no(err)
+		attempt, frames, err := engine.DecodeFrames(ear.next())
+		w.no(err)
+		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 10)
+		w.no(err)
+		same(w, "frames", words(attempt, frames), words(0, stored))
+		same(w, "the last", words(frames[1].ID, frames[1].Sequence, string(frames[1].Payload)), words(a.LastID, 2, "2"))
+	}},
+	{name: "spec 10 D22 a replay forgets reclaims and progress", run: func(w *world) {
+		id := w.create()
+		w.worker("w1").one(id)
+		w.advance(ttl)
+		w.settleTime()
+		f := w.worker("w2").one(id).Fence
+		w.no(w.e.UpdateProgress(w.ctx, f, 40, "on the way"))
+		w.fail(f, "x")
+		same(w, "before", words(w.read(id).Reclaims, w.read(id).Progress.Percent), "1 40")
+		w.replay(id, engine.Replay{})
+		s := w.code(id, "R1p")
+		same(w, "after", words(s.Reclaims, s.Progress.Percent, s.Progress.Message), "0 0 ")
+	}},
+	{name: "design §9 a purge takes steps along, and its tombstone stays", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create()
+		f := k.one(id).Fence
+		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"))
+		w.no(err)
+		w.complete(f, "r")
+		_, err = w.e.PurgeExecution(w.ctx, id, 48*time.Hour)
+		w.no(err)
+		w.check()
+		same(w, "steps", len(w.hash(w.k.Steps(id.UUID()))), 0)
+		w.lives(w.k.Tombstone(id.UUID()), 48*time.Hour)
+	}},
+	{name: "spec 40 §3 a count that is missing does not change the others", run: func(w *world) {
+		key := string(w.k) + ":config"
+		defer w.set("DEL", key)
+		w.set("HSET", key, "num_flow_partitions", "8", "num_quota_partitions", "2")
+		same(w, "answer", words(w.fcallOn([]string{key}, "ff_configure", "1", "9", "9", "9", "1")), "{1 OK [8 9 2 1]}")
+	}},
+	{name: "design §6 a page of what is held is 100", run: func(w *world) {
+		ids := w.createN(101)
+		k := w.worker("w1")
+		k.claim(100)
+		k.one(ids[100])
+		page := w.must("ff_session_held", "1", k.session, "0").slots
+		same(w, "page", words(page[:3]), "[1 101 100]")
+		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+		w.no(err)
+		same(w, "all", len(held), 101)
+	}},
+}
+
+// strangers are fences that differ from one in who holds.
+func strangers(f flowfabric.Fence) map[string]flowfabric.Fence {
+	session, claim := f, f
+	session.Session += "x"
+	claim.Claim++
+	return map[string]flowfabric.Fence{"session": session, "claim": claim}
+}
+
+// stop stops the clock of the partition; pass moves it.
+func (w *world) stop() {
+	w.Helper()
+	w.set("HSET", string(w.k), "clock_pin", "1800000000000")
+}
+
+// lives fails unless a key expires after d, give or take some seconds.
+func (w *world) lives(key string, d time.Duration) {
+	w.Helper()
+	ms, err := w.do("PTTL", key).AsInt64()
+	w.no(err)
+	if left := time.Duration(ms) * time.Millisecond; left > d || left < d-30*time.Second {
+		w.Fatalf("%s expires in %s, want %s", key, left, d)
+	}
+}

@@ -1,0 +1,117 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+)
+
+// The same for what the tick does, and what a session leaves behind.
+var tickHoleScenarios = []scenario{
+	{name: "design §8 many timers of a crashed worker never consume a retry", run: func(w *world) {
+		ids := w.createN(150, timeout(10*time.Second), retries(1))
+		k := w.worker("w1")
+		k.claim(100)
+		k.claim(50)
+		w.advance(ttl)
+		sum, calls := w.settleTime()
+		same(w, "what became of them", words(sum.Requeued, sum.TimedOut, calls > 1), "150 0 true")
+		for _, id := range ids {
+			same(w, "state", words(w.core(id)["s"], w.core(id)["rc"]), "R1r ")
+		}
+	}},
+	{name: "design §8 the next wake knows alarms, delays and sessions", run: func(w *world) {
+		w.stop()
+		k := w.worker("w1")
+		k.ttl = time.Second
+		k.one(w.create())
+		w.create(deadline(700 * time.Millisecond))
+		w.create(delay(300 * time.Millisecond))
+		for _, d := range []time.Duration{300, 400, 300} {
+			r := w.tick()
+			same(w, "next", r.Next, d*time.Millisecond)
+			w.pass(r.Next)
+		}
+		r := w.tick()
+		same(w, "the session died", words(r.Requeued, r.More), "1 false")
+	}},
+	{name: "design §8 with nothing left there is no next wake", run: func(w *world) {
+		k := w.worker("w1")
+		w.complete(k.one(w.create()).Fence, "")
+		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+		w.check()
+		same(w, "sessions", len(w.dump().ZSets[":sessions"]), 0)
+		same(w, "idle", w.tick().Idle, true)
+		same(w, "wake", w.root()["wake"], "")
+		w.advance(time.Hour)
+		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "overdue", p[0].TickOverdue, false)
+	}},
+	{name: "design §8 who polls hears of a late tick", run: func(w *world) {
+		w.tick()
+		w.create(delay(time.Second))
+		w.advance(4 * time.Second)
+		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "overdue", p[0].TickOverdue, true)
+	}},
+	{name: "design §8 a renewed session is looked at when it ends", run: func(w *world) {
+		k := w.worker("w1")
+		k.one(w.create())
+		w.advance(ttl * 2 / 3)
+		w.renew(k, 0)
+		w.advance(ttl / 3)
+		w.settleTime() // at the old expiry
+		ends, err := w.do("ZSCORE", w.k.Sessions(), k.session).AsFloat64()
+		w.no(err)
+		exp, _ := strconv.ParseInt(w.hash(w.k.Session(k.session))["exp"], 10, 64)
+		same(w, "indexed at its expiry", int64(ends), exp)
+	}},
+	{name: "design §2.7 a dead session is forgotten, with its notices", run: func(w *world) {
+		k := w.worker("w1")
+		c := k.one(w.create())
+		w.cancel(c.Fence.Execution) // leaves a notice that nobody reads
+		w.advance(ttl)
+		w.settleTime()
+		w.lives(w.k.Session(k.session), 10*time.Minute)
+		n, err := w.do("EXISTS", w.k.Lost(k.session)).AsInt64()
+		w.no(err)
+		same(w, "notices", n, 0)
+	}},
+	{name: "design §8 more than a slice of dead sessions says more", run: func(w *world) {
+		w.quiet = true
+		for i := range 61 {
+			k := w.worker("w" + strconv.Itoa(i))
+			w.complete(k.one(w.create()).Fence, "")
+		}
+		w.quiet = false
+		w.advance(ttl)
+		same(w, "more", w.tick().More, true)
+		same(w, "no more", w.tick().More, false)
+		same(w, "sessions", len(w.dump().ZSets[":sessions"]), 0)
+	}},
+	{name: "design §6 waiters that are gone are dropped", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		k := w.worker("w1")
+		k.nothing()
+		w.advance(3*time.Minute + time.Second)
+		w.tick()
+		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
+	}},
+	{name: "design §4 an alarm that rings too early is set right", run: func(w *world) {
+		k := w.worker("w1")
+		for _, opts := range [][]option{
+			{timeout(10 * time.Second), deadline(time.Hour)}, {timeout(time.Hour), deadline(10 * time.Second)},
+			{timeout(time.Minute)}, {deadline(time.Minute)},
+		} {
+			id := w.create(opts...)
+			k.one(id)
+			w.set("ZADD", w.k.Alarms(), "1", id.UUID().String())
+			if _, err := w.e.Tick(w.ctx, w.p, ticker, false); err != nil {
+				w.Fatal(err)
+			}
+			w.check() // the alarm is at the earlier of the two
+			w.code(id, "A1")
+		}
+	}},
+}

@@ -1,0 +1,383 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// moment is where a call is disturbed.
+type moment string
+
+const (
+	undisturbed moment = "undisturbed"
+	lostBefore  moment = "the request is lost"
+	lostReply   moment = "the reply is lost"
+	lostTwice   moment = "two replies are lost"
+	afterReply  moment = "made again after the reply"
+)
+
+var lostScenarios = []scenario{
+	{name: "spec 10 D32 D33 every write × every moment at which a reply can be lost", needs: []string{"Functions"}, run: func(w *world) {
+		line := newLine(w)
+		quiet := slog.New(slog.DiscardHandler)
+		e, err := engine.Open(w.ctx, engine.Config{URL: line.url(), TestClock: true, Partitions: partitions, Logger: quiet, CallTimeout: 20 * time.Second})
+		w.no(err)
+		defer e.Close()
+		covered := map[string]bool{"ff_configure": true, "ff_boot": true} // opening the engine made them
+		for _, x := range writings {
+			covered[x.function] = true
+			wantDigest, wantResult := "", ""
+			for _, m := range []moment{undisturbed, lostBefore, lostReply, lostTwice, afterReply} {
+				s := w.stageFixed()
+				x.prepare(w, s)
+				before := w.digest()
+				line.arm(x.function, m)
+				got, err := x.call(w, e, s)
+				if err != nil {
+					w.Fatalf("%s, %s: %v", x.name, m, err)
+				}
+				if m == afterReply {
+					if got, err = x.call(w, e, s); err != nil {
+						w.Fatalf("%s, %s: %v", x.name, m, err)
+					}
+				}
+				if m != undisturbed && m != afterReply && !line.fired() {
+					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
+				}
+				w.check()
+				digest := w.digest("root booted", ":f:", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"")
+				if m == undisturbed {
+					wantDigest, wantResult = digest, got
+					if digest == before {
+						w.Fatalf("%s did nothing", x.name)
+					}
+					continue
+				}
+				if digest != wantDigest {
+					w.Fatalf("%s, %s: another state than undisturbed:\n%s", x.name, m, difference(wantDigest, digest))
+				}
+				same(w, fmt.Sprintf("%s, %s: result", x.name, m), got, wantResult)
+			}
+		}
+		for _, h := range lua.Functions() {
+			if !covered[h.Name] && !slices.Contains(h.Flags, "no-writes") {
+				w.Errorf("%s writes and is not disturbed here", h.Name)
+			}
+		}
+	}},
+}
+
+// fixed is a partition whose every name is the same in every run.
+type fixed struct {
+	fence                   flowfabric.Fence
+	waiting, ended, further flowfabric.ExecutionID
+	worker                  *worker
+}
+
+func (w *world) stageFixed() fixed {
+	w.Helper()
+	w.reset()
+	w.set("HSET", string(w.k), "clock_pin", "1800000000000")
+	w.quiet = true
+	defer func() { w.quiet = false }()
+	id := func(i byte) option {
+		return func(x *engine.NewExecution) {
+			x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte{i}))
+		}
+	}
+	s := fixed{worker: w.worker("w1")}
+	s.worker.session = "w1~fixed"
+	s.ended = w.create(id(1), priority(9), retries(1), tags(map[string]string{"a.b": "c"}))
+	held := w.create(id(2), priority(8), retries(1), deadline(time.Hour), timeout(time.Minute))
+	w.no(w.complete(s.worker.one(s.ended).Fence, "r").Err)
+	s.fence = s.worker.one(held).Fence
+	s.waiting = w.create(id(3))
+	s.further = w.create(id(4), delay(time.Second))
+	w.tick()
+	return s
+}
+
+// writing is one write through the engine; what it answers is text without what may tell a repeat apart.
+type writing struct {
+	function, name string
+	prepare        func(*world, fixed)
+	call           func(*world, *engine.Engine, fixed) (string, error)
+}
+
+func nothingFirst(*world, fixed) {}
+
+// request is one that the caller made up once, whatever happens to its calls.
+var request = uuid.MustParse("11111111-1111-1111-1111-111111111111")
+
+var writings = []writing{
+	{"ff_create_execution", "create", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		x := w.item(tags(map[string]string{"a.b": "c"}), retries(2), deadline(time.Hour))
+		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("new")))
+		c, err := e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+		return words(c[0].ID, c[0].State, c[0].Err), err
+	}},
+	{"ff_complete_execution", "complete", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		c, _, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, nil)
+		return words(c[0].Err), err
+	}},
+	{"ff_complete_execution", "complete and claim", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		q := s.worker.request(2)
+		c, next, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, &q)
+		return words(c[0].Err, claimed(next.Claims)), err
+	}},
+	{"ff_fail_execution", "fail, retried", nothingFirst, failing(false)},
+	{"ff_fail_execution", "fail, for good", nothingFirst, failing(true)},
+	{"ff_delay_execution", "delay", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.DelayExecution(w.ctx, s.fence, time.Minute)
+		return "", err
+	}},
+	{"ff_release_execution", "release", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.ReleaseExecution(w.ctx, s.fence)
+		return "", err
+	}},
+	{"ff_cancel_execution", "cancel by the owner", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.CancelExecution(w.ctx, s.fence.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &s.fence, Reason: "r"})
+		return "", err
+	}},
+	{"ff_cancel_execution", "cancel by an operator", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.CancelExecution(w.ctx, s.fence.Execution, engine.Cancellation{Source: engine.CancelOperator, Reason: "r"})
+		return "", err
+	}},
+	{"ff_record_step", "step", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.RecordStep(w.ctx, s.fence, "s", []byte("v"))
+		return "", err
+	}},
+	{"ff_update_progress", "progress", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		return "", e.UpdateProgress(w.ctx, s.fence, 50, "half")
+	}},
+	{"ff_append_frames", "append", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
+		return words(a.Count, a.LastSequence), err
+	}},
+	{"ff_change_priority", "priority", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, now, err := e.ChangePriority(w.ctx, s.waiting, 5, "op")
+		return words(now), err
+	}},
+	{"ff_set_tags", "tags", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		return "", e.SetTags(w.ctx, s.waiting, map[string]string{"a.b": "c"}, nil)
+	}},
+	{"ff_replay_execution", "replay", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.ReplayExecution(w.ctx, s.ended, engine.Replay{Request: request, Force: true})
+		return "", err
+	}},
+	{"ff_purge_execution", "purge", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.PurgeExecution(w.ctx, s.ended, 0)
+		return "", err
+	}},
+	{"ff_revoke_lease", "revoke", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.RevokeLease(w.ctx, s.fence.Execution, "", "op", "r")
+		return "", err
+	}},
+	{"ff_mark_session_dead", "mark dead", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.MarkSessionDead(w.ctx, w.p, s.worker.session, "r")
+		return "", err
+	}},
+	{"ff_claim_next", "claim", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.ClaimNext(w.ctx, s.worker.request(3))
+		return claimed(r.Claims), err
+	}},
+	{"ff_claim_next", "idle claim", func(w *world, s fixed) { w.cancel(s.waiting) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.ClaimNext(w.ctx, s.worker.request(3))
+		return words(len(r.Claims), r.Registered), err
+	}},
+	{"ff_set_interest", "interest", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		return e.SetInterest(w.ctx, w.p, []uint64{1, 7})
+	}},
+	{"ff_session_renew", "renew", func(w *world, s fixed) { w.pass(time.Second) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)
+		return words(len(r.Lost), r.Generation, r.MoreLost), err
+	}},
+	{"ff_session_renew", "renew with notices", func(w *world, s fixed) { w.cancel(s.fence.Execution); w.pass(time.Second) },
+		func(w *world, e *engine.Engine, s fixed) (string, error) {
+			r, err := e.RenewSession(w.ctx, w.p, s.worker.session, ttl, 0)
+			return words(r.Lost, r.Generation, r.MoreLost), err
+		}},
+	{"ff_session_close", "close", func(w *world, s fixed) { w.cancel(s.fence.Execution) }, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		return "", e.CloseSession(w.ctx, w.p, s.worker.session)
+	}},
+	{"ff_tick", "tick", func(w *world, _ fixed) { w.pass(2 * ttl) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r, err := e.Tick(w.ctx, w.p, ticker, false)
+		return words(r.Owner, r.More), err
+	}},
+	{"ff_tick", "giving the tick up", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		_, err := e.Tick(w.ctx, w.p, ticker, true)
+		return "", err
+	}},
+	{"ff_pass_ring", "pass a ring on", func(w *world, s fixed) {
+		w.set("ZADD", w.k.Waiters(s.worker.interest), "1800000180000", "deaf")
+		w.set("SADD", w.k.Digests(), s.worker.interest)
+	}, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.PassRing(w.ctx, w.p, s.worker.interest)
+		return "", err
+	}},
+	{"ff_freeze_partition", "freeze", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		return "", e.FreezePartition(w.ctx, w.p, "r")
+	}},
+	{"ff_freeze_partition", "thaw", func(w *world, _ fixed) { w.set("HSET", string(w.k), "frozen", "r") }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		return "", e.ThawPartition(w.ctx, w.p)
+	}},
+}
+
+func failing(permanent bool) func(*world, *engine.Engine, fixed) (string, error) {
+	return func(w *world, e *engine.Engine, s fixed) (string, error) {
+		o, err := e.FailExecution(w.ctx, s.fence, engine.Failure{Category: "io", Reason: "r", Permanent: permanent})
+		return words(o.Retry, o.RetryIn), err
+	}
+}
+
+// claimed is what claims say, without the times.
+func claimed(claims []engine.Claim) string {
+	var out []string
+	for _, c := range claims {
+		out = append(out, words(c.Fence, c.Type, string(c.Input)))
+	}
+	return strings.Join(out, "; ")
+}
+
+// pass lets time pass on a stopped clock.
+func (w *world) pass(d time.Duration) {
+	w.Helper()
+	w.set("HINCRBY", string(w.k), "clock_pin", fmt.Sprint(d.Milliseconds()))
+}
+
+// line is a proxy between one engine and the server that loses what it is told to.
+type line struct {
+	w        *world
+	listener net.Listener
+	network  string
+	backend  string
+	owner    sync.WaitGroup
+
+	mu       sync.Mutex
+	function []byte
+	moment   moment
+	left     int
+	open     []net.Conn
+}
+
+func newLine(w *world) *line {
+	w.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w.no(err)
+	n := &line{w: w, listener: l, network: "tcp", backend: strings.TrimPrefix(w.srv.URL, "redis://")}
+	if path, ok := strings.CutPrefix(w.srv.URL, "unix://"); ok {
+		n.network, n.backend = "unix", path
+	}
+	n.owner.Go(n.accept)
+	w.Cleanup(func() {
+		_ = l.Close()
+		n.mu.Lock()
+		for _, c := range n.open {
+			_ = c.Close()
+		}
+		n.mu.Unlock()
+		n.owner.Wait()
+	})
+	return n
+}
+
+func (n *line) url() string { return "redis://" + n.listener.Addr().String() }
+
+// arm disturbs the next calls of a function.
+func (n *line) arm(function string, m moment) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.function, n.moment = []byte(function), m
+	n.left = map[moment]int{lostBefore: 1, lostReply: 1, lostTwice: 2}[m]
+}
+
+func (n *line) fired() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.left == 0
+}
+
+// disturbs tells what to do with a request.
+func (n *line) disturbs(request []byte) moment {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left == 0 || !bytes.Contains(request, n.function) {
+		return undisturbed
+	}
+	n.left--
+	return n.moment
+}
+
+func (n *line) accept() {
+	for {
+		near, err := n.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial(n.network, n.backend)
+		if err != nil {
+			_ = near.Close()
+			continue
+		}
+		n.mu.Lock()
+		n.open = append(n.open, near, far)
+		n.mu.Unlock()
+		mute := &sync.Once{}
+		silent := make(chan struct{})
+		n.owner.Go(func() { n.requests(near, far, func() { mute.Do(func() { close(silent) }) }) })
+		n.owner.Go(func() { n.replies(near, far, silent) })
+	}
+}
+
+// requests forwards what the engine sends. A request whose reply is to be lost is forwarded, and the connection dies
+// with the reply.
+func (n *line) requests(near, far net.Conn, mute func()) {
+	defer func() { _ = near.Close(); _ = far.Close() }()
+	buffer := make([]byte, 1<<20)
+	for {
+		size, err := near.Read(buffer)
+		if err != nil {
+			return
+		}
+		switch n.disturbs(buffer[:size]) {
+		case lostBefore:
+			return
+		case lostReply, lostTwice:
+			mute()
+		}
+		if _, err := far.Write(buffer[:size]); err != nil {
+			return
+		}
+	}
+}
+
+func (n *line) replies(near, far net.Conn, silent chan struct{}) {
+	defer func() { _ = near.Close(); _ = far.Close() }()
+	buffer := make([]byte, 1<<20)
+	for {
+		size, err := far.Read(buffer)
+		if err != nil {
+			return
+		}
+		select {
+		case <-silent:
+			return
+		default:
+		}
+		if _, err := near.Write(buffer[:size]); err != nil {
+			return
+		}
+	}
+}

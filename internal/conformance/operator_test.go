@@ -1,0 +1,590 @@
+package conformance
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func (w *world) replay(id flowfabric.ExecutionID, q engine.Replay) {
+	w.Helper()
+	already, err := w.e.ReplayExecution(w.ctx, id, q)
+	w.no(err)
+	same(w, "replay already", already, false)
+	w.check()
+}
+
+func (w *world) revoke(id flowfabric.ExecutionID) {
+	w.Helper()
+	already, err := w.e.RevokeLease(w.ctx, id, "", "op", "told to")
+	w.no(err)
+	same(w, "revoke already", already, false)
+	w.check()
+}
+
+// kinds lists what happened to an execution, in order.
+func (w *world) kinds(id flowfabric.ExecutionID) string {
+	w.Helper()
+	events, err := w.e.ReadHistory(w.ctx, id)
+	w.no(err)
+	var out []string
+	for _, e := range events {
+		out = append(out, string(e.Kind))
+	}
+	return strings.Join(out, " ")
+}
+
+var operatorScenarios = []scenario{
+	{name: "spec 10 §9 #46 progress belongs to the attempt", run: func(w *world) {
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		shown := func() string {
+			w.check()
+			p := w.read(id).Progress
+			return words(p.Percent, p.Message)
+		}
+		same(w, "none yet", shown(), "0 ")
+		w.no(w.e.UpdateProgress(w.ctx, f, 50, "half"))
+		same(w, "stored", shown(), "50 half")
+		w.no(w.e.UpdateProgress(w.ctx, f, 60, ""))
+		same(w, "an empty message keeps the last", shown(), "60 half")
+		w.no(w.e.UpdateProgress(w.ctx, f, -1, "more"))
+		same(w, "no percent keeps the last", shown(), "60 more")
+		for _, bad := range []string{"101", "-1", "x", "1.5", "007"} {
+			w.unchanged("percent "+bad, func() {
+				args := append(append([]string{"1"}, fenceArgs(f)...), bad, "m")
+				same(w, "code", w.fcall("ff_update_progress", args...).code, "invalid_input")
+			})
+		}
+		w.unchanged("a long message", func() {
+			args := append(append([]string{"1"}, fenceArgs(f)...), "1", strings.Repeat("m", 1025))
+			same(w, "code", w.fcall("ff_update_progress", args...).code, "invalid_input")
+		})
+		stale := f
+		stale.Attempt++
+		w.unchanged("another attempt", func() { w.is(w.e.UpdateProgress(w.ctx, stale, 70, ""), flowfabric.ErrStaleLease) })
+		w.fail(f, "x")
+		same(w, "kept between the attempts", shown(), "60 more")
+		w.advance(time.Second)
+		w.settleTime()
+		g := k.one(id).Fence
+		same(w, "cleared by the next attempt", shown(), "0 ")
+		w.no(w.e.UpdateProgress(w.ctx, g, -1, "only text"))
+		same(w, "no percent", shown(), "-1 only text")
+	}},
+	{name: "spec 10 §9 #50 a changed priority", run: func(w *world) {
+		ids := w.createN(3, priority(2))
+		change := func(id flowfabric.ExecutionID, to, wantOld, wantNew int) {
+			w.Helper()
+			old, now, err := w.e.ChangePriority(w.ctx, id, to, "me")
+			w.no(err)
+			w.check()
+			same(w, "old and new", words(old, now), words(wantOld, wantNew))
+		}
+		change(ids[2], 5, 2, 5)
+		w.unchanged("the same again", func() { change(ids[2], 5, 5, 5) })
+		change(ids[1], 0, 2, 0)
+		change(ids[1], -7, 0, 0)
+		k := w.worker("w1")
+		for _, want := range []int{2, 0, 1} {
+			k.one(ids[want])
+		}
+		high := w.create(priority(9000))
+		old := w.create(delay(time.Second))
+		change(old, 99999, 0, 9000)
+		w.advance(time.Second)
+		w.settleTime()
+		k.one(high) // same priority, but older
+		c := k.one(old)
+		same(w, "applied on promotion", c.Priority, 9000)
+		change(old, 3, 9000, 3)
+		w.release(c.Fence)
+		same(w, "a holder's too, for the next time", w.read(old).Priority, 3)
+		w.cancel(old)
+		_, _, err := w.e.ChangePriority(w.ctx, old, 1, "me")
+		w.is(err, flowfabric.ErrNotActive)
+		_, _, err = w.e.ChangePriority(w.ctx, flowfabric.NewExecutionID(w.p), 1, "me")
+		w.is(err, flowfabric.ErrNotFound)
+		for _, code := range reachable {
+			if code[0] != 'T' {
+				w.reset()
+				x := w.state(code)
+				change(x.id, 7, 0, 7)
+				same(w, "and nothing else", string(w.read(x.id).State.Code), string(code))
+			}
+		}
+	}},
+	{name: "spec 10 §9 #31 spec 30 §11 #3 #6 a revoked lease", run: func(w *world) {
+		id := w.create(timeout(time.Hour), deadline(2*time.Hour), retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		other := k.one(w.create()).Fence
+		w.frames(f, 1, 1)
+		w.tick()
+		_, err := w.e.RevokeLease(w.ctx, id, "w9~9", "op", "r")
+		w.is(err, flowfabric.ErrStaleLease)
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.revoke(id)
+		ear.hears("l")
+		s := w.code(id, "A3")
+		same(w, "shown", words(s.State.Public, s.State.OwnershipState, s.Session == k.session), "active lease_revoked true")
+		w.unchanged("again", func() {
+			already, err := w.e.RevokeLease(w.ctx, id, "", "op", "r")
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		for name, call := range w.everyFencedCall(f) {
+			want := flowfabric.ErrLeaseRevoked
+			if name == "append" {
+				want = flowfabric.ErrStaleAppend
+			}
+			w.unchanged(name, func() { w.is(call(), want) })
+		}
+		w.unchanged("progress", func() { w.is(w.e.UpdateProgress(w.ctx, f, 1, ""), flowfabric.ErrLeaseRevoked) })
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.no(err)
+		same(w, "stream", words(m.Closed, m.ClosedReason), "true lease_revoked")
+		r := w.renew(k, 0)
+		same(w, "notices", words(len(r.Lost), r.Lost[0].Execution == id, r.Lost[0].Cause), "1 true revoked")
+		same(w, "requeued", w.tick().Requeued, 1)
+		s = w.code(id, "R1r")
+		same(w, "its attempt", words(s.AttemptLog[0].State, s.AttemptLog[0].Category, s.Reclaims, s.Retries), "interrupted_reclaimed lease_revoked 1 0")
+		n := w.worker("w2").one(id)
+		same(w, "next", words(n.Type, n.Fence.Attempt), "reclaim 1")
+		same(w, "history", w.kinds(id), "created claimed revoked attempt_ended claimed")
+		w.no(w.complete(n.Fence, "").Err)
+		w.no(w.complete(other, "").Err) // the rest of the session is untouched
+	}},
+	{name: "spec 10 §4.16 what cannot be revoked", run: func(w *world) {
+		for _, code := range reachable {
+			w.reset()
+			x := w.state(code)
+			w.unchanged(string(code), func() {
+				if code == "A1" {
+					return
+				}
+				already, err := w.e.RevokeLease(w.ctx, x.id, "", "op", "r")
+				if code == "A2" || code == "A3" {
+					w.no(err)
+					same(w, "already", already, true)
+				} else {
+					w.is(err, flowfabric.ErrNotActive)
+				}
+			})
+		}
+		_, err := w.e.RevokeLease(w.ctx, flowfabric.NewExecutionID(w.p), "", "op", "r")
+		w.is(err, flowfabric.ErrNotFound)
+	}},
+	{name: "spec 10 §9 #54 revocations count as reclaims", run: func(w *world) {
+		id := w.create(reclaims(1), deadline(time.Hour))
+		for i, want := range []string{"1 0", "0 1"} {
+			w.worker("w" + strconv.Itoa(i)).one(id)
+			w.revoke(id)
+			r := w.tick()
+			same(w, "requeued, exhausted", words(r.Requeued, r.Exhausted), want)
+		}
+		s := w.code(id, "T2")
+		same(w, "end", words(s.FailureCategory, s.Attempts), "max_reclaims_exceeded 2")
+	}},
+	{name: "spec 10 §9 #32 revoke, cancel, replay, claim, renew", run: func(w *world) {
+		id := w.create()
+		k := w.worker("w1")
+		k.one(id)
+		w.revoke(id)
+		w.cancel(id)
+		w.replay(id, engine.Replay{})
+		n := k.one(id)
+		same(w, "claim", words(n.Type, n.Fence.Attempt), "replay 1")
+		r := w.renew(k, 1)
+		same(w, "renewed", len(r.Lost), 0)
+		w.no(w.complete(n.Fence, "").Err)
+	}},
+	{name: "design §6 a session declared dead", run: func(w *world) {
+		ids := w.createN(2)
+		k := w.worker("w1")
+		f := k.claim(2)[0].Fence
+		w.tick()
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		already, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "gone")
+		w.no(err)
+		w.check()
+		same(w, "already", already, false)
+		ear.hears("l")
+		for name, call := range w.everyFencedCall(f) {
+			want := flowfabric.ErrLeaseExpired
+			if name == "append" {
+				want = flowfabric.ErrStaleAppend
+			}
+			w.unchanged(name, func() { w.is(call(), want) })
+		}
+		_, err = w.e.RenewSession(w.ctx, w.p, k.session, k.ttl, 0)
+		w.is(err, flowfabric.ErrLeaseExpired)
+		_, err = w.e.ClaimNext(w.ctx, k.request(1))
+		w.is(err, flowfabric.ErrLeaseExpired)
+		w.unchanged("again", func() {
+			already, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "gone")
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		same(w, "requeued", w.tick().Requeued, 2)
+		for _, id := range ids {
+			w.code(id, "R1r")
+		}
+		_, err = w.e.MarkSessionDead(w.ctx, w.p, "w1~never", "gone")
+		w.is(err, flowfabric.ErrSessionNotFound)
+	}},
+	{name: "spec 10 §9 #62 #65 replay of every end", run: func(w *world) {
+		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
+			w.reset()
+			x := w.state(code, priority(4))
+			before := w.read(x.id)
+			score := w.at(x.id, "ct")
+			if code == "T1" {
+				w.unchanged("unforced", func() {
+					_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{})
+					w.is(err, flowfabric.ErrReplayNotAllowed)
+				})
+			}
+			w.replay(x.id, engine.Replay{Force: true, By: "me", Reason: "why not"})
+			s := w.code(x.id, "R1p")
+			same(w, string(code)+" reset", words(s.Retries, s.Reclaims, s.Replays, s.FailureCategory, s.CancelledBy, s.CancelReason, s.CompletedAt.IsZero(), s.DelayUntil.IsZero()), "0 0 1    true true")
+			same(w, "kept", words(s.Epoch, s.Attempts, s.Priority, s.CreatedAt.UnixMilli()), words(before.Epoch, before.Attempts, 4, score))
+			events, err := w.e.ReadHistory(w.ctx, x.id)
+			w.no(err)
+			e := events[len(events)-1]
+			same(w, "lineage", words(e.Kind, e.Code, e.By, e.Detail, e.Until.Equal(before.CompletedAt)), words("replayed", code, "me", "why not", true))
+			k := w.worker("w2")
+			n := k.one(x.id)
+			same(w, "claim", words(n.Type, n.Fence.Attempt, n.Fence.Epoch > before.Epoch, n.LastSequence), words("replay", before.Attempts, true, 0))
+			w.no(w.complete(n.Fence, "").Err)
+			_, ok, err := w.e.ReadResult(w.ctx, x.id, n.Fence.Attempt)
+			w.no(err)
+			same(w, "a void completion has no result", ok, false)
+			if code == "T1" {
+				old := w.read(x.id).AttemptLog[0]
+				same(w, "the first run's record", words(old.State, old.EndedAt.Equal(before.CompletedAt), old.Session == x.worker.session), "ended_success true true")
+				kept, _, err := w.e.ReadResult(w.ctx, x.id, 0)
+				w.no(err)
+				same(w, "and result", string(kept), "r")
+			}
+		}
+	}},
+	{name: "spec 10 §9 #63 caps, requests and states of a replay", run: func(w *world) {
+		x := w.state("T3n")
+		k := w.worker("w2")
+		request := engine.Replay{Request: uuid.New()}
+		for i := range 10 {
+			request.Request = uuid.New()
+			w.replay(x.id, request)
+			w.unchanged("the same request again", func() {
+				already, err := w.e.ReplayExecution(w.ctx, x.id, request)
+				w.no(err)
+				same(w, "already", already, true)
+			})
+			same(w, "replays", w.read(x.id).Replays, i+1)
+			w.no(w.complete(k.one(x.id).Fence, "").Err)
+			request.Force = true
+		}
+		w.unchanged("also after the end", func() {
+			already, err := w.e.ReplayExecution(w.ctx, x.id, request)
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		w.unchanged("the eleventh", func() {
+			_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
+			w.is(err, flowfabric.ErrReplaysExhausted)
+		})
+		never := w.create(func(n *engine.NewExecution) { n.Policy.MaxReplays = -1 })
+		w.cancel(never)
+		_, err := w.e.ReplayExecution(w.ctx, never, engine.Replay{})
+		w.is(err, flowfabric.ErrReplaysExhausted)
+		for _, code := range reachable {
+			if code[0] != 'T' {
+				w.reset()
+				y := w.state(code)
+				w.unchanged(string(code), func() {
+					_, err := w.e.ReplayExecution(w.ctx, y.id, engine.Replay{Force: true})
+					w.is(err, flowfabric.ErrNotTerminal)
+				})
+			}
+		}
+		_, err = w.e.ReplayExecution(w.ctx, flowfabric.NewExecutionID(w.p), engine.Replay{})
+		w.is(err, flowfabric.ErrNotFound)
+	}},
+	{name: "spec 10 §9 #66 a replay gets its deadline and its retries again", run: func(w *world) {
+		id := w.create(deadline(10*time.Second), timeout(4*time.Second), retries(1))
+		w.advance(10 * time.Second)
+		w.settleTime()
+		w.code(id, "T4n")
+		for range 2 { // the second span is the first's, not what was left of it
+			w.advance(time.Minute)
+			w.replay(id, engine.Replay{})
+			c := w.worker("w1").one(id)
+			same(w, "span", c.DeadlineIn > 9*time.Second && c.DeadlineIn <= 10*time.Second, true)
+			same(w, "timeout", c.TimeLeft, 4*time.Second)
+			same(w, "retries", w.fail(c.Fence, "x").Retry, true)
+			w.advance(10 * time.Second)
+			w.settleTime()
+			s := w.code(id, "T4")
+			same(w, "end", words(s.FailureCategory, s.Retries), "execution_deadline 1")
+		}
+	}},
+	{name: "design §4 a replay keeps its steps or drops them", run: func(w *world) {
+		id := w.create()
+		for i, q := range []engine.Replay{{}, {}, {DropSteps: true, Force: true}, {Force: true}} {
+			if i > 0 {
+				w.replay(id, q)
+			}
+			c := w.worker("w" + strconv.Itoa(i)).one(id)
+			same(w, "steps", len(c.Steps), []int{0, 1, 0, 1}[i])
+			if len(c.Steps) == 0 {
+				_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte(strconv.Itoa(i)))
+				w.no(err)
+			}
+			if i == 0 {
+				w.fail(c.Fence, "x")
+			} else {
+				w.no(w.complete(c.Fence, "").Err)
+			}
+		}
+	}},
+	{name: "spec 40 §9 tags of an execution", run: func(w *world) {
+		id := w.create(tags(map[string]string{"a.b": "1", "c.d": "2"}))
+		all := func() string {
+			w.check()
+			var out []string
+			for k, v := range w.read(id).Tags {
+				out = append(out, k+"="+v)
+			}
+			slices.Sort(out)
+			return strings.Join(out, " ")
+		}
+		w.no(w.e.SetTags(w.ctx, id, map[string]string{"a.b": "3", "e.f": ""}, []string{"c.d", "no.such"}))
+		same(w, "tags", all(), "a.b=3 e.f=")
+		w.unchanged("again", func() { w.no(w.e.SetTags(w.ctx, id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
+		many := map[string]string{}
+		for i := range 62 {
+			many["n.x"+strconv.Itoa(i)] = "v"
+		}
+		w.no(w.e.SetTags(w.ctx, id, many, nil))
+		w.unchanged("the 65th", func() {
+			w.is(w.e.SetTags(w.ctx, id, map[string]string{"o.p": "v"}, nil), flowfabric.ErrInvalidInput)
+		})
+		w.no(w.e.SetTags(w.ctx, id, map[string]string{"o.p": "v"}, []string{"a.b"}))
+		w.unchanged("a bad key", func() {
+			for _, key := range []string{"", "a", "A.b", "a.", ".a", "a..b", "a.b-c", strings.Repeat("a", 63) + ".b"} {
+				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), flowfabric.ErrInvalidTagKey)
+				a := w.fcall("ff_set_tags", "1", id.UUID().String(), "1", key, "v", "0")
+				same(w, "code", a.code, "invalid_tag_key")
+			}
+			w.is(w.e.SetTags(w.ctx, id, map[string]string{"a.b": strings.Repeat("v", 257)}, nil), flowfabric.ErrInvalidInput)
+		})
+		gone := []string{"e.f", "o.p"}
+		for k := range many {
+			gone = append(gone, k)
+		}
+		w.no(w.e.SetTags(w.ctx, id, nil, gone))
+		same(w, "none left", all(), "")
+		c := w.worker("w1").one(id)
+		same(w, "claimed without", len(c.Tags), 0)
+		w.no(w.complete(c.Fence, "").Err)
+		w.no(w.e.SetTags(w.ctx, id, map[string]string{"late.tag": "x"}, nil))
+		same(w, "also when it has ended", all(), "late.tag=x")
+		w.is(w.e.SetTags(w.ctx, flowfabric.NewExecutionID(w.p), many, nil), flowfabric.ErrNotFound)
+	}},
+	{name: "performance §3.5 history is what was out of the ordinary", run: func(w *world) {
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		n, err := w.do("EXISTS", w.k.History(id.UUID())).AsInt64()
+		w.no(err)
+		same(w, "the happy path keeps none", n, 0)
+		w.delay(f, time.Second)
+		w.advance(time.Second)
+		w.settleTime()
+		w.release(k.one(id).Fence)
+		w.advance(time.Millisecond)
+		_, _, err = w.e.ChangePriority(w.ctx, id, 3, "me")
+		w.no(err)
+		w.advance(time.Millisecond)
+		w.fail(k.one(id).Fence, "io")
+		w.advance(2 * time.Second)
+		w.settleTime()
+		w.advance(time.Millisecond)
+		k.one(id)
+		w.advance(time.Millisecond)
+		w.cancel(id)
+		w.advance(time.Millisecond)
+		w.replay(id, engine.Replay{By: "me"})
+		w.advance(time.Millisecond)
+		w.no(w.complete(k.one(id).Fence, "").Err)
+		same(w, "events", w.kinds(id), "created claimed delayed claimed released priority claimed attempt_ended claimed cancelled attempt_ended replayed claimed ended")
+		two := w.create()
+		for i := range 1010 {
+			_, _, err = w.e.ChangePriority(w.ctx, two, 1+i%2, "me")
+			w.no(err)
+		}
+		w.check()
+		events, err := w.e.ReadHistory(w.ctx, two)
+		w.no(err)
+		same(w, "bounded", len(events), 1001)
+	}},
+	{name: "design §9 a purge leaves a tombstone", run: func(w *world) {
+		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
+		for _, code := range []flowfabric.Code{"T1", "T2", "T3n", "T4"} {
+			w.reset()
+			x := w.state(code, digest, tags(map[string]string{"a.b": "c"}), deadline(time.Second))
+			item := w.item(digest)
+			item.ID = x.id
+			already, err := w.e.PurgeExecution(w.ctx, x.id, 0)
+			w.no(err)
+			same(w, "already", already, false)
+			w.check()
+			left := 0
+			for _, key := range w.keys() {
+				if strings.Contains(key, x.id.UUID().String()) {
+					same(w, "what is left", key, w.k.Tombstone(x.id.UUID()))
+					left++
+				}
+			}
+			same(w, "left", left, 1)
+			w.unchanged("a duplicate", func() {
+				c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
+				w.no(err)
+				w.no(c[0].Err)
+				state, _ := flowfabric.Project(code)
+				same(w, "answer", words(c[0].Duplicate, c[0].State), words(true, state.Public))
+				item.Digest = "d2"
+				c, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
+				w.no(err)
+				w.is(c[0].Err, flowfabric.ErrIdempotencyConflict)
+			})
+			_, err = w.e.ReadExecution(w.ctx, x.id)
+			w.is(err, flowfabric.ErrResultPurged)
+			_, err = w.e.ReadHistory(w.ctx, x.id)
+			w.is(err, flowfabric.ErrResultPurged)
+			_, err = w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
+			w.is(err, flowfabric.ErrNotFound)
+			w.unchanged("again", func() {
+				already, err := w.e.PurgeExecution(w.ctx, x.id, 0)
+				w.no(err)
+				same(w, "already", already, true)
+			})
+			w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after its time
+			_, err = w.e.ReadExecution(w.ctx, x.id)
+			w.is(err, flowfabric.ErrNotFound)
+			_, err = w.e.PurgeExecution(w.ctx, x.id, 0)
+			w.is(err, flowfabric.ErrNotFound)
+		}
+		for _, code := range reachable {
+			if code[0] != 'T' {
+				w.reset()
+				x := w.state(code)
+				w.unchanged(string(code), func() {
+					_, err := w.e.PurgeExecution(w.ctx, x.id, 0)
+					w.is(err, flowfabric.ErrNotTerminal)
+				})
+			}
+		}
+		_, err := w.e.PurgeExecution(w.ctx, flowfabric.NewExecutionID(w.p), time.Hour)
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "design §2.7 a purge of many attempts goes in slices", run: func(w *world) {
+		x := w.state("T1")
+		w.quiet = true
+		for attempt := range 450 { // as after that many reclaims
+			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt)), "r")
+		}
+		w.set("HSET", w.k.Core(x.id.UUID()), "n", "450")
+		for _, want := range []string{"1", "1", "0"} {
+			same(w, "more", w.must("ff_purge_execution", "1", x.id.UUID().String(), "86400000").slots[0], want)
+			if want == "1" {
+				_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
+				w.is(err, flowfabric.ErrNotFound)
+			}
+		}
+		w.quiet = false
+		w.check()
+	}},
+	{name: "design §9 a frozen partition changes nothing until it is thawed", run: func(w *world) {
+		x := w.state("A1")
+		before := w.digest("root")
+		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
+		w.no(w.e.FreezePartition(w.ctx, w.p, "twice"))
+		same(w, "reason", w.root()["frozen"], "slot move")
+		for name, call := range w.everyFencedCall(x.fence) {
+			w.unchanged(name, func() { w.is(call(), flowfabric.ErrPartitionFrozen) })
+		}
+		_, err := w.e.ClaimNext(w.ctx, x.worker.request(1))
+		w.is(err, flowfabric.ErrPartitionFrozen)
+		same(w, "everything else", w.digest("root"), before)
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+		w.check()
+		w.no(w.complete(x.fence, "").Err)
+	}},
+	{name: "design §6 a full worker passes its ring on", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		full, other := w.worker("full"), w.worker("other")
+		full.nothing()
+		w.create() // rings only who is registered, and that is full
+		ear := w.listen(engine.BellChannel(w.p, "other"))
+		blind := w.worker("blind")
+		blind.can = func(engine.Route) bool { return false }
+		blind.nothing()
+		heard, err := w.e.PassRing(w.ctx, w.p, full.interest)
+		w.no(err)
+		same(w, "nobody else waits", heard, 0)
+		c := other.claim(1)[0]
+		other.nothing() // registered now
+		w.set("ZREM", w.k.Waiters(other.interest), "other")
+		w.release(c.Fence) // nobody is there to be rung
+		w.set("ZADD", w.k.Waiters(other.interest), strconv.FormatInt(w.now()+180000, 10), "other")
+		w.set("SADD", w.k.Digests(), other.interest)
+		ear.silent()
+		heard, err = w.e.PassRing(w.ctx, w.p, full.interest)
+		w.no(err)
+		same(w, "heard", heard, 1)
+		ear.hears("w")
+		w.check()
+		w.unchanged("an unknown interest", func() {
+			heard, err := w.e.PassRing(w.ctx, w.p, "abcdef")
+			w.no(err)
+			same(w, "heard", heard, 0)
+		})
+	}},
+	{name: "design §6 a new route rings more than 64 waiters by and by", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		all := w.everything()
+		waiting := func() int { return len(w.dump().ZSets[":w:"+all]) }
+		for i := range 150 {
+			k := w.worker("w" + strconv.Itoa(i))
+			k.interest = all
+			_, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.no(err)
+		}
+		w.advance(time.Millisecond)
+		w.create(kind("brand new"))
+		same(w, "left after the create", waiting(), 150-64)
+		w.advance(time.Millisecond)
+		late := w.worker("late")
+		late.interest = all
+		_, err := w.e.ClaimNext(w.ctx, late.request(1)) // knows the new route: must not be rung for it
+		w.no(err)
+		w.tick()
+		same(w, "after one tick", waiting(), 150-128+1)
+		w.tick()
+		same(w, "after two", waiting(), 1)
+		w.tick()
+		w.tick()
+		same(w, "the late one still waits", waiting(), 1)
+		same(w, "done", w.root()["ring"], "")
+	}},
+}

@@ -1,0 +1,160 @@
+package invariant
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+var (
+	attemptTypes = []string{"initial", "retry", "reclaim", "replay"}
+	attemptEnds  = []string{"ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed"}
+)
+
+// attempts: I1, I5, I6. A pending replay may or may not have run before.
+func (x *execution) attempts(code flowfabric.Code) {
+	n := x.number("n")
+	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "T1", "T2", "T3", "T4"}, code) ||
+		code == flowfabric.CodeWaitingReplay && x.has("n")
+	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
+		x.want(f, ran)
+	}
+	now, before := past{epoch: x.number("e"), attempts: n, replays: x.number("pc")}, x.before[x.id]
+	if code[0] == 'T' {
+		now.ended = x.core["s"] + " at " + x.core["en"]
+	}
+	if now.epoch < before.epoch || now.attempts < before.attempts || now.replays < before.replays ||
+		before.ended != "" && now != before && now.replays == before.replays {
+		x.say("went back from %+v to %+v", before, now)
+	}
+	x.now[x.id] = now
+	if ran {
+		// A replay starts both counts anew.
+		others := x.number("rc") + x.number("lc")
+		if n < others || !x.has("pc") && n > others+1 {
+			x.say("%v attempts after %v retries, %v reclaims and %v replays", n, x.number("rc"), x.number("lc"), x.number("pc"))
+		}
+		if x.number("st") > x.number("la") || x.number("ct") > x.number("st") {
+			x.say("times out of order: %v", x.core)
+		}
+	}
+	if s := x.Hashes[":s:"+x.core["ss"]]; code == flowfabric.CodeActive && (s == nil || s["exp"] == "") {
+		x.say("is held under a session without a record")
+	}
+}
+
+// records: every attempt that has ended has one, unless its end is that of the execution and a success.
+func (x *execution) records(code flowfabric.Code) {
+	n := int(x.number("n"))
+	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
+	for i := range n {
+		record, ok := folded[strconv.Itoa(i)]
+		if last := i == n-1; ok == (last && (open(code) || code == flowfabric.CodeCompleted)) {
+			x.say("attempt %d of %v folded: %v", i, n, ok)
+		}
+		if !ok {
+			continue
+		}
+		parts := strings.Split(record, "\x1f")
+		if len(parts) != 8 || !slices.Contains(attemptTypes, parts[0]) || !slices.Contains(attemptEnds, parts[3]) ||
+			!whole(parts[1]) || !whole(parts[2]) || parts[5] == "" || !whole(parts[6]) || !whole(parts[7]) {
+			x.say("attempt %d is recorded as %q", i, record)
+			continue
+		}
+		if parts[0] == "replay" {
+			replays++
+		}
+		e, _ := strconv.ParseFloat(parts[6], 64)
+		if e <= epoch || e > x.number("e") {
+			x.say("attempt %d ended under epoch %.0f, the one before under %.0f, the core has %s", i, e, epoch, x.core["e"])
+		}
+		epoch = e
+	}
+	if replays > x.number("pc") {
+		x.say("%v attempts are replays, the core counts %q", replays, x.core["pc"])
+	}
+	for f, v := range folded {
+		switch f {
+		case "cancel", "categories":
+		case "progress":
+			x.progress(v, n)
+		default:
+			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i >= n {
+				x.say("has a record %q of no attempt", f)
+			}
+		}
+	}
+}
+
+// progress is "attempt ms percent message", the last of which is the handler's and may hold anything.
+func (x *execution) progress(text string, n int) {
+	parts := strings.SplitN(text, "\x1f", 4)
+	attempt, err := strconv.Atoi(parts[0])
+	if len(parts) != 4 || err != nil || attempt < 0 || attempt >= n || !whole(parts[1]) ||
+		parts[2] != "" && !whole(parts[2]) {
+		x.say("has the progress %.100q of %d attempts", text, n)
+	}
+}
+
+func (x *execution) blobs() {
+	input, ok := x.Texts[":i:"+x.id]
+	if ok != x.has("in") || float64(len(input)) != x.number("in") {
+		x.say("input of %d bytes, the core says %q", len(input), x.core["in"])
+	}
+	if _, ok := x.Hashes[":t:"+x.id]; ok != x.has("tg") {
+		x.say("tags stored: %v, the core says %q", ok, x.core["tg"])
+	}
+	size := 0
+	for name, value := range x.Hashes[":k:"+x.id] {
+		size += len(name) + len(value)
+	}
+	if float64(size) != x.number("sb") {
+		x.say("%d bytes of steps, the core says %q", size, x.core["sb"])
+	}
+}
+
+// outcomes: a result belongs to an attempt that succeeded: the last of a completed execution, or one that was
+// replayed since.
+func (x *execution) outcomes(code flowfabric.Code) {
+	for _, attempt := range x.results[x.id] {
+		parts := strings.Split(x.Hashes[":a:"+x.id][attempt], "\x1f")
+		before := len(parts) > 3 && parts[3] == "ended_success"
+		if !before && (code != flowfabric.CodeCompleted || attempt != x.last()) {
+			x.say("has a result :o:%s:%s", x.id, attempt)
+		}
+	}
+}
+
+// last is the index of the last attempt.
+func (x *execution) last() string { return strconv.Itoa(int(x.number("n")) - 1) }
+
+func (x *execution) stream(code flowfabric.Code) {
+	latest := -1
+	for _, attempt := range x.metas[x.id] {
+		meta := x.Hashes[":fm:"+x.id+":"+attempt]
+		i, _ := strconv.Atoi(attempt)
+		latest = max(latest, i)
+		if float64(i) >= x.number("n") {
+			x.say("stream of attempt %d of %s", i, x.core["n"])
+		}
+		entries := x.Streams[":f:"+x.id+":"+attempt]
+		count, _ := strconv.Atoi(meta["c"])
+		if meta["q"] != meta["c"] || len(entries) > count || len(entries) == 0 || entries[len(entries)-1].ID != meta["i"] {
+			x.say("stream of attempt %d: %v with %d entries", i, meta, len(entries))
+		}
+		for j, entry := range entries {
+			if entry.FieldValues["q"] != strconv.Itoa(count-len(entries)+j+1) {
+				x.say("frame %s of attempt %d has sequence %s", entry.ID, i, entry.FieldValues["q"])
+			}
+		}
+		closed := attempt != x.last() || !open(code) || code == flowfabric.CodeRevoked
+		if (meta["z"] != "") != closed || (meta["y"] != "") != closed {
+			x.say("stream of attempt %d: closed %q %q, should be %v", i, meta["z"], meta["y"], closed)
+		}
+	}
+	if latest >= 0 && x.core["fa"] != strconv.Itoa(latest) || latest < 0 && x.has("fa") {
+		x.say("frames of attempt %q, the newest stream is %d", x.core["fa"], latest)
+	}
+}

@@ -1,0 +1,126 @@
+package invariant
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Checker holds dumps against the rules. It remembers every execution it saw, by partition, so one Checker may
+// follow all partitions of a server over several looks; it is for one goroutine.
+type Checker struct {
+	past map[uint16]map[string]past
+}
+
+// past is what may never go back: the epoch and the number of attempts grow, an end is final unless replayed.
+type past struct {
+	epoch, attempts, replays float64
+	ended                    string
+}
+
+// NewChecker returns a Checker that has seen nothing.
+func NewChecker() *Checker { return &Checker{past: map[uint16]map[string]past{}} }
+
+// Violations tells, in order, everything that breaks a rule in the dump or between it and the last one of the same
+// partition. An execution without a core is forgotten: its id may be used again once its tombstone is gone.
+func (c *Checker) Violations(d *Dump) []string {
+	l := &look{Dump: d, homes: map[string][]string{}, results: map[string][]string{}, metas: map[string][]string{},
+		before: c.past[d.Partition], now: map[string]past{}}
+	for _, k := range d.Strange {
+		l.wrong("key %s should not exist", k)
+	}
+	l.rootFields()
+	l.routeTable()
+	l.indexes()
+	l.sessions()
+	l.waiters()
+	l.satellites()
+	l.tombstones()
+	l.lifetimes()
+	for key, core := range d.Hashes {
+		if id, ok := strings.CutPrefix(key, ":x:"); ok {
+			(&execution{look: l, id: id, core: core}).verify()
+		}
+	}
+	c.past[d.Partition] = l.now
+	slices.Sort(l.bad)
+	return l.bad
+}
+
+// look collects the violations of one dump.
+type look struct {
+	*Dump
+	bad     []string
+	homes   map[string][]string // execution → homes it is in
+	results map[string][]string // execution → attempts with a result
+	metas   map[string][]string // execution → attempts with a stream
+	before  map[string]past     // by execution: the last look, and this one
+	now     map[string]past
+}
+
+func (l *look) wrong(format string, args ...any) {
+	l.bad = append(l.bad, fmt.Sprintf(format, args...))
+}
+
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "ring", "clock_offset", "clock_pin"}
+
+func (l *look) rootFields() {
+	for f := range l.Root {
+		if !slices.Contains(rootFields, f) {
+			l.wrong("the root has a field %q", f)
+		}
+	}
+	if l.Root["protocol"] == "" {
+		l.wrong("the root has no protocol")
+	}
+	if ring, ok := l.Root["ring"]; ok && !whole(ring) {
+		l.wrong("the root rings up to %q", ring)
+	}
+	// Somebody must be told to tick: wake is never later than the first thing due, unless that is overdue.
+	first := math.Inf(1)
+	for _, index := range []string{":sessions", ":delayed", ":alarms"} {
+		for _, at := range l.ZSets[index] {
+			first = min(first, at)
+		}
+	}
+	if math.IsInf(first, 1) && len(l.Sets[":ready"]) == 0 {
+		return
+	}
+	wake, err := strconv.ParseInt(l.Root["wake"], 10, 64)
+	if err != nil {
+		l.wrong("there is something to wait for, but wake is %q", l.Root["wake"])
+	} else if float64(wake) > max(first, float64(l.Now)) {
+		l.wrong("wake %d is later than the first thing due %.0f", wake, first)
+	}
+	if float64(wake) > float64(l.Now+1000) {
+		l.wrong("wake %d is more than 1 s ahead of %d", wake, l.Now)
+	}
+}
+
+// whole tells whether a text is a whole number of at least 0, as the library writes them.
+func whole(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 53)
+	return err == nil && strconv.FormatUint(n, 10) == text
+}
+
+func (l *look) routeTable() {
+	rows, ids, log := l.Hashes[":routes"], l.Hashes[":routeids"], l.ZSets[":routelog"]
+	if len(rows) != len(ids) || len(rows) != len(log) {
+		l.wrong("routes %d, route ids %d, route log %d", len(rows), len(ids), len(log))
+	}
+	newest := 0.0
+	for id, row := range rows {
+		if ids[row] != id {
+			l.wrong("route %s has row %q, whose id is %q", id, row, ids[row])
+		}
+		if len(strings.Split(row, "\x1f")) != 5 {
+			l.wrong("route %s has row %q", id, row)
+		}
+		newest = max(newest, log[id])
+	}
+	if table, _ := strconv.ParseFloat(l.Root["table"], 64); table != newest {
+		l.wrong("table version %v, newest route %v", table, newest)
+	}
+}

@@ -1,0 +1,207 @@
+package invariant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// pipeline bounds the commands sent at once.
+const pipeline = 1000
+
+// Dump is everything a partition held. Keys stand without the partition root: ":x:<execution>".
+type Dump struct {
+	Partition uint16
+	Now       int64 // the partition's clock when it was read, ms, test offset included
+	Root      map[string]string
+	Hashes    map[string]map[string]string
+	ZSets     map[string]map[string]float64
+	Sets      map[string][]string // sorted
+	Texts     map[string]string
+	Lists     map[string][]string
+	Streams   map[string][]rueidis.XRangeEntry
+	Expires   map[string]bool // keys with a TTL
+	Strange   []string        // keys of no known area, or of the wrong type
+}
+
+// areas gives the type of every key after the root; a trailing colon stands for a family.
+var areas = map[string]string{
+	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
+	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":digests": "set",
+	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
+	":x:": "hash", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
+	":fm:": "hash", ":e:": "list", ":z:": "string",
+}
+
+// area returns the family of a key (without the root) and its type, "" for a key that should not exist.
+func area(rest string) (family, kind string) {
+	if k, ok := areas[rest]; ok && !strings.HasSuffix(rest, ":") {
+		return rest, k
+	}
+	if i := strings.IndexByte(strings.TrimPrefix(rest, ":"), ':'); i > 0 {
+		return rest[:i+2], areas[rest[:i+2]]
+	}
+	return "", ""
+}
+
+// listing is a script that answers every key of the partition with whether it has a TTL.
+const listing = `
+local out, all = {}, redis.call('KEYS', KEYS[1] .. '*')
+for i = 1, #all do
+  out[2 * i - 1] = all[i]
+  out[2 * i] = redis.call('PTTL', all[i]) >= 0 and '1' or '0'
+end
+return out`
+
+// clock is a script that answers the time of the server that holds the key.
+const clock = `return redis.call('TIME')`
+
+// Read reads one partition in two round trips (more where it holds over 1,000 keys). The first lists its keys with
+// KEYS on the partition's own node, whose cost grows with all that node holds: some 100 ms for a million keys.
+// For all partitions of a well-filled server use ReadAll.
+func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, error) {
+	root := keys.Root(partition)
+	list, err := client.Do(ctx, client.B().Eval().Script(listing).Numkeys(1).Key(root).Build()).AsStrSlice()
+	if err != nil {
+		return nil, fmt.Errorf("list partition %d: %w", partition, err)
+	}
+	d := empty(partition)
+	rest := make([]string, 0, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		key := list[i][len(root):]
+		rest = append(rest, key)
+		if list[i+1] == "1" {
+			d.Expires[key] = true
+		}
+	}
+	return d, d.fill(ctx, client, rest)
+}
+
+func empty(partition uint16) *Dump {
+	return &Dump{Partition: partition, Root: map[string]string{}, Hashes: map[string]map[string]string{},
+		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
+		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{}}
+}
+
+// fill reads the listed keys, and the clock with the last of them, so that nothing read is from after it.
+func (d *Dump) fill(ctx context.Context, client rueidis.Client, rest []string) error {
+	root := keys.Root(d.Partition)
+	var last rueidis.RedisResult
+	for done := 0; done <= len(rest); done += pipeline {
+		batch := rest[done:min(done+pipeline, len(rest))]
+		commands := make(rueidis.Commands, 0, len(batch)+1)
+		for _, key := range batch {
+			_, kind := area(key)
+			commands = append(commands, command(client.B(), kind, root+key))
+		}
+		commands = append(commands, client.B().Eval().Script(clock).Numkeys(1).Key(root).Build())
+		replies := client.DoMulti(ctx, commands...)
+		for i, key := range batch {
+			if err := d.add(key, replies[i]); err != nil {
+				return fmt.Errorf("read %s%s: %w", root, key, err)
+			}
+		}
+		last = replies[len(batch)]
+	}
+	t, err := last.AsStrSlice()
+	if err != nil {
+		return fmt.Errorf("read the time of partition %d: %w", d.Partition, err)
+	}
+	s, _ := strconv.ParseInt(t[0], 10, 64)
+	us, _ := strconv.ParseInt(t[1], 10, 64)
+	offset, _ := strconv.ParseInt(d.Root["clock_offset"], 10, 64)
+	d.Now = s*1000 + us/1000 + offset
+	if pinned, err := strconv.ParseInt(d.Root["clock_pin"], 10, 64); err == nil {
+		d.Now = pinned
+	}
+	slices.Sort(d.Strange)
+	return nil
+}
+
+// command reads a whole key of a kind.
+func command(b rueidis.Builder, kind, key string) rueidis.Completed {
+	switch kind {
+	case "hash":
+		return b.Hgetall().Key(key).Build()
+	case "zset":
+		return b.Zrange().Key(key).Min("0").Max("-1").Withscores().Build()
+	case "set":
+		return b.Smembers().Key(key).Build()
+	case "list":
+		return b.Lrange().Key(key).Start(0).Stop(-1).Build()
+	case "stream":
+		return b.Xrange().Key(key).Start("-").End("+").Build()
+	case "string":
+		return b.Get().Key(key).Build()
+	}
+	return b.Type().Key(key).Build()
+}
+
+// add files one reply. A key that vanished since it was listed is left out; one of the wrong type is strange.
+func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
+	switch _, kind := area(rest); {
+	case rest == "":
+		d.Root, err = r.AsStrMap()
+	case kind == "hash":
+		v, e := r.AsStrMap()
+		err = file(d.Hashes, rest, v, len(v), e)
+	case kind == "zset":
+		v, e := zset(r)
+		err = file(d.ZSets, rest, v, len(v), e)
+	case kind == "set":
+		v, e := r.AsStrSlice()
+		slices.Sort(v)
+		err = file(d.Sets, rest, v, len(v), e)
+	case kind == "list":
+		v, e := r.AsStrSlice()
+		err = file(d.Lists, rest, v, len(v), e)
+	case kind == "stream":
+		v, e := r.AsXRange()
+		err = file(d.Streams, rest, v, 1, e) // a stream may be empty
+	case kind == "string":
+		v, e := r.ToString()
+		err = file(d.Texts, rest, v, 1, e) // and so may a string
+	default:
+		if err = r.Error(); err == nil {
+			d.Strange = append(d.Strange, rest)
+		}
+	}
+	if rueidis.IsRedisNil(err) {
+		delete(d.Expires, rest)
+		return nil
+	}
+	if refused, ok := rueidis.IsRedisErr(err); ok {
+		d.Strange = append(d.Strange, rest+": "+refused.Error())
+		return nil
+	}
+	return err
+}
+
+// file keeps a value, unless nothing of it is left.
+func file[T any](into map[string]T, rest string, value T, size int, err error) error {
+	if err == nil && size == 0 {
+		return rueidis.Nil
+	}
+	if err == nil {
+		into[rest] = value
+	}
+	return err
+}
+
+func zset(r rueidis.RedisResult) (map[string]float64, error) {
+	list, err := r.AsZScores()
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]float64, len(list))
+	for _, x := range list {
+		m[x.Member] = x.Score
+	}
+	return m, nil
+}

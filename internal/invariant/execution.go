@@ -1,0 +1,171 @@
+package invariant
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// execution checks one core and everything that belongs to it.
+type execution struct {
+	*look
+	id   string
+	core map[string]string
+}
+
+func (x *execution) say(format string, args ...any) {
+	x.wrong("%s (%s): %s", x.id, x.core["s"], fmt.Sprintf(format, args...))
+}
+
+func (x *execution) number(field string) float64 {
+	v, ok := x.core[field]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil || n != math.Trunc(n) || n < 0 || strconv.FormatFloat(n, 'f', 0, 64) != v {
+		x.say("field %s is %q", field, v)
+	}
+	return n
+}
+
+func (x *execution) has(field string) bool { _, ok := x.core[field]; return ok }
+
+func (x *execution) want(field string, present bool) {
+	if x.has(field) != present {
+		x.say("field %s is %q, should be present: %v", field, x.core[field], present)
+	}
+}
+
+// open tells whether the last attempt is still to be finished.
+func open(code flowfabric.Code) bool {
+	return slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai"}, code)
+}
+
+func (x *execution) verify() {
+	code := flowfabric.Code(x.core["s"])
+	state, legal := flowfabric.Project(code)
+	if !legal || code == flowfabric.CodeLeaseExpired {
+		x.say("is no code that may be stored")
+		return
+	}
+	for f, v := range x.core {
+		if v == "" {
+			x.say("field %s is stored empty", f)
+		}
+		if len(v) > 64 {
+			x.say("field %s has %d bytes and breaks the compact encoding", f, len(v))
+		}
+	}
+	if _, ok := x.Hashes[":routes"][x.core["r"]]; !ok {
+		x.say("route %q does not exist", x.core["r"])
+	}
+	x.want("ct", true)
+	x.home(code, state)
+	x.timers(code, state)
+	x.replays(code)
+	x.history()
+	x.attempts(code)
+	if x.has("pu") {
+		x.purged(state)
+		return
+	}
+	x.records(code)
+	x.blobs()
+	x.outcomes(code)
+	x.stream(code)
+}
+
+// home: X1, X2, X3, I3, I4. A revoked execution is parked: it is in no index but the alarms.
+func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
+	homes := x.homes[x.id]
+	want, score := "", 0.0
+	switch {
+	case state.Terminal():
+		want, score = ":done", x.number("en")+86400000
+	case code == flowfabric.CodeActive:
+		want, score = ":h:"+x.core["ss"], x.number("cl")
+	case code == flowfabric.CodeRevoked:
+		if len(homes) > 0 {
+			x.say("is in %v, belongs in none", homes)
+		}
+	case state.Eligibility == "eligible_now":
+		want, score = ":q:"+x.core["r"], x.number("ct")-x.number("pr")*1e12
+	case state.Eligibility == "not_eligible_until_time":
+		want, score = ":delayed", x.number("du")
+	default:
+		x.say("has no home in this library")
+		return
+	}
+	if want != "" && (len(homes) != 1 || homes[0] != want) {
+		x.say("is in %v, belongs in %s", homes, want)
+	} else if got := x.ZSets[want][x.id]; got != score {
+		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
+	}
+	x.want("du", state.Eligibility == "not_eligible_until_time")
+	x.want("en", state.Terminal())
+}
+
+// timers: X4, and that the one alarm is the earliest of what can fire. That of a revoked execution is its requeue,
+// which may not wait longer than its deadline.
+func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
+	x.want("ta", code == flowfabric.CodeActive && x.has("to"))
+	if x.has("tr") && (!x.has("to") || !slices.Contains([]flowfabric.Code{"A1", "R1i", "R2ai"}, code)) {
+		x.say("keeps attempt time")
+	}
+	due := math.Inf(1)
+	if x.has("dl") {
+		due = x.number("dl")
+	}
+	if x.has("ta") {
+		due = min(due, x.number("ta"))
+	}
+	at, armed := x.ZSets[":alarms"][x.id]
+	switch {
+	case code == flowfabric.CodeRevoked:
+		if !armed || at > max(due, float64(x.Now)) {
+			x.say("has its alarm at %.0f (%v), nobody would requeue it by %.0f", at, armed, due)
+		}
+	case state.Terminal() || math.IsInf(due, 1):
+		if armed {
+			x.say("has an alarm at %.0f and nothing to wait for", at)
+		}
+	case !armed || at != due:
+		x.say("has its alarm at %.0f, should be %.0f", at, due)
+	}
+}
+
+// replays: what a replay leaves on the core, and the deadline span that the next one needs.
+func (x *execution) replays(code flowfabric.Code) {
+	replays := x.number("pc")
+	if x.has("pc") != (replays > 0) {
+		x.say("has %q replays", x.core["pc"])
+	}
+	if x.has("ds") && x.number("ds") == 0 {
+		x.say("has a deadline span of 0")
+	}
+	if id := x.core["rq"]; x.has("rq") && (len(id) != 36 || replays == 0) {
+		x.say("was last replayed by request %q, %v times", id, replays)
+	}
+	if code == flowfabric.CodeWaitingReplay && replays == 0 {
+		x.say("waits for a replay that nobody asked for")
+	}
+}
+
+// history is bounded.
+func (x *execution) history() {
+	if n := len(x.Lists[":e:"+x.id]); n > 1000 {
+		x.say("has %d events in its history", n)
+	}
+}
+
+// purged: what is purged in slices has ended; what of it is left is nobody's business any more.
+func (x *execution) purged(state flowfabric.State) {
+	if !state.Terminal() {
+		x.say("is being purged")
+	}
+	x.number("pu")
+}

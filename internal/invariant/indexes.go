@@ -1,0 +1,166 @@
+package invariant
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// indexes collects homes and verifies that no entry lacks a core (X5), and that ready is exactly the queues that
+// are not empty.
+func (l *look) indexes() {
+	var nonEmpty []string
+	for key, z := range l.ZSets {
+		family, _ := area(key)
+		switch family {
+		case ":q:":
+			nonEmpty = append(nonEmpty, strings.TrimPrefix(key, ":q:"))
+			if _, ok := l.Hashes[":routes"][strings.TrimPrefix(key, ":q:")]; !ok {
+				l.wrong("queue %s has no route", key)
+			}
+		case ":delayed", ":alarms", ":done", ":h:":
+		default:
+			continue
+		}
+		for id := range z {
+			if _, ok := l.Hashes[":x:"+id]; !ok {
+				l.wrong("%s holds %s, which has no core", key, id)
+			}
+			if family != ":alarms" {
+				l.homes[id] = append(l.homes[id], key)
+			}
+		}
+	}
+	slices.Sort(nonEmpty)
+	if !slices.Equal(nonEmpty, l.Sets[":ready"]) {
+		l.wrong("ready is %v, non-empty queues are %v", l.Sets[":ready"], nonEmpty)
+	}
+}
+
+func (l *look) sessions() {
+	open := l.ZSets[":sessions"]
+	for id, at := range open {
+		s := l.Hashes[":s:"+id]
+		if s == nil {
+			l.wrong("session %s is indexed but has no record", id)
+			continue
+		}
+		if s["exp"] == "" || s["ttl"] != "" {
+			l.wrong("session %s: %v", id, s)
+		}
+		if exp, _ := strconv.ParseFloat(s["exp"], 64); at > exp {
+			l.wrong("session %s is indexed at %.0f, after its expiry %.0f: its death would be noticed late", id, at, exp)
+		}
+	}
+	for key, s := range l.Hashes {
+		if id, ok := strings.CutPrefix(key, ":s:"); ok {
+			l.session(id, s)
+		}
+	}
+	for key := range l.ZSets {
+		if id, ok := strings.CutPrefix(key, ":h:"); ok {
+			if _, indexed := open[id]; !indexed {
+				l.wrong("session %s holds work but is not indexed", id)
+			}
+		}
+	}
+	for key := range l.Lists {
+		if id, ok := strings.CutPrefix(key, ":l:"); ok && l.Hashes[":s:"+id] == nil {
+			l.wrong("%s has no session", key)
+		}
+	}
+}
+
+// session verifies one record, its notices and what it holds.
+func (l *look) session(id string, s map[string]string) {
+	_, indexed := l.ZSets[":sessions"][id]
+	if s["dead"] == "" && !indexed {
+		l.wrong("session %s lives but is not indexed", id)
+	}
+	if why, told := s["why"]; told && s["dead"] == "" {
+		l.wrong("session %s lives and tells why it died: %q", id, why)
+	}
+	generation, _ := strconv.Atoi(s["lg"])
+	before, _ := strconv.Atoi(s["lb"])
+	if _, lost := l.Lists[":l:"+id]; s["dead"] == "" && len(l.Lists[":l:"+id]) != generation-before {
+		l.wrong("session %s has %d notices for generations (%d, %d]", id, len(l.Lists[":l:"+id]), before, generation)
+	} else if s["dead"] != "" && !indexed && lost {
+		l.wrong("session %s is dead but keeps notices", id)
+	}
+	last, _ := strconv.ParseFloat(s["cl"], 64)
+	for member, number := range l.ZSets[":h:"+id] {
+		if number < 1 || number > last {
+			l.wrong("session %s holds %s under claim %.0f of %.0f", id, member, number, last)
+		}
+	}
+}
+
+func (l *look) waiters() {
+	for key := range l.ZSets {
+		if digest, ok := strings.CutPrefix(key, ":w:"); ok && !slices.Contains(l.Sets[":digests"], digest) {
+			l.wrong("waiters of %s would never be rung", digest)
+		}
+	}
+	for key, members := range l.Sets {
+		if strings.HasPrefix(key, ":int:") && !slices.Contains(members, "0") {
+			l.wrong("%s lacks route 0", key)
+		}
+	}
+}
+
+// satellites verifies that nothing belongs to an execution that does not exist, and sorts what belongs to attempts.
+func (l *look) satellites() {
+	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists)} {
+		for _, key := range owned {
+			family, _ := area(key)
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:"}, family) {
+				continue
+			}
+			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
+			if _, ok := l.Hashes[":x:"+id]; !ok {
+				l.wrong("%s has no core", key)
+			}
+			switch family {
+			case ":o:":
+				l.results[id] = append(l.results[id], attempt)
+			case ":fm:":
+				l.metas[id] = append(l.metas[id], attempt)
+			}
+		}
+	}
+}
+
+func names[T any](m map[string]T) []string {
+	list := make([]string, 0, len(m))
+	for key := range m {
+		list = append(list, key)
+	}
+	return list
+}
+
+// tombstones stand for executions that are gone, and go themselves.
+func (l *look) tombstones() {
+	for key := range l.Texts {
+		id, ok := strings.CutPrefix(key, ":z:")
+		if !ok {
+			continue
+		}
+		if _, lives := l.Hashes[":x:"+id]; lives {
+			l.wrong("%s stands beside a core", key)
+		}
+		if !l.Expires[key] {
+			l.wrong("%s has no TTL", key)
+		}
+	}
+}
+
+// lifetimes: only interests, tombstones and the records of ended sessions expire by themselves.
+func (l *look) lifetimes() {
+	for key := range l.Expires {
+		family, _ := area(key)
+		if family == ":int:" || family == ":z:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+			continue
+		}
+		l.wrong("%s has a TTL", key)
+	}
+}

@@ -1,0 +1,33 @@
+-- ff_change_priority: changes the priority of an execution that has not ended. One that waits moves within its queue,
+-- keeping its age; any other takes the new place when it next waits.
+-- Flags:   none
+-- Go:      Engine.ChangePriority
+-- Args:    protocol id priority by
+-- Replies: OK old new; ALREADY_SATISFIED old new
+-- Errors:  invalid_input execution_not_found execution_not_active partition_missing partition_frozen protocol_mismatch
+local function ff_change_priority(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, text, by = args.id(argv[2]), argv[3], argv[4]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local wanted = text and args.int((string.gsub(text, '^%-', '')), 0, 9007199254740991)
+  if not wanted then return reply.err('invalid_input', 'priority') end
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  wanted = string.byte(text, 1) == 45 and 0 or math.min(wanted, 9000)
+  local c = core.read(ctx, id)
+  if not c.s then return reply.err('execution_not_found') end
+  if core.terminal(c) then return fence.not_active(c) end
+  local old, new = c.pr or '0', reply.int(wanted)
+  if old == new then return reply.already(old, new) end
+  local key = keys.core(ctx.r, id)
+  if wanted == 0 then
+    redis.call('HDEL', key, 'pr')
+    c.pr = nil
+  else
+    redis.call('HSET', key, 'pr', new)
+    c.pr = new
+  end
+  history.add(ctx, c, id, 'priority', old .. ' ' .. new, by)
+  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end
+  return reply.ok(old, new)
+end

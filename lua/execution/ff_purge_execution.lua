@@ -1,0 +1,23 @@
+-- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id and
+-- idempotency key taken for keep ms (24 h to ten years). With very many attempts it takes several calls: more is 1
+-- until nothing is left.
+-- Flags:   allow-oom
+-- Go:      Engine.PurgeExecution
+-- Args:    protocol id keep
+-- Replies: OK more; ALREADY_SATISFIED code
+-- Errors:  invalid_input execution_not_found execution_not_terminal partition_missing partition_frozen protocol_mismatch
+local function ff_purge_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, keep = args.id(argv[2]), args.int(argv[3], 86400000, 315360000000)
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not keep then return reply.err('invalid_input', 'keep: 86400000..315360000000 ms') end
+  local c = core.read(ctx, id)
+  if not c.s then
+    local stone = redis.call('GET', keys.tombstone(ctx.r, id))
+    if stone then return reply.already(purge.code(stone)) end
+    return reply.err('execution_not_found')
+  end
+  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
+  return reply.ok(purge.run(ctx, c, id, keep) and '0' or '1')
+end

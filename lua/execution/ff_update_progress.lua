@@ -1,0 +1,29 @@
+-- ff_update_progress: what the holder says of how far it got. It overwrites: an empty percent or message keeps the
+-- attempt's last one. It belongs to the attempt, so the next one begins without (10-D45).
+-- Flags:   none
+-- Go:      Engine.UpdateProgress
+-- Args:    protocol id session claim epoch attempt percent message
+-- Replies: OK stored
+-- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local function ff_update_progress(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local percent, message = argv[7], argv[8]
+  if not percent or percent ~= '' and not args.int(percent, 0, 100) then return reply.err('invalid_input', 'percent: 0..100') end
+  if not message or #message > 1024 then return reply.err('invalid_input', 'message: at most 1024 bytes') end
+  local c = core.read(ctx, f.id)
+  local answer = fence.check(ctx, c, f)
+  if answer then return answer end
+  local key = keys.attempts(ctx.r, f.id)
+  if percent == '' or message == '' then
+    local attempt, before, text = string.match(redis.call('HGET', key, 'progress') or '', '^(%d+)\31%d+\31(%d*)\31(.*)$')
+    if attempt == f.attempt then
+      if percent == '' then percent = before end
+      if message == '' then message = text end
+    end
+  end
+  redis.call('HSET', key, 'progress', table.concat({ f.attempt, ctx.t, percent, message }, '\31'))
+  return reply.ok('stored')
+end

@@ -1,0 +1,35 @@
+-- purge: removes every key of an ended execution and leaves a tombstone, so that its id and idempotency key stay
+-- taken for a while (design §9). A tombstone is "code digest".
+local purge = {}
+
+-- read returns code and payload digest of a tombstone.
+function purge.read(stone)
+  local code, digest = string.match(stone, '^(%w+) (.*)$')
+  return code or '', digest or ''
+end
+
+function purge.code(stone)
+  local code = purge.read(stone)
+  return code
+end
+
+-- run removes an ended execution, at most 200 attempts a call, newest core field last: until it is done the core
+-- tells how far it got. keep is how long the tombstone stays, ms. Returns true when nothing is left.
+function purge.run(ctx, c, id, keep)
+  local r = ctx.r
+  local first, attempts = tonumber(c.pu or '0'), tonumber(c.n or '0')
+  local last = math.min(attempts, first + 200)
+  for attempt = first, last - 1 do
+    local a = reply.int(attempt)
+    redis.call('UNLINK', keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a))
+  end
+  if last < attempts then
+    redis.call('HSET', keys.core(r, id), 'pu', reply.int(last))
+    return false
+  end
+  redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
+  redis.call('UNLINK', keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id),
+    keys.history(r, id))
+  redis.call('ZREM', keys.done(r), id)
+  return true
+end

@@ -1,0 +1,28 @@
+-- ff_read_history: one consistent look at what happened to an execution: the core's times, the ended attempts, and the
+-- list of what was out of the ordinary.
+-- Flags:   no-writes
+-- Go:      Engine.ReadHistory
+-- Args:    protocol id
+-- Replies: OK core {field value} attempts {field value} events {entry}
+-- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+local function ff_read_history(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local all = redis.call('HGETALL', keys.core(ctx.r, id))
+  if #all == 0 then
+    local stone = redis.call('GET', keys.tombstone(ctx.r, id))
+    if stone then return reply.err('result_purged', purge.code(stone)) end
+    return reply.err('execution_not_found')
+  end
+  local out = { 1, 'OK' }
+  local function add(list, each)
+    out[#out + 1] = reply.int(#list / each)
+    for i = 1, #list do out[#out + 1] = list[i] end
+  end
+  add(all, 2)
+  add(redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
+  add(redis.call('LRANGE', keys.history(ctx.r, id), 0, -1), 1)
+  return out
+end

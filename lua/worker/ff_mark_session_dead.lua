@@ -1,0 +1,22 @@
+-- ff_mark_session_dead: declares a worker's session dead before it expires, so that the tick requeues what it holds
+-- at once. The worker, if it lives, is rung and finds every write refused.
+-- Flags:   allow-oom
+-- Go:      Engine.MarkSessionDead
+-- Args:    protocol session reason
+-- Replies: OK dead held; ALREADY_SATISFIED dead
+-- Errors:  invalid_input session_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_mark_session_dead(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, reason = argv[2], argv[3]
+  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
+  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+  local s = session.read(ctx, id)
+  if s.dead then return reply.already('dead') end
+  if not s.exp then return reply.err('session_not_found') end
+  redis.call('HSET', keys.session(ctx.r, id), 'dead', '1', 'why', reason)
+  redis.call('ZADD', keys.sessions(ctx.r), reply.int(math.min(s.exp, ctx.now)), id)
+  root.need(ctx, ctx.now)
+  publish.to(keys.bell(ctx.r, session.instance(id)), 'l')
+  return reply.ok('dead', reply.int(redis.call('ZCARD', keys.held(ctx.r, id))))
+end

@@ -1,0 +1,16 @@
+-- ff_pass_ring: a worker that was rung and has no free slot passes the ring on: one other waiter is rung for each ready
+-- route of its interest.
+-- Flags:   allow-oom
+-- Go:      Engine.PassRing
+-- Args:    protocol interest
+-- Replies: OK heard
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_pass_ring(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local digest = argv[2]
+  if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
+    return reply.err('invalid_input', 'interest: 1..64 hex digits')
+  end
+  return reply.ok(reply.int(bell.pass(ctx, digest)))
+end
