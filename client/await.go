@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ const recheck = 5 * time.Second
 
 // await waits for the end of an execution and returns the result as stored; stored is false when there is none.
 func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored bool, err error) {
-	raw, stored, done, err := c.outcome(ctx, id)
+	raw, stored, done, floor, err := c.outcome(ctx, id)
 	if done {
 		return raw, stored, err
 	}
@@ -43,10 +44,10 @@ func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []by
 			return nil, false, waitError(id, ErrClosed, err)
 		}
 		safety.Reset(jitter(recheck))
-		if ring.completed { // the event says all a snapshot would
+		if ring.completed && ring.attempt >= floor { // the event says all a snapshot would
 			raw, stored, done, err = c.result(ctx, id, ring.attempt)
 		} else {
-			raw, stored, done, err = c.outcome(ctx, id)
+			raw, stored, done, floor, err = c.outcome(ctx, id)
 		}
 		if done {
 			return raw, stored, err
@@ -62,22 +63,38 @@ func waitError(id flowfabric.ExecutionID, why, last error) error {
 	return fmt.Errorf("wait for %s: %w", id, why)
 }
 
-// outcome reads the execution once. done is false while it has not ended and after an error that may pass.
-func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored, done bool, err error) {
+// outcome reads the execution once. done is false while it has not ended and after an error that may pass. floor is
+// then the first attempt whose end would be news: the event of an end before a replay may come late.
+func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored, done bool, floor uint32, err error) {
 	s, err := c.store.ReadExecution(ctx, id)
 	switch {
 	case err != nil:
-		return nil, false, final(ctx, err), fmt.Errorf("wait for %s: %w", id, err)
+		return nil, false, final(ctx, err), math.MaxUint32, fmt.Errorf("wait for %s: %w", id, err)
 	case !s.State.Terminal():
-		return nil, false, false, nil
+		return nil, false, false, nextEnd(s), nil
 	case s.State.Public != flowfabric.Completed:
-		return nil, false, true, newOutcomeError(s)
+		return nil, false, true, 0, newOutcomeError(s)
 	}
-	return c.result(ctx, id, max(s.Attempts, 1)-1)
+	raw, stored, done, err = c.result(ctx, id, max(s.Attempts, 1)-1)
+	return raw, stored, done, math.MaxUint32, err
 }
 
+// nextEnd is the first attempt that can still end.
+func nextEnd(s engine.Snapshot) uint32 {
+	switch s.State.Code {
+	case flowfabric.CodeWaitingFirst, flowfabric.CodeDelayedFirst, flowfabric.CodeWaitingRetry, flowfabric.CodeRetryBackoff,
+		flowfabric.CodeWaitingReplay, flowfabric.CodeWaitingReclaim:
+		return s.Attempts // the next claim opens a new one
+	}
+	return max(s.Attempts, 1) - 1
+}
+
+// result reads what an attempt stored. Nothing is either an empty result or one that was purged meanwhile.
 func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (raw []byte, stored, done bool, err error) {
 	raw, stored, err = c.store.ReadResult(ctx, id, attempt)
+	if err == nil && !stored {
+		_, err = c.store.ReadExecution(ctx, id)
+	}
 	if err != nil {
 		return nil, false, final(ctx, err), fmt.Errorf("wait for %s: %w", id, err)
 	}

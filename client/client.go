@@ -39,7 +39,8 @@ type Config struct {
 
 	// Namespace of submissions that name none, 1..64 printable ASCII bytes without braces. Default "default".
 	Namespace string
-	// Creator is stored with every submission, at most 64 bytes. Default none.
+	// Creator is stored with every submission, at most 64 bytes, and named as who asked for a replay, a revocation or
+	// another priority ([By] wins). Default none.
 	Creator string
 	// SubmitTimeout is how long a create call is repeated while it is not answered; then the outcome is unknown
 	// ([UnknownOutcomeError]). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
@@ -79,6 +80,7 @@ func (c Config) validate() error {
 type store interface {
 	creator
 	subscriber
+	operator
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

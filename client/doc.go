@@ -1,5 +1,6 @@
-// Package client is the producer's side of FlowFabric: it submits executions, waits for their results, follows
-// their frames and cancels them. It starts no worker and links neither fx nor zap.
+// Package client is the producer's and the operator's side of FlowFabric: it submits executions, waits for their
+// results, follows their frames, and looks after them: cancel, replay, revoke, priority, tags, history, purge. It starts
+// no worker and links neither fx nor zap.
 //
 //	Submit ──▶ validate, encode, digest ──▶ coalescer ──▶ engine.CreateExecutions ──▶ one partition
 //	SubmitMany ─▶ the same ──▶ batches of ≤ 100, several in flight ──┘
@@ -25,6 +26,9 @@
 // A wait is never lost: events only make it fast. After a lost connection the hub resubscribes and every waiter
 // reads again, and each waiter reads every 5 s anyway. A server that is away does not end a wait, the caller's
 // context does.
+//
+// A replay gives an ended execution another end. A wait that began after it is answered only by an attempt that can
+// still end, whatever event arrives late; a wait that began before may have been answered by the old end.
 //
 // All functions and methods of this package may be called concurrently.
 //

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -47,7 +46,8 @@ func (e *Execution[Out]) Get(ctx context.Context) (engine.Snapshot, error) {
 
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
 // execution's event, and reads again every 5 s in case one was lost. A server that is away does not end the
-// wait, so ctx should have a deadline when that matters.
+// wait, so ctx should have a deadline when that matters. After a [Client.Replay] has returned, only the new end
+// counts.
 //
 // Errors: [*OutcomeError] (flowfabric.ErrFailed, ErrCancelled, ErrExpired, ErrSkipped) for an execution that
 // ended without a result; ErrNotFound; ErrResultPurged; the context's error with its cause; [ErrClosed]; the
@@ -78,6 +78,36 @@ func (e *Execution[Out]) Cancel(ctx context.Context, reason string) error {
 	return e.client.Cancel(ctx, e.id, reason)
 }
 
+// Replay runs the execution again after it has ended, see [Client.Replay]. A Result asked for afterwards is the new one.
+func (e *Execution[Out]) Replay(ctx context.Context, opts ...ReplayOption) error {
+	return e.client.Replay(ctx, e.id, opts...)
+}
+
+// ChangePriority moves the execution within its queue, see [Client.ChangePriority].
+func (e *Execution[Out]) ChangePriority(ctx context.Context, priority int, opts ...PriorityOption) error {
+	return e.client.ChangePriority(ctx, e.id, priority, opts...)
+}
+
+// Revoke takes the execution away from its worker, see [Client.Revoke].
+func (e *Execution[Out]) Revoke(ctx context.Context, reason string, opts ...RevokeOption) error {
+	return e.client.Revoke(ctx, e.id, reason, opts...)
+}
+
+// SetTags sets and removes tags, see [Client.SetTags].
+func (e *Execution[Out]) SetTags(ctx context.Context, set map[string]string, remove ...string) error {
+	return e.client.SetTags(ctx, e.id, set, remove...)
+}
+
+// History tells what happened to the execution, see [Client.History].
+func (e *Execution[Out]) History(ctx context.Context) ([]engine.Event, error) {
+	return e.client.History(ctx, e.id)
+}
+
+// Purge removes the execution after it has ended, see [Client.Purge].
+func (e *Execution[Out]) Purge(ctx context.Context, opts ...PurgeOption) error {
+	return e.client.Purge(ctx, e.id, opts...)
+}
+
 // TailOption changes where a tail begins.
 type TailOption func(*stream.TailOptions)
 
@@ -103,8 +133,8 @@ func FromNow() TailOption {
 	return func(o *stream.TailOptions) { o.FromNow = true }
 }
 
-// Get reads a consistent snapshot of an execution: state, attempts, times, tags, failure. flowfabric.ErrNotFound
-// when it never existed or was purged.
+// Get reads a consistent snapshot of an execution: state, attempts, times, tags, progress, failure.
+// flowfabric.ErrNotFound when it never existed or was purged long ago; ErrResultPurged while its tombstone is left.
 func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
 	s, err := c.store.ReadExecution(ctx, id)
 	if err != nil {
@@ -135,13 +165,5 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 // otherwise answers an error that wraps flowfabric.ErrTerminal and names its state. Spec 10 §4.4.
 func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string) error {
 	_, err := c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator})
-	if err == nil {
-		return nil
-	}
-	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrNotActive) {
-		if state, ok := flowfabric.Project(flowfabric.Code(refused.Slot(0))); ok && state.Terminal() {
-			return fmt.Errorf("cancel %s: %w: it is %s", id, flowfabric.ErrTerminal, state.Public)
-		}
-	}
-	return fmt.Errorf("cancel %s: %w", id, err)
+	return operated("cancel", id, err)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,21 +21,36 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
 // with fail, and drives events with publish.
 type fakeStore struct {
-	mu       sync.Mutex
-	calls    []createCall
-	inFlight int
-	most     int                                                                  // highest inFlight seen
-	gate     chan struct{}                                                        // each create call takes one, if not nil
-	fail     func(ctx context.Context, call int) error                            // of a whole call
-	refuse   func(x engine.NewExecution) error                                    // of one item
-	stored   map[flowfabric.ExecutionID]engine.NewExecution                       // created
-	ended    map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
-	results  map[flowfabric.ExecutionID][]byte                                    // of ended ones
-	subs     map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
-	reads    int                                                                  // ReadExecution calls
-	subCalls int                                                                  // Subscribe calls
-	readErr  func() error                                                         // of ReadExecution
-	cancel   func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
+	mu        sync.Mutex
+	calls     []createCall
+	inFlight  int
+	most      int                                                                  // highest inFlight seen
+	gate      chan struct{}                                                        // each create call takes one, if not nil
+	fail      func(ctx context.Context, call int) error                            // of a whole call
+	refuse    func(x engine.NewExecution) error                                    // of one item
+	stored    map[flowfabric.ExecutionID]engine.NewExecution                       // created
+	ended     map[flowfabric.ExecutionID]engine.Snapshot                           // terminal ones
+	results   map[flowfabric.ExecutionID][]byte                                    // of ended ones
+	subs      map[string]map[*func(string, string)]context.CancelCauseFunc         // live subscriptions
+	reads     int                                                                  // ReadExecution calls
+	subCalls  int                                                                  // Subscribe calls
+	readErr   func() error                                                         // of ReadExecution
+	cancel    func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
+	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
+	asked     []any                                                                // operator calls, what each was asked
+	refusal   error                                                                // of operator calls
+}
+
+type repriority struct {
+	to int
+	by string
+}
+
+type revoked struct{ session, by, reason string }
+
+type retag struct {
+	set    map[string]string
+	remove []string
 }
 
 type createCall struct {
@@ -132,6 +148,9 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if b, ok := f.byAttempt[id][attempt]; ok {
+		return b, true, nil
+	}
 	if f.ended[id].Attempts != attempt+1 {
 		return nil, false, nil
 	}
@@ -141,6 +160,37 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 
 func (f *fakeStore) CancelExecution(_ context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) {
 	return f.cancel(id, c)
+}
+
+func (f *fakeStore) ask(what any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, what)
+	return f.refusal
+}
+
+func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.Replay) (bool, error) {
+	return false, f.ask(q)
+}
+
+func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int, by string) (int, int, error) {
+	return 0, 0, f.ask(repriority{priority, by})
+}
+
+func (f *fakeStore) RevokeLease(_ context.Context, _ flowfabric.ExecutionID, session, by, reason string) (bool, error) {
+	return false, f.ask(revoked{session, by, reason})
+}
+
+func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map[string]string, remove []string) error {
+	return f.ask(retag{set, remove})
+}
+
+func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]engine.Event, error) {
+	return []engine.Event{{Kind: engine.EventCreated}}, f.ask("history")
+}
+
+func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {
+	return false, f.ask(keep)
 }
 
 func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {
@@ -177,6 +227,16 @@ func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result 
 	if result != "" {
 		f.results[id] = []byte(result)
 	}
+}
+
+// attempt stores the result of one attempt, whatever the execution's state.
+func (f *fakeStore) attempt(id flowfabric.ExecutionID, index uint32, result string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byAttempt == nil {
+		f.byAttempt = map[flowfabric.ExecutionID]map[uint32][]byte{id: {}}
+	}
+	f.byAttempt[id][index] = []byte(result)
 }
 
 // publish sends an event to the live subscriptions of an execution and returns how many there were.

@@ -46,9 +46,11 @@ type TaskConfig struct {
 	Reader FrameReader  // nil: Task.Stream yields nothing
 	Steps  StepRecorder // nil: steps last as long as the task
 	Lease  Lease        // nil: always held and healthy
+	// Progress takes what [Task.Progress] is told. nil: it is only checked.
+	Progress ProgressRecorder
 
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
-	// to record a step because another process holds the execution. May be nil.
+	// a step or progress because another process holds the execution. May be nil.
 	Cancel func(cause error)
 	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
 	// Default: slog.Default() with the first four.

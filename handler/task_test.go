@@ -22,7 +22,9 @@ var (
 	_ handler.FrameWriter  = (*stream.Writer)(nil)
 	_ handler.FrameReader  = (*engine.Engine)(nil)
 	_ handler.StepRecorder = (*engine.Engine)(nil)
-	_ handler.Lease        = (*lease.Held)(nil)
+
+	_ handler.ProgressRecorder = (*engine.Engine)(nil)
+	_ handler.Lease            = (*lease.Held)(nil)
 )
 
 func TestTaskAccessors(t *testing.T) {

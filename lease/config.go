@@ -20,6 +20,10 @@ type Engine interface {
 	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
 	// CloseSession ends an empty session; flowfabric.ErrSessionHeld when it is not empty.
 	CloseSession(ctx context.Context, partition uint16, session string) error
+	// ReadExecution tells the epoch and the attempt of what is held but not run here.
+	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	// ReleaseExecution hands it back.
+	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 }
 
 // Config says for whom a keeper keeps. Engine and Instance are required.
@@ -77,6 +81,11 @@ const (
 	// does not wake timers, only looking does.
 	maxTurn = time.Second
 	minWait = 50 * time.Millisecond
+	// A hold ends when two looks miss it, ttl/3 apart within these bounds: a settling call is repeated more often
+	// than that.
+	minConfirm, maxConfirm = 3 * time.Second, 10 * time.Second
+	// maxGarbled is how many answers to one claim may be unreadable before its session is given up.
+	maxGarbled = 3
 )
 
 // margin is how long before the server's expiry trust ends.

@@ -4,7 +4,7 @@
 //	         Claim finds work               renew every ttl/3, claims extend too
 //	(no session) ─────────▶ open ◀──────────────────────────────────────────────┐
 //	     ▲                   │ │ └─ empty for a ttl ─▶ CloseSession ─▶ forgotten │
-//	     │                   │ └─── Abandon, orphans ─▶ retiring ─▶ not renewed once empty, expires
+//	     │                   │ └─── cannot be reconciled ─▶ retiring ─▶ not renewed once empty, expires
 //	     │                   └───── lease_expired, claim_out_of_order, trust over ─▶ dead
 //	     └── the next claim mints a new id; a dead session is never revived
 //
@@ -20,9 +20,22 @@
 //   - Somebody takes one execution away (cancel, timeout, deadline, revoke). The server queues a notice for the
 //     session; a renewal carries it and the execution's context ends with the matching cause. A notice that
 //     overtakes the claim it belongs to is kept until that claim has been answered.
-//   - Something stays in the session that this process does not run (it could not be settled). The session
-//     retires: it takes no more claims, is renewed only for what still runs, and then expires, so that the tick
-//     returns the orphan to the queue.
+//   - Something stays in the session that this process does not run: it could not be settled, or a claim that was
+//     given up as lost arrived late. The keeper compares what the server holds with what it runs (see below) and
+//     hands the rest back, with its attempt.
+//   - What comes back that way again and again, or cannot be handed back, or was claimed with an answer that cannot be
+//     read: the session retires. It takes no more claims, is renewed only for what still runs, and then expires,
+//     so that the tick requeues the orphan and counts a reclaim, of which there is a maximum.
+//   - The server forgot a hold and left no notice, as after a failover. The second comparison that misses it,
+//     some seconds after the first, ends its context; a settling call under way is answered by then.
+//
+// # Reconciliation
+//
+// A comparison is made when something was abandoned, when the connection was away ([Keeper.Reconnected]), after a
+// renewal that had failed, after a claim of unknown outcome turned out to have had no effect, before a session is
+// closed that the server says is not empty, and every tenth renewal. It has the partition's turn, so no claim is in
+// flight, and waits while one is unresolved: the repeat of that claim names what it took. Hand-backs are fenced, so
+// whatever else may still be on its way, one of the two is refused.
 //
 // Spec: 10 §5, 40 §8; design §6.
 package lease

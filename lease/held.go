@@ -16,8 +16,10 @@ type Held struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	lost error // guarded by Keeper.mu; why it is no longer ours
-	gone bool  // released or abandoned
+	lost    error   // guarded by Keeper.mu, as all below; why it is no longer ours
+	gone    bool    // released or abandoned
+	missing bool    // the server did not name it
+	missed  Instant // when that was first noticed
 }
 
 // Claim is what the server handed out. The caller must not change what it points to.
@@ -28,7 +30,7 @@ func (h *Held) Fence() flowfabric.Fence { return h.claim.Fence }
 
 // Context ends when the execution is no longer this process's to run, with the reason as its cause:
 // flowfabric.ErrLeaseLost, ErrCancelled, ErrDeadline, ErrAttemptTimeout, ErrOverBudget, or what [Held.Cancel]
-// was given.
+// was given. A lease that was revoked matches ErrLeaseRevoked besides ErrLeaseLost.
 func (h *Held) Context() context.Context { return h.ctx }
 
 // Cancel ends the context with cause. The execution stays held: the caller still settles or releases it.
@@ -74,9 +76,9 @@ func (h *Held) Refused(err error) {
 // Release forgets the hold after it was settled, or after it was lost. Idempotent.
 func (h *Held) Release() { h.session.keeper.forget(h, false) }
 
-// Abandon forgets a hold that may still exist on the server: it was neither settled nor lost. Its session
-// takes no more claims and expires as soon as nothing else runs under it, so that the execution returns to the
-// queue. Idempotent.
+// Abandon forgets a hold that may still exist on the server: it was neither settled nor lost. The keeper hands
+// the execution back as soon as the server lets it, with its attempt and without counting a retry. One that
+// comes back this way for the fourth time is left to expire instead, which counts a reclaim. Idempotent.
 func (h *Held) Abandon() { h.session.keeper.forget(h, true) }
 
 // lose takes the hold away: the first reason wins. Called with Keeper.mu held.

@@ -15,18 +15,20 @@ import (
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
 // anything is held, end with [Keeper.Unresolved] and [Keeper.Close]. Safe for concurrent use.
 type Keeper struct {
-	cfg   Config
-	trust time.Duration // ttl − margin
-	retry time.Duration // pause after a failed renewal
-	call  time.Duration // bound of one renewal call
-	wake  chan struct{} // capacity 1
-	tasks conc.WaitGroup
+	cfg     Config
+	trust   time.Duration // ttl − margin
+	retry   time.Duration // pause after a failed renewal
+	call    time.Duration // bound of one renewal call
+	confirm time.Duration // between two looks that together end a hold
+	wake    chan struct{} // capacity 1
+	tasks   conc.WaitGroup
 
 	mu         sync.Mutex
 	partitions map[uint16]*partition
 	sessions   map[*session]struct{}
 	executions map[flowfabric.ExecutionID]*Held
-	calls      int // renewals and closes under way
+	handedBack map[flowfabric.ExecutionID]int // how often, and not settled since
+	calls      int                            // renewals, comparisons and closes under way
 	closed     bool
 }
 
@@ -38,10 +40,12 @@ func New(cfg Config) *Keeper {
 		trust:      cfg.TTL - margin(cfg.TTL),
 		retry:      max(cfg.TTL/15, minWait),
 		call:       max(cfg.TTL/8, 5*minWait),
+		confirm:    min(max(cfg.TTL/3, minConfirm), maxConfirm),
 		wake:       make(chan struct{}, 1),
 		partitions: map[uint16]*partition{},
 		sessions:   map[*session]struct{}{},
 		executions: map[flowfabric.ExecutionID]*Held{},
+		handedBack: map[flowfabric.ExecutionID]int{},
 	}
 }
 
@@ -119,12 +123,12 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 		case sessionDied(err):
 			k.lose(s, flowfabric.CodeOf(err))
 		case unknownOutcome(err):
-			s.pending = true
+			k.unresolved(s, err)
 		}
 		return Reply{ClaimReply: reply}, err
 	}
-	s.pending = false
-	claims := reply.Claims
+	claims, repeated := reply.Claims, s.pending
+	s.pending, s.garbled = false, 0
 	reply.Claims = nil
 	out := Reply{ClaimReply: reply}
 	if len(claims) > 0 || reply.Duplicate {
@@ -134,6 +138,10 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 			s.opened = true
 			k.nudge()
 		}
+	} else if repeated { // the try that was not answered may still arrive, and take effect
+		s.compared = k.cfg.Clock()
+		s.doubt(comparePause)
+		k.nudge()
 	}
 	now := k.cfg.Clock()
 	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
@@ -150,6 +158,21 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 		k.cfg.OnTickOverdue(s.partition)
 	}
 	return out, nil
+}
+
+// unresolved books a claim of unknown outcome: its number is repeated. An answer that cannot be read will not be
+// readable next time, so after a few the session is given up, and what the claim took is requeued at its expiry.
+func (k *Keeper) unresolved(s *session, err error) {
+	s.pending = true
+	if flowfabric.ClassOf(err) != flowfabric.ClassBug {
+		return
+	}
+	if s.garbled++; s.garbled >= maxGarbled {
+		k.cfg.Logger.Error("flowfabric: the answer to a claim cannot be read; its session takes no more work, and what it took is requeued on expiry",
+			"partition", s.partition, "session", s.id, "error", err)
+		s.pending = false
+		k.retire(s)
+	}
 }
 
 // hold books one claim. A hold of the same execution under an older epoch is over.
@@ -172,7 +195,7 @@ func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 	return h
 }
 
-// forget ends a hold and, for an abandoned one, retires its session.
+// forget ends a hold. One that was abandoned is handed back by the next comparison.
 func (k *Keeper) forget(h *Held, abandoned bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,8 +206,13 @@ func (k *Keeper) forget(h *Held, abandoned bool) {
 	h.gone = true
 	h.cancel(context.Canceled)
 	k.remove(h)
-	if abandoned && !h.session.dead {
-		k.retire(h.session)
+	if !abandoned {
+		delete(k.handedBack, h.claim.Fence.Execution)
+		return
+	}
+	if !h.session.dead {
+		h.session.doubt(0)
+		k.nudge()
 	}
 }
 
@@ -236,8 +264,7 @@ func (k *Keeper) drop(s *session) {
 	}
 }
 
-// RenewNow renews a partition's sessions at once: its lost notices were announced, or its connection is back.
-// It never blocks.
+// RenewNow renews a partition's sessions at once: its lost notices were announced. It never blocks.
 func (k *Keeper) RenewNow(partition uint16) {
 	k.mu.Lock()
 	for s := range k.sessions {
@@ -249,11 +276,15 @@ func (k *Keeper) RenewNow(partition uint16) {
 	k.nudge()
 }
 
-// RenewAll renews every session at once. It never blocks.
-func (k *Keeper) RenewAll() {
+// Reconnected renews a partition's sessions at once and compares what the server holds under them with what is
+// held here: the connection was away, or another server took over. It never blocks.
+func (k *Keeper) Reconnected(partition uint16) {
 	k.mu.Lock()
 	for s := range k.sessions {
-		s.force = true
+		if s.partition == partition {
+			s.force = true
+			s.doubt(0)
+		}
 	}
 	k.mu.Unlock()
 	k.nudge()

@@ -160,7 +160,7 @@ func TestLostNotices(t *testing.T) {
 	}{
 		{"cancelled", flowfabric.ErrCancelled}, {"expired", flowfabric.ErrDeadline},
 		{"attempt_timeout", flowfabric.ErrAttemptTimeout}, {"revoked", flowfabric.ErrLeaseLost},
-		{"over_budget", flowfabric.ErrOverBudget}, {"unheard_of", flowfabric.ErrLeaseLost},
+		{"revoked", flowfabric.ErrLeaseRevoked}, {"over_budget", flowfabric.ErrOverBudget}, {"unheard_of", flowfabric.ErrLeaseLost},
 	}
 	inBubble(t, len(causes)+1, func(b *bench) {
 		held := b.mustClaim(len(causes) + 1)
@@ -314,43 +314,6 @@ func TestIdleSessionIsClosed(t *testing.T) {
 		}
 		if next := b.mustClaim(1)[0]; next.Fence().Session == h.Fence().Session {
 			t.Error("a closed session was used again")
-		}
-	})
-}
-
-// What could not be settled must return to the queue although the worker lives on: its session retires.
-func TestAbandonedHoldExpires(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		held := b.mustClaim(2)
-		held[0].Abandon()
-		next := b.mustClaim(1)[0]
-		if next.Fence().Session == held[0].Fence().Session {
-			t.Fatal("a retiring session took a claim")
-		}
-		time.Sleep(3 * ttl)
-		if err := held[1].Check(); err != nil {
-			t.Fatalf("the neighbour of an abandoned hold: %v", err)
-		}
-		b.server.settle(held[1].Fence())
-		held[1].Release()
-		time.Sleep(ttl + time.Second)
-		if b.server.session(held[0].Fence().Session).alive() {
-			t.Error("the orphan's session is still kept alive")
-		}
-		if err := next.Check(); err != nil {
-			t.Errorf("the new session: %v", err)
-		}
-	})
-}
-
-// A session that the server says is not empty although nothing runs here is left to expire.
-func TestOrphansExpire(t *testing.T) {
-	inBubble(t, 1, func(b *bench) {
-		h := b.mustClaim(1)[0]
-		h.Release() // without having settled it
-		time.Sleep(2*ttl + 5*time.Second)
-		if b.server.count("close") == 0 || b.server.session(h.Fence().Session).alive() {
-			t.Error("the orphan's session is still kept alive")
 		}
 	})
 }

@@ -37,18 +37,32 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 			k.lose(s, "trust ended")
 		case s.retiring && len(s.held) == 0 && !s.claiming:
 			k.drop(s)
-		case !s.opened || s.closing || k.calls >= maxCalls:
-		case s.renewing:
-		case s.idle() && now.since(s.emptySince) >= k.cfg.TTL && k.tryClose(ctx, s):
-		case s.untilRenewal(now) <= 0:
-			s.renewing, s.force, s.tried = true, false, now
-			k.calls++
-			k.tasks.Go(func() { k.renew(ctx, s) })
+		case s.closing || k.calls >= maxCalls:
 		default:
-			next = min(next, s.untilRenewal(now))
+			next = min(next, k.tend(ctx, s, now))
 		}
 	}
 	return max(next, time.Millisecond)
+}
+
+// tend starts the calls that a session needs now and returns when it needs the next. Called with mu held.
+func (k *Keeper) tend(ctx context.Context, s *session, now Instant) time.Duration {
+	if s.compareDue(now) {
+		s.comparing = true
+		k.calls++
+		k.tasks.Go(func() { k.reconcile(ctx, s) })
+	}
+	switch {
+	case !s.opened || s.renewing:
+	case !s.comparing && s.idle() && now.since(s.emptySince) >= k.cfg.TTL && k.tryClose(ctx, s):
+	case s.untilRenewal(now) <= 0:
+		s.renewing, s.force, s.tried = true, false, now
+		k.calls++
+		k.tasks.Go(func() { k.renew(ctx, s) })
+	default:
+		return s.untilRenewal(now)
+	}
+	return maxTurn
 }
 
 // renew makes one renewal, and more at once while the server has more notices.
@@ -73,6 +87,12 @@ func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
 	if err != nil && ctx.Err() != nil {
 		return false // the keeper stops; this says nothing about the lease
 	}
+	k.mu.Lock()
+	closed := err != nil && s.closing // while this renewal was under way
+	k.mu.Unlock()
+	if closed {
+		return false
+	}
 	k.cfg.OnRenew(s.partition, err)
 
 	k.mu.Lock()
@@ -87,12 +107,15 @@ func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
 		}
 		return false
 	}
+	if s.renewals++; s.failures > 0 || s.renewals%compareEvery == 0 {
+		s.doubt(0)
+	}
 	s.failures = 0
 	s.extend(start)
 	for _, lost := range reply.Lost {
 		s.notice(lost)
 	}
-	s.generation = max(s.generation, reply.Generation)
+	s.generation = reply.Generation // may have gone back: a failover lost notices
 	if reply.TickOverdue {
 		k.cfg.OnTickOverdue(s.partition)
 	}
@@ -112,18 +135,24 @@ func (k *Keeper) tryClose(ctx context.Context, s *session) bool {
 	k.tasks.Go(func() {
 		defer func() { <-p.turn }()
 		defer k.done(nil)
-		_ = k.closeSession(ctx, s)
+		if err := k.closeSession(ctx, s); err != nil && !sessionDied(err) && ctx.Err() == nil {
+			k.cfg.Logger.Warn("flowfabric: session was not closed; what it may still hold is requeued when it expires",
+				"partition", s.partition, "session", s.id, "within", k.cfg.TTL.String(), "error", err)
+		}
 	})
 	return true
 }
 
-// closeSession ends an empty session. The caller has the partition's turn, so no claim can slip in between.
+// closeSession ends an empty session. What the server turns out to hold under it is handed back first. The caller
+// has the partition's turn, so no claim can slip in between.
 func (k *Keeper) closeSession(ctx context.Context, s *session) error {
 	callCtx, cancel := context.WithTimeout(ctx, k.call)
 	defer cancel()
 	err := k.cfg.Engine.CloseSession(callCtx, s.partition, s.id)
 	if errors.Is(err, flowfabric.ErrSessionHeld) {
-		k.reportOrphans(callCtx, s)
+		if err = k.compare(callCtx, s); err == nil {
+			err = k.cfg.Engine.CloseSession(callCtx, s.partition, s.id)
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,19 +161,6 @@ func (k *Keeper) closeSession(ctx context.Context, s *session) error {
 	s.retiring, s.dead = true, true
 	k.drop(s)
 	return err
-}
-
-// reportOrphans logs what the server holds for us that we do not run.
-func (k *Keeper) reportOrphans(ctx context.Context, s *session) {
-	orphans, err := k.cfg.Engine.SessionHeld(ctx, s.partition, s.id)
-	if err != nil {
-		k.cfg.Logger.Warn("flowfabric: an idle session still holds executions", "partition", s.partition, "session", s.id, "error", err)
-		return
-	}
-	for _, o := range orphans {
-		k.cfg.Logger.Warn("flowfabric: execution is held but not run here; it returns to the queue when the session expires",
-			"execution", o.Execution.String(), "session", s.id, "within", k.cfg.TTL.String())
-	}
 }
 
 // done books the end of a call and lets the loop look again: there may have been more to do than maxCalls.

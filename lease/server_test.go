@@ -19,7 +19,9 @@ type server struct {
 	fault    map[string]fault // by method: claim, renew, close
 	calls    map[string]int
 	last     engine.ClaimRequest
-	hook     func(method string) // called after the effect, before the reply
+	hook     func(method string)             // called after the effect, before the reply
+	refuse   map[string]error                // by method: claim, held, release; the call has no effect (a claim has)
+	hidden   map[flowfabric.ExecutionID]bool // held, but not named by SessionHeld
 }
 
 type fault int
@@ -28,6 +30,7 @@ const (
 	none      fault = iota
 	lost            // the call takes effect, its reply is lost
 	blackHole       // the call never arrives and is not answered
+	unheard         // the call never arrives, and that is known at once
 )
 
 type serverSession struct {
@@ -40,7 +43,8 @@ type serverSession struct {
 }
 
 func newServer(n int) *server {
-	s := &server{sessions: map[string]*serverSession{}, fault: map[string]fault{}, calls: map[string]int{}}
+	s := &server{sessions: map[string]*serverSession{}, fault: map[string]fault{}, calls: map[string]int{},
+		refuse: map[string]error{}, hidden: map[flowfabric.ExecutionID]bool{}}
 	s.add(n)
 	return s
 }
@@ -57,6 +61,35 @@ func (s *server) set(method string, f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault[method] = f
+}
+
+// fail makes a method answer err from now on; nil ends that.
+func (s *server) fail(method string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse[method] = err
+}
+
+// hide keeps a held execution out of the answers of SessionHeld.
+func (s *server) hide(id flowfabric.ExecutionID, hidden bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hidden[id] = hidden
+}
+
+// holds reports whether a fence is that of the current holder.
+func (s *server) holds(f flowfabric.Fence) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.sessions[f.Session]
+	return x.alive() && x.held[f.Execution].Fence == f
+}
+
+// queued is how many executions wait.
+func (s *server) queued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
 }
 
 func (s *server) count(method string) int {
@@ -94,7 +127,7 @@ func (s *server) call(ctx context.Context, method string, effect func() error) e
 	s.calls[method]++
 	f, hook := s.fault[method], s.hook
 	var err error
-	if f != blackHole {
+	if f != blackHole && f != unheard {
 		err = effect()
 	}
 	s.mu.Unlock()
@@ -105,7 +138,7 @@ func (s *server) call(ctx context.Context, method string, effect func() error) e
 	case blackHole:
 		<-ctx.Done()
 		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, context.Cause(ctx))
-	case lost:
+	case lost, unheard:
 		return flowfabric.ErrTransport
 	}
 	return err
@@ -114,8 +147,10 @@ func (s *server) call(ctx context.Context, method string, effect func() error) e
 func (x *serverSession) alive() bool { return x != nil && !x.closed && time.Now().Before(x.expiry) }
 
 func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply engine.ClaimReply, err error) {
+	s.mu.Lock()
+	s.last = req
+	s.mu.Unlock()
 	err = s.call(ctx, "claim", func() error {
-		s.last = req
 		x := s.sessions[req.Session]
 		switch {
 		case x != nil && !x.alive(), x == nil && req.Number != 1:
@@ -128,7 +163,7 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 				}
 			}
 			x.expiry = time.Now().Add(req.TTL)
-			return nil
+			return s.refuse["claim"]
 		case x != nil && req.Number != x.number+1:
 			return flowfabric.NewError("ff_claim_next", "claim_out_of_order")
 		case req.Interest == "" || len(s.queue) == 0:
@@ -148,7 +183,7 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 			reply.Claims = append(reply.Claims, c)
 		}
 		s.queue = s.queue[n:]
-		return nil
+		return s.refuse["claim"]
 	})
 	if err != nil {
 		return engine.ClaimReply{}, err
@@ -173,13 +208,49 @@ func (s *server) RenewSession(ctx context.Context, _ uint16, id string, ttl time
 	return r, err
 }
 
-func (s *server) SessionHeld(_ context.Context, _ uint16, id string) (held []engine.Held, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for e, c := range s.sessions[id].held {
-		held = append(held, engine.Held{Execution: e, Claim: c.Fence.Claim})
-	}
-	return held, nil
+func (s *server) SessionHeld(ctx context.Context, _ uint16, id string) (held []engine.Held, err error) {
+	err = s.call(ctx, "held", func() error {
+		if x := s.sessions[id]; x != nil {
+			for e, c := range x.held {
+				if !s.hidden[e] {
+					held = append(held, engine.Held{Execution: e, Claim: c.Fence.Claim})
+				}
+			}
+		}
+		return s.refuse["held"]
+	})
+	return held, err
+}
+
+func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (out engine.Snapshot, err error) {
+	err = s.call(ctx, "read", func() error {
+		for session, x := range s.sessions {
+			if c, ok := x.held[id]; ok {
+				state, _ := flowfabric.Project(flowfabric.CodeActive)
+				out = engine.Snapshot{ID: id, State: state, Session: session, Epoch: c.Fence.Epoch, Attempts: c.Fence.Attempt + 1}
+				return nil
+			}
+		}
+		return flowfabric.NewError("ff_read_execution", "execution_not_found")
+	})
+	return out, err
+}
+
+func (s *server) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {
+	return false, s.call(ctx, "release", func() error {
+		x := s.sessions[f.Session]
+		switch {
+		case s.refuse["release"] != nil:
+			return s.refuse["release"]
+		case !x.alive():
+			return flowfabric.NewError("ff_release_execution", "lease_expired")
+		case x.held[f.Execution].Fence != f:
+			return flowfabric.NewError("ff_release_execution", "stale_lease")
+		}
+		delete(x.held, f.Execution)
+		s.queue = append(s.queue, f.Execution)
+		return nil
+	})
 }
 
 func (s *server) CloseSession(ctx context.Context, _ uint16, id string) error {

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -22,6 +23,7 @@ type session struct {
 
 	number   uint64  // last claim number known to be used up
 	pending  bool    // claim number+1 was sent and its outcome is unknown
+	garbled  int     // answers in a row to claim number+1 that could not be read
 	claiming bool    // a claim is in flight right now
 	opened   bool    // exists on the server
 	sent     bool    // start is valid: some call that may have extended the lease was sent
@@ -33,9 +35,17 @@ type session struct {
 	emptySince Instant
 
 	failures int // renewals failed in a row
+	renewals int // that succeeded
 	tried    Instant
 	renewing bool
 	force    bool // renew at the next turn
+
+	doubted   bool // what the server holds is to be compared with held
+	patience  time.Duration
+	compared  Instant // when the last comparison ended; the next comes patience later
+	comparing bool
+	refusals  int // comparisons in a row that met something that cannot be handed back
+
 	retiring bool // no more claims
 	closing  bool
 	dead     bool
@@ -81,6 +91,9 @@ func (s *session) notice(lost engine.Lost) {
 	}
 }
 
+// errRevoked is the cause after an operator took the lease: it matches both what happened and how it came about.
+var errRevoked = fmt.Errorf("%w (%w)", flowfabric.ErrLeaseLost, flowfabric.ErrLeaseRevoked)
+
 // causeOf translates the cause of a lost notice into the cause of a handler's context.
 func causeOf(cause string) error {
 	switch cause {
@@ -92,6 +105,8 @@ func causeOf(cause string) error {
 		return flowfabric.ErrAttemptTimeout
 	case "over_budget":
 		return flowfabric.ErrOverBudget
+	case "revoked":
+		return errRevoked
 	}
 	return flowfabric.ErrLeaseLost
 }

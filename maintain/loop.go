@@ -39,8 +39,10 @@ import (
 
 const (
 	concurrency    = 2                      // ticks under way at once; more would crowd out the real work
+	releases       = 16                     // releases under way at once, at the end
 	minPause       = 5 * time.Millisecond   // between two ticks of a partition without More
 	bystanderPause = 250 * time.Millisecond // between two refused take-overs, however often it is rung
+	failedPause    = time.Second            // between two failed ticks of a partition that is rung
 	releaseTimeout = 2 * time.Second        // for handing back all partitions at the end
 	firstBackoff   = 100 * time.Millisecond
 	maxBackoff     = 15 * time.Second
@@ -77,8 +79,9 @@ type Loop struct {
 	cfg  Config
 	wake chan struct{} // capacity 1: something was rung
 
-	mu   sync.Mutex
-	rung map[uint16]struct{}
+	mu    sync.Mutex
+	rung  map[uint16]struct{}
+	endBy time.Time
 }
 
 // New builds a loop; nothing happens before Run, which also checks the configuration.
@@ -95,7 +98,8 @@ func New(cfg Config) *Loop {
 
 // Ring asks for a tick of a partition soon: the process heard a "t" bell or a "tick overdue" hint. It never
 // blocks; rings that arrive before the tick began count as one, and partitions of others are ignored. A
-// partition in backoff after an error keeps its pause.
+// partition in backoff after an error is tried again a second after it failed: whoever heard the hint has reached
+// the server.
 func (l *Loop) Ring(partition uint16) {
 	l.mu.Lock()
 	l.rung[partition] = struct{}{}
@@ -114,7 +118,15 @@ func (l *Loop) takeRung() map[uint16]struct{} {
 	return rung
 }
 
-// Run tends the ticks until ctx ends, hands the owned partitions back (within two seconds) and returns nil.
+// EndBy bounds the handing back at the end of Run: it is over by t, or after two seconds if that is sooner. Call it
+// before the context of Run ends, from any goroutine.
+func (l *Loop) EndBy(t time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endBy = t
+}
+
+// Run tends the ticks until ctx ends, hands the owned partitions back (see EndBy) and returns nil.
 // Errors of the server never end it. It returns an error at once, wrapping [flowfabric.ErrConfig] or
 // [flowfabric.ErrInvalidInput], when the configuration is not valid. Call it once.
 func (l *Loop) Run(ctx context.Context) error {
@@ -228,11 +240,13 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
-// ring brings a partition's tick forward, unless it is in a pause that a ring must not shorten.
+// ring brings a partition's tick forward, as far as it may be.
 func (r *run) ring(p *partition) {
 	now := time.Now()
 	switch {
-	case p == nil || p.state == failing:
+	case p == nil:
+	case p.state == failing:
+		r.schedule.soonest(p, later(now, p.ended.Add(failedPause)))
 	case p.state == ticking:
 		p.again = true
 	case p.owned:
@@ -296,10 +310,16 @@ func (r *run) tick(ctx context.Context, id uint16, release bool) (reply engine.T
 // release hands back what is or may be ours, so that others need not wait for "tick overdue". What cannot be
 // handed back in time is taken over that way.
 func (r *run) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	deadline := time.Now().Add(releaseTimeout)
+	r.mu.Lock()
+	if !r.endBy.IsZero() && r.endBy.Before(deadline) {
+		deadline = r.endBy
+	}
+	r.mu.Unlock()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	var failed atomic.Int64
-	calls := pool.New().WithMaxGoroutines(concurrency)
+	calls := pool.New().WithMaxGoroutines(releases)
 	for id, p := range r.schedule.byID {
 		if p.owned || p.unsure {
 			calls.Go(func() {

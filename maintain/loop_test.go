@@ -327,14 +327,49 @@ func (s stuck) Tick(ctx context.Context, p uint16, owner string, release bool) (
 }
 
 func TestReleaseIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newTicker(64, func(context.Context, uint16, int) (engine.TickReply, error) {
-			return engine.TickReply{Owner: true, Idle: true}, nil
+	for endBy, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, 300 * time.Millisecond: 300 * time.Millisecond, time.Hour: 2 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTicker(64, func(context.Context, uint16, int) (engine.TickReply, error) {
+				return engine.TickReply{Owner: true, Idle: true}, nil
+			})
+			begin := time.Now()
+			run(t, maintain.Config{Engine: stuck{f}}, time.Minute, func(l *maintain.Loop) {
+				if endBy > 0 {
+					l.EndBy(begin.Add(time.Minute + endBy))
+				}
+			})
+			if took := time.Since(begin) - time.Minute; took != want {
+				t.Errorf("bounded to %s, the end took %s, want %s", endBy, took, want)
+			}
 		})
-		begin := time.Now()
-		run(t, maintain.Config{Engine: stuck{f}}, time.Minute, nil)
-		if took := time.Since(begin) - time.Minute; took != 2*time.Second {
-			t.Errorf("the end took %s, want 2s", took)
+	}
+}
+
+// After an outage the pause may be long. Whoever hears that a tick is overdue has reached the server: the next try
+// comes within a second, but a server that goes on failing is asked no more than once a second.
+func TestRingShortensALongPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTicker(1, func(ctx context.Context, _ uint16, _ int) (engine.TickReply, error) {
+			return engine.TickReply{}, flowfabric.ErrTransport
+		})
+		run(t, maintain.Config{Engine: f}, 11*time.Minute, func(l *maintain.Loop) {
+			time.Sleep(10 * time.Minute) // pauses have grown to about 15 s
+			for range 3000 {
+				l.Ring(0)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+		at := f.of(0)
+		rung := slices.DeleteFunc(slices.Clone(at), func(d time.Duration) bool {
+			return d < 10*time.Minute || d > 10*time.Minute+30*time.Second
+		})
+		if len(rung) < 29 || len(rung) > 31 {
+			t.Errorf("%d tries in 30 s of rings, want one a second", len(rung))
+		}
+		if rung[0] > 10*time.Minute+time.Second {
+			t.Errorf("the first after %s", rung[0]-10*time.Minute)
 		}
 	})
 }

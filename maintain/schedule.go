@@ -13,7 +13,7 @@ type phase uint8
 const (
 	waiting phase = iota // for its due time if scheduled, else for a ring
 	ticking              // a call is under way
-	failing              // pausing after an error; a ring does not shorten that
+	failing              // pausing after an error
 )
 
 // partition is what the loop remembers of one partition.
@@ -36,10 +36,14 @@ type partition struct {
 // afterRefusal is when a bystander may try (again) to take over: a hint that the server refuses to honour,
 // repeated with every claim, must not become a tick with every claim.
 func (p *partition) afterRefusal(now time.Time) time.Time {
-	if t := p.ended.Add(bystanderPause); t.After(now) {
-		return t
+	return later(now, p.ended.Add(bystanderPause))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	return now
+	return a
 }
 
 // schedule orders the partitions that wait for a time. Equal times need no order: a partition with more work

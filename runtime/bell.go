@@ -66,12 +66,12 @@ func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, pa
 			}
 			d.run.sched.ringAll(partitions)
 			for _, p := range partitions {
-				d.run.keeper.RenewNow(p.id)
+				d.run.keeper.Reconnected(p.id)
 			}
 		}, d.ring)
 		if up.Load() {
 			d.confirmed.Add(-1)
-			if time.Since(began) > 10*time.Second {
+			if time.Since(began) > time.Second {
 				pause.Reset()
 				failures = 0
 			}
@@ -103,7 +103,7 @@ func (d *doorbell) ring(channel, message string) {
 	switch message {
 	case "w":
 		r.metrics.wakeUps.WithLabelValues("work").Inc()
-		r.sched.ring(p)
+		r.sched.ringWork(p, time.Now())
 	case "r":
 		r.metrics.wakeUps.WithLabelValues("routes").Inc()
 		r.sched.ring(p)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	goruntime "runtime"
+	"slices"
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -95,12 +96,14 @@ func (c *completer) lead(partition uint16, q *completions) {
 	}
 }
 
-// take removes the next batch from the queue: at least one item, at most a call's worth.
+// take removes the next batch from the queue: at least one item, at most a call's worth, and no execution twice. An
+// execution that was lost and claimed again here may have two handlers that end at once, under different fences; the
+// server refuses a call that names both, so the later one begins the next batch.
 func (q *completions) take() []*completion {
 	n, bytes := 0, 0
 	for _, e := range q.waiting {
 		bytes += len(e.item.Result)
-		if n == flowfabric.MaxBatch || n > 0 && bytes > maxCompleteBytes {
+		if n == flowfabric.MaxBatch || n > 0 && bytes > maxCompleteBytes || q.names(e.item.Fence.Execution, n) {
 			break
 		}
 		n++
@@ -108,4 +111,9 @@ func (q *completions) take() []*completion {
 	batch := q.waiting[:n:n]
 	q.waiting = append([]*completion(nil), q.waiting[n:]...)
 	return batch
+}
+
+// names tells whether one of the first n that wait is of this execution.
+func (q *completions) names(id flowfabric.ExecutionID, n int) bool {
+	return slices.ContainsFunc(q.waiting[:n], func(e *completion) bool { return e.item.Fence.Execution == id })
 }

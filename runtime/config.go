@@ -54,7 +54,7 @@ type Config struct {
 	LeaseTTL time.Duration
 	// DrainTimeout is how long running handlers may go on after the worker was asked to stop, before their
 	// contexts end with flowfabric.ErrDraining: up to 1 h; negative means not at all. Default 20 s. They then have
-	// four more seconds to return. The fx application's StopTimeout is DrainTimeout + 5 s.
+	// three more seconds to return. The fx application's StopTimeout is DrainTimeout + 5 s.
 	DrainTimeout time.Duration
 	// ReadyWindow is how long [Worker.Ready] goes on to say yes after the last round trip that succeeded: 1 s or
 	// more. Default 15 s.

@@ -11,38 +11,71 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
+// What is left of the stop budget after DrainTimeout (stopGrace) is spent in this order. The rest, 1.2 s, is for the
+// connections: the driver gives a silent server one second to answer their end.
 const (
 	// abandonAfter is how long a handler may ignore its ended context.
-	abandonAfter = 4 * time.Second
-	// closeTimeout bounds each of the last calls; together with abandonAfter it stays within stopGrace.
-	closeTimeout = 800 * time.Millisecond
+	abandonAfter = 3 * time.Second
+	// lastCallAfter is when the last call ends, answered or not: hand-backs, closes and released ticks alike.
+	lastCallAfter = 3800 * time.Millisecond
+	// farewellTimeout is how long a server may take to answer whether it is still there.
+	farewellTimeout = 500 * time.Millisecond
 )
 
 // drain ends the work as [Worker.Run] describes. fetching are the scheduler and the poll, which have been told
-// to stop. The returned error names what had to be abandoned.
+// to stop. The returned error names what had to be abandoned. Whatever the server does, it is over
+// lastCallAfter after DrainTimeout, and so is everything that uses the run's context.
 func (r *run) drain(fetching *conc.WaitGroup) error {
 	began := time.Now()
+	patience := began.Add(r.cfg.drainTimeout())
+	lastCall := patience.Add(lastCallAfter)
+	end := time.AfterFunc(time.Until(lastCall), func() { r.cancel(flowfabric.ErrDraining) })
+	defer end.Stop()
 	r.draining.Store(true)
 	r.log.Info("flowfabric: worker drains", "running", r.cfg.Concurrency-r.slots.free(), "timeout", r.cfg.drainTimeout().String())
-	patience, cancel := context.WithTimeout(r.ctx, r.cfg.drainTimeout())
-	defer cancel()
-	fetching.Wait() // each visit is bounded by visitTimeout
 
-	if r.slots.wait(patience) != nil {
-		for _, held := range r.keeper.Holding() {
-			held.Cancel(flowfabric.ErrDraining)
-		}
-		last, cancel := context.WithTimeout(r.ctx, abandonAfter)
-		defer cancel()
-		_ = r.slots.wait(last)
-	}
+	r.awaitJobs(fetching, patience)
 	err := r.abandoned()
 	if err == nil {
 		r.jobs.Wait() // a matter of microseconds: every slot is free
 	}
-	r.closeSessions()
+	r.closeSessions(lastCall)
+	r.farewell(lastCall)
 	r.log.Info("flowfabric: worker drained", "took", time.Since(began).Round(time.Millisecond).String())
 	return err
+}
+
+// awaitJobs waits for the handlers and for claims in flight, which have slots, too. When patience ends, so do the
+// handlers' contexts.
+func (r *run) awaitJobs(fetching *conc.WaitGroup, patience time.Time) {
+	fetched := make(chan struct{})
+	var waiting conc.WaitGroup
+	defer waiting.Wait() // each visit is bounded by visitTimeout, and by the end of the run's context
+	waiting.Go(func() {
+		defer close(fetched)
+		fetching.Wait()
+	})
+	calm, cancel := context.WithDeadline(r.ctx, patience)
+	defer cancel()
+	if r.slots.wait(calm) == nil {
+		return
+	}
+	last, cancelLast := context.WithDeadline(r.ctx, patience.Add(abandonAfter))
+	defer cancelLast()
+	r.interrupt()
+	select {
+	case <-fetched:
+		r.interrupt() // those that a claim in flight still started
+	case <-last.Done():
+	}
+	_ = r.slots.wait(last)
+}
+
+// interrupt ends the contexts of all handlers.
+func (r *run) interrupt() {
+	for _, held := range r.keeper.Holding() {
+		held.Cancel(flowfabric.ErrDraining)
+	}
 }
 
 // abandoned names the handlers that are still running. Their sessions are left to expire.
@@ -59,15 +92,30 @@ func (r *run) abandoned() error {
 }
 
 // closeSessions resolves claims without an answer, hands back what they had brought, and closes the sessions.
-func (r *run) closeSessions() {
-	ctx, cancel := context.WithTimeout(r.ctx, closeTimeout)
+func (r *run) closeSessions(lastCall time.Time) {
+	ctx, cancel := context.WithDeadline(r.ctx, lastCall)
 	defer cancel()
 	orphans, err := r.keeper.Unresolved(ctx)
 	for _, held := range orphans {
 		r.handBack(held)
 	}
-	r.returns.Wait()
+	r.returns.Wait() // each is bounded by stopGrace, and by the end of the run's context
 	if err = errors.Join(err, r.keeper.Close(ctx)); err != nil {
 		r.log.Warn("flowfabric: sessions were not closed; they expire", "within", r.cfg.LeaseTTL.String(), "error", err)
+	}
+}
+
+// farewell asks whether the server is still there. The end of the subscriptions waits for its answer, for as long as
+// the driver does: when there will be none, the connections are closed first, which ends everything that waits.
+func (r *run) farewell(lastCall time.Time) {
+	if r.ticks != nil {
+		r.ticks.EndBy(lastCall)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, farewellTimeout)
+	defer cancel()
+	if _, err := r.store.Poll(ctx, []uint16{0}); err != nil && (ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
+		r.log.Info("flowfabric: the server does not answer; the connections are closed without a farewell", "error", err)
+		r.cancel(flowfabric.ErrDraining)
+		r.store.Close()
 	}
 }

@@ -61,12 +61,29 @@ func TestCompleterBatches(t *testing.T) {
 	})
 }
 
+// Two handlers of one execution, an old and a new one, never settle in the same call.
+func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
+	q := &completions{}
+	one, two := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)
+	for i, id := range []flowfabric.ExecutionID{one, two, one, two} {
+		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
+	}
+	for range 2 {
+		if got := len(q.take()); got != 2 {
+			t.Fatalf("a batch of %d, want 2", got)
+		}
+	}
+	if len(q.waiting) != 0 {
+		t.Errorf("%d are left", len(q.waiting))
+	}
+}
+
 func TestCompletionBatchBytes(t *testing.T) {
 	q := &completions{}
 	for range 5 {
-		q.waiting = append(q.waiting, &completion{item: engine.Completion{Result: make([]byte, 400<<10)}})
+		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
 	}
-	q.waiting = append(q.waiting, &completion{item: engine.Completion{Result: make([]byte, flowfabric.MaxPayload)}})
+	q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
 		sizes = append(sizes, len(q.take()))

@@ -53,7 +53,7 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		}
 	}()
 	task := handler.NewTask(handler.TaskConfig{
-		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
+		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
 	})
 	outcome := handle(ctx, task)
 	settled = true
@@ -98,17 +98,27 @@ func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first ui
 	return reply, err
 }
 
-// RecordStep implements [handler.StepRecorder] under the hold.
-func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (bool, error) {
-	if err := j.held.Check(); err != nil {
-		return false, err
-	}
-	already, err := j.store.RecordStep(ctx, fence, name, value)
-	j.held.Refused(err)
+// RecordStep implements [handler.StepRecorder] under the hold. The step's effect has happened, so its record is sent
+// until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
+func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
+	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
+		already, err = j.store.RecordStep(ctx, fence, name, value)
+		return err
+	})
 	return already, err
 }
 
-// refused ends the handler's context after its frames or a step were refused for good.
+// UpdateProgress implements [handler.ProgressRecorder] under the hold.
+func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error {
+	if err := j.held.Check(); err != nil {
+		return err
+	}
+	err := j.store.UpdateProgress(ctx, fence, percent, message)
+	j.held.Refused(err)
+	return err
+}
+
+// refused ends the handler's context after its frames, a step or progress were refused for good.
 func (j *job) refused(cause error) {
 	j.held.Refused(cause)
 	j.held.Cancel(cause)

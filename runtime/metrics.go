@@ -22,7 +22,7 @@ type metrics struct {
 	settled      *prometheus.CounterVec // kind, outcome, category
 	renewals     *prometheus.CounterVec // result: ok, error
 	lost         *prometheus.CounterVec // cause
-	wakeUps      *prometheus.CounterVec // message: work, routes, lost, timers
+	wakeUps      *prometheus.CounterVec // message: work, routes, lost, timers, passed
 	polls        *prometheus.CounterVec // result: empty, found, error
 	tickLag      prometheus.Histogram
 	frames       prometheus.Counter
@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
 		renewals: vec("lease_renewals_total", "Session renewals by result.", "result"),
 		lost:     vec("leases_lost_total", "Executions taken from this worker, by cause.", "cause"),
-		wakeUps:  vec("doorbell_total", "Doorbell messages by meaning.", "message"),
+		wakeUps:  vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and passed, rings for work handed on for want of a slot.", "message"),
 		polls:    vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "flowfabric_tick_lag_seconds", Help: "How late ticks of owned partitions began.",

@@ -17,7 +17,9 @@ type partition struct {
 
 	queued     bool // waits in scheduler.hot
 	visiting   bool
+	stale      bool // the connection was lost: after a failover route ids may mean something else
 	rung       bool // since the visit began, so its registration is worth nothing
+	owed       bool // rung for work that no visit has looked for since: the ring may have to be passed on
 	registered bool // the server will ring when matching work arrives
 	until      time.Time
 	failures   int

@@ -23,6 +23,7 @@ type run struct {
 	sched  *scheduler
 	slots  *slots
 	bell   *doorbell
+	passes *passer
 	offer  offer
 	done   *completer
 
@@ -32,6 +33,7 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	stop     func(cause error) // begins the drain
 	draining atomic.Bool
+	leaving  atomic.Bool    // takes no more work, so all rings are passed on
 	jobs     conc.WaitGroup // handlers, each with a slot
 	returns  conc.WaitGroup // hand-backs, without slots
 }
@@ -51,6 +53,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.sched.visit = r.visit
 	r.bell = newDoorbell(r)
+	r.passes = newPasser(r)
+	r.sched.onOwed = r.passes.poke
 	r.done = newCompleter(r.completeBatch)
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
@@ -74,6 +78,7 @@ func (r *run) serve(ctx context.Context) error {
 	var keeping, supporting, fetching conc.WaitGroup
 	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
 	supporting.Go(func() { r.bell.listen(support) })
+	supporting.Go(func() { r.passes.keep(support) })
 	if r.ticks != nil {
 		supporting.Go(func() {
 			if err := r.ticks.Run(support); err != nil {
@@ -91,6 +96,8 @@ func (r *run) serve(ctx context.Context) error {
 
 	<-fetch.Done()
 	asked := ctx.Err() != nil
+	r.leaving.Store(true)
+	r.passes.poke()
 	r.health.phase.Store(phaseDraining)
 	err := r.drain(&fetching)
 	stopSupport()

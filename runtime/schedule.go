@@ -28,16 +28,20 @@ type scheduler struct {
 	slots      *slots
 	partitions []*partition
 	visit      func(p *partition, slots int) // returns all slots it does not use up
+	onOwed     func()                        // a ring may have to be passed on; must not block
 	wake       chan struct{}                 // capacity 1
 
 	mu     sync.Mutex
 	hot    []*partition // in the order they became hot
 	visits int
 	latest time.Time // when the latest visit began
+
+	owing     bool // some partition may be owed
+	owedSince time.Time
 }
 
 func newScheduler(count uint16, slots *slots) *scheduler {
-	s := &scheduler{slots: slots, wake: make(chan struct{}, 1)}
+	s := &scheduler{slots: slots, onOwed: func() {}, wake: make(chan struct{}, 1)}
 	for id := range count {
 		s.partitions = append(s.partitions, newPartition(id))
 	}
@@ -110,9 +114,15 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 		return nil, 0, pause
 	}
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
-	p.queued, p.visiting, p.rung = false, true, false
+	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
+		p.stale, p.version = false, 0
+	}
 	s.visits++
 	s.latest = now
+	if s.owing { // it may have got the last slot
+		s.onOwed()
+	}
 	return p, n, 0
 }
 
@@ -124,11 +134,15 @@ func (s *scheduler) ended(p *partition) {
 	if p.rung || !p.registered {
 		s.enqueue(p)
 	}
+	owing := s.owing
 	s.mu.Unlock()
 	s.poke()
+	if owing {
+		s.onOwed()
+	}
 }
 
-// ring makes a partition hot: it was rung, or its registration is in doubt.
+// ring makes a partition hot: it was rung, or its registration is in doubt. See ringWork.
 func (s *scheduler) ring(p *partition) {
 	s.mu.Lock()
 	p.registered, p.rung, p.polled, p.futile, p.skip = false, true, false, 0, 0
@@ -141,7 +155,7 @@ func (s *scheduler) ring(p *partition) {
 func (s *scheduler) ringAll(partitions []*partition) {
 	s.mu.Lock()
 	for _, p := range partitions {
-		p.registered, p.rung, p.notBefore = false, true, time.Time{}
+		p.registered, p.rung, p.stale, p.notBefore = false, true, true, time.Time{}
 		p.backoff.Reset()
 		s.enqueue(p)
 	}

@@ -41,7 +41,7 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 		j.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
-		j.logger().Error("flowfabric: execution was not settled; it is requeued when its session, which takes no more work, runs out", "outcome", outcome.Kind.String(), "error", err)
+		j.logger().Error("flowfabric: execution was not settled; it is handed back, or requeued when its session runs out", "outcome", outcome.Kind.String(), "error", err)
 		j.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}

@@ -19,11 +19,13 @@ type store interface {
 	stream.Appender
 	maintain.Ticker
 	handler.StepRecorder
+	handler.ProgressRecorder
 	handler.FrameReader
 	settler
 	Cluster() bool
 	Close()
 	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
+	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)
 	Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error)
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
 }

@@ -56,7 +56,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 //  2. Running handlers have DrainTimeout to end as if nothing were.
 //  3. Then their contexts end with [flowfabric.ErrDraining]. What they did not finish is handed back to the queue
 //     at once, without using up an attempt or a retry.
-//  4. A handler that does not return within four more seconds is abandoned: it is named in the log and in the
+//  4. A handler that does not return within three more seconds is abandoned: it is named in the log and in the
 //     error, and its execution is requeued when the session's lease runs out.
 //  5. Sessions are closed, ticks handed back, subscriptions ended, the connection closed.
 //

@@ -1,0 +1,121 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+)
+
+const (
+	// passPatience is how long a ring may wait for slots that visits under way may give back unused.
+	passPatience = 50 * time.Millisecond
+	passTimeout  = time.Second
+	maxPasses    = 4
+)
+
+// passer passes rings on that this instance cannot follow: it was rung for work, which removed its registration, and
+// has no slot free, or drains (design §6, doorbell). The next waiter is rung instead of it, so that work does not wait
+// for a poll while somebody else is idle. Whoever is passed a ring is no longer registered either, so a ring that finds
+// everybody full ends with the last waiter; all who were rung keep the partition hot and look when a slot is freed.
+//
+//	"w" ─▶ scheduler.ring: owed ──pick──▶ a visit answers it
+//	                         └── no slot free ──▶ passer ──▶ ff_pass_ring
+//
+// A pass that fails is not repeated: a server that does not answer is found again by the poll.
+type passer struct {
+	run  *run
+	wake chan struct{} // capacity 1
+}
+
+func newPasser(r *run) *passer { return &passer{run: r, wake: make(chan struct{}, 1)} }
+
+func (p *passer) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass is one ring to pass on, with the partition's interest as it was then: the partition may be visited meanwhile.
+type pass struct {
+	partition *partition
+	interest  string
+}
+
+// keep passes rings on until ctx ends, which is after the drain. At most one call per partition is under way; rings
+// that come meanwhile are one more.
+func (p *passer) keep(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		passes, again := p.run.sched.owed(time.Now(), p.run.leaving.Load())
+		if len(passes) > 0 {
+			p.send(ctx, passes)
+			continue
+		}
+		timer.Reset(again)
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+func (p *passer) send(ctx context.Context, passes []pass) {
+	calls := pool.New().WithMaxGoroutines(maxPasses)
+	for _, x := range passes {
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, passTimeout)
+			defer cancel()
+			heard, err := p.run.store.PassRing(ctx, x.partition.id, x.interest)
+			if err != nil {
+				p.run.log.Debug("flowfabric: a ring was not passed on", "partition", x.partition.id, "error", err)
+				return
+			}
+			p.run.metrics.wakeUps.WithLabelValues("passed").Add(float64(heard))
+		})
+	}
+	calls.Wait()
+}
+
+// ringWork is ring for a message that says there is work: until a visit begins, the ring may be owed to another waiter.
+func (s *scheduler) ringWork(p *partition, now time.Time) {
+	s.mu.Lock()
+	p.owed = true
+	if !s.owing {
+		s.owing, s.owedSince = true, now
+	}
+	s.mu.Unlock()
+	s.ring(p)
+	s.onOwed()
+}
+
+// owed takes the rings that are to be passed on now, or says when to ask again. That is when no slot is free and no
+// visit will give one back soon, or when this instance leaves.
+func (s *scheduler) owed(now time.Time, leaving bool) (passes []pass, again time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.owing || !leaving && s.slots.free() > 0 {
+		return nil, time.Hour
+	}
+	if wait := passPatience - now.Sub(s.owedSince); !leaving && s.visits > 0 && wait > 0 {
+		return nil, wait
+	}
+	s.owing = false
+	for _, p := range s.partitions {
+		switch {
+		case !p.owed:
+		case p.visiting: // its digest belongs to the visit; whoever ends it asks again
+			s.owing = true
+		default:
+			p.owed = false
+			if p.digest != "" { // else it has never been registered
+				passes = append(passes, pass{p, p.digest})
+			}
+		}
+	}
+	return passes, time.Hour
+}

@@ -1,0 +1,248 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// ids lists the partitions of passes.
+func ids(passes []pass) (out []uint16) {
+	for _, x := range passes {
+		out = append(out, x.partition.id)
+	}
+	return out
+}
+
+// A ring is owed to others exactly while no slot is free, or will be in a moment.
+func TestRingsThatAreOwed(t *testing.T) {
+	now := time.Now()
+	rung := func(capacity int, partitions ...int) *scheduler {
+		s := newScheduler(4, newSlots(capacity))
+		for _, p := range s.partitions {
+			p.digest = "d"
+		}
+		for _, i := range partitions {
+			s.ringWork(s.partitions[i], now)
+		}
+		return s
+	}
+	expect := func(what string, s *scheduler, at time.Time, leaving bool, again time.Duration, want ...uint16) {
+		t.Helper()
+		if passes, pause := s.owed(at, leaving); !slices.Equal(ids(passes), want) || pause != again {
+			t.Errorf("%s: passes %v, asks again in %v; want %v, %v", what, ids(passes), pause, want, again)
+		}
+	}
+	s := rung(1, 2)
+	expect("a slot is free", s, now, false, time.Hour)
+	s.slots.take(1)
+	expect("full", s, now, false, time.Hour, 2)
+	expect("passed once", s, now, false, time.Hour)
+	s.ringWork(s.partitions[2], now)
+	expect("rung again", s, now, false, time.Hour, 2)
+
+	s = rung(1, 2)
+	s.ring(s.partitions[3]) // not for work: its route is new, and everybody was told
+	s.slots.take(1)
+	expect("only rings for work", s, now, false, time.Hour, 2)
+
+	s = rung(1, 1, 3)
+	first, _, _ := s.pick(now)
+	expect("a visit may bring its slot back", s, now, false, passPatience)
+	expect("a visit that takes long", s, now.Add(passPatience), false, time.Hour, 3)
+	s.ringWork(first, now)
+	expect("a partition under visit", s, now.Add(passPatience), false, time.Hour)
+	s.ended(first)
+	expect("its visit used the slot", s, now, false, time.Hour, first.id)
+
+	s = rung(1, 1)
+	visited, n, _ := s.pick(now)
+	s.slots.put(n)
+	s.ended(visited)
+	s.slots.take(1)
+	expect("a visit has answered the ring", s, now, false, time.Hour)
+
+	expect("leaving, with free slots", rung(4, 0, 1), now, true, time.Hour, 0, 1)
+	s = rung(1, 0)
+	s.partitions[0].digest = ""
+	s.slots.take(1)
+	expect("never registered", s, now, false, time.Hour)
+}
+
+// Whoever must look again is told: when a ring comes, when a visit takes slots, and when it ends.
+func TestOwedRingsWakeThePasser(t *testing.T) {
+	s := newScheduler(2, newSlots(1))
+	pokes := 0
+	s.onOwed = func() { pokes++ }
+	s.ring(s.partitions[0])
+	p, _, _ := s.pick(time.Now())
+	s.ended(p)
+	if pokes != 0 {
+		t.Errorf("%d wake-ups although nothing is owed", pokes)
+	}
+	s.slots.put(1)
+	s.ringWork(s.partitions[1], time.Now())
+	p, _, _ = s.pick(time.Now()) // of partition 0, which is still hot
+	s.ended(p)
+	if pokes != 3 || p.id != 0 {
+		t.Errorf("%d wake-ups, visited %d; want 3 of partition 0", pokes, p.id)
+	}
+}
+
+// deafToPolls is a store whose polls find nothing, so that work is found by rings alone. It tells where this worker
+// is registered since it last found something.
+type deafToPolls struct {
+	store
+	worker *Worker
+	passed atomic.Int64
+	mu     sync.Mutex
+	worked map[uint16]bool
+	waits  map[uint16]bool
+}
+
+func (d *deafToPolls) Poll(context.Context, []uint16) ([]engine.PollState, error) { return nil, nil }
+
+func (d *deafToPolls) PassRing(ctx context.Context, partition uint16, interest string) (int, error) {
+	d.passed.Add(1)
+	return d.store.PassRing(ctx, partition, interest)
+}
+
+func (d *deafToPolls) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+	reply, err := d.store.ClaimNext(ctx, req)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && len(reply.Claims) > 0 {
+		d.worked[req.Partition] = true
+	}
+	d.waits[req.Partition] = err == nil && reply.Registered && len(reply.Routes) == 0 // the interest covers the table
+	return reply, err
+}
+
+func (d *deafToPolls) waitsIn(partition uint16, worked bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.waits[partition] && d.worked[partition] == worked
+}
+
+// crew is two workers of one kind on a server of two partitions that only rings can tell of work.
+type crew struct {
+	*testing.T
+	ctx    context.Context
+	url    string
+	engine *engine.Engine
+	kind   *handler.Definition[string, string]
+}
+
+func newCrew(t *testing.T, url string) *crew {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return &crew{t, ctx, url, e, handler.Define[string, string]("k")}
+}
+
+// start runs a worker until the test ends; stop begins its drain.
+func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, string) (string, error)) (d *deafToPolls, stop func()) {
+	c.Helper()
+	w, err := New(Config{URL: c.url, Concurrency: concurrency, DisableMaintenance: true, Logger: slog.New(slog.DiscardHandler)}, handler.Bind(c.kind, fn))
+	if err != nil {
+		c.Fatal(err)
+	}
+	d = &deafToPolls{worker: w, worked: map[uint16]bool{}, waits: map[uint16]bool{}}
+	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
+		s, release, err := open(ctx, cfg)
+		d.store = s
+		return d, release, err
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	var wg conc.WaitGroup
+	wg.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			c.Error(err)
+		}
+	})
+	c.Cleanup(func() { cancel(); wg.Wait() })
+	return d, cancel
+}
+
+func (c *crew) submit(partition uint16, in string) {
+	c.Helper()
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
+	if created, err := c.engine.CreateExecutions(c.ctx, partition, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+		c.Fatal(err, created)
+	}
+}
+
+func (c *crew) eventually(what string, ok func() bool) {
+	c.Helper()
+	for !ok() {
+		if c.ctx.Err() != nil {
+			c.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// A worker that was rung and cannot follow passes the ring on to one that can: because it is full, or because it drains
+// (design §6, doorbell). No poll and no tick helps here.
+func TestRingIsPassedOn(t *testing.T) {
+	for name, url := range map[string]func(*testing.T) string{
+		"embedded": func(t *testing.T) string { return testserver.Embedded(t) },
+		"redis":    func(t *testing.T) string { return testserver.Redis(t) },
+	} {
+		for why, slots := range map[string]int{"full": 1, "draining": 2} {
+			t.Run(name+", "+why, func(t *testing.T) {
+				c := newCrew(t, url(t))
+				blocked, unblock, ran := make(chan struct{}), make(chan struct{}), make(chan string, 4)
+				release := sync.OnceFunc(func() { close(unblock) })
+				defer release()
+				first, stop := c.start(slots, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+					if in == "block" {
+						close(blocked)
+						<-unblock
+					}
+					return in, nil
+				})
+				c.submit(0, "route")
+				c.submit(1, "route")
+				c.eventually("the first worker waits in both", func() bool { return first.waitsIn(0, true) && first.waitsIn(1, true) })
+				c.submit(1, "block")
+				<-blocked
+				// It registered first, so it will be rung first.
+				second, _ := c.start(1, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+					ran <- in
+					return in, nil
+				})
+				c.eventually("the second worker waits", func() bool { return second.waitsIn(0, false) && second.waitsIn(1, false) })
+				if why == "draining" {
+					stop()
+					c.eventually("the first worker drains", func() bool { return first.worker.Ready() != nil })
+				}
+				before := first.passed.Load()
+				c.submit(0, "passed")
+				select {
+				case in := <-ran:
+					if n := first.passed.Load() - before; in != "passed" || n != 1 {
+						t.Errorf("the second worker ran %q after %d passes, want one", in, n)
+					}
+				case <-c.ctx.Done():
+					t.Errorf("the second worker was never rung, after %d passes", first.passed.Load()-before)
+				}
+			})
+		}
+	}
+}

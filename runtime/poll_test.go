@@ -1,0 +1,123 @@
+package runtime
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/conc"
+)
+
+// serving runs an idle worker on s for d of virtual time.
+func serving(t *testing.T, s *silent, d time.Duration) {
+	t.Helper()
+	w := s.worker(Config{}, func(context.Context) error { return nil })
+	ctx, stop := context.WithTimeout(t.Context(), d)
+	defer stop()
+	var running conc.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	running.Wait()
+}
+
+// Off-cluster one call a second asks for everything; in a cluster every partition is asked at least every 20 s.
+func TestPollTurns(t *testing.T) {
+	for _, cluster := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSilent(50, 0)
+			s.cluster = cluster
+			serving(t, s, 2*time.Minute)
+			s.polls = s.polls[:len(s.polls)-1] // the farewell
+			asked, begun := map[uint16]time.Time{}, s.polls[0].at
+			for _, p := range s.polls {
+				if cluster != (len(p.partitions) == 1) {
+					t.Fatalf("%d partitions in one call", len(p.partitions))
+				}
+				for _, id := range p.partitions {
+					last, again := asked[id]
+					if !again {
+						last = begun
+					}
+					if gap := p.at.Sub(last); gap > 20*time.Second {
+						t.Errorf("partition %d was not asked for %v", id, gap)
+					}
+					asked[id] = p.at
+				}
+			}
+			calls := map[bool]int{false: 120, true: 480}[cluster] // ⌈50/16⌉ = 4 a second
+			if n := len(s.polls); len(asked) != 50 || n < calls*8/10 || n > calls*12/10 {
+				t.Errorf("%d calls in two minutes for %d partitions, want about %d", n, len(asked), calls)
+			}
+		})
+	}
+}
+
+// The ticks of a dead owner become overdue one after the other. The first is heard of by an ordinary poll; then the
+// worker listens closely and takes over the rest within half a second each, in a cluster, too.
+func TestDeadOwnersTicksAreTakenOver(t *testing.T) {
+	for _, cluster := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSilent(64, 0)
+			s.cluster = cluster
+			died := time.Now().Add(30 * time.Second)
+			for p := range uint16(64) {
+				s.overdue[p] = died.Add(time.Duration(p) * 15 * time.Millisecond)
+			}
+			serving(t, s, time.Minute)
+			var first, worst time.Duration
+			for p := range uint16(64) {
+				took, ok := s.ticks[p]
+				if !ok {
+					t.Fatalf("partition %d was never taken over", p)
+				}
+				late := took.Sub(died)
+				if first == 0 || late < first {
+					first = late
+				}
+				worst = max(worst, late)
+			}
+			if first > 2500*time.Millisecond || worst-first > 1500*time.Millisecond {
+				t.Errorf("cluster %v: the first after %v, the last after %v", cluster, first, worst)
+			}
+		})
+	}
+}
+
+// A tick that stays overdue is no news: it does not keep the poll busy.
+func TestAlertEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSilent(1, 0)
+		w := s.worker(Config{}, nil)
+		r := newRun(t.Context(), w, s)
+		p := newPoller(r)
+		now := time.Now()
+		alerts := 0
+		for i := range 600 { // flaps: overdue in every second poll, one a second
+			s.overdue[0] = now.Add(time.Duration(i%2) * 1000 * time.Hour)
+			before := p.until
+			if _, err := p.once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if p.until != before {
+				alerts++
+			}
+			time.Sleep(time.Second)
+		}
+		if alerts != 60 {
+			t.Errorf("%d alerts in ten minutes of a tick that comes and goes, want one in ten seconds", alerts)
+		}
+		s.overdue[0] = now
+		quietAfter := time.Now().Add(alertPause)
+		for range 60 {
+			_, _ = p.once(t.Context())
+			if p.alert(time.Now()) && time.Now().After(quietAfter) {
+				t.Fatal("a tick that stays overdue keeps the alert up")
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// silent is a store in memory that can fall silent: from then on no call is answered before its context ends, and
+// the driver behaves as it does in front of a peer that is gone without a word. Until then the executions it was
+// given are handed out once.
+type silent struct {
+	store   // nil: what a test does not expect panics
+	cluster bool
+	count   uint16
+
+	mu      sync.Mutex
+	gone    bool
+	work    []engine.Claim
+	polls   []polled
+	overdue map[uint16]time.Time // since when a partition's tick is overdue
+	ticks   map[uint16]time.Time // when a tick was first made after that
+	closed  chan struct{}
+	once    sync.Once
+	hung    bool // a tick that is handed back is not answered
+	hanging chan struct{}
+}
+
+type polled struct {
+	at         time.Time
+	partitions []uint16
+}
+
+const (
+	driverNotices = 6 * time.Second // until the driver drops a connection whose peer does not answer
+	driverCloses  = time.Second     // and how long it waits for an answer to the end of one
+)
+
+func newSilent(count uint16, work int) *silent {
+	s := &silent{count: count, overdue: map[uint16]time.Time{}, ticks: map[uint16]time.Time{},
+		closed: make(chan struct{}), hanging: make(chan struct{})}
+	for range work {
+		fence := flowfabric.Fence{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
+		s.work = append(s.work, engine.Claim{Route: 1, Fence: fence, Input: []byte(`"x"`)})
+	}
+	return s
+}
+
+func (s *silent) fallSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+}
+
+// answer blocks while there is nobody to answer.
+func (s *silent) answer(ctx context.Context) error {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if !gone {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	return fmt.Errorf("%w: silence", flowfabric.ErrTransport)
+}
+
+func (s *silent) Partitions() uint16 { return s.count }
+func (s *silent) Cluster() bool      { return s.cluster }
+
+// Close takes its time when the server is silent; a second one does nothing.
+func (s *silent) Close() {
+	s.once.Do(func() {
+		s.mu.Lock()
+		gone := s.gone
+		s.mu.Unlock()
+		if gone {
+			time.Sleep(driverCloses)
+		}
+		close(s.closed)
+	})
+}
+
+// Subscribe ends its subscription on the server before it returns.
+func (s *silent) Subscribe(ctx context.Context, _ uint16, _ []string, ready func(), _ func(channel, message string)) error {
+	ready()
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driverNotices)
+	defer cancel()
+	return s.answer(ctx)
+}
+
+func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.ClaimReply, error) {
+	s.mu.Lock()
+	if s.gone {
+		select {
+		case s.hanging <- struct{}{}:
+		default:
+		}
+	}
+	s.mu.Unlock()
+	if err := s.answer(ctx); err != nil {
+		return engine.ClaimReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply := engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1, Namespace: "default", Lane: "default", Kind: "k"}}, Registered: true}
+	if q.Interest != "" && q.Partition == 0 && len(s.work) > 0 {
+		n := min(q.Max, len(s.work))
+		reply.Claims, s.work = s.work[:n], s.work[n:]
+		for i := range reply.Claims {
+			reply.Claims[i].Fence.Session, reply.Claims[i].Fence.Claim = q.Session, q.Number
+		}
+		reply.Registered = false
+	}
+	return reply, nil
+}
+
+func (s *silent) SetInterest(ctx context.Context, _ uint16, _ []uint64) (string, error) {
+	return "aa", s.answer(ctx)
+}
+
+func (s *silent) Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.polls = append(s.polls, polled{now, partitions})
+	if s.gone {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		return nil, s.answer(ctx)
+	}
+	states := make([]engine.PollState, len(partitions))
+	for i, p := range partitions {
+		since, dead := s.overdue[p]
+		_, taken := s.ticks[p]
+		states[i] = engine.PollState{Partition: p, TickOverdue: dead && !taken && !now.Before(since)}
+	}
+	return states, nil
+}
+
+func (s *silent) Tick(ctx context.Context, p uint16, _ string, release bool) (engine.TickReply, error) {
+	if release && s.hung {
+		<-ctx.Done()
+		return engine.TickReply{}, flowfabric.ErrTransport
+	}
+	if err := s.answer(ctx); err != nil {
+		return engine.TickReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, dead := s.overdue[p]
+	if _, taken := s.ticks[p]; dead && !taken {
+		if time.Now().Before(since) {
+			return engine.TickReply{}, nil // somebody else's
+		}
+		s.ticks[p] = time.Now()
+	}
+	return engine.TickReply{Owner: true, Idle: true}, nil
+}
+
+func (s *silent) RenewSession(ctx context.Context, _ uint16, _ string, _ time.Duration, _ uint64) (engine.Renewal, error) {
+	return engine.Renewal{}, s.answer(ctx)
+}
+
+func (s *silent) SessionHeld(ctx context.Context, _ uint16, _ string) ([]engine.Held, error) {
+	return nil, s.answer(ctx)
+}
+
+func (s *silent) CloseSession(ctx context.Context, _ uint16, _ string) error { return s.answer(ctx) }
+
+func (s *silent) ReleaseExecution(ctx context.Context, _ flowfabric.Fence) (bool, error) {
+	return false, s.answer(ctx)
+}
+
+func (s *silent) CompleteExecutions(
+	ctx context.Context, _ uint16, items []engine.Completion, _ *engine.ClaimRequest,
+) ([]engine.Settled, *engine.ClaimReply, error) {
+	return make([]engine.Settled, len(items)), nil, s.answer(ctx)
+}
+
+// worker is a worker on the silent store; handle is its only handler.
+func (s *silent) worker(cfg Config, handle func(ctx context.Context) error) *Worker {
+	cfg.URL, cfg.Logger = "redis://silent", quiet
+	w, err := New(cfg, handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		return "", handle(ctx)
+	}))
+	if err != nil {
+		panic(err)
+	}
+	w.open = func(context.Context, Config) (store, func(), error) { return s, s.Close, nil }
+	return w
+}
