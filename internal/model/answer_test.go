@@ -1,0 +1,142 @@
+package model_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/model"
+)
+
+// prose lists the errors whose slots are text for people.
+var prose = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "too_many_routes",
+	"stale_lease", "replay_not_allowed", "step_limit_exceeded", "partition_missing", "partition_frozen", "protocol_mismatch"}
+
+// decode reads what a call was answered into the words of the model.
+func decode(c call, status int64, code string, slots []string) (r model.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s answered %d %s %q: %v", c.Kind, status, code, slots, p)
+		}
+	}()
+	switch {
+	case status == 0:
+		return refusal(code, slots), nil
+	case c.Kind == "create":
+		return item(slots[1], model.Duplicate), nil
+	case c.Kind == "complete" || c.Kind == "complete and claim":
+		r = item(slots[1], model.Already)
+		if slots[2] == "1" {
+			next := claimReply(c, slots[3] == "1", slots[4], slots[5:])
+			r.Next = &next
+		}
+		return r, nil
+	case c.Kind == "claim":
+		return claimReply(c, true, code, slots), nil
+	}
+	r = model.Reply{Code: code}
+	for i, s := range slots {
+		if !slices.Contains(kinds[c.Kind].drop, i) {
+			r.Slots = append(r.Slots, s)
+		}
+	}
+	return r, nil
+}
+
+func refusal(code string, slots []string) model.Reply {
+	if slices.Contains(prose, code) || len(slots) == 0 {
+		return model.Reply{Code: code}
+	}
+	return model.Reply{Code: code, Slots: slots}
+}
+
+// item reads the answer to one item of a batch: +text, =text or -code detail.
+func item(text, again string) model.Reply {
+	code := model.OK
+	switch text[0] {
+	case '-':
+		code, detail, found := strings.Cut(text[1:], " ")
+		if !found {
+			return refusal(code, nil)
+		}
+		return refusal(code, strings.Split(detail, " "))
+	case '=':
+		code = again
+	}
+	if len(text) == 1 {
+		return model.Reply{Code: code}
+	}
+	return model.Reply{Code: code, Slots: []string{text[1:]}}
+}
+
+// claimReply reads the answer of a claim.
+func claimReply(c call, ok bool, code string, slots []string) model.Reply {
+	if !ok {
+		return refusal(code, slots)
+	}
+	rows, _ := strconv.Atoi(slots[6])
+	r := model.Reply{Code: code, Slots: []string{slots[0], slots[1], slots[2], slots[3], slots[5], slots[6]}}
+	w := &walk{slots: slots[7+2*rows:]}
+	for range w.number() {
+		r.Claims = append(r.Claims, w.claim(c.Claim))
+	}
+	if len(w.slots) > 0 {
+		panic("slots are left")
+	}
+	return r
+}
+
+// walk takes slots from the front.
+type walk struct{ slots []string }
+
+func (w *walk) next() string {
+	s := w.slots[0]
+	w.slots = w.slots[1:]
+	return s
+}
+
+func (w *walk) number() int {
+	n, err := strconv.Atoi(w.next())
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (w *walk) pairs() map[string]string {
+	m := map[string]string{}
+	for range w.number() {
+		k := w.next()
+		m[k] = w.next()
+	}
+	return m
+}
+
+// claim reads the header (id attempt epoch type route priority created claimed retries reclaims timeleft deadlinein
+// sequence input tags steps) and what follows it.
+func (w *walk) claim(q model.ClaimRequest) model.Claim {
+	h := strings.Fields(w.next())
+	n := func(i int) int64 {
+		v, err := strconv.ParseInt(h[i], 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		return v
+	}
+	c := model.Claim{ID: h[0], Fence: model.Fence{Session: q.Session, Claim: q.Number, Epoch: uint64(n(2)), Attempt: int(n(1))},
+		Type: flowfabric.AttemptType(h[3]), Route: int(n(4)), Priority: int(n(5)), Created: n(6), Claimed: n(7), Retries: int(n(8)),
+		Reclaims: int(n(9)), TimeLeft: n(10), DeadlineIn: n(11), Sequence: uint64(n(12)), Input: n(13) != 0,
+		Tags: map[string]string{}, Steps: map[string]string{}}
+	if n(13) == 1 {
+		w.next()
+	}
+	if n(14) == 1 {
+		c.Tags = w.pairs()
+	}
+	if n(15) == 1 {
+		c.Steps = w.pairs()
+	}
+	return c
+}

@@ -1,0 +1,204 @@
+package model_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/model"
+)
+
+// call is one call, in the words of the model. Which fields count depends on the kind.
+type call struct {
+	Kind    string
+	ID      string
+	Fence   model.Fence
+	Session string
+	Submit  model.Submission
+	Claim   model.ClaimRequest
+	Failure model.Failure
+	Cancel  model.Cancellation
+	Replay  model.Replay
+	Name    string // step, interest, owner, message, who asks
+	Value   string // step value, reason
+	Number  int64  // bytes, ms, percent or priority
+	Number2 uint64 // first sequence, generation
+	Count   int
+	Flag    bool
+	Set     map[string]string
+	List    []string
+	Routes  []int
+}
+
+func (c call) String() string {
+	text := fmt.Sprintf("%s %+v", c.Kind, struct {
+		ID      string
+		Fence   model.Fence
+		Session string
+		Name    string
+		Number  int64
+	}{c.ID, c.Fence, c.Session, c.Name, c.Number})
+	switch c.Kind {
+	case "create":
+		return fmt.Sprintf("create %+v", c.Submit)
+	case "claim":
+		return fmt.Sprintf("claim %+v", c.Claim)
+	case "complete and claim":
+		return fmt.Sprintf("%s %+v", text, c.Claim)
+	case "fail":
+		return fmt.Sprintf("%s %+v", text, c.Failure)
+	case "cancel":
+		return fmt.Sprintf("%s %+v", text, c.Cancel)
+	case "replay":
+		return fmt.Sprintf("%s %+v", text, c.Replay)
+	}
+	return text
+}
+
+// kind is how calls of one kind are made on a server and in the model.
+type kind struct {
+	function string
+	wire     func(call) []string // without the protocol
+	apply    func(*model.Partition, call) model.Reply
+	drop     []int // slots of a success that do not matter
+}
+
+var kinds = map[string]kind{
+	"create": {"ff_create_execution", func(c call) []string { return append([]string{"1"}, submission(c.Submit)...) },
+		func(p *model.Partition, c call) model.Reply { return p.Create(c.Submit) }, nil},
+	"claim": {"ff_claim_next", func(c call) []string { return request(c.Claim) },
+		func(p *model.Partition, c call) model.Reply { return p.Claim(c.Claim) }, nil},
+	"complete": {"ff_complete_execution", func(c call) []string { return completion(c, "0") },
+		func(p *model.Partition, c call) model.Reply { return p.Complete(c.ID, c.Fence, int(c.Number)) }, nil},
+	"complete and claim": {"ff_complete_execution", func(c call) []string { return append(completion(c, "1"), request(c.Claim)...) },
+		func(p *model.Partition, c call) model.Reply {
+			return p.CompleteAndClaim(c.ID, c.Fence, int(c.Number), c.Claim)
+		}, nil},
+	"fail": {"ff_fail_execution", func(c call) []string {
+		after := ""
+		if c.Failure.After != -1 {
+			after = text(c.Failure.After)
+		}
+		return append(fence(c), c.Failure.Category, c.Failure.Reason, bit(c.Failure.Permanent), after)
+	}, func(p *model.Partition, c call) model.Reply { return p.Fail(c.ID, c.Fence, c.Failure) }, nil},
+	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
+		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
+	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply { return p.Release(c.ID, c.Fence) }, nil},
+	"cancel": {"ff_cancel_execution", func(c call) []string { return append(fence(c), c.Cancel.Source, c.Cancel.Reason) },
+		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
+	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value) },
+		func(p *model.Partition, c call) model.Reply { return p.RecordStep(c.ID, c.Fence, c.Name, c.Value) }, nil},
+	"progress": {"ff_update_progress", func(c call) []string {
+		percent := ""
+		if c.Number >= 0 {
+			percent = text(c.Number)
+		}
+		return append(fence(c), percent, c.Name)
+	}, func(p *model.Partition, c call) model.Reply { return p.Progress(c.ID, c.Fence, int(c.Number), c.Name) }, nil},
+	"append": {"ff_append_frames", func(c call) []string {
+		args := append(fence(c), strconv.FormatUint(c.Number2, 10), strconv.Itoa(c.Count))
+		for range c.Count {
+			args = append(args, "token", "", "", "", strings.Repeat("f", int(c.Number)))
+		}
+		return args
+	}, func(p *model.Partition, c call) model.Reply {
+		return p.AppendFrames(c.ID, c.Fence, c.Number2, c.Count, int(c.Number))
+	}, []int{0}}, // ids of frames are of the server's own clock
+	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number), c.Name} },
+		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number), c.Name) }, nil},
+	"replay": {"ff_replay_execution", func(c call) []string {
+		steps := map[bool]string{false: "keep", true: "drop"}[c.Replay.Drop]
+		return []string{c.ID, c.Replay.Request, steps, bit(c.Replay.Force), c.Replay.By, c.Replay.Reason}
+	}, func(p *model.Partition, c call) model.Reply { return p.Replay(c.ID, c.Replay) }, nil},
+	"tags": {"ff_set_tags", func(c call) []string { return slices.Concat([]string{c.ID}, pairs(c.Set), list(c.List)) },
+		func(p *model.Partition, c call) model.Reply { return p.SetTags(c.ID, c.Set, c.List) }, nil},
+	"purge": {"ff_purge_execution", func(c call) []string { return []string{c.ID, text(c.Number)} },
+		func(p *model.Partition, c call) model.Reply { return p.Purge(c.ID, c.Number) }, nil},
+	"revoke": {"ff_revoke_lease", func(c call) []string { return []string{c.ID, c.Session, c.Name, c.Value} },
+		func(p *model.Partition, c call) model.Reply { return p.Revoke(c.ID, c.Session, c.Name, c.Value) }, nil},
+	"mark dead": {"ff_mark_session_dead", func(c call) []string { return []string{c.Session, c.Value} },
+		func(p *model.Partition, c call) model.Reply { return p.MarkDead(c.Session, c.Value) }, nil},
+	"renew": {"ff_session_renew", func(c call) []string {
+		return []string{c.Session, text(c.Number), strconv.FormatUint(c.Number2, 10)}
+	}, func(p *model.Partition, c call) model.Reply { return p.Renew(c.Session, c.Number, c.Number2) }, []int{3}},
+	"held": {"ff_session_held", func(c call) []string { return []string{c.Session, "0"} },
+		func(p *model.Partition, c call) model.Reply { return p.Held(c.Session) }, []int{2}},
+	"close": {"ff_session_close", func(c call) []string { return []string{c.Session} },
+		func(p *model.Partition, c call) model.Reply { return p.Close(c.Session) }, nil},
+	"interest": {"ff_set_interest", func(c call) []string {
+		args := []string{c.Name, strconv.Itoa(len(c.Routes))}
+		for _, r := range c.Routes {
+			args = append(args, strconv.Itoa(r))
+		}
+		return args
+	}, func(p *model.Partition, c call) model.Reply { return p.SetInterest(c.Name, c.Routes) }, nil},
+	"tick": {"ff_tick", func(c call) []string { return []string{c.Name, bit(c.Flag)} },
+		func(p *model.Partition, c call) model.Reply { return p.Tick(c.Name, c.Flag) }, []int{9}},
+}
+
+func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply(p, c) }
+
+// wire is the function and its arguments.
+func (c call) wire() (function string, args []string) {
+	k := kinds[c.Kind]
+	return k.function, append([]string{"1"}, k.wire(c)...)
+}
+
+// fence is the id and the four parts, the absent ones empty.
+func fence(c call) []string {
+	f := c.Fence
+	args := []string{c.ID, f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10), strconv.Itoa(f.Attempt)}
+	if f.Claim == 0 {
+		args[2] = ""
+	}
+	if f.Epoch == 0 {
+		args[3] = ""
+	}
+	if f == (model.Fence{}) {
+		args[4] = ""
+	}
+	return args
+}
+
+func completion(c call, claims string) []string {
+	return append(append([]string{"1"}, fence(c)...), strings.Repeat("r", int(c.Number)), claims)
+}
+
+func request(q model.ClaimRequest) []string {
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, strconv.Itoa(q.Table), bit(q.Wait), "0"}
+}
+
+func submission(s model.Submission) []string {
+	timeout, ahead := "", func(ms int64) string {
+		if ms == 0 {
+			return ""
+		}
+		return "+" + text(ms)
+	}
+	if s.Policy.AttemptTimeout != 0 {
+		timeout = text(s.Policy.AttemptTimeout.Milliseconds())
+	}
+	return append([]string{s.ID, s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
+		ahead(s.Deadline), s.Policy.Pack(), timeout, s.Creator, s.Digest, strings.Repeat("i", s.Input)}, pairs(s.Tags)...)
+}
+
+func pairs(m map[string]string) []string {
+	args := []string{strconv.Itoa(len(m))}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		args = append(args, k, m[k])
+	}
+	return args
+}
+
+func list(all []string) []string { return append([]string{strconv.Itoa(len(all))}, all...) }
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

@@ -1,0 +1,148 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// ClaimRequest asks for up to Max executions of the routes of an interest.
+type ClaimRequest struct {
+	Session  string
+	Number   uint64 // the session's next, or its last again after a lost reply
+	TTL      int64
+	Max      int
+	Interest string // "" asks for the route table only
+	Table    int    // version of the route table that the worker knows
+	Wait     bool   // be rung when work comes
+}
+
+var (
+	hex       = regexp.MustCompile(`^[0-9a-fA-F]{1,64}$`)
+	sessionID = regexp.MustCompile(`^[ -z|~]+~[ -z|]+$`)
+)
+
+func (q ClaimRequest) invalid() bool {
+	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 ||
+		q.Interest != "" && !hex.MatchString(q.Interest)
+}
+
+// Claim hands out what waits, best first, and opens the session when it finds work (design §5, §6). Claim numbers
+// count up; the last one again answers what is still held under it. Slots: duplicate, registered as a waiter, more
+// work is left, tick overdue, the table's version, and how many routes the worker did not know.
+func (p *Partition) Claim(q ClaimRequest) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if q.invalid() {
+		return answer("invalid_input")
+	}
+	s := p.Sessions[q.Session]
+	switch {
+	case s == nil && q.Number != 1:
+		return answer("lease_expired")
+	case s == nil && !sessionID.MatchString(q.Session):
+		return answer("invalid_input")
+	case s == nil:
+	case !p.alive(q.Session):
+		return answer("lease_expired")
+	case q.Number == s.Last:
+		p.extend(s, p.Now+q.TTL)
+		return p.claimed(q, p.holds(q.Session, q.Number), true, false)
+	case q.Number != s.Last+1:
+		return answer("claim_out_of_order", number(s.Last))
+	}
+	if q.Interest == "" {
+		return p.claimed(q, nil, false, false)
+	}
+	interest, known := p.Interests[q.Interest]
+	picked, left := p.pick(interest.Routes, q.Max)
+	if !known && len(picked) == 0 {
+		return answer("interest_unknown")
+	}
+	if len(picked) == 0 {
+		if q.Wait {
+			p.Interests[q.Interest] = Interest{Routes: interest.Routes, Until: p.Now + interestMs}
+		}
+		return p.claimed(q, nil, false, false)
+	}
+	if s == nil {
+		s = &Session{Expires: p.Now + q.TTL, Look: p.Now + q.TTL}
+		p.Sessions[q.Session] = s
+		p.need(s.Look)
+	}
+	p.extend(s, p.Now+q.TTL)
+	s.Last = q.Number
+	for _, id := range picked {
+		p.take(p.Executions[id], q)
+	}
+	return p.claimed(q, picked, false, left)
+}
+
+// pick chooses up to n of what waits in some routes. Of each route it looks at a few more heads than wanted, because
+// those whose deadline has passed stay for the tick. left reports whether anything stays in the queues.
+func (p *Partition) pick(routes []int, n int) (picked []string, left bool) {
+	var queues [][]string
+	for _, route := range routes {
+		if q := p.queue(route); len(q) > 0 {
+			queues = append(queues, q)
+		}
+	}
+	var heads []string
+	total := 0
+	for _, q := range queues {
+		heads = append(heads, q[:min(len(q), n+4, 256/len(queues))]...)
+		total += len(q)
+	}
+	slices.SortFunc(heads, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Executions[a].score(), p.Executions[b].score()), strings.Compare(a, b))
+	})
+	heads = slices.DeleteFunc(heads, func(id string) bool { return p.Executions[id].overdue(p.Now) })
+	picked = heads[:min(len(heads), n)]
+	return picked, total > len(picked)
+}
+
+// take makes a waiting execution an active one: a new attempt, or the paused one again. Epochs never go back (F2).
+func (p *Partition) take(x *Execution, q ClaimRequest) {
+	timeout := x.Policy.AttemptTimeout.Milliseconds()
+	x.Resumed = x.Code == "R1i"
+	if x.Resumed {
+		timeout = cmp.Or(x.TimeLeft, timeout)
+	} else {
+		x.Attempts = append(x.Attempts, Attempt{Type: claims[x.Code]})
+	}
+	x.Held = Fence{Session: q.Session, Claim: q.Number, Epoch: max(x.Held.Epoch+1, uint64(p.Now)), Attempt: len(x.Attempts) - 1}
+	x.Claimed, x.Started, x.TimeLeft = p.Now, cmp.Or(x.Started, p.Now), 0
+	p.move(x, "A1")
+	if timeout > 0 {
+		x.TimeoutAt = p.Now + timeout
+		p.need(x.alarm())
+	}
+}
+
+// claimed describes claims together with everything their handlers need.
+func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Reply {
+	registered := len(ids) == 0 && !again && q.Interest != "" && q.Wait
+	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(len(p.Routes)), number(max(0, len(p.Routes)-q.Table)))
+	ahead := func(at int64) int64 {
+		if at == 0 {
+			return 0
+		}
+		return max(1, at-p.Now)
+	}
+	for _, id := range ids {
+		x := p.Executions[id]
+		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Route: x.Route, Priority: x.Priority, Created: x.Created, Claimed: x.Claimed,
+			Retries: x.Retries, Reclaims: x.Reclaims, TimeLeft: ahead(x.TimeoutAt), DeadlineIn: ahead(x.Deadline),
+			Sequence: x.attempt().Sequence, Input: x.Input > 0, Tags: maps.Clone(x.Tags), Steps: maps.Clone(x.Steps)}
+		if x.Resumed {
+			c.Type = flowfabric.AttemptResumed
+		}
+		r.Claims = append(r.Claims, c)
+	}
+	return r
+}

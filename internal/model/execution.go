@@ -1,0 +1,165 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Code is the stored state of an execution.
+type Code = flowfabric.Code
+
+// Legal is every move there is, from the left code to those on the right. "" is before the creation.
+var Legal = map[Code][]Code{
+	"":     {"R1f", "R2af"},                  // create; with a delay
+	"R2af": {"R1f", "T3n", "T4n"},            // due; cancel; deadline
+	"R1f":  {"A1", "T3n", "T4n"},             // claim; cancel; deadline
+	"R1t":  {"A1", "T3", "T4"},               // the same for what waits for its retry,
+	"R1i":  {"A1", "T3", "T4"},               // whose attempt is paused,
+	"R1r":  {"A1", "T3", "T4"},               // whose worker was lost,
+	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
+	"R2ai": {"R1i", "T3", "T4"},              // due
+	"R2b":  {"R1t", "T3", "T4"},              // due
+	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "A3"},
+	"A3":   {"R1r", "T2", "T3", "T4"}, // tick; the same over the reclaim cap; cancel; deadline
+	"T1":   {"R1p"},                   // replay
+	"T2":   {"R1p"},
+	"T3":   {"R1p"},
+	"T3n":  {"R1p"},
+	"T4":   {"R1p"},
+	"T4n":  {"R1p"},
+}
+
+// claims says what attempt a claim makes of what waits; R1i goes on with the one it has.
+var claims = map[Code]flowfabric.AttemptType{
+	"R1f": flowfabric.AttemptInitial, "R1t": flowfabric.AttemptRetry, "R1r": flowfabric.AttemptReclaim, "R1p": flowfabric.AttemptReplay,
+}
+
+// due says what a delay becomes.
+var due = map[Code]Code{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t"}
+
+// Execution is one execution. Times are ms, 0 = never.
+type Execution struct {
+	Code            Code
+	Route           int
+	Priority        int
+	Policy          flowfabric.Policy
+	Creator, Digest string
+	Input           int // bytes
+	Created         int64
+	Started, Ended  int64 // first claim, last end
+	DelayUntil      int64 // while R2
+	Deadline, Span  int64 // the span is known once a replay has used it
+	TimeoutAt       int64 // of a running attempt
+	TimeLeft        int64 // of a paused one
+	RevokedAt       int64 // while A3
+
+	Held     Fence // of the current holder, or the last
+	Claimed  int64
+	Resumed  bool // the last claim went on with a paused attempt
+	Attempts []Attempt
+	Retries  int
+	Reclaims int
+	Replays  int
+
+	Category                  string // of the last failure
+	CancelledBy, CancelReason string
+	Released                  *Release
+	Request                   string // of the last replay
+	Tags, Steps               map[string]string
+}
+
+// Attempt is one try. State is "" until it ends.
+type Attempt struct {
+	Type             flowfabric.AttemptType
+	State            string
+	Claimed, Ended   int64 // Claimed: when it was last taken up
+	Category, Reason string
+	Held             Fence
+	Frames, Sequence uint64
+	Closed           string // why its stream was closed, "" while it is open
+	Progress         Progress
+}
+
+// Progress is what a handler said last.
+type Progress struct {
+	At      int64
+	Percent int // -1: none given
+	Message string
+}
+
+// Release is how a holder last gave its execution up, kept so that a repeat of the call answers the same (10-D33).
+type Release struct {
+	Op   string // d delay, f fail, h hand back, x cancel
+	By   Fence
+	Slot string
+}
+
+func (r *Release) String() string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s,%d,%d,%s", r.Op, r.By.Epoch, r.By.Attempt, r.Slot)
+}
+
+func (x *Execution) waiting() bool  { return strings.HasPrefix(string(x.Code), "R1") }
+func (x *Execution) delayed() bool  { return strings.HasPrefix(string(x.Code), "R2") }
+func (x *Execution) terminal() bool { return x.Code[0] == 'T' }
+
+// open reports whether the last attempt has not ended yet.
+func (x *Execution) open() bool {
+	return x.Code == "A1" || x.Code == "A3" || x.Code == "R1i" || x.Code == "R2ai"
+}
+
+// attempt is the current or last attempt, nil before the first.
+func (x *Execution) attempt() *Attempt {
+	if len(x.Attempts) == 0 {
+		return nil
+	}
+	return &x.Attempts[len(x.Attempts)-1]
+}
+
+// score orders a queue: higher priority first, then older (spec 10 §3.1).
+func (x *Execution) score() int64 { return x.Created - int64(x.Priority)*1_000_000_000_000 }
+
+// alarm is when time will do something to it wherever it is: deadline, attempt timeout, or the requeue of what was
+// revoked. 0 = never.
+func (x *Execution) alarm() int64 {
+	switch {
+	case x.terminal():
+		return 0
+	case x.Code == "A3":
+		return x.RevokedAt
+	case x.Code == "A1" && x.TimeoutAt != 0 && (x.Deadline == 0 || x.TimeoutAt < x.Deadline):
+		return x.TimeoutAt
+	}
+	return x.Deadline
+}
+
+// overdue reports whether the deadline has passed.
+func (x *Execution) overdue(now int64) bool { return x.Deadline != 0 && x.Deadline <= now }
+
+// end closes the current attempt's books. What was revoked stays so, whatever ends it.
+func (x *Execution) end(now int64, state, category, reason string) {
+	if x.Code == "A3" {
+		category = "lease_revoked"
+	}
+	a := x.attempt()
+	a.State, a.Category, a.Reason, a.Ended, a.Claimed, a.Held = state, category, reason, now, x.Claimed, x.Held
+}
+
+// close ends the current attempt's stream; the first reason stays.
+func (x *Execution) close(reason string) {
+	if a := x.attempt(); a != nil && a.Closed == "" {
+		a.Closed = reason
+	}
+}
+
+func (x *Execution) clone() *Execution {
+	c := *x
+	c.Attempts, c.Tags, c.Steps = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps)
+	return &c // Released is never changed in place
+}

@@ -1,0 +1,305 @@
+package model_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/model"
+)
+
+// Calls of a history that are not functions: the clock is moved, and an execution is read.
+const (
+	clock = "clock"
+	read  = "read"
+)
+
+// outcome is what a client saw; nil stands for a reply that was lost.
+type outcome struct {
+	reply model.Reply
+	view  model.View
+	code  string // of a read
+}
+
+// sequential is the model as porcupine asks it: may this call answer that in this state? A lost reply may have been
+// anything. Sessions, clock and tick are shared by all executions, so a history is checked whole: that is stricter
+// than execution by execution.
+func sequential(initial *model.Partition) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return initial },
+		Step: func(state, input, output any) (bool, any) {
+			p, c, seen := state.(*model.Partition), input.(call), output.(*outcome)
+			if c.Kind == read {
+				view, code := p.View(c.ID)
+				view.Streams = nil // they take more than one call to read
+				return seen.code == code && reflect.DeepEqual(seen.view, view), p
+			}
+			p = p.Clone()
+			if c.Kind == clock {
+				p.Advance(p.Now + c.Number)
+				return true, p
+			}
+			want := c.apply(p)
+			return seen == nil || reflect.DeepEqual(seen.reply, want), p
+		},
+		Equal: func(a, b any) bool { return reflect.DeepEqual(a, b) },
+	}
+}
+
+// history is several clients at work on one partition at the same time.
+type history struct {
+	s    *server
+	ctx  context.Context
+	ids  []string
+	zero time.Time
+
+	mu     sync.Mutex
+	ops    []porcupine.Operation
+	fences []model.Claim // of all workers, so that some use what is not theirs
+	err    error
+}
+
+// never is the return of a call that may take effect until the end.
+const never = math.MaxInt64
+
+// record makes a call and keeps when and what. Of some the client does not learn the answer and repeats them: either
+// the reply was thrown away, or the call is still on its way, on another connection, while its repeat is made.
+func (h *history) record(c *client, x call) (r model.Reply) {
+	moves := x.Kind != clock && x.Kind != read
+	switch n := c.r.IntN(24); {
+	case n == 0 && moves:
+		h.once(c, c.raw, x, true)
+	case n == 1 && moves:
+		var twin sync.WaitGroup
+		twin.Go(func() { h.once(c, c.other, x, false) })
+		defer twin.Wait()
+	}
+	return h.once(c, c.raw, x, false)
+}
+
+func (h *history) once(c *client, raw rueidis.Client, x call, lose bool) model.Reply {
+	called := time.Since(h.zero).Nanoseconds()
+	seen, err := h.perform(raw, x)
+	op := porcupine.Operation{ClientId: c.id, Input: x, Call: called, Output: &seen, Return: time.Since(h.zero).Nanoseconds()}
+	if lose { // it took effect by now, but the client knows neither that nor the answer
+		op.Output = (*outcome)(nil)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, op)
+	h.err = cmp.Or(h.err, err)
+	return seen.reply
+}
+
+func (h *history) perform(raw rueidis.Client, c call) (seen outcome, err error) {
+	switch c.Kind {
+	case clock:
+		err = raw.Do(h.ctx, raw.B().Hincrby().Key(root).Field("clock_pin").Increment(c.Number).Build()).Error()
+	case read:
+		seen.view, seen.code, err = h.s.snapshot(h.ctx, c.ID)
+	default:
+		seen.reply, err = h.s.do(h.ctx, raw, root, c)
+	}
+	return seen, err
+}
+
+// claimed shares the fences of a claim.
+func (h *history) claimed(claims []model.Claim) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fences = append(h.fences, claims...)
+}
+
+// anybody picks the fence of some claim so far.
+func (h *history) anybody(r *rand.Rand) (model.Claim, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.fences) == 0 {
+		return model.Claim{}, false
+	}
+	return h.fences[r.IntN(len(h.fences))], true
+}
+
+// client is one goroutine with connections of its own.
+type client struct {
+	id         int
+	r          *rand.Rand
+	raw, other rueidis.Client
+}
+
+const (
+	lease   = 30_000 // ms
+	advance = 31_000 // past every lease
+)
+
+// leaps are how far the clock moves: past a lease, exactly to its end, or to the end of a delay and just before.
+var leaps = []int64{advance, lease, 20_000, 1, lease - 1}
+
+// submit fills the partition with executions of different policies.
+func (h *history) submit(c *client) {
+	h.record(c, call{Kind: "interest", Name: "aa", Routes: []int{1}})
+	for i := range 3 {
+		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i), Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"},
+			Priority: c.r.IntN(3), Digest: "d", Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4)}}
+		if i == 1 {
+			s.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 20 * time.Second, Max: time.Minute, Multiplier: 2}
+			s.Delay = int64(c.r.IntN(2)) * 20_000
+		}
+		if i == 2 {
+			s.Policy.AttemptTimeout, s.Deadline = 25*time.Second, 120_000
+		}
+		h.ids = append(h.ids, s.ID)
+		h.record(c, call{Kind: "create", Submit: s})
+	}
+}
+
+// worker claims, works and settles; a part of its calls comes too late, twice, or under the fence of another.
+func (h *history) worker(c *client, calls int) {
+	session, number := fmt.Sprintf("w%d~0", c.id), uint64(1)
+	var held []model.Claim
+	for i := range calls {
+		request := model.ClaimRequest{Session: session, Number: number, TTL: lease, Max: 1 + c.r.IntN(2), Interest: "aa", Table: 1}
+		claimed := func(r model.Reply) {
+			switch {
+			case r.Code == "lease_expired":
+				session, number, held = fmt.Sprintf("w%d~%d", c.id, i+1), 1, nil
+			case len(r.Claims) > 0:
+				number++
+				held = append(held, r.Claims...)
+				h.claimed(r.Claims)
+			}
+		}
+		switch n := c.r.IntN(20); {
+		case n == 0:
+			h.record(c, call{Kind: "renew", Session: session, Number: lease, Number2: 0})
+			continue
+		case n == 1:
+			h.record(c, call{Kind: "held", Session: session})
+			continue
+		case n == 2:
+			h.record(c, call{Kind: "close", Session: session})
+			continue
+		case len(held) == 0 || n < 6:
+			claimed(h.record(c, call{Kind: "claim", Claim: request}))
+			continue
+		}
+		mine := held[len(held)-1-c.r.IntN(min(2, len(held)))]
+		if other, ok := h.anybody(c.r); ok && c.r.IntN(8) == 0 {
+			mine = other
+		}
+		switch c.r.IntN(30) {
+		case 0:
+			mine.Fence.Epoch--
+		case 1:
+			mine.Fence.Attempt++
+		}
+		work := h.settle(c, mine)
+		if work.Kind == "complete and claim" {
+			work.Claim = request
+		}
+		if r := h.record(c, work); r.Next != nil {
+			claimed(*r.Next)
+		}
+	}
+}
+
+// settle is something that a holder does.
+func (h *history) settle(c *client, mine model.Claim) call {
+	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "release", "step", "progress", "append", "cancel"}
+	kind := all[c.r.IntN(len(all))]
+	return call{Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Value: text(int64(c.r.IntN(2))), Number: int64(c.r.IntN(2)) * 20_000 % 101,
+		Number2: uint64(1 + c.r.IntN(2)), Count: 1, Failure: model.Failure{Category: "c", Permanent: c.r.IntN(5) == 0, After: int64(c.r.IntN(3)) - 1},
+		Cancel: model.Cancellation{Source: "owner", Reason: "r"}}
+}
+
+// operator does what people do to executions.
+func (h *history) operator(c *client, calls int) {
+	for i := range calls {
+		id := h.ids[c.r.IntN(len(h.ids))]
+		switch c.r.IntN(12) {
+		case 0, 1:
+			h.record(c, call{Kind: "cancel", ID: id, Cancel: model.Cancellation{Source: "operator_override"}})
+		case 2, 3, 4:
+			request := fmt.Sprintf("%08x-0000-4000-8000-%012x", c.id, i)
+			h.record(c, call{Kind: "replay", ID: id, Replay: model.Replay{Request: request, Force: c.r.IntN(2) == 0, Drop: true}})
+		case 5, 6:
+			h.record(c, call{Kind: "revoke", ID: id, Name: "op"})
+		case 7:
+			h.record(c, call{Kind: "priority", ID: id, Number: int64(c.r.IntN(4)), Name: "op"})
+		case 8:
+			if other, ok := h.anybody(c.r); ok {
+				h.record(c, call{Kind: "mark dead", Session: other.Fence.Session})
+			}
+		case 9:
+			h.record(c, call{Kind: "tags", ID: id, Set: map[string]string{"a.b": text(int64(c.r.IntN(2)))}})
+		case 10:
+			h.record(c, call{Kind: "purge", ID: id, Number: 86_400_000})
+		default:
+			h.record(c, call{Kind: read, ID: id})
+		}
+	}
+}
+
+// time ticks, and moves the clock past whole leases now and then.
+func (h *history) time(c *client, calls int) {
+	for range calls {
+		switch c.r.IntN(6) {
+		case 0:
+			h.record(c, call{Kind: clock, Number: leaps[c.r.IntN(len(leaps))]})
+		case 1:
+			h.record(c, call{Kind: read, ID: h.ids[c.r.IntN(len(h.ids))]})
+		default:
+			h.record(c, call{Kind: "tick", Name: "t1"})
+		}
+	}
+}
+
+// run lets the clients work at the same time and reads every execution at the end.
+func (h *history) run(clients []*client) {
+	h.submit(clients[0])
+	var all sync.WaitGroup
+	for i, c := range clients {
+		all.Go(func() {
+			switch i {
+			case 0:
+				h.operator(c, 14)
+			case 1:
+				h.time(c, 14)
+			default:
+				h.worker(c, 14)
+			}
+		})
+	}
+	all.Wait()
+	for _, id := range h.ids {
+		h.record(clients[0], call{Kind: read, ID: id})
+	}
+}
+
+// tell writes a history in the order of its calls.
+func tell(ops []porcupine.Operation) string {
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var b strings.Builder
+	for _, op := range ops {
+		seen, until := "lost", "end"
+		if o := op.Output.(*outcome); o != nil {
+			seen, until = fmt.Sprintf("%+v", show(o.reply)), fmt.Sprint(op.Return/1000)
+			if op.Input.(call).Kind == read {
+				seen = fmt.Sprintf("%s %s", o.code, o.view.Code)
+			}
+		}
+		fmt.Fprintf(&b, "client %d %d…%s µs %v\n    %s\n", op.ClientId, op.Call/1000, until, op.Input, seen)
+	}
+	return b.String()
+}

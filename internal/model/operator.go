@@ -1,0 +1,127 @@
+package model
+
+import (
+	"maps"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// ChangePriority reorders an execution that has not ended; it keeps its age (spec 10 §4.12, D42).
+func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || len(by) > flowfabric.MaxName {
+		return answer("invalid_input")
+	}
+	x := p.Executions[id]
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case x.terminal():
+		return notActive(x)
+	}
+	was, now := x.Priority, clamp(priority)
+	if was == now {
+		return answer(Already, number(was), number(now))
+	}
+	x.Priority = now
+	return answer(OK, number(was), number(now))
+}
+
+// Replay asks for an ended execution to run again.
+type Replay struct {
+	Request     string
+	Drop, Force bool
+	By, Reason  string
+}
+
+// Replay makes an ended execution wait again, at its old age (spec 10 §4.20, D22–D26): counters of retries and
+// reclaims start over, epoch, attempts and results stay, the deadline gets its original span again.
+func (p *Partition) Replay(id string, q Replay) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || !uuid(q.Request) || len(q.By) > flowfabric.MaxName || len(q.Reason) > flowfabric.MaxReason {
+		return answer("invalid_input")
+	}
+	x := p.Executions[id]
+	replays := 10
+	if x != nil && x.Policy.MaxReplays != 0 {
+		replays = max(0, x.Policy.MaxReplays)
+	}
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case x.Request == q.Request:
+		return answer(Already, string(x.Code), number(x.Replays))
+	case !x.terminal():
+		return answer("execution_not_terminal", string(x.Code))
+	case x.Code == "T1" && !q.Force:
+		return answer("replay_not_allowed")
+	case x.Replays >= replays:
+		return answer("max_replays_exhausted", number(replays))
+	}
+	x.Replays++
+	x.Request = q.Request
+	x.Retries, x.Reclaims, x.Ended = 0, 0, 0
+	x.Category, x.CancelledBy, x.CancelReason, x.Released = "", "", "", nil
+	if a := x.attempt(); a != nil {
+		a.Progress = Progress{}
+	}
+	if q.Drop {
+		x.Steps = map[string]string{}
+	}
+	if x.Deadline != 0 {
+		if x.Span == 0 {
+			x.Span = max(1, x.Deadline-x.Created)
+		}
+		x.Deadline = p.Now + x.Span
+		p.need(x.Deadline)
+	}
+	p.move(x, "R1p")
+	return answer(OK, "R1p", number(x.Replays))
+}
+
+// Revoke takes an execution from its holder; the tick requeues it (spec 10 §4.16, D34, D35). With a session, only
+// that holder's lease is taken.
+func (p *Partition) Revoke(id, session, by, reason string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || len(session) > 64 || len(by) > flowfabric.MaxName || len(reason) > flowfabric.MaxReason {
+		return answer("invalid_input")
+	}
+	x := p.Executions[id]
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case x.Code == "A3":
+		return answer(Already, "already_revoked")
+	case x.Code != "A1":
+		return notActive(x)
+	case !p.alive(x.Held.Session):
+		return answer(Already, "already_expired")
+	case session != "" && session != x.Held.Session:
+		return answer("stale_lease")
+	}
+	x.close("lease_revoked")
+	p.lost(x, id, "revoked")
+	x.TimeoutAt, x.TimeLeft, x.RevokedAt = 0, 0, p.Now
+	p.need(p.Now)
+	p.move(x, "A3")
+	return answer(OK, "revoked", x.Held.Session, number(x.Held.Epoch))
+}
+
+// SetInterest stores the routes that a kind of worker serves.
+func (p *Partition) SetInterest(digest string, routes []int) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !hex.MatchString(digest) || len(routes) > maxRoutes {
+		return answer("invalid_input")
+	}
+	p.Interests = maps.Clone(p.Interests)
+	p.Interests[digest] = Interest{Routes: routes, Until: p.Now + interestMs}
+	return answer(OK, digest)
+}

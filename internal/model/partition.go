@@ -1,0 +1,169 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Limits and periods of the library that answers depend on, in ms where they are times.
+const (
+	maxRoutes  = flowfabric.MaxRoutes
+	maxAhead   = int64(315_360_000_000) // ten years
+	glance     = 1000                   // while anything exists, the tick looks this often
+	late       = 2000                   // a tick that is later than this may be taken over
+	interestMs = 600_000                // an interest lives this long after it was last used by an idle claim
+	recordMs   = 600_000                // so does the record of an ended session
+)
+
+// Partition is everything the model knows. Make it with [New]; move Now with [Partition.Advance].
+type Partition struct {
+	Now        int64 // ms
+	Gate       Gate
+	Routes     []Route // a route's id is its place, counted from 1; the table's version is its length
+	Interests  map[string]Interest
+	Executions map[string]*Execution
+	Tombstones map[string]Tombstone
+	Sessions   map[string]*Session
+	Owner      string // who ticks
+	Wake       int64  // when the tick is due, 0 = nothing to wait for
+
+	// ClockTTL says that the server's key TTLs run on Now, as on the embedded server; otherwise none runs out.
+	ClockTTL bool
+	// Moved, when set, is told every change of state.
+	Moved func(from, to Code)
+}
+
+// Gate is why a partition refuses every call.
+type Gate string
+
+// The gates; the zero value is open.
+const (
+	Missing Gate = "partition_missing"
+	Frozen  Gate = "partition_frozen"
+	Newer   Gate = "protocol_mismatch"
+)
+
+// Route is a row of the route table.
+type Route struct{ Namespace, Lane, Kind, Capabilities string }
+
+// Interest is the set of routes that a kind of worker serves.
+type Interest struct {
+	Routes []int
+	Until  int64
+}
+
+// Tombstone is what is left of a purged execution.
+type Tombstone struct {
+	Code   Code
+	Digest string
+	Until  int64
+}
+
+// New is an empty partition.
+func New(now int64) *Partition {
+	return &Partition{Now: now, Interests: map[string]Interest{}, Executions: map[string]*Execution{},
+		Tombstones: map[string]Tombstone{}, Sessions: map[string]*Session{}}
+}
+
+// Clone is an independent copy.
+func (p *Partition) Clone() *Partition {
+	c := *p
+	c.Routes, c.Interests, c.Tombstones = slices.Clone(p.Routes), maps.Clone(p.Interests), maps.Clone(p.Tombstones)
+	c.Executions = make(map[string]*Execution, len(p.Executions))
+	for id, x := range p.Executions {
+		c.Executions[id] = x.clone()
+	}
+	c.Sessions = make(map[string]*Session, len(p.Sessions))
+	for id, s := range p.Sessions {
+		c.Sessions[id] = s.clone()
+	}
+	return &c
+}
+
+// Advance moves the clock to an instant, never backwards. Time alone changes no state: whatever is due waits for a
+// tick, and only what keys forget is forgotten.
+func (p *Partition) Advance(now int64) {
+	p.Now = max(p.Now, now)
+	if !p.ClockTTL {
+		return
+	}
+	maps.DeleteFunc(p.Interests, func(_ string, i Interest) bool { return i.Until <= p.Now })
+	maps.DeleteFunc(p.Tombstones, func(_ string, t Tombstone) bool { return t.Until <= p.Now })
+	maps.DeleteFunc(p.Sessions, func(_ string, s *Session) bool { return s.Forget != 0 && s.Forget <= p.Now })
+}
+
+// Due lists the instants at which something will be due, in order: what a test wants to jump to.
+func (p *Partition) Due() []int64 {
+	var all []int64
+	for _, x := range p.Executions {
+		if x.delayed() {
+			all = append(all, x.DelayUntil)
+		}
+		all = append(all, x.alarm())
+	}
+	for _, s := range p.Sessions {
+		all = append(all, s.Expires)
+	}
+	all = slices.DeleteFunc(all, func(at int64) bool { return at <= p.Now })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// enter is the entrance of every function.
+func (p *Partition) enter() (refused Reply, shut bool) {
+	return Reply{Code: string(p.Gate)}, p.Gate != ""
+}
+
+// need makes sure that a tick comes no later than at, and within a glance.
+func (p *Partition) need(at int64) {
+	wake := min(at, p.Now+glance)
+	if p.Wake == 0 || p.Wake > wake {
+		p.Wake = wake
+	}
+}
+
+// late tells a caller that nobody ticks.
+func (p *Partition) late() bool {
+	return p.Wake != 0 && p.Now >= p.Wake && (p.Now > p.Wake+late || p.Owner == "")
+}
+
+// move changes an execution's code, and tells whoever has to know when it is due next.
+func (p *Partition) move(x *Execution, to Code) {
+	if !slices.Contains(Legal[x.Code], to) {
+		panic("model: no move from " + string(x.Code) + " to " + string(to))
+	}
+	if p.Moved != nil {
+		p.Moved(x.Code, to)
+	}
+	x.Code = to
+	if x.waiting() {
+		p.need(p.Now + glance)
+	}
+	if x.delayed() {
+		p.need(x.DelayUntil)
+	} else {
+		x.DelayUntil = 0
+	}
+}
+
+// sorted lists the executions that satisfy a condition by a number, then by id.
+func (p *Partition) sorted(keep func(*Execution) bool, by func(*Execution) int64) []string {
+	var ids []string
+	for id, x := range p.Executions {
+		if keep(x) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(by(p.Executions[a]), by(p.Executions[b])), cmp.Compare(a, b))
+	})
+	return ids
+}
+
+// queue lists what waits in a route, best first.
+func (p *Partition) queue(route int) []string {
+	return p.sorted(func(x *Execution) bool { return x.waiting() && x.Route == route }, (*Execution).score)
+}

@@ -1,0 +1,112 @@
+package model
+
+import flowfabric "github.com/flowfabric/flowfabric-go"
+
+// RecordStep stores the value of a durable step.
+func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if len(name) < 1 || len(name) > 128 {
+		return answer("invalid_input")
+	}
+	if len(value) > flowfabric.MaxStepBytes {
+		return answer("payload_too_large")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		return refused
+	}
+	if stored, ok := x.Steps[name]; ok {
+		if stored == value {
+			return answer(Already, "recorded")
+		}
+		return answer("step_conflict", name)
+	}
+	total := len(name) + len(value)
+	for k, v := range x.Steps {
+		total += len(k) + len(v)
+	}
+	if total > flowfabric.MaxStepTotal || len(x.Steps) >= flowfabric.MaxSteps {
+		return answer("step_limit_exceeded")
+	}
+	x.Steps[name] = value
+	return answer(OK, "recorded")
+}
+
+// Progress stores how far the holder got; what it leaves out (-1, "") stays as the attempt said last (10-D45).
+func (p *Partition) Progress(id string, f Fence, percent int, message string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if percent < -1 || percent > 100 || len(message) > flowfabric.MaxReason {
+		return answer("invalid_input")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		return refused
+	}
+	was := x.attempt().Progress
+	if was.At != 0 && percent < 0 {
+		percent = was.Percent
+	}
+	if message == "" {
+		message = was.Message
+	}
+	x.attempt().Progress = Progress{At: p.Now, Percent: percent, Message: message}
+	return answer(OK, "stored")
+}
+
+// AppendFrames appends the frames with sequences first … first+count-1 to the attempt's stream; those it has already
+// are skipped, a gap is refused (spec 30 §6.2). size is the largest payload.
+func (p *Partition) AppendFrames(id string, f Fence, first uint64, count, size int) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if first < 1 || count < 1 || count > flowfabric.MaxAppendFrames {
+		return answer("invalid_input")
+	}
+	if size > flowfabric.MaxFrame {
+		return answer("payload_too_large")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		return noAppend(x, refused)
+	}
+	a := x.attempt()
+	if first > a.Sequence+1 {
+		return answer("frame_sequence_gap", number(a.Sequence))
+	}
+	last := first + uint64(count) - 1
+	if last <= a.Sequence {
+		return answer(Already, number(a.Frames), number(a.Sequence), "0")
+	}
+	added := last - a.Sequence
+	a.Frames, a.Sequence = a.Frames+added, last
+	return answer(OK, number(a.Frames), number(a.Sequence), number(added))
+}
+
+// noAppend says in the stream's words why a caller is not the holder (spec 30 §2.2).
+func noAppend(x *Execution, refused Reply) Reply {
+	switch refused.Code {
+	case "lease_expired":
+		return answer("stale_owner_cannot_append", "expired")
+	case "lease_revoked":
+		return answer("stale_owner_cannot_append", "revoked")
+	case "stale_lease":
+		return answer("stale_owner_cannot_append", "superseded")
+	}
+	if x != nil && x.terminal() {
+		return answer("stream_closed", string(x.Code))
+	}
+	return refused
+}

@@ -1,0 +1,266 @@
+package model
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Complete ends the execution with a result of so many bytes (spec 10 §4.3).
+func (p *Partition) Complete(id string, f Fence, result int) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if result > flowfabric.MaxPayload {
+		return answer("payload_too_large")
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	x, refused, holder := p.refuse(id, f)
+	switch {
+	case x != nil && x.Code == "T1" && f == x.Held:
+		return answer(Already)
+	case !holder:
+		return refused
+	}
+	x.end(p.Now, "ended_success", "", "")
+	p.finish(x, "T1", "attempt_success")
+	return answer(OK)
+}
+
+// CompleteAndClaim is a completion that claims in the same call; neither depends on the other's outcome.
+func (p *Partition) CompleteAndClaim(id string, f Fence, result int, q ClaimRequest) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if q.invalid() {
+		return answer("invalid_input")
+	}
+	r := p.Complete(id, f, result)
+	next := p.Claim(q)
+	r.Next = &next
+	return r
+}
+
+var category = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
+
+// Failure is why an attempt failed.
+type Failure struct {
+	Category, Reason string
+	Permanent        bool
+	After            int64 // pause in ms instead of the policy's, -1 = the policy's
+}
+
+// Fail ends the attempt; the stored policy decides between a retry and the end (spec 10 §4.7).
+func (p *Partition) Fail(id string, f Fence, why Failure) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if !category.MatchString(why.Category) || len(why.Reason) > flowfabric.MaxReason || why.After < -1 || why.After > maxAhead {
+		return answer("invalid_input")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		switch slot, ok := x.released("f", f); {
+		case !ok:
+			return refused
+		case slot == "failed":
+			return answer(Already, "failed", "", number(p.Now))
+		default:
+			return answer(Already, "retry", slot, number(p.Now))
+		}
+	}
+	timeout := why.Category == "attempt_timeout" && x.TimeoutAt != 0 && x.TimeoutAt <= p.Now
+	x.Released = &Release{Op: "f", By: f}
+	if at, retried := p.fail(x, why, timeout); retried {
+		x.Released.Slot = number(at)
+		return answer(OK, "retry", number(at), number(p.Now))
+	}
+	x.Released.Slot = "failed"
+	return answer(OK, "failed", "", number(p.Now))
+}
+
+// fail ends the attempt of an active execution, for its holder or because it took too long.
+func (p *Partition) fail(x *Execution, why Failure, timeout bool) (at int64, retried bool) {
+	x.end(p.Now, "ended_failure", why.Category, why.Reason)
+	x.Category = why.Category
+	retry := x.Policy.Retry
+	listed := len(retry.Categories) == 0 || slices.Contains(retry.Categories, why.Category)
+	closed, end := "attempt_failure", Code("T2")
+	if why.Category == "attempt_timeout" {
+		closed = "expired"
+	}
+	if timeout {
+		end = "T4"
+	}
+	if why.Permanent || why.Category == "permanent" || !listed || x.Retries >= retry.MaxRetries {
+		p.finish(x, end, closed)
+		return 0, false
+	}
+	at = p.Now + why.After
+	if why.After < 0 {
+		at = p.Now + pause(retry, x.Retries)
+	}
+	x.Retries++
+	p.disarm(x)
+	x.close(closed)
+	if at > p.Now {
+		x.DelayUntil = at
+		p.move(x, "R2b")
+	} else {
+		p.move(x, "R1t")
+	}
+	return at, true
+}
+
+// Delay puts the attempt aside for some ms, and no retry is consumed (spec 10 §4.5).
+func (p *Partition) Delay(id string, f Fence, ms int64) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	if ms < 0 || ms > maxAhead {
+		return answer("invalid_input")
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		if slot, ok := x.released("d", f); ok {
+			return answer(Already, slot)
+		}
+		return refused
+	}
+	at := p.Now + ms
+	x.Released = &Release{Op: "d", By: f, Slot: number(at)}
+	p.pause(x)
+	if ms > 0 {
+		x.DelayUntil = at
+		p.move(x, "R2ai")
+	} else {
+		p.move(x, "R1i")
+	}
+	return answer(OK, number(at))
+}
+
+// Release hands the execution back; its attempt goes on with the next claim (design §6, drain).
+func (p *Partition) Release(id string, f Fence) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := incomplete(id, f); code != "" {
+		return answer(code)
+	}
+	x, refused, holder := p.refuse(id, f)
+	if !holder {
+		if _, ok := x.released("h", f); ok {
+			return answer(Already, "released")
+		}
+		return refused
+	}
+	x.Released = &Release{Op: "h", By: f}
+	p.pause(x)
+	p.move(x, "R1i")
+	return answer(OK, "released")
+}
+
+// pause remembers what is left of the attempt's time (10-D27).
+func (p *Partition) pause(x *Execution) {
+	if x.TimeoutAt == 0 {
+		return
+	}
+	x.TimeLeft = max(1, x.TimeoutAt-p.Now)
+	x.TimeoutAt = 0
+	if x.Deadline != 0 {
+		p.need(x.Deadline)
+	}
+}
+
+// disarm forgets the attempt's time.
+func (p *Partition) disarm(x *Execution) {
+	if x.TimeoutAt != 0 && x.Deadline != 0 {
+		p.need(x.Deadline)
+	}
+	x.TimeoutAt, x.TimeLeft = 0, 0
+}
+
+// finish ends an execution for good, whatever state it is in; one that never ran gets the n form of the code.
+func (p *Partition) finish(x *Execution, to Code, closed string) {
+	if len(x.Attempts) == 0 {
+		to += "n"
+	}
+	x.close(closed)
+	x.TimeoutAt, x.TimeLeft, x.Ended = 0, 0, p.Now
+	p.move(x, to)
+}
+
+// pause is the time before retry k, k = 0 for the first: initial × multiplier^k, rounded down at each step, at most
+// max; fixed is always initial (spec 10 §4.7). The model knows no jitter.
+func pause(r flowfabric.RetryPolicy, k int) int64 {
+	ceiling, d := r.Max.Milliseconds(), r.Initial.Milliseconds()
+	if r.Type == flowfabric.BackoffFixed {
+		return d
+	}
+	for range k {
+		if d >= ceiling {
+			break
+		}
+		d = d * int64(r.Multiplier*1000+0.5) / 1000
+	}
+	return min(d, ceiling)
+}
+
+// Cancellation ends an execution. Source is owner, operator_override or flow_cascade.
+type Cancellation struct{ Source, Reason string }
+
+// Cancel ends an execution from any state that is not terminal, for its holder or by an override (spec 10 §4.4, D14).
+// A fence that is given is checked whoever asks.
+func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > flowfabric.MaxReason {
+		return answer("invalid_input")
+	}
+	code := incomplete(id, f)
+	fenced := code == ""
+	if code != "" && (c.Source == "owner" || code != "fence_required") {
+		return answer(code)
+	}
+	x := p.Executions[id]
+	switch {
+	case x == nil:
+		return answer("execution_not_found")
+	case strings.HasPrefix(string(x.Code), "T3"):
+		return answer(Already, "cancelled")
+	case x.terminal():
+		return notActive(x)
+	}
+	by := c.Source
+	if fenced {
+		if _, refused, holder := p.refuse(id, f); !holder {
+			return refused
+		}
+		by = "owner:" + instance(f.Session)
+		x.Released = &Release{Op: "x", By: f}
+	}
+	was := x.Code
+	if x.open() {
+		x.end(p.Now, "ended_cancelled", "", "")
+	}
+	if was == "A1" && !fenced {
+		p.lost(x, id, "cancelled")
+	}
+	x.CancelledBy = by
+	if c.Reason != "" {
+		x.CancelReason = c.Reason
+	}
+	p.finish(x, "T3", "attempt_cancelled")
+	return answer(OK, "cancelled", string(was))
+}

@@ -1,0 +1,173 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Submission is what a producer asks for. Times are ms.
+type Submission struct {
+	ID       string
+	Route    Route
+	Priority int
+	Delay    int64 // from now; 0 = none
+	Deadline int64 // from now; 0 = none
+	Policy   flowfabric.Policy
+	Creator  string
+	Digest   string
+	Input    int // bytes
+	Tags     map[string]string
+}
+
+// Create admits one execution (spec 10 §4.1, D1–D5, D44): all is validated first; then an id that is known answers
+// what it is, unless its payload was another one; then it waits in its route or for its delay. A batch is the same as
+// its items one after another.
+func (p *Partition) Create(s Submission) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if code := s.validate(); code != "" {
+		return answer(code)
+	}
+	if code, digest, ok := p.known(s.ID); ok {
+		if s.Digest != "" && digest != "" && s.Digest != digest {
+			return answer("idempotency_conflict", s.ID)
+		}
+		return answer(Duplicate, string(code))
+	}
+	route := slices.Index(p.Routes, s.Route) + 1
+	if route == 0 {
+		if len(p.Routes) == maxRoutes {
+			return answer("too_many_routes")
+		}
+		p.Routes = append(p.Routes, s.Route)
+		route = len(p.Routes)
+	}
+	x := &Execution{Route: route, Priority: clamp(s.Priority), Policy: s.Policy, Creator: s.Creator, Digest: s.Digest, Input: s.Input,
+		Created: p.Now, Tags: maps.Clone(s.Tags), Steps: map[string]string{}}
+	if x.Tags == nil {
+		x.Tags = map[string]string{}
+	}
+	if s.Deadline > 0 {
+		x.Deadline = p.Now + s.Deadline
+		p.need(x.Deadline)
+	}
+	p.Executions[s.ID] = x
+	if s.Delay > 0 {
+		x.DelayUntil = p.Now + s.Delay
+		p.move(x, "R2af")
+	} else {
+		p.move(x, "R1f")
+	}
+	return answer(OK, string(x.Code))
+}
+
+// known tells the state and payload digest of an id that is taken, by an execution or a tombstone.
+func (p *Partition) known(id string) (code Code, digest string, ok bool) {
+	if x := p.Executions[id]; x != nil {
+		return x.Code, x.Digest, true
+	}
+	t, ok := p.Tombstones[id]
+	return t.Code, t.Digest, ok
+}
+
+func clamp(priority int) int { return min(max(priority, 0), flowfabric.MaxPriority) }
+
+func (s *Submission) validate() string {
+	for _, name := range []string{s.Route.Namespace, s.Route.Lane, s.Route.Kind} {
+		if flowfabric.ValidateName("", name) != nil {
+			return "invalid_input"
+		}
+	}
+	if s.Route.Capabilities != "" {
+		if _, err := flowfabric.NormalizeCapabilities(strings.Split(s.Route.Capabilities, ",")); err != nil {
+			return "invalid_capabilities"
+		}
+	}
+	switch {
+	case s.Delay < 0 || s.Delay > maxAhead || s.Deadline < 0 || s.Deadline > maxAhead:
+		return "invalid_input"
+	case s.Policy.Validate() != nil:
+		return "invalid_policy"
+	case len(s.Creator) > flowfabric.MaxName:
+		return "invalid_input"
+	case !uuid(s.ID):
+		return "invalid_input"
+	case len(s.Digest) > 64:
+		return "invalid_input"
+	case s.Input > flowfabric.MaxPayload:
+		return "payload_too_large"
+	}
+	return invalidTags(s.Tags)
+}
+
+// uuid reports whether a text is as long as an id, which is all that a lookup asks for.
+func uuid(id string) bool { return len(id) == 36 }
+
+func invalidTags(tags map[string]string) string {
+	for k, v := range tags {
+		if flowfabric.ValidateTags(map[string]string{k: ""}) != nil {
+			return "invalid_tag_key"
+		}
+		if len(v) > flowfabric.MaxTagValue {
+			return "invalid_input"
+		}
+	}
+	return ""
+}
+
+// SetTags sets and removes tags in any state, all of them or none; a key in both is removed.
+func (p *Partition) SetTags(id string, set map[string]string, remove []string) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || len(set) > flowfabric.MaxTags || len(remove) > flowfabric.MaxTags {
+		return answer("invalid_input")
+	}
+	if code := invalidTags(set); code != "" {
+		return answer(code)
+	}
+	x := p.Executions[id]
+	if x == nil {
+		return answer("execution_not_found")
+	}
+	tags := maps.Clone(x.Tags)
+	maps.Copy(tags, set)
+	for _, k := range remove {
+		delete(tags, k)
+	}
+	switch {
+	case len(tags) > flowfabric.MaxTags:
+		return answer("invalid_input")
+	case maps.Equal(tags, x.Tags):
+		return answer(Already, number(len(tags)))
+	}
+	x.Tags = tags
+	return answer(OK, number(len(tags)))
+}
+
+// Purge removes an ended execution and leaves a tombstone for keep ms (design §9).
+func (p *Partition) Purge(id string, keep int64) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if !uuid(id) || keep < 86_400_000 || keep > maxAhead {
+		return answer("invalid_input")
+	}
+	x := p.Executions[id]
+	if x == nil {
+		if t, ok := p.Tombstones[id]; ok {
+			return answer(Already, string(t.Code))
+		}
+		return answer("execution_not_found")
+	}
+	if !x.terminal() {
+		return answer("execution_not_terminal", string(x.Code))
+	}
+	p.Tombstones[id] = Tombstone{Code: x.Code, Digest: x.Digest, Until: p.Now + keep}
+	delete(p.Executions, id)
+	return answer(OK, "0")
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
+// due, then alarms fire in their order. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
+// ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired.
+func (p *Partition) Tick(owner string, release bool) Reply {
+	if r, shut := p.enter(); shut {
+		return r
+	}
+	if owner == "" || len(owner) > 64 {
+		return answer("invalid_input")
+	}
+	if release {
+		if p.Owner != owner {
+			return answer(Already, p.Owner)
+		}
+		p.Owner = ""
+		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0")
+	}
+	if p.Owner != "" && p.Owner != owner && !p.late() {
+		return answer(Already, p.Owner)
+	}
+	p.Owner = owner
+	var n counts
+	p.deaths(&n)
+	p.promotions(&n)
+	p.alarms(&n)
+	p.Wake = p.next()
+	idle, in := p.Wake == 0, max(0, p.Wake-p.Now)
+	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted), number(n.timedout),
+		number(n.expired))
+}
+
+type counts struct{ requeued, exhausted, promoted, timedout, expired int }
+
+// deaths looks at sessions that may have ended, makes that final, and requeues what they held.
+func (p *Partition) deaths(n *counts) {
+	for _, id := range p.looked() {
+		s := p.Sessions[id]
+		if s.Look > p.Now {
+			break
+		}
+		if p.alive(id) {
+			s.Look = s.Expires
+			continue
+		}
+		s.Dead = true
+		for _, held := range p.holds(id, 0) {
+			p.requeue(p.Executions[held], "lease_expired", n)
+		}
+		p.bury(s)
+	}
+}
+
+// looked lists the sessions that the tick will look at, earliest first.
+func (p *Partition) looked() []string {
+	var ids []string
+	for id, s := range p.Sessions {
+		if s.Look != 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Sessions[a].Look, p.Sessions[b].Look), strings.Compare(a, b))
+	})
+	return ids
+}
+
+// promotions lets those wait whose delay is over (spec 10 §4.17); due is inclusive.
+func (p *Partition) promotions(n *counts) {
+	over := func(x *Execution) bool { return x.delayed() && x.DelayUntil <= p.Now }
+	for _, id := range p.sorted(over, func(x *Execution) int64 { return x.DelayUntil }) {
+		x := p.Executions[id]
+		p.move(x, due[x.Code])
+		n.promoted++
+	}
+}
+
+// alarms fires those that are due. The deadline comes before everything; a timeout goes through the retry policy and
+// ends as expired (10-D28); what was revoked is requeued.
+func (p *Partition) alarms(n *counts) {
+	rings := func(x *Execution) bool { at := x.alarm(); return at != 0 && at <= p.Now }
+	for _, id := range p.sorted(rings, (*Execution).alarm) {
+		x := p.Executions[id]
+		switch {
+		case x.overdue(p.Now):
+			if x.open() {
+				x.end(p.Now, "ended_failure", "execution_deadline", "")
+			}
+			if x.Code == "A1" {
+				p.lost(x, id, "expired")
+			}
+			x.Category = "execution_deadline"
+			p.finish(x, "T4", "expired")
+			n.expired++
+		case x.Code == "A3":
+			p.requeue(x, "lease_revoked", n)
+		default:
+			p.lost(x, id, "attempt_timeout")
+			p.fail(x, Failure{Category: "attempt_timeout", After: -1}, true)
+			n.timedout++
+		}
+	}
+}
+
+// requeue takes an execution from a holder who lost it: it waits for another, or ends when that happened too often.
+// It is no retry (design §4, §8).
+func (p *Partition) requeue(x *Execution, why string, n *counts) {
+	x.end(p.Now, "interrupted_reclaimed", why, "")
+	if x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, 100) {
+		x.Category = "max_reclaims_exceeded"
+		p.finish(x, "T2", why)
+		n.exhausted++
+		return
+	}
+	x.Reclaims++
+	x.close(why)
+	x.TimeoutAt, x.TimeLeft = 0, 0
+	p.move(x, "R1r")
+	n.requeued++
+}
+
+// next is when the tick has to come again: at the first thing due, at the latest after a glance, 0 when there is
+// nothing to wait for.
+func (p *Partition) next() int64 {
+	first, anything := p.Now+glance, false
+	at := func(instant int64) {
+		if instant != 0 {
+			first, anything = min(first, instant), true
+		}
+	}
+	for _, x := range p.Executions {
+		at(x.alarm())
+		at(x.DelayUntil)
+		anything = anything || x.waiting()
+	}
+	for _, s := range p.Sessions {
+		at(s.Look)
+	}
+	if !anything {
+		return 0
+	}
+	return first
+}
