@@ -1,3 +1,17 @@
-// Package crash holds the tests that kill and stop real worker processes: SIGKILL in the middle of streaming, and
-// SIGSTOP past the lease. The test binary runs itself as the worker.
+// Package crash proves the promises of the failure story with real processes: workers, a producer and the server are
+// killed (SIGKILL) or stopped past their lease (SIGSTOP) while work goes on, and then everything is counted.
+//
+//	test ──spawns, kills, stops──▶ worker/ (8 processes) ──Listen──▶ server
+//	  │                              └─ journal: every claim and fenced write that the server acknowledged
+//	  │                            worker/ (producer) ─ journal: what was sent, what was acknowledged
+//	  └─ afterwards: journals + executions + internal/invariant = nothing lost, doubled, stale or adrift
+//
+// A journal is written below the engine, from the bytes on the connection (wire.go), and before the process itself
+// sees the answer. So it is what the server said, not what the runtime believes, and SIGKILL does not lose a line.
+//
+// Two older tests run the test binary as the worker and look at single executions closely; the worker of the large
+// runs is a program of its own, so that it is measured without the race detector.
+//
+// Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones, FLOWFABRIC_CRASH_EXECUTIONS and
+// FLOWFABRIC_CRASH_KILLS set them, FLOWFABRIC_SEED repeats a run's choices (who is hit when; not the scheduling).
 package crash

@@ -3,7 +3,6 @@
 package crash_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -47,7 +47,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if program.path != "" {
+		_ = os.RemoveAll(filepath.Dir(program.path))
+	}
+	os.Exit(code)
 }
 
 func work(url, name string) error {
@@ -111,61 +115,16 @@ func emit(ctx context.Context, t *handler.Task, i int) error {
 	}
 }
 
-// process is a running worker.
-type process struct {
-	name  string
-	cmd   *exec.Cmd
-	lines chan string
-	done  chan struct{}
-}
-
+// start runs the test binary as a worker and waits until it is ready.
 func start(t *testing.T, url, name string) *process {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{name: name, cmd: exec.Command(exe, "-test.run=^$"), lines: make(chan string, 1000), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), "FF_CRASH_URL="+url, "FF_CRASH_NAME="+name)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { // ends with the process, whose end cleanup waits for
-		defer close(p.done)
-		s := bufio.NewScanner(out)
-		for s.Scan() {
-			p.lines <- s.Text()
-		}
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGCONT)
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	})
+	cmd := exec.Command(exe, "-test.run=^$")
+	cmd.Env = append(os.Environ(), "FF_CRASH_URL="+url, "FF_CRASH_NAME="+name)
+	p := launch(t, name, cmd)
 	p.expect(t, "ready")
 	return p
-}
-
-// expect waits for a line with the prefix and returns the rest.
-func (p *process) expect(t *testing.T, prefix string) string {
-	t.Helper()
-	deadline := time.After(60 * time.Second)
-	for {
-		select {
-		case line := <-p.lines:
-			if len(line) >= len(prefix) && line[:len(prefix)] == prefix {
-				return line[len(prefix):]
-			}
-		case <-p.done:
-			t.Fatalf("worker %s ended while waiting for %q", p.name, prefix)
-		case <-deadline:
-			t.Fatalf("worker %s never said %q", p.name, prefix)
-		}
-	}
 }

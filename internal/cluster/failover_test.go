@@ -1,0 +1,131 @@
+//go:build unix
+
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// A failover on command loses nothing: each primary in turn becomes the replica of its replica under load, and every
+// execution still runs once.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	names := []string{"one", "two"}
+	for _, name := range names {
+		w.start(name, 30*time.Second)
+	}
+	l := w.newLoad()
+	l.more(3, everywhere()...)
+	for _, p := range w.onEach() {
+		w.busy(l, p)
+		old := w.home(p)
+		if now := w.nodes.Failover(w.slot(p)); now == old || w.home(p) != now {
+			t.Fatalf("partition %d did not move", p)
+		}
+		l.more(3, everywhere()...)
+	}
+	w.listening(names...)
+	l.once()
+	w.quiesce()
+	w.sound()
+}
+
+// A primary is killed under load. What it had not yet replicated is lost, so an execution may be gone and one that
+// had ended may run again. But what exists afterwards ends, what has ended by then stays as it is, both followers of
+// each execution come to an end, and the indexes add up.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	crash(t, 0, func(w *world, l *load, p uint16) *testserver.Server { return w.nodes.Crash(w.slot(p)) })
+}
+
+// The same with a replica that has missed whole lives: executions that were created, and others that were claimed,
+// streamed and completed, and seen to be.
+func TestCrashLosesWrites(t *testing.T) {
+	t.Parallel()
+	crash(t, 5, func(w *world, l *load, p uint16) *testserver.Server {
+		return w.nodes.CrashBehind(w.slot(p), func() { l.more(10, p) })
+	})
+}
+
+func crash(t *testing.T, losing int, kill func(*world, *load, uint16) *testserver.Server) {
+	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		w.start(name, 3*time.Second)
+	}
+	l := w.newLoad()
+	l.more(3, everywhere()...)
+	p := w.onEach()[0]
+	w.busy(l, p)
+	w.nodes.Elections(true)
+	dead := kill(w, l, p)
+	ends := l.ends()
+	w.nodes.Elections(false)
+	l.more(3, everywhere()...)
+	for id, before := range ends {
+		if now, err := w.read(id); err != nil || now.State.Code != before.State.Code ||
+			now.Attempts != before.Attempts || !now.CompletedAt.Equal(before.CompletedAt) {
+			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.CompletedAt, now.State.Code, now.CompletedAt, err)
+		}
+	}
+	dead.Restart()
+	w.nodes.Settled()
+	w.listening(names...)
+	l.more(3, everywhere()...)
+	lost, again := 0, 0
+	for _, f := range l.end() {
+		s, err := w.read(f.id)
+		gone := errors.Is(err, flowfabric.ErrNotFound)
+		switch {
+		case !gone && (err != nil || s.State.Code != flowfabric.CodeCompleted):
+			t.Errorf("%s is %s: %v", f.id, s.State.Code, err)
+		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) || f.err == nil && f.got != answer{f.index, frames}:
+			t.Errorf("%s: result %v of %d: %v", f.id, f.got, f.index, f.err)
+		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) || f.broken == nil && f.code != flowfabric.CodeCompleted:
+			t.Errorf("%s: the tail ended with %q: %v", f.id, f.code, f.broken)
+		case gone:
+			lost++
+		case w.ran(f.id) > 1:
+			again++
+		}
+	}
+	if lost < losing {
+		t.Errorf("%d executions are lost, which was to be at least %d", lost, losing)
+	}
+	t.Logf("%d executions, %d lost with the primary, %d run more than once, %d submits of unknown outcome", len(l.all), lost, again, l.unknown)
+	w.quiesce()
+	w.sound()
+}
+
+// ends reads which of the executions followed to their end have ended on the servers, too.
+func (l *load) ends() map[flowfabric.ExecutionID]engine.Snapshot {
+	l.mu.Lock()
+	all := l.all
+	l.mu.Unlock()
+	ends := map[flowfabric.ExecutionID]engine.Snapshot{}
+	for _, f := range all {
+		if s, err := l.w.read(f.id); err == nil && s.State.Terminal() {
+			ends[f.id] = s
+		}
+	}
+	return ends
+}
+
+// onEach names one partition of each primary.
+func (w *world) onEach() (list []uint16) {
+	seen := map[*testserver.Server]bool{}
+	for p := range uint16(partitions) {
+		if home := w.home(p); !seen[home] {
+			seen[home] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}

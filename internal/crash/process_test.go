@@ -1,0 +1,94 @@
+//go:build unix
+
+package crash_test
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a child that talks in lines. It is gone when the test ends.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	lines chan string
+	done  chan struct{} // closed when it has ended; err is its result
+	err   error
+}
+
+func launch(t *testing.T, name string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{name: name, cmd: cmd, lines: make(chan string, 100_000), done: make(chan struct{})}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.input, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the process, whose end cleanup waits for
+		defer close(p.done)
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			p.lines <- s.Text()
+		}
+		p.err = cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process as a crash does and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+func (p *process) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("%s to %s: %v", s, p.name, err)
+	}
+}
+
+// ended waits for a process that was asked to stop, and fails the test unless it ended cleanly.
+func (p *process) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%s does not stop", p.name)
+	}
+	if p.err != nil {
+		t.Errorf("%s ended with %v", p.name, p.err)
+	}
+}
+
+// expect waits for a line with the prefix and returns the rest.
+func (p *process) expect(t *testing.T, prefix string) string {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	for {
+		select {
+		case line := <-p.lines:
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				return rest
+			}
+		case <-p.done:
+			t.Fatalf("worker %s ended while waiting for %q", p.name, prefix)
+		case <-deadline:
+			t.Fatalf("worker %s never said %q", p.name, prefix)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package crash_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// slack is what a recovery may take beyond ttl + tick + 1 s here, where test machines stall: the run logs the figures.
+const slack = 15 * time.Second
+
+// Eight workers are killed with SIGKILL, and stopped past their lease, at random and all the time, and so is the
+// producer that keeps submitting. Every acknowledged submit ends as its job wants and exactly once, every key has
+// one execution, no stale write is ever accepted, no crash consumes a retry, and no index drifts. Spec 10 §5 F1–F8.
+func TestFire(t *testing.T) {
+	jobs := number(t, "FLOWFABRIC_CRASH_EXECUTIONS", 20_000, 1_000_000)
+	kills := number(t, "FLOWFABRIC_CRASH_KILLS", 100, 10_000)
+	url := testserver.Redis(t, testserver.Args("--client-output-buffer-limit", "pubsub", "0", "0", "0"))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(jobs)*5*time.Millisecond+time.Duration(kills)*time.Second)
+	defer cancel()
+	began := time.Now()
+	f := muster(t, ctx, url, 16, time.Minute)
+	watched, stopWatching := f.watch(min(jobs, 20_000))
+	defer stopWatching()
+
+	undead, bury := f.haunted()
+	faults := kills + kills/10
+	for n := range faults {
+		f.allow(jobs * (n + 1) / (faults + 1))
+		f.abreast(max(800, jobs/faults*2))
+		f.wake(false)
+		if n%11 == 5 {
+			f.pause()
+			continue
+		}
+		bury(f.strike())
+	}
+	f.wake(true)
+	f.allow(jobs)
+	f.submitted()
+	t.Logf("%d jobs submitted under %d faults in %v", jobs, len(f.faults), time.Since(began).Round(time.Millisecond))
+	existing := f.settled(jobs)
+	t.Logf("all ended after %v", time.Since(began).Round(time.Millisecond))
+	undead()
+	f.stand()
+
+	fates := f.fates(jobs)
+	if fates.acks != jobs || existing != jobs {
+		t.Errorf("%d submits acknowledged, %d executions, want %d of each", fates.acks, existing, jobs)
+	}
+	r := f.ended(fates.acked, false)
+	readLedger(t, f.journals()).check(t)
+	f.sound(jobs, false)
+	watched(t)
+
+	const bound = ttl + time.Second + time.Second
+	late := 0
+	for _, took := range r.claimed {
+		if took > bound {
+			late++
+		}
+		if took > bound+slack {
+			t.Errorf("something was claimed again only %v after its worker was hit", took)
+		}
+	}
+	if len(r.claimed) == 0 {
+		t.Error("no fault hit a worker that held something: nothing was proved")
+	}
+	t.Logf("requeued after a fault: %s", quantiles(r.requeued))
+	t.Logf("claimed again: %s; %d later than ttl + tick + 1 s = %v", quantiles(r.claimed), late, bound)
+	t.Logf("%d leases ran out without a fault; %d attempts took over a step; whole test %v", r.unprovoked, r.reused, time.Since(began).Round(time.Millisecond))
+}
+
+// watch counts the end events of the first n jobs. The returned check wants one of each.
+func (f *fleet) watch(n int) (check func(t *testing.T), stop func()) {
+	f.t.Helper()
+	const chunk = 1000
+	ctx, cancel := context.WithCancel(f.ctx)
+	var mu sync.Mutex
+	var owner sync.WaitGroup
+	ends := make(map[string]int, n)
+	for first := 0; first < n; first += chunk {
+		var channels []string
+		for i := first; i < min(first+chunk, n); i++ {
+			channels = append(channels, engine.EventChannel(crash.Job{Index: i}.ID(f.partitions)))
+		}
+		ready := make(chan struct{})
+		owner.Go(func() {
+			err := f.engine.Subscribe(ctx, 0, channels, func() { close(ready) }, func(channel, message string) {
+				if strings.HasPrefix(message, "T") {
+					mu.Lock()
+					ends[channel]++
+					mu.Unlock()
+				}
+			})
+			if ctx.Err() == nil {
+				f.t.Errorf("the watch was lost: %v", err)
+			}
+		})
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			f.t.Fatal("the watch never stood")
+		}
+	}
+	check = func(t *testing.T) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		bad := 0
+		for i := range n {
+			channel := engine.EventChannel(crash.Job{Index: i}.ID(f.partitions))
+			if ends[channel] != 1 && bad < 10 {
+				bad++
+				t.Errorf("job %d: %d end events, want one", i, ends[channel])
+			}
+		}
+	}
+	return check, func() { cancel(); owner.Wait() }
+}
+
+// haunted sets zombies on the store. bury gives them the worker that was killed, end stops them.
+func (f *fleet) haunted() (end func(), bury func(*process)) {
+	f.t.Helper()
+	z := &zombies{t: f.t, engine: f.engine, refused: map[string]int{}}
+	ctx, cancel := context.WithCancel(f.ctx)
+	var owner sync.WaitGroup
+	owner.Go(func() { z.rise(ctx) })
+	end = func() {
+		cancel()
+		owner.Wait()
+		f.t.Logf("stale writes refused: %v; %d executions were attacked while another worker held them", z.refused, z.active)
+		if z.active == 0 {
+			f.t.Error("no execution was attacked while another worker held it: nothing was proved")
+		}
+	}
+	f.t.Cleanup(func() { cancel(); owner.Wait() })
+	return end, func(p *process) {
+		z.bury(f.journal(p.name))
+	}
+}
