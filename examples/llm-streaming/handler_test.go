@@ -2,27 +2,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// frames keeps what a handler puts out.
-type frames []engine.Frame
-
-func (f *frames) Append(_ context.Context, frame engine.Frame) error {
-	*f = append(*f, frame)
-	return nil
+// counting says "p<n>." in part n, in two tokens, and fails once, in part fail.
+type counting struct {
+	fail, parts int
+	said        func(part string) // told of every part that is said to its end; may be nil
 }
-func (f *frames) Flush(context.Context) error { return nil }
-func (f *frames) LastAcknowledged() uint64    { return uint64(len(*f)) }
-
-// counting says "p<n>." in part n, in two tokens, and fails in part fail.
-type counting struct{ fail, parts int }
 
 func (c *counting) Name() string { return "counting" }
 
@@ -34,51 +28,56 @@ func (c *counting) Stream(_ context.Context, _ Prompt, soFar string, emit func(s
 		return Part{}, err
 	}
 	if n == c.fail {
+		c.fail = 0
 		return Part{}, errors.New("lost the thread")
+	}
+	if c.said != nil {
+		c.said(fmt.Sprintf("part-%d", n))
 	}
 	return Part{Text: word + ".", Tokens: 2, Done: n == 3, Took: 5}, emit(".")
 }
 
-func TestHandleGoesOnAfterWhatIsRecorded(t *testing.T) {
-	in := Prompt{Text: "count", MaxTokens: 6}
-	var first frames
-	model := &counting{fail: 2}
-	if _, err := NewGenerator(model).Handle(t.Context(), handler.NewTask(handler.TaskConfig{Frames: &first}), in); err == nil {
-		t.Fatal("the failure of part 2 is lost")
-	}
-	if len(first) != 3 || first[0].Type != frameToken {
-		t.Errorf("frames of attempt 1: %+v", first)
-	}
+var countToThree = Prompt{Text: "count", MaxTokens: 6}
 
-	recorded, err := json.Marshal(Part{Text: " p1.", Tokens: 2, Took: 5})
-	if err != nil {
-		t.Fatal(err)
+func TestHandleGoesOnAfterWhatIsRecorded(t *testing.T) {
+	model := &counting{fail: 2}
+	r := fftest.Run(t, Generate, NewGenerator(model).Handle, countToThree)
+	r.WantResult(Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15, Attempt: 2})
+	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
+	r.WantSteps("part-1", "part-2", "part-3")
+	r.WantFrames(frameToken, " p1", ".", " p2", " p2", ".", " p3", ".")
+	r.WantFrames(frameResume, `{"Text":" p1.","Tokens":2}`)
+	r.WantElapsed(400*time.Millisecond, 650*time.Millisecond) // the first retry comes after 500 ms ± 20 %
+	if model.parts != 4 {
+		t.Errorf("the model made %d parts, want 4: the second one twice", model.parts)
 	}
-	claim := engine.Claim{Steps: map[string][]byte{"part-1": recorded}}
-	claim.Fence.Attempt = 1
-	var second frames
-	model = &counting{}
-	answer, err := NewGenerator(model).Handle(t.Context(), handler.NewTask(handler.TaskConfig{Frames: &second, Claim: claim}), in)
-	if err != nil {
-		t.Fatal(err)
+	if len(r.Frames) != 8 || r.Frames[3].Type != frameResume || r.Frames[3].Attempt != 1 {
+		t.Errorf("the second attempt does not open with a resume frame: %+v", r.Frames)
 	}
-	if want := (Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15, Attempt: 2}); answer != want {
-		t.Errorf("answer %+v, want %+v", answer, want)
-	}
-	if model.parts != 2 {
-		t.Errorf("the model made %d parts, want 2", model.parts)
-	}
-	if len(second) != 5 || second[0].Type != frameResume || string(second[0].Payload) != `{"Text":" p1.","Tokens":2}` {
-		t.Errorf("frames of attempt 2: %+v", second)
+}
+
+// Wherever a worker dies, the answer is the same, no token is missing, and no recorded part is said again.
+func TestHandleSurvivesCrashes(t *testing.T) {
+	crashes := fftest.Crashes(t, Generate, func(fx *fftest.Effects) func(context.Context, *handler.Task, Prompt) (Answer, error) {
+		return NewGenerator(&counting{said: fx.Did}).Handle
+	}, countToThree, func(r *fftest.Report[Answer]) {
+		want := Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15, Attempt: uint32(len(r.Attempts))}
+		r.WantResult(want)
+		r.WantSteps("part-1", "part-2", "part-3")
+	})
+	if crashes < 16 { // before and after a claim, each of three batches of frames, three parts, and the completion
+		t.Errorf("only %d crashes", crashes)
 	}
 }
 
 func TestHandleRefusesBadPrompts(t *testing.T) {
 	for _, in := range []Prompt{{Text: " ", MaxTokens: 1}, {Text: "x"}, {Text: "x", MaxTokens: maxTokens + 1}} {
-		task := handler.NewTask(handler.TaskConfig{})
-		_, err := NewGenerator(&counting{}).Handle(t.Context(), task, in)
-		if out := handler.Classify(t.Context(), task, err); err == nil || !out.Failure.Permanent {
-			t.Errorf("%+v: %v, %+v", in, err, out)
+		model := &counting{}
+		r := fftest.Run(t, Generate, NewGenerator(model).Handle, in)
+		r.WantFailure(handler.CategoryHandlerError)
+		r.WantAttempts(flowfabric.AttemptInitial)
+		if model.parts != 0 {
+			t.Errorf("%+v: the model was asked", in)
 		}
 	}
 }

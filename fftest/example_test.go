@@ -1,0 +1,114 @@
+package fftest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// Draft and Verdict are what producers and workers of the kind write-article exchange.
+type (
+	Draft   struct{ Topic string }
+	Verdict struct{ Text string }
+)
+
+// Write is their definition.
+var Write = handler.Define[Draft, Verdict]("write-article", handler.Retry(5, time.Second, time.Minute))
+
+// Writer is the handler under test.
+type Writer struct {
+	Mail func(text string) error
+}
+
+// Handle writes, waits a day, and mails.
+func (w *Writer) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
+	text, err := handler.Step(ctx, t, "draft", func(ctx context.Context) (string, error) {
+		return "All about " + in.Topic, t.Frame(ctx, "token", "All about "+in.Topic)
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	if wait := time.Until(t.CreatedAt().Add(24 * time.Hour)); wait > 0 {
+		return Verdict{}, handler.Delay(wait)
+	}
+	_, err = handler.Step(ctx, t, "mail", func(context.Context) (bool, error) { return true, w.Mail(text) })
+	return Verdict{text}, err
+}
+
+// One input to its end: a delay of a day and two retries take milliseconds.
+func ExampleRun() {
+	var t *testing.T // of the test function
+
+	failures := 2
+	writer := &Writer{Mail: func(string) error {
+		if failures--; failures >= 0 {
+			return errors.New("mail server busy")
+		}
+		return nil
+	}}
+	r := fftest.Run(t, Write, writer.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"All about tides"})
+	r.WantSteps("draft", "mail")
+	r.WantFrames("token", "All about tides")
+	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
+	r.WantElapsed(24*time.Hour, 24*time.Hour+5*time.Second)
+}
+
+// A scenario: the worker dies while the handler is at work.
+func ExampleNew() {
+	var t *testing.T // of the test function
+
+	synctest.Test(t, func(t *testing.T) {
+		writer := &Writer{Mail: func(string) error { time.Sleep(10 * time.Second); return nil }}
+		w := fftest.New(t, runtime.Config{LeaseTTL: 5 * time.Second}, handler.Bind(Write, writer.Handle))
+		x := fftest.Submit(w, Write, Draft{"tides"})
+		time.Sleep(24*time.Hour + 5*time.Second) // now it is mailing
+		w.Kill()
+		x.Wait().WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptReclaim)
+	})
+}
+
+// The worker dies before and after each of its writes; the article must be the same, and no mail go out again once
+// that it went out is recorded.
+func ExampleCrashes() {
+	var t *testing.T // of the test function
+
+	fftest.Crashes(t, Write, func(fx *fftest.Effects) func(context.Context, *handler.Task, Draft) (Verdict, error) {
+		writer := &Writer{Mail: func(string) error { fx.Did("mail"); return nil }}
+		return writer.Handle
+	}, Draft{"tides"}, nil)
+}
+
+// The examples are meant to pass.
+func TestExamples(t *testing.T) {
+	failures := 2
+	writer := &Writer{Mail: func(string) error {
+		if failures--; failures >= 0 {
+			return errors.New("mail server busy")
+		}
+		return nil
+	}}
+	r := fftest.Run(t, Write, writer.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"All about tides"})
+	r.WantSteps("draft", "mail")
+	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
+	r.WantElapsed(24*time.Hour, 24*time.Hour+5*time.Second)
+
+	mails := 0
+	n := fftest.Crashes(t, Write, func(fx *fftest.Effects) func(context.Context, *handler.Task, Draft) (Verdict, error) {
+		return (&Writer{Mail: func(string) error { mails++; fx.Did("mail"); return nil }}).Handle
+	}, Draft{"tides"}, func(r *fftest.Report[Verdict]) {
+		r.WantResult(Verdict{"All about tides"})
+		r.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute) // a crash costs the rest of a lease, not the day
+	})
+	if mails <= n { // one a run, and more where the crash came between mail and record
+		t.Errorf("%d mails in %d disturbed runs", mails, n)
+	}
+}

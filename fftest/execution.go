@@ -1,0 +1,224 @@
+package fftest
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Wait waits so long before it looks whether the world may nap: at first little, then twice as long each time. No
+// lease time is a multiple of these, so that the worker is not stopped in the very instant of a renewal.
+const (
+	firstTurn = 37 * time.Millisecond
+	lastTurn  = 2368 * time.Millisecond
+)
+
+// Execution is one submitted execution of a [World].
+type Execution[Out any] struct {
+	world  *World
+	handle *client.Execution[Out]
+}
+
+// Submit submits an input. A refusal ends the test; to test for one use [World.Client].
+func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
+	w.t.Helper()
+	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)
+	if err != nil {
+		w.t.Fatalf("fftest: submit: %v", err)
+	}
+	w.mu.Lock()
+	w.open = append(w.open, handle.ID())
+	w.mu.Unlock()
+	w.wake()
+	return &Execution[Out]{w, handle}
+}
+
+// ID names the execution.
+func (x *Execution[Out]) ID() flowfabric.ExecutionID { return x.handle.ID() }
+
+// State reads the public state as it is now.
+func (x *Execution[Out]) State() flowfabric.PublicState { return x.Snapshot().State.Public }
+
+// Snapshot reads everything about the execution as it is now.
+func (x *Execution[Out]) Snapshot() engine.Snapshot {
+	x.world.t.Helper()
+	s, err := x.handle.Get(x.world.t.Context())
+	if err != nil {
+		x.world.t.Fatalf("fftest: %v", err)
+	}
+	return s
+}
+
+// Cancel cancels the execution from outside; a handler that runs it sees its context end with
+// [flowfabric.ErrCancelled]. An execution that has ended otherwise ends the test.
+func (x *Execution[Out]) Cancel(reason string) {
+	x.world.t.Helper()
+	if err := x.handle.Cancel(x.world.t.Context(), reason); err != nil {
+		x.world.t.Fatalf("fftest: %v", err)
+	}
+	x.world.wake()
+}
+
+// Wait lets time pass until the execution has ended and reports. One that has not ended after [World.Patience], not
+// counting the time in which everything open only waited for its time to come, ends the test.
+func (x *Execution[Out]) Wait() *Report[Out] {
+	x.world.t.Helper()
+	ctx := x.world.t.Context()
+	if err := x.world.await(ctx, x.ID()); err != nil {
+		x.world.t.Fatalf("fftest: %v", err)
+	}
+	r, err := x.report(ctx)
+	if err != nil {
+		x.world.t.Fatalf("fftest: report on %s: %v", x.ID(), err)
+	}
+	return r
+}
+
+// await returns when an execution has ended.
+func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
+	pause := firstTurn
+	for patience := w.Patience; ; pause = min(2*pause, lastTurn) {
+		if napped, err := w.nap(ctx); err != nil {
+			return err
+		} else if napped {
+			pause = firstTurn
+		}
+		began := time.Now()
+		turn, cancel := context.WithTimeout(ctx, pause)
+		_, err := w.client.RawResult(turn, id)
+		over := turn.Err() != nil
+		cancel()
+		if _, ended := errors.AsType[*client.OutcomeError](err); ended || err == nil {
+			w.forget(id)
+			return nil
+		}
+		if !over || ctx.Err() != nil {
+			return err
+		}
+		if patience -= time.Since(began); patience <= 0 {
+			s, err := w.client.Get(ctx, id)
+			return errors.Join(fmt.Errorf("%s has not ended after %s of virtual time: it is %s, attempt %d",
+				id, w.Patience, s.State.Public, s.Attempts), err)
+		}
+	}
+}
+
+// report collects what there is to know about an execution that has ended.
+func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
+	r := &Report[Out]{ID: x.ID(), t: x.world.t, Crash: x.world.journal.crashedAt()}
+	var err error
+	if r.Snapshot, err = x.handle.Get(ctx); err != nil {
+		return nil, err
+	}
+	r.State = r.Snapshot.State.Public
+	r.Elapsed = r.Snapshot.CompletedAt.Sub(r.Snapshot.CreatedAt)
+	r.Result, r.Err = x.handle.Result(ctx)
+	r.Attempts = attempts(r.Snapshot)
+	for event, err := range x.handle.Tail(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if event.Kind == stream.TailFrame {
+			r.Frames = append(r.Frames, Frame{event.Attempt, event.Frame})
+		}
+	}
+	r.Steps, err = x.world.steps(ctx, x.ID())
+	return r, err
+}
+
+// attempts is the log with the last attempt, which is in it only if it failed.
+func attempts(s engine.Snapshot) []engine.AttemptRecord {
+	log := slices.Clone(s.AttemptLog)
+	if n := s.Attempts; n > 0 && !slices.ContainsFunc(log, func(a engine.AttemptRecord) bool { return a.Index == n-1 }) {
+		log = append(log, engine.AttemptRecord{
+			Index: n - 1, Type: s.AttemptType, State: string(s.State.Public), ClaimedAt: s.ClaimedAt, EndedAt: s.CompletedAt,
+			Worker: engine.Instance(s.Session),
+		})
+	}
+	slices.SortFunc(log, func(a, b engine.AttemptRecord) int { return cmp.Compare(a.Index, b.Index) })
+	return log
+}
+
+// steps reads the recorded steps, in the order in which they were recorded.
+func (w *World) steps(ctx context.Context, id flowfabric.ExecutionID) ([]Step, error) {
+	stored, err := w.hash(ctx, keys.Of(id.Partition()).Steps(id.UUID()))
+	if err != nil {
+		return nil, err
+	}
+	var steps []Step
+	take := func(name string) {
+		if value, ok := stored[name]; ok {
+			steps = append(steps, Step{name, []byte(value)})
+			delete(stored, name)
+		}
+	}
+	for _, e := range w.journal.history() {
+		if e.kind == stepRecorded && e.execution == id.UUID().String() {
+			take(e.name)
+		}
+	}
+	if len(stored) > 0 {
+		return nil, fmt.Errorf("steps were recorded that no worker sent: %v", stored)
+	}
+	return steps, nil
+}
+
+// hash reads a hash of the store.
+func (w *World) hash(ctx context.Context, key string) (map[string]string, error) {
+	conn, err := inproc.Dial(ctx, w.server.URL())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "*2\r\n$7\r\nHGETALL\r\n$%d\r\n%s\r\n", len(key), key); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(conn)
+	number := func(mark string) (int, error) {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\r\n"), mark)
+		if !ok {
+			return 0, fmt.Errorf("read %s: %s", key, line)
+		}
+		return strconv.Atoi(text)
+	}
+	n, err := number("*")
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, n)
+	for i := range words {
+		size, err := number("$")
+		if err != nil {
+			return nil, err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(r, word); err != nil {
+			return nil, err
+		}
+		words[i] = string(word[:size])
+	}
+	fields := map[string]string{}
+	for pair := range slices.Chunk(words, 2) {
+		fields[pair[0]] = pair[1]
+	}
+	return fields, nil
+}

@@ -1,0 +1,157 @@
+package fftest
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+func wire(args ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b.String()
+}
+
+// call is the request for a function whose script the journal knows.
+func call(j *journal, function string, args ...string) string {
+	text := lua.Script(function, lua.Variant{})
+	j.learn([]string{"EVAL", text})
+	sum := sha1.Sum([]byte(text))
+	return wire(append([]string{"EVALSHA", hex.EncodeToString(sum[:]), "1", "ff:{fp:0}", "1"}, args...)...)
+}
+
+func TestParseRequest(t *testing.T) {
+	want := []string{"SET", "key", "two\r\nlines"}
+	first := wire(want...)
+	whole := first + wire("PING")
+	for n := range len(whole) {
+		args, size := parseRequest([]byte(whole[:n]))
+		if n < len(first) && size != 0 || n >= len(first) && (size != len(first) || !slices.Equal(args, want)) {
+			t.Fatalf("of %d bytes: %q, %d", n, args, size)
+		}
+	}
+}
+
+// Every function is either housekeeping or a place to die at, and the names of the former are real.
+func TestWrites(t *testing.T) {
+	for _, name := range []string{
+		"ff_claim_next", "ff_append_frames", "ff_record_step", "ff_complete_execution", "ff_fail_execution", "ff_delay_execution",
+	} {
+		if !writes()[name] {
+			t.Errorf("%s is no write", name)
+		}
+	}
+	for _, name := range housekeeping {
+		if write, known := writes()[name]; write || !known {
+			t.Errorf("%s: known %v, write %v", name, known, write)
+		}
+	}
+	if writes()["ff_read_execution"] {
+		t.Error("a read is a write")
+	}
+}
+
+// sink is a network that remembers what has arrived.
+type sink struct {
+	net.Conn
+	got *strings.Builder
+}
+
+func (s sink) Write(p []byte) (int, error) { return s.got.Write(p) }
+func (s sink) Close() error                { return nil }
+
+// A dying worker's call is delivered or not, as planned, what came before it is, and nothing after it on any connection.
+func TestLinkDies(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		var got strings.Builder
+		deaths := 0
+		j := newJournal(crash{call: 2, after: after})
+		l := &link{journal: j, dial: func(context.Context) (net.Conn, error) { return sink{got: &got}, nil }, died: func() { deaths++ }}
+		one, err := l.connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tick := call(j, "ff_tick", "owner", "0")
+		step := call(j, "ff_record_step", "id", "session", "1", "1", "0", "name", "value")
+		done := call(j, "ff_complete_execution", "1")
+		if _, err := io.WriteString(one, tick+step[:9]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(one, step[9:]+wire("PING")+done+tick); !errors.Is(err, errCut) {
+			t.Errorf("after %v: the dying call: %v", after, err)
+		}
+		for _, late := range []string{tick, step, wire("PING")} {
+			if _, err := io.WriteString(other, late); !errors.Is(err, errCut) {
+				t.Errorf("after %v: a late call: %v", after, err)
+			}
+		}
+		want := tick + step + wire("PING")
+		events := []event{{stepRecorded, "id", "name"}}
+		where := "died before call 2 (ff_complete_execution)"
+		if after {
+			want += done
+			events = append(events, event{kind: passRecorded, name: "ff_complete_execution"})
+			where = "died after call 2 (ff_complete_execution)"
+		}
+		if got.String() != want {
+			t.Errorf("after %v: delivered %q, want %q", after, got.String(), want)
+		}
+		if !slices.Equal(j.history(), events) || j.crashedAt() != where || deaths == 0 {
+			t.Errorf("after %v: %v, %q, %d deaths", after, j.history(), j.crashedAt(), deaths)
+		}
+		l.cut()
+		if _, err := l.connect(t.Context()); !errors.Is(err, errCut) {
+			t.Errorf("a cut link: %v", err)
+		}
+	}
+}
+
+// What counts as done again (see Crashes).
+func TestReportRepeats(t *testing.T) {
+	effect := func(name string) event { return event{kind: effectDone, name: name} }
+	step := func(name string) event { return event{stepRecorded, "id", name} }
+	pass := event{kind: passRecorded, name: "ff_delay_execution"}
+	for name, c := range map[string]struct {
+		events []event
+		want   string
+	}{
+		"once":                             {[]event{effect("a"), step("a"), effect("b"), step("b"), pass}, ""},
+		"before its record":                {[]event{effect("a"), effect("a"), step("a")}, ""},
+		"while another step was recorded":  {[]event{effect("a"), effect("b"), step("a"), effect("b"), step("b")}, ""},
+		"after its record":                 {[]event{effect("a"), step("a"), effect("a")}, "its step"},
+		"without a step, nothing recorded": {[]event{effect("x"), effect("x"), effect("x"), step("a")}, ""},
+		"without a step, a step recorded":  {[]event{effect("x"), step("a"), effect("x"), effect("x")}, "step a"},
+		"without a step, a pass ended":     {[]event{effect("x"), pass, effect("x")}, "the end of a pass"},
+		"first done after the record":      {[]event{step("a"), effect("x"), effect("x")}, ""},
+	} {
+		fake := &recorder{TB: t}
+		reportRepeats(&Report[int]{t: fake}, c.events)
+		if c.want == "" && len(fake.all) > 0 || c.want != "" && (len(fake.all) != 1 || !strings.Contains(fake.all[0], c.want)) {
+			t.Errorf("%s: %q, want %q", name, fake.all, c.want)
+		}
+	}
+}
+
+type recorder struct {
+	testing.TB
+	all []string
+}
+
+func (r *recorder) Helper()           {}
+func (r *recorder) Error(args ...any) { r.all = append(r.all, fmt.Sprint(args...)) }

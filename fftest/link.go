@@ -1,0 +1,138 @@
+package fftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
+)
+
+var errCut = errors.New("fftest: the network is down")
+
+// link is the network between one worker process, or the client, and the store. It reads along with what is sent, so
+// that it can break at a chosen call.
+type link struct {
+	dial    inproc.Dialer
+	journal *journal
+	died    func() // told, on a connection's goroutine, that the journal's crash has come; nil: the client's link
+	crashed bool   // guarded by journal.mu
+
+	mu    sync.Mutex
+	down  bool
+	conns map[*conn]struct{}
+}
+
+// connect is the link's [inproc.Dialer].
+func (l *link) connect(ctx context.Context) (net.Conn, error) {
+	inner, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: inner, link: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		_ = inner.Close()
+		return nil, errCut
+	}
+	if l.conns == nil {
+		l.conns = map[*conn]struct{}{}
+	}
+	l.conns[c] = struct{}{}
+	return c, nil
+}
+
+// cut breaks all connections and refuses new ones until mend.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for c := range l.conns {
+		_ = c.Conn.Close()
+	}
+	l.conns = nil
+}
+
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
+}
+
+// conn is one connection. Only one goroutine at a time writes to it.
+type conn struct {
+	net.Conn
+	link    *link
+	partial []byte // the beginning of a request
+}
+
+// Write sends the requests in p, all of them or those before the crash.
+func (c *conn) Write(p []byte) (int, error) {
+	c.partial = append(c.partial, p...)
+	whole, crashed := 0, false
+	for !crashed {
+		args, size := parseRequest(c.partial[whole:])
+		if size == 0 {
+			break
+		}
+		deliver := true
+		if c.link.died != nil {
+			deliver, crashed = c.link.journal.note(c.link, args)
+		} else {
+			c.link.journal.learn(args)
+		}
+		if deliver {
+			whole += size
+		}
+	}
+	if whole > 0 {
+		if _, err := c.Conn.Write(c.partial[:whole]); err != nil {
+			return 0, err
+		}
+		c.partial = append(c.partial[:0], c.partial[whole:]...)
+	}
+	if crashed {
+		c.link.died() // the server carries out what it has been sent, and its answer finds nobody
+		return 0, errCut
+	}
+	return len(p), nil
+}
+
+// Close forgets the connection, too.
+func (c *conn) Close() error {
+	c.link.mu.Lock()
+	delete(c.link.conns, c)
+	c.link.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// parseRequest returns the first request in data and its size, 0 while it is not all there.
+func parseRequest(data []byte) (args []string, size int) {
+	rest := data
+	number := func(mark byte) (int, bool) {
+		line, after, found := bytes.Cut(rest, []byte("\r\n"))
+		if !found || len(line) < 2 || line[0] != mark {
+			return 0, false
+		}
+		n, err := strconv.Atoi(string(line[1:]))
+		rest = after
+		return n, err == nil && n >= 0
+	}
+	count, ok := number('*')
+	if !ok {
+		return nil, 0
+	}
+	for range count {
+		n, ok := number('$')
+		if !ok || len(rest) < n+2 {
+			return nil, 0
+		}
+		args = append(args, string(rest[:n]))
+		rest = rest[n+2:]
+	}
+	return args, len(data) - len(rest)
+}

@@ -1,0 +1,143 @@
+package fftest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// errKilled is the cause that handlers of a killed worker see.
+var errKilled = fmt.Errorf("%w: the worker process was killed", flowfabric.ErrLeaseLost)
+
+// process is one worker process: a runtime worker, its network, and a way to make it stop dead.
+type process struct {
+	link   *link
+	hangUp func()
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when Run has returned err
+	err    error
+	dead   atomic.Bool
+	busy   sync.WaitGroup // handlers at work
+
+	mu     sync.Mutex
+	passes map[*handler.Task]context.CancelCauseFunc // handlers at work
+}
+
+// startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
+// when the journal's crash has killed it, onFailure when it has ended by itself.
+func startProcess(cfg runtime.Config, bindings []handler.Binding, l *link, run *sync.WaitGroup,
+	onDeath func(*process), onFailure func(error)) (*process, error) {
+	p := &process{link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
+	l.died = func() {
+		if p.kill() {
+			onDeath(p)
+		}
+	}
+	cfg.URL, p.hangUp = inproc.Listen(l.connect)
+	cfg.Middleware = append([]handler.Middleware{p.watch}, cfg.Middleware...)
+	cfg.Logger = slog.New(&mutedHandler{cfg.Logger.Handler(), &p.dead})
+	worker, err := runtime.New(cfg, bindings...)
+	if err != nil {
+		p.hangUp()
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, p.cancel = context.WithCancel(context.Background())
+	run.Go(func() {
+		defer close(p.ended)
+		defer p.hangUp()
+		if p.err = worker.Run(ctx); p.err != nil && ctx.Err() == nil {
+			onFailure(p.err)
+		}
+	})
+	return p, nil
+}
+
+// watch keeps at hand what ends the handlers' contexts.
+func (p *process) watch(next handler.Handler) handler.Handler {
+	return func(ctx context.Context, t *handler.Task) handler.Outcome {
+		p.busy.Add(1)
+		defer p.busy.Done()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		p.mu.Lock()
+		p.passes[t] = cancel
+		p.mu.Unlock()
+		defer func() {
+			p.mu.Lock()
+			delete(p.passes, t)
+			p.mu.Unlock()
+		}()
+		if p.dead.Load() {
+			cancel(errKilled)
+		}
+		return next(ctx, t)
+	}
+}
+
+// kill stops the process dead: from now on nothing it does has an effect on the store. It does not block, and reports
+// whether the process was alive.
+func (p *process) kill() bool {
+	if p.dead.Swap(true) {
+		return false
+	}
+	p.link.cut()
+	p.mu.Lock()
+	for _, cancel := range p.passes {
+		cancel(errKilled)
+	}
+	p.mu.Unlock()
+	p.cancel()
+	return true
+}
+
+// stop drains the process and returns what its Run returned.
+func (p *process) stop() error {
+	p.cancel()
+	<-p.ended
+	return p.err
+}
+
+// quiet waits until no handler is at work, those that ignored the end of their context included, and reports whether
+// that came to be.
+func (p *process) quiet(run *sync.WaitGroup, limit time.Duration) bool {
+	done := make(chan struct{})
+	run.Go(func() {
+		p.busy.Wait()
+		close(done)
+	})
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// mutedHandler logs until the process is dead: the dead do not complain about their connections.
+type mutedHandler struct {
+	slog.Handler
+	dead *atomic.Bool
+}
+
+func (h *mutedHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return !h.dead.Load() && h.Handler.Enabled(ctx, level)
+}
+
+func (h *mutedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &mutedHandler{h.Handler.WithAttrs(attrs), h.dead}
+}
+
+func (h *mutedHandler) WithGroup(name string) slog.Handler {
+	return &mutedHandler{h.Handler.WithGroup(name), h.dead}
+}

@@ -1,0 +1,152 @@
+package fftest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Frame is one frame of an execution and the attempt (zero based) that appended it.
+type Frame struct {
+	Attempt uint32
+	engine.Frame
+}
+
+// Step is one recorded step; Value is as the definition's codec wrote it.
+type Step struct {
+	Name  string
+	Value []byte
+}
+
+// Report is what became of one execution. It is plain data and outlives the bubble; the Want methods complain to the
+// test that asked for it, and let it go on.
+type Report[Out any] struct {
+	ID     flowfabric.ExecutionID
+	State  flowfabric.PublicState // completed, failed, cancelled or expired
+	Result Out                    // zero unless completed
+	// Err is nil for completed, else a [*client.OutcomeError] with category and reason. It also tells when a
+	// result does not decode.
+	Err error
+
+	Frames   []Frame                // of all attempts, in order
+	Steps    []Step                 // recorded ones, in the order of their recording
+	Attempts []engine.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
+	Elapsed  time.Duration          // virtual time from creation to end
+	Snapshot engine.Snapshot        // everything else
+	// Crash is where [Crashes] let the worker die, "died before call 3 (ff_record_step)"; "" if it did not.
+	Crash string
+
+	t testing.TB
+}
+
+func (r *Report[Out]) errorf(format string, args ...any) {
+	r.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	if r.Crash != "" {
+		text = "worker " + r.Crash + ": " + text
+	}
+	r.t.Error(text)
+}
+
+// end is how the execution ended, in words.
+func (r *Report[Out]) end() string {
+	if r.Err != nil {
+		return r.Err.Error()
+	}
+	return string(r.State)
+}
+
+// WantResult demands that the execution completed with a result deeply equal to want.
+func (r *Report[Out]) WantResult(want Out) {
+	r.t.Helper()
+	switch {
+	case r.Err != nil:
+		r.errorf("no result: %v", r.Err)
+	case !reflect.DeepEqual(r.Result, want):
+		r.errorf("result %+v, want %+v", r.Result, want)
+	}
+}
+
+// WantState demands that the execution ended in a state.
+func (r *Report[Out]) WantState(want flowfabric.PublicState) {
+	r.t.Helper()
+	if r.State != want {
+		r.errorf("state %s (%s), want %s", r.State, r.end(), want)
+	}
+}
+
+// WantFailure demands that the execution failed or expired with a failure of a category, as the constants of package
+// handler name them, or handler.Category.
+func (r *Report[Out]) WantFailure(category string) {
+	r.t.Helper()
+	outcome, _ := errors.AsType[*client.OutcomeError](r.Err)
+	switch {
+	case outcome == nil || outcome.State != flowfabric.Failed && outcome.State != flowfabric.Expired:
+		r.errorf("%s, want a failure of category %s", r.end(), category)
+	case outcome.Category != category:
+		r.errorf("failure of category %s (%s), want %s", outcome.Category, outcome.Reason, category)
+	}
+}
+
+// WantAttempts demands that the attempts began for these reasons, in this order.
+func (r *Report[Out]) WantAttempts(types ...flowfabric.AttemptType) {
+	r.t.Helper()
+	var got []flowfabric.AttemptType
+	for _, a := range r.Attempts {
+		got = append(got, a.Type)
+	}
+	if !slices.Equal(got, types) {
+		r.errorf("attempts %v, want %v", got, types)
+	}
+}
+
+// StepNames are the recorded steps by name, in the order of their recording.
+func (r *Report[Out]) StepNames() []string {
+	var names []string
+	for _, s := range r.Steps {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// WantSteps demands that these steps were recorded, in this order, and no others.
+func (r *Report[Out]) WantSteps(names ...string) {
+	r.t.Helper()
+	if got := r.StepNames(); !slices.Equal(got, names) {
+		r.errorf("steps %q, want %q", got, names)
+	}
+}
+
+// Payloads are those of all frames of a type, of all attempts, in order.
+func (r *Report[Out]) Payloads(typ string) []string {
+	var payloads []string
+	for _, f := range r.Frames {
+		if f.Type == typ {
+			payloads = append(payloads, string(f.Payload))
+		}
+	}
+	return payloads
+}
+
+// WantFrames demands that the frames of a type, of all attempts, carry these payloads in this order.
+func (r *Report[Out]) WantFrames(typ string, payloads ...string) {
+	r.t.Helper()
+	if got := r.Payloads(typ); !slices.Equal(got, payloads) {
+		r.errorf("%s frames %q, want %q", typ, got, payloads)
+	}
+}
+
+// WantElapsed demands that the execution took at least and at most so much virtual time, from creation to end.
+func (r *Report[Out]) WantElapsed(least, most time.Duration) {
+	r.t.Helper()
+	if r.Elapsed < least || r.Elapsed > most {
+		r.errorf("took %s, want %s..%s", r.Elapsed, least, most)
+	}
+}

@@ -1,0 +1,37 @@
+package fftest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// Run submits one input to a fresh store, lets a worker run fn on it until the execution has ended, and reports. All of
+// that happens in virtual time, in a bubble of its own or, if there is one, the caller's: delays, retries and timeouts
+// of hours take milliseconds. opts are those of [client.Submit].
+//
+// t is a *testing.T, or the call is made in a bubble. A definition, function or option that is not valid ends the
+// test, and so does an execution that has not ended after [DefaultPatience]; everything else is in the report.
+func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out], fn func(context.Context, *handler.Task, In) (Out, error),
+	in In, opts ...client.SubmitOption) *Report[Out] {
+	t.Helper()
+	return runWith(t, runtime.Config{}, newJournal(crash{}), def, fn, in, opts)
+}
+
+func runWith[In, Out any](t testing.TB, cfg runtime.Config, j *journal, def *handler.Definition[In, Out],
+	fn func(context.Context, *handler.Task, In) (Out, error), in In, opts []client.SubmitOption) (r *Report[Out]) {
+	t.Helper()
+	bubble(t, func(inner testing.TB) {
+		inner.Helper()
+		w := newWorld(inner, cfg, []handler.Binding{handler.Bind(def, fn)}, j)
+		defer w.close()
+		r = Submit(w, def, in, opts...).Wait()
+	})
+	if r != nil {
+		r.t = t
+	}
+	return r
+}

@@ -1,0 +1,154 @@
+package fftest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+func TestMain(m *testing.M) { os.Exit(check(m)) }
+
+func check(m *testing.M) int {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// greet is the kind of most tests: 3 retries after 1 s, 2 s, 4 s ± 20 %.
+var greet = handler.Define[string, string]("greet", handler.Retry(3, time.Second, time.Minute))
+
+func TestRunReports(t *testing.T) {
+	r := fftest.Run(t, greet, func(ctx context.Context, task *handler.Task, name string) (string, error) {
+		text, err := handler.Step(ctx, task, "compose", func(ctx context.Context) (string, error) {
+			return "hello " + name, task.Frame(ctx, "token", "hel")
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := task.Frame(ctx, "token", "lo"); err != nil {
+			return "", err
+		}
+		return text + task.Tags()["team.name"], task.Frame(ctx, "log", "done")
+	}, "you", client.Tags(map[string]string{"team.name": "!"}))
+	r.WantResult("hello you!")
+	r.WantState(flowfabric.Completed)
+	r.WantSteps("compose")
+	r.WantFrames("token", "hel", "lo")
+	r.WantFrames("log", "done")
+	r.WantAttempts(flowfabric.AttemptInitial)
+	r.WantElapsed(0, time.Second)
+	if r.Err != nil || string(r.Steps[0].Value) != `"hello you"` || r.Snapshot.Creator != "" || r.Frames[2].Sequence != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRunDelays(t *testing.T) {
+	passes := 0
+	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
+		if passes++; passes <= 6 {
+			return "", handler.Delay(4 * time.Hour)
+		}
+		return "at last", nil
+	}, "")
+	r.WantResult("at last")
+	r.WantElapsed(24*time.Hour, 24*time.Hour+time.Second)
+	r.WantAttempts(flowfabric.AttemptInitial) // a delay goes on with the same attempt
+}
+
+// Three retries after 1 s, 2 s, 4 s, each ± 20 %, and then a dead letter.
+func TestRunRetries(t *testing.T) {
+	var began []time.Time
+	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
+		began = append(began, time.Now())
+		return "", handler.Category("weather", errors.New("rain"))
+	}, "")
+	r.WantState(flowfabric.Failed)
+	r.WantFailure("weather")
+	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptRetry, flowfabric.AttemptRetry)
+	if len(began) != 4 {
+		t.Fatalf("%d passes", len(began))
+	}
+	pause := time.Second
+	for i, at := range began[1:] {
+		if got := at.Sub(began[i]); got < pause*8/10 || got > pause*12/10+10*time.Millisecond {
+			t.Errorf("pause %d took %s, want %s ± 20 %%", i+1, got, pause)
+		}
+		pause *= 2
+	}
+	if outcome, ok := errors.AsType[*client.OutcomeError](r.Err); !ok || outcome.Reason != "rain" || !errors.Is(r.Err, flowfabric.ErrFailed) {
+		t.Errorf("error %v", r.Err)
+	}
+	if last := r.Attempts[3]; last.Category != "weather" || last.Index != 3 {
+		t.Errorf("last attempt %+v", last)
+	}
+}
+
+func TestRunTimesOut(t *testing.T) {
+	slow := handler.Define[string, string]("slow", handler.Timeout(2*time.Minute), handler.Retry(1, time.Hour, time.Hour))
+	var causes []error
+	r := fftest.Run(t, slow, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		<-ctx.Done()
+		causes = append(causes, context.Cause(ctx))
+		return "", ctx.Err()
+	}, "")
+	r.WantFailure(handler.CategoryTimeout)
+	r.WantElapsed(52*time.Minute, 77*time.Minute) // the pause is an hour ± 20 %
+	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
+	if len(causes) != 2 || !errors.Is(causes[0], flowfabric.ErrAttemptTimeout) || !errors.Is(causes[1], flowfabric.ErrAttemptTimeout) {
+		t.Errorf("causes %v", causes)
+	}
+}
+
+func TestRunHitsDeadline(t *testing.T) {
+	var cause error
+	r := fftest.Run(t, greet, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return "", ctx.Err()
+	}, "", client.Deadline(3*time.Minute))
+	r.WantState(flowfabric.Expired)
+	r.WantElapsed(3*time.Minute, 3*time.Minute+2*time.Second)
+	if !errors.Is(cause, flowfabric.ErrDeadline) {
+		t.Errorf("cause %v", cause)
+	}
+}
+
+// A deadline that comes while nothing runs is met, too, however far away.
+func TestRunExpiresInADelay(t *testing.T) {
+	r := fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) {
+		return "", handler.Delay(1000 * time.Hour)
+	}, "", client.Deadline(500*time.Hour))
+	r.WantState(flowfabric.Expired)
+	r.WantElapsed(500*time.Hour, 500*time.Hour+2*time.Second)
+}
+
+func TestRunOtherEnds(t *testing.T) {
+	fails := func(err error) func(context.Context, *handler.Task, string) (string, error) {
+		return func(context.Context, *handler.Task, string) (string, error) { return "", err }
+	}
+	fftest.Run(t, greet, fails(handler.Cancel("enough")), "").WantState(flowfabric.Cancelled)
+	r := fftest.Run(t, greet, fails(handler.Permanent(errors.New("no"))), "")
+	r.WantFailure(handler.CategoryHandlerError)
+	r.WantAttempts(flowfabric.AttemptInitial)
+	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") }, "").WantFailure(handler.CategoryPanic)
+}
+
+// A definition's own lane and capabilities are served without being told.
+func TestRunServesTheDefinition(t *testing.T) {
+	special := handler.Define[[]byte, []byte]("special", handler.Lane("fast"), handler.Capabilities("gpu"))
+	r := fftest.Run(t, special, handler.Plain(func(_ context.Context, in []byte) ([]byte, error) { return in, nil }), []byte("\x00raw"))
+	r.WantResult([]byte("\x00raw"))
+}

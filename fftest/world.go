@@ -1,0 +1,321 @@
+package fftest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// DefaultPatience is how long [Execution.Wait] waits while something could happen, in virtual time.
+const DefaultPatience = 24 * time.Hour
+
+// longNap is how far away the next due time must be for the worker to be stopped until then.
+const longNap = 30 * time.Second
+
+// World is a store and one worker at a time, in a testing/synctest bubble. Create it with [New]; it ends with the
+// test. Methods may be called from any goroutine of the bubble; what may end the test (Submit, Wait, Cancel) is best
+// called from the test's own.
+type World struct {
+	// Patience is how long Wait goes on, in virtual time, while an execution is not merely waiting for a due time.
+	// Default [DefaultPatience]. Set it before the first Wait.
+	Patience time.Duration
+
+	t        testing.TB
+	cfg      runtime.Config
+	bindings []handler.Binding
+	server   *embedded.Server
+	dial     inproc.Dialer
+	client   *client.Client
+	journal  *journal
+	running  sync.WaitGroup // worker processes, and who replaces them
+	release  func()
+	shut     sync.Once
+
+	turn   chan struct{} // capacity 1: who starts and stops workers; a channel, since waiting for it must let time pass
+	worker *process      // the one that runs; guarded by turn
+	all    []*process    // that ran; guarded by turn
+	closed bool          // guarded by turn
+
+	mu     sync.Mutex
+	poke   chan struct{}            // closed, and replaced, when something has changed: wakes who naps
+	open   []flowfabric.ExecutionID // submitted, not known to have ended
+	broken error                    // why a worker could not go on
+}
+
+// New starts a store and a worker that runs the bindings. It must be called in a bubble:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		w := fftest.New(t, runtime.Config{}, handler.Bind(Write, writer.Handle))
+//		…
+//	})
+//
+// cfg is the worker's, as in production; its URL must be empty, Instance and Registerer are ignored. What is zero has the
+// worker's defaults, but Lanes and Capabilities are those that the bindings' definitions ask for, Partitions is 1,
+// and Logger writes warnings and errors to the test's output. A mistake in cfg or bindings ends the test.
+func New(t testing.TB, cfg runtime.Config, bindings ...handler.Binding) *World {
+	t.Helper()
+	return newWorld(t, cfg, bindings, newJournal(crash{}))
+}
+
+func newWorld(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *journal) *World {
+	t.Helper()
+	switch {
+	case !bubbled():
+		t.Fatal("fftest: New must be called in a bubble: synctest.Test(t, func(t *testing.T) { … })")
+	case cfg.URL != "":
+		t.Fatalf("fftest: Config.URL is %q; the store is the world's own", cfg.URL)
+	}
+	w := &World{
+		Patience: DefaultPatience, t: t, cfg: withDefaults(t, cfg, bindings), bindings: bindings,
+		journal: j, turn: make(chan struct{}, 1), poke: make(chan struct{}), release: func() {},
+	}
+	t.Cleanup(w.close)
+	if err := w.start(t.Context()); err != nil {
+		t.Fatalf("fftest: %v", err)
+	}
+	return w
+}
+
+func withDefaults(t testing.TB, cfg runtime.Config, bindings []handler.Binding) runtime.Config {
+	cfg.Registerer = nil // every worker process has its own
+	cfg.Partitions = cmp.Or(cfg.Partitions, 1)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	lanes, capabilities := []string{flowfabric.DefaultLane}, []string(nil)
+	for _, b := range bindings {
+		lanes = append(lanes, b.Info().Lane)
+		capabilities = append(capabilities, b.Info().Capabilities...)
+	}
+	distinct := func(names []string) []string {
+		slices.Sort(names)
+		return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
+	}
+	if len(cfg.Lanes) == 0 {
+		cfg.Lanes = distinct(lanes)
+	}
+	if len(cfg.Capabilities) == 0 {
+		cfg.Capabilities = distinct(capabilities)
+	}
+	return cfg
+}
+
+// start opens the store, connects the client, and starts the first worker.
+func (w *World) start(ctx context.Context) (err error) {
+	if w.server, err = embedded.Start(ctx, embedded.Config{InProcess: true, Logger: w.cfg.Logger}); err != nil {
+		return err
+	}
+	w.dial = func(ctx context.Context) (net.Conn, error) { return inproc.Dial(ctx, w.server.URL()) }
+	own := &link{dial: w.dial, journal: w.journal}
+	url, release := inproc.Listen(own.connect)
+	w.release = release
+	w.client, err = client.Connect(ctx, client.Config{
+		URL: url, Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, Logger: w.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	w.take()
+	defer w.give()
+	return w.startWorker()
+}
+
+// take gets the turn, waking the world if it naps.
+func (w *World) take() {
+	w.wake()
+	w.turn <- struct{}{}
+}
+
+func (w *World) give() { <-w.turn }
+
+// wake ends the naps that began before.
+func (w *World) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.poke)
+	w.poke = make(chan struct{})
+}
+
+// startWorker starts the next worker process. The caller has the turn.
+func (w *World) startWorker() error {
+	if w.closed {
+		return nil
+	}
+	cfg := w.cfg
+	cfg.Instance = fmt.Sprintf("worker-%d", len(w.all)+1)
+	l := &link{dial: w.dial, journal: w.journal}
+	p, err := startProcess(cfg, w.bindings, l, &w.running, func(dead *process) {
+		w.running.Go(func() { w.replace(dead) })
+	}, func(err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.broken = errors.Join(w.broken, err)
+	})
+	if err != nil {
+		return err
+	}
+	w.worker, w.all = p, append(w.all, p)
+	return nil
+}
+
+// replace starts a worker in the place of a dead one, unless somebody has.
+func (w *World) replace(dead *process) {
+	w.take()
+	defer w.give()
+	if w.worker != dead {
+		return
+	}
+	if err := w.startWorker(); err != nil {
+		w.t.Errorf("fftest: start a worker: %v", err)
+	}
+}
+
+// stopWorker drains the worker; one that had not even started has nothing to say. The caller has the turn.
+func (w *World) stopWorker() {
+	if w.worker == nil {
+		return
+	}
+	if err := w.worker.stop(); err != nil && !w.worker.dead.Load() && !errors.Is(err, context.Canceled) {
+		w.t.Errorf("fftest: worker: %v", err)
+	}
+}
+
+// Client is a client of the world's store, for what [Submit] and [Execution] do not offer.
+func (w *World) Client() *client.Client { return w.client }
+
+// Kill lets the worker process die on the spot: no more calls, connections broken, nothing handed back. Another one
+// takes its place at once, and gets what the dead one held when the lease has run out. It returns when the new
+// one was started.
+func (w *World) Kill() {
+	w.take()
+	dead := w.worker
+	if dead != nil {
+		dead.kill()
+	}
+	w.give()
+	w.replace(dead)
+}
+
+// LoseLease cuts the worker off from the store until every lease it holds has run out, and connects it again; it returns
+// then, Config.LeaseTTL later. Handlers see their contexts end with [flowfabric.ErrLeaseLost] shortly before, and
+// what they return is dropped. Their executions are given out again as attempts of type reclaim.
+func (w *World) LoseLease() {
+	w.take()
+	defer w.give()
+	if w.worker == nil {
+		return
+	}
+	w.worker.link.cut()
+	time.Sleep(w.cfg.LeaseTTL)
+	if !w.worker.dead.Load() {
+		w.worker.link.mend()
+	}
+}
+
+// Drain stops the worker as a deployment does, see [runtime.Worker.Run], and starts another one. Handlers that do not
+// end within Config.DrainTimeout see their contexts end with [flowfabric.ErrDraining], and their executions go on as
+// the same attempt. It returns when the new worker was started. A handler that ignores its context fails the test.
+func (w *World) Drain() {
+	w.t.Helper()
+	w.take()
+	defer w.give()
+	w.stopWorker()
+	if err := w.startWorker(); err != nil {
+		w.t.Errorf("fftest: start a worker: %v", err)
+	}
+}
+
+// close ends everything the world has started, handlers included. Idempotent.
+func (w *World) close() {
+	w.shut.Do(func() {
+		w.take()
+		w.closed = true
+		w.stopWorker()
+		w.give()
+		for _, p := range w.all { // when the test's goroutine has ended, no time passes any more
+			if !p.quiet(&w.running, w.Patience) {
+				w.t.Errorf("fftest: a handler is still running, %s after its worker was stopped", w.Patience)
+			}
+		}
+		w.running.Wait()
+		if w.client != nil {
+			w.client.Close()
+		}
+		w.release()
+		if w.server != nil {
+			w.server.Close()
+		}
+	})
+}
+
+// nap stops the worker until the next due time if all that is open waits for one and that is far away: a worker
+// with nothing to do costs real time. It reports whether it did.
+func (w *World) nap(ctx context.Context) (napped bool, err error) {
+	w.mu.Lock()
+	poked := w.poke // before looking: what changes afterwards must end the nap
+	w.mu.Unlock()
+	due, err := w.due(ctx)
+	if err != nil || time.Until(due) < longNap {
+		return false, err
+	}
+	w.turn <- struct{}{}
+	defer w.give()
+	w.stopWorker()
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-poked:
+	case <-ctx.Done():
+	}
+	return true, w.startWorker()
+}
+
+// due is when the first open execution gets due; zero when one may move at any moment or none is open.
+func (w *World) due(ctx context.Context) (due time.Time, err error) {
+	w.mu.Lock()
+	ids, broken := slices.Clone(w.open), w.broken
+	w.mu.Unlock()
+	if broken != nil {
+		return time.Time{}, fmt.Errorf("the worker could not go on: %w", broken)
+	}
+	for _, id := range ids {
+		s, err := w.client.Get(ctx, id)
+		switch {
+		case err != nil:
+			return time.Time{}, err
+		case s.State.Terminal():
+			w.forget(id)
+			continue
+		case s.State.Public != flowfabric.Delayed:
+			return time.Time{}, nil
+		}
+		for _, at := range []time.Time{s.DelayUntil, s.DeadlineAt} {
+			if !at.IsZero() && (due.IsZero() || at.Before(due)) {
+				due = at
+			}
+		}
+	}
+	return due, nil
+}
+
+func (w *World) forget(id flowfabric.ExecutionID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = slices.DeleteFunc(w.open, func(o flowfabric.ExecutionID) bool { return o == id })
+}
