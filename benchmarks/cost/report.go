@@ -1,9 +1,11 @@
-package main
+package cost
 
 import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
 // reference is what the calibration took where the budgets were measured, in µs.
@@ -28,19 +30,20 @@ var sizes = []struct {
 	most        float64
 }{{"waiting", "bytes besides the payload", 700}, {"done", "bytes besides payload and result", 900}}
 
-// result is a whole run.
-type result struct {
+// Report is a whole run.
+type Report struct {
 	Server      string  `json:"server"`
 	Items       int     `json:"items"`
 	Rounds      int     `json:"rounds"`
 	Payload     int     `json:"payload_bytes"`
 	Calibration float64 `json:"calibration_us"` // µs of the calibrating HMGET
 	Speed       float64 `json:"speed"`          // how much slower than the reference
-	Costs       []cost  `json:"costs"`
-	Sizes       []size  `json:"sizes"`
+	Costs       []Cost  `json:"costs"`
+	Sizes       []Size  `json:"sizes"`
 }
 
-type cost struct {
+// Cost is one operation.
+type Cost struct {
 	Operation string  `json:"operation"`
 	PerCall   int     `json:"items_per_call"`
 	Measured  float64 `json:"us_measured"`
@@ -51,7 +54,8 @@ type cost struct {
 	Commands  float64 `json:"commands"` // that the function makes per item; the same on every machine
 }
 
-type size struct {
+// Size is what one execution occupies beside its payload.
+type Size struct {
 	State  string  `json:"state"`
 	Bytes  float64 `json:"bytes"`
 	Budget float64 `json:"bytes_budget"`
@@ -59,28 +63,30 @@ type size struct {
 	what   string
 }
 
-func report(o options, s *server, samples map[string][]float64) result {
-	r := result{Server: s.name, Items: o.items, Rounds: o.rounds, Payload: o.payload, Calibration: median(samples["calibration"])}
+func report(o Options, s *server.Server, samples map[string][]float64) Report {
+	r := Report{Server: s.Name(), Items: o.Items, Rounds: o.Rounds, Payload: o.Payload, Calibration: median(samples["calibration"])}
 	r.Speed = r.Calibration / reference
 	for _, b := range budgets {
 		us := median(samples[fmt.Sprintf("%s %d", b.operation, b.batch)])
-		r.Costs = append(r.Costs, cost{Operation: b.operation, PerCall: b.batch, Measured: us, Reference: us / r.Speed, Budget: b.most,
+		r.Costs = append(r.Costs, Cost{Operation: b.operation, PerCall: b.batch, Measured: us, Reference: us / r.Speed, Budget: b.most,
 			Met: us/r.Speed <= b.most, MetHere: us <= b.most, Commands: median(samples[fmt.Sprintf("%s %d commands", b.operation, b.batch)])})
 	}
 	for _, b := range sizes {
 		n := median(samples[b.state])
-		r.Sizes = append(r.Sizes, size{State: b.state, Bytes: n, Budget: b.most, Met: n <= b.most, what: b.what})
+		r.Sizes = append(r.Sizes, Size{State: b.state, Bytes: n, Budget: b.most, Met: n <= b.most, what: b.what})
 	}
 	return r
 }
 
-func (r result) print(out io.Writer) error {
+// Print writes the tables.
+func (r Report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s, %d items of %d B, medians of %d rounds; calibration %.2f µs, so this machine is now at %.2f× the reference\n\n",
 		r.Server, r.Items, r.Payload, r.Rounds, r.Calibration, r.Speed)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "operation\tper call\tµs/item here\tat reference\tbudget\t\tcommands/item\t")
 	for _, c := range r.Costs {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%s\t%.1f\t\n", c.Operation, c.PerCall, c.Measured, c.Reference, c.Budget, verdict(c.Met, c.MetHere), c.Commands)
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f\t%s\t%.1f\t\n", c.Operation, c.PerCall, c.Measured, c.Reference, c.Budget,
+			verdict(c.Met, c.MetHere), c.Commands)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
@@ -23,34 +24,34 @@ type lane struct {
 
 // bench is one round on an empty store.
 type bench struct {
-	s       *server
+	s       *server.Server
 	e       *engine.Engine
-	o       options
+	o       Options
 	batch   int
 	payload []byte
 	lanes   []*lane
 	samples map[string][]float64
 }
 
-// round creates, claims, appends to, renews, ticks and completes o.items executions, batch items a call, and
+// round creates, claims, appends to, renews, ticks and completes o.Items executions, batch items a call, and
 // adds its figures to samples under "<operation> <batch>".
-func round(ctx context.Context, s *server, o options, batch int, samples map[string][]float64) error {
-	if err := s.do(ctx, "FLUSHALL", "SYNC").Error(); err != nil {
+func round(ctx context.Context, s *server.Server, o Options, batch int, samples map[string][]float64) error {
+	if err := s.Do(ctx, "FLUSHALL", "SYNC").Error(); err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, engine.Config{URL: s.url, Partitions: uint16(o.partitions)})
+	e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: uint16(o.Partitions), Logger: o.Logger})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	b := &bench{s: s, e: e, o: o, batch: batch, payload: make([]byte, o.payload), samples: samples}
-	for p := range o.partitions {
+	b := &bench{s: s, e: e, o: o, batch: batch, payload: make([]byte, o.Payload), samples: samples}
+	for p := range o.Partitions {
 		session := engine.NewSessionID(fmt.Sprintf("bench-%d", p))
 		b.lanes = append(b.lanes, &lane{partition: uint16(p), claim: engine.ClaimRequest{Partition: uint16(p), Session: session,
 			Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
 	}
 	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick} {
-		speed, err := s.calibrate(ctx) // beside every step, because machines drift within a round
+		speed, err := s.Calibrate(ctx) // beside every step, because machines drift within a round
 		if err != nil {
 			return err
 		}
@@ -74,17 +75,17 @@ func (b *bench) each(ctx context.Context, fn func(context.Context, *lane) error)
 // timed runs a phase of items items and files its figures under "<operation> <batch>": the µs of the median call
 // and the commands it made, per item.
 func (b *bench) timed(ctx context.Context, operation string, items int, run func() error) error {
-	p, err := b.s.timed(ctx, "fcall", run)
+	p, err := b.s.Timed(ctx, "fcall", run)
 	if err != nil {
 		return fmt.Errorf("%s: %w", operation, err)
 	}
 	key := fmt.Sprintf("%s %d", operation, b.batch)
-	b.samples[key] = append(b.samples[key], p.usec*p.calls/float64(items))
-	b.samples[key+" commands"] = append(b.samples[key+" commands"], p.commands/float64(items))
+	b.samples[key] = append(b.samples[key], p.USec*p.Calls/float64(items))
+	b.samples[key+" commands"] = append(b.samples[key+" commands"], p.Commands/float64(items))
 	return nil
 }
 
-func (b *bench) share() int { return b.o.items / len(b.lanes) }
+func (b *bench) share() int { return b.o.Items / len(b.lanes) }
 
 func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	out := make([]engine.NewExecution, n)
@@ -108,7 +109,7 @@ func (b *bench) warm(ctx context.Context) error {
 }
 
 func (b *bench) create(ctx context.Context) error {
-	before, err := b.s.memory(ctx)
+	before, err := b.s.Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,8 +131,8 @@ func (b *bench) create(ctx context.Context) error {
 		return err
 	}
 	n := float64(b.share() * len(b.lanes))
-	after, err := b.s.memory(ctx)
-	b.samples["waiting"] = append(b.samples["waiting"], (after-before)/n-float64(b.o.payload))
+	after, err := b.s.Memory(ctx)
+	b.samples["waiting"] = append(b.samples["waiting"], (after-before)/n-float64(b.o.Payload))
 	b.samples["before"] = append(b.samples["before"], before)
 	return err
 }
@@ -189,7 +190,7 @@ func (b *bench) claim(ctx context.Context, l *lane) error {
 		}
 		l.claim.Number++
 		for _, c := range r.Claims {
-			if len(c.Input) != b.o.payload {
+			if len(c.Input) != b.o.Payload {
 				return fmt.Errorf("%s came with %d bytes", c.Fence.Execution, len(c.Input))
 			}
 			l.fences = append(l.fences, c.Fence)
@@ -275,22 +276,22 @@ func (b *bench) tick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := b.s.do(ctx, "KEYS", "*:f:*").AsStrSlice() // streams, and their meta hashes below
+	keys, err := b.s.Do(ctx, "KEYS", "*:f:*").AsStrSlice() // streams, and their meta hashes below
 	if err != nil {
 		return err
 	}
-	meta, err := b.s.do(ctx, "KEYS", "*:fm:*").AsStrSlice()
+	meta, err := b.s.Do(ctx, "KEYS", "*:fm:*").AsStrSlice()
 	if err != nil {
 		return err
 	}
 	if keys = append(keys, meta...); len(keys) > 0 {
-		if err := b.s.do(ctx, append([]string{"DEL"}, keys...)...).Error(); err != nil {
+		if err := b.s.Do(ctx, append([]string{"DEL"}, keys...)...).Error(); err != nil {
 			return err
 		}
 	}
-	after, err := b.s.memory(ctx)
+	after, err := b.s.Memory(ctx)
 	before := b.samples["before"][len(b.samples["before"])-1]
 	n := float64(b.share() * len(b.lanes))
-	b.samples["done"] = append(b.samples["done"], (after-before)/n-2*float64(b.o.payload))
+	b.samples["done"] = append(b.samples["done"], (after-before)/n-2*float64(b.o.Payload))
 	return err
 }

@@ -1,0 +1,64 @@
+// Package cost measures what the functions of the library cost the server: microseconds per item and bytes per
+// execution, against the budgets of the project.
+//
+// It starts a server of its own, drives it through package engine exactly as workers and producers do, and reads
+// the time that the server itself gives for the median FCALL of each phase (INFO latencystats). Network, driver
+// and Go are not part of these numbers.
+//
+// Machines differ and drift, so the run calibrates itself: a script that does nothing but HMGET of five fields
+// is timed beside every phase, and figures are also given at the speed of the machine that the budgets were
+// written on (3.0 µs for that HMGET). Budgets are judged there.
+package cost
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/server"
+)
+
+// Options of a run.
+type Options struct {
+	Server     string // program to start
+	Items      int    // executions (and frames) per phase and round; at least 64 per partition
+	Rounds     int    // the median counts
+	Payload    int    // bytes of input, of result and of a frame
+	Partitions int    // the work is spread over, each driven by one goroutine
+	Logger     *slog.Logger
+}
+
+// Run measures. It takes all but one processor from this process, so that the server has them.
+func Run(ctx context.Context, o Options) (Report, error) {
+	if o.Items < 64*o.Partitions || o.Rounds < 1 || o.Payload < 1 || o.Partitions < 1 {
+		return Report{}, fmt.Errorf("cost: want at least one round and 64 items for each of the %d partitions", o.Partitions)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s, err := server.Start(ctx, o.Server)
+	if err != nil {
+		return Report{}, err
+	}
+	defer s.Stop()
+	samples := map[string][]float64{}
+	for range o.Rounds {
+		for _, batch := range []int{1, 32} {
+			if err := round(ctx, s, o, batch, samples); err != nil {
+				return Report{}, fmt.Errorf("cost: %w", err)
+			}
+		}
+	}
+	return report(o, s, samples), nil
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}

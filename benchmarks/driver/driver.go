@@ -1,0 +1,134 @@
+// Package driver is what a task system must offer to be measured here. FlowFabric and its peers are measured by the
+// same scenarios through the same few methods; what a system lacks is reported as "n/a" and never imitated.
+//
+//	System ──Serve──▶ Server (private, empty)          one per scenario
+//	   └────Open────▶ Store ──Submit, SubmitMany──▶    one per round, after Server.Reset
+//	                    └────Work──▶ handler           one worker per call, as if it were a process
+//	                    └────Streamer, Leaser, Counter: only systems that have it
+//
+// # What every driver keeps, so that figures can be compared
+//
+//   - A job carries exactly the payload it is given, as bytes, and nothing the scenario did not ask for: no
+//     delay, no uniqueness, no deadline, default priority, the system's default retry policy.
+//   - Submit returns once the server has confirmed the job, SubmitMany once it has confirmed all.
+//   - The handler gets the payload and returns nothing; its job then completes with an empty result.
+//   - A completed job is retained for an hour or more, so that its outcome could be asked for. A second driver
+//     without retention may stand beside it, under another name.
+//   - Settings are the system's defaults. A tuned driver stands beside the default one, under another name
+//     that says what was tuned.
+//   - Nothing is written to disk by the server, in any system.
+//   - Logging at level info into nothing, metrics on, as in production.
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// System is one system under test, in one configuration.
+type System interface {
+	// Name tells systems and configurations apart, for example "flowfabric".
+	Name() string
+	// Version of the system, as exactly as it is known.
+	Version() string
+	// Serve starts a private, empty server of the kind the system needs.
+	Serve(ctx context.Context) (Server, error)
+	// Open connects producers and workers to a server that was just started or reset.
+	Open(ctx context.Context, s Server, cfg Settings) (Store, error)
+}
+
+// Settings are the run's, for all systems.
+type Settings struct {
+	// Partitions to spread the work over, where the system has such a thing.
+	Partitions int
+}
+
+// Server is a private server process and what it says of itself. There is one implementation for every kind of server.
+type Server interface {
+	// Name and version, as the server itself tells them.
+	Name() string
+	// URL at which the system reaches it.
+	URL() string
+	// PID of the process, for profilers.
+	PID() int
+	// Reset drops all data.
+	Reset(ctx context.Context) error
+	// Sample reads the counters.
+	Sample(ctx context.Context) (Sample, error)
+	// Memory is what the data occupy, in bytes, without the buffers of connections.
+	Memory(ctx context.Context) (float64, error)
+	// Stop ends the process and removes its files.
+	Stop()
+}
+
+// Sample is the state of a server's counters, or the difference of two.
+type Sample struct {
+	CPU time.Duration // of the whole process, user and system
+	// Commands by name, those that functions and scripts make included.
+	Commands map[string]Command
+}
+
+// Command counts the calls of one command and the time spent in them.
+type Command struct {
+	Calls float64 `json:"calls"`
+	USec  float64 `json:"usec"`
+}
+
+// Sub is what happened between before and s.
+func (s Sample) Sub(before Sample) Sample {
+	out := Sample{CPU: s.CPU - before.CPU, Commands: map[string]Command{}}
+	for name, c := range s.Commands {
+		b := before.Commands[name]
+		if c.Calls > b.Calls {
+			out.Commands[name] = Command{c.Calls - b.Calls, c.USec - b.USec}
+		}
+	}
+	return out
+}
+
+// Store is an open connection to one server. Its methods may be called concurrently.
+type Store interface {
+	Submit(ctx context.Context, payload []byte) error
+	// SubmitMany submits at least 100 jobs in the way the system has for many; if it has none, one by one.
+	SubmitMany(ctx context.Context, payloads [][]byte) error
+	// Work starts a worker with connections of its own and returns when it can take work. stop lets running
+	// handlers end and waits until the worker has ended.
+	Work(ctx context.Context, w Worker) (stop func() error, err error)
+	// Close disconnects; workers have been stopped before.
+	Close()
+}
+
+// Worker says what one worker does.
+type Worker struct {
+	// Handle gets a job's payload. It is called concurrently.
+	Handle      func(ctx context.Context, payload []byte)
+	Concurrency int
+	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
+	// are given one.
+	Lease time.Duration
+}
+
+// Leaser is a [Store] whose workers renew what they hold. Lease returns the lease time that Work makes of the wish.
+type Leaser interface {
+	Lease(wish time.Duration) time.Duration
+}
+
+// Counter is a [Store] that can tell how many completed jobs the server retains.
+type Counter interface {
+	Done(ctx context.Context) (int, error)
+}
+
+// Streamer is a [Store] whose running jobs put out frames that others can follow.
+type Streamer interface {
+	// Streams starts n jobs that run until stop is called, and returns their streams.
+	Streams(ctx context.Context, n int) (streams []Stream, stop func() error, err error)
+}
+
+// Stream is the output of one running job. Append is called by one goroutine at a time.
+type Stream interface {
+	// Append stores frames in one call and returns when the server has confirmed them.
+	Append(ctx context.Context, frames [][]byte) error
+	// Tail hands every frame appended from now on to seen until ctx ends, and then returns nil. ready is
+	// called when nothing that is appended afterwards can be missed. All tails share one connection.
+	Tail(ctx context.Context, ready func(), seen func(frame []byte)) error
+}

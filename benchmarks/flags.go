@@ -1,0 +1,143 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
+)
+
+// costName is the scenario that is not about systems but about the functions of the library.
+const costName = "cost"
+
+// known are the systems that -system may name.
+var known = map[string]func(options) driver.System{
+	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+}
+
+// options are the flags.
+type options struct {
+	scenarios, systems []string
+	server, json       string
+	sizes              scenario.Options
+}
+
+func parse(args []string, errors io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
+	f.SetOutput(errors)
+	f.Usage = func() { usage(f) }
+	scenarios := f.String("scenarios", "all", "comma-separated scenarios, or all")
+	systems := f.String("system", "flowfabric", "comma-separated systems: "+strings.Join(names(), ", "))
+	f.StringVar(&o.server, "server", "redis-server", "server program to start: redis-server, valkey-server or a path")
+	f.StringVar(&o.json, "json", "", "file for the JSON document with every round's raw numbers")
+	s := &o.sizes
+	f.IntVar(&s.Items, "n", 20_000, "jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
+	f.IntVar(&s.Payload, "payload", 256, "bytes of a job's payload and of a frame")
+	f.IntVar(&s.Concurrency, "c", 64, "submitting goroutines, handlers of a worker, streams appended to")
+	f.IntVar(&s.Batch, "batch", 32, "frames per append")
+	f.IntVar(&s.Partitions, "partitions", 64, "partitions of a store")
+	f.IntVar(&s.Rounds, "rounds", 3, "rounds of every scenario; the median counts")
+	f.IntVar(&s.Samples, "samples", 1000, "samples per round of latency; a fifth of those of tail")
+	f.IntVar(&s.Tailers, "tailers", 1000, "followers in the larger parts of tail")
+	f.IntVar(&s.Held, "held", 10_000, "jobs held in renew and counted in memory, at most 10000")
+	f.DurationVar(&s.Lease, "lease", 3*time.Second, "lease time in renew; a worker's default is ten times that")
+	f.IntVar(&s.Workers, "workers", 64, "workers in idle")
+	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
+	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
+	f.StringVar(&s.ProfileDir, "profiles", "",
+		"directory for processor profiles of the measured parts: .pprof of this process, .perf of the server if perf is there")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q; options begin with a dash, see -h", f.Arg(0))
+	}
+	return o, o.choose(*scenarios, *systems)
+}
+
+// choose checks what was asked for.
+func (o *options) choose(scenarios, systems string) error {
+	all := scenarioNames()
+	if o.scenarios = all; scenarios != "all" {
+		o.scenarios = strings.Split(scenarios, ",")
+	}
+	for _, name := range o.scenarios {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("-scenarios: unknown scenario %q, want some of %s", name, strings.Join(all, ","))
+		}
+	}
+	o.systems = strings.Split(systems, ",")
+	for _, name := range o.systems {
+		if known[name] == nil {
+			return fmt.Errorf("-system: unknown system %q, want some of %s", name, strings.Join(names(), ","))
+		}
+	}
+	s := o.sizes
+	for _, n := range []struct {
+		flag             string
+		got, least, most int
+	}{
+		{"n", s.Items, 1, 10_000_000}, {"payload", s.Payload, 1, 64 << 10}, {"c", s.Concurrency, 1, 10_000}, {"batch", s.Batch, 1, 100},
+		{"partitions", s.Partitions, 1, 1024}, {"rounds", s.Rounds, 1, 1000}, {"samples", s.Samples, 1, 1_000_000},
+		{"tailers", s.Tailers, 1, 10_000}, {"held", s.Held, 1, 10_000}, {"workers", s.Workers, 1, 1000},
+	} {
+		if n.got < n.least || n.got > n.most {
+			return fmt.Errorf("-%s is %d, want %d..%d", n.flag, n.got, n.least, n.most)
+		}
+	}
+	if s.Lease < time.Second || s.Window <= 0 || s.Settle < 0 {
+		return fmt.Errorf("want -lease of 1s or more, -window above 0 and -settle not below it")
+	}
+	return nil
+}
+
+func scenarioNames() []string {
+	var out []string
+	for _, s := range scenario.All {
+		out = append(out, s.Name)
+	}
+	return append(out, costName)
+}
+
+func names() []string {
+	var out []string
+	for name := range known {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func usage(f *flag.FlagSet) {
+	out := f.Output()
+	fmt.Fprint(out, "Usage: go run . [options]\n\n"+
+		"Every scenario starts a private server, on a unix socket and without a disk, and ends it.\n\nScenarios:\n")
+	for _, s := range scenario.All {
+		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
+	}
+	fmt.Fprintf(out, "  %-10s %s\n\nOptions:\n", costName, "what a call of each function costs the server, against the project's budgets")
+	f.PrintDefaults()
+}
+
+// cost gives every partition 64 items or more, as that scenario needs.
+func (o options) cost() cost.Options {
+	s := o.sizes
+	return cost.Options{Server: o.server, Items: max(s.Items, 65*s.Partitions), Rounds: s.Rounds, Payload: s.Payload,
+		Partitions: s.Partitions, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func (o options) settings() report.Settings {
+	s := o.sizes
+	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
+		Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
+		Workers: s.Workers, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+}

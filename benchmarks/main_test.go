@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
+	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// small is a run of everything that takes seconds.
+var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
+	" -lease 1s  -workers 3 -window 300ms -settle 100ms")
+
+// measured runs the program with args and returns its JSON document and its tables.
+func measured(t *testing.T, args ...string) (report.Document, string) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
+		}
+		t.Skip("redis-server is not installed; see make deps")
+	}
+	path := filepath.Join(t.TempDir(), "results", "run.json")
+	var tables bytes.Buffer
+	if err := run(t.Context(), append(args, "-json", path), &tables, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d report.Document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d, tables.String()
+}
+
+// positive are the figures that every variant of a scenario must have, above zero, in every round.
+var positive = map[string][]string{
+	"submit":    {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"drain":     {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"lifecycle": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
+	"latency":   {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
+	"append":    {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
+	"tail":      {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"renew":     {measure.ServerCPU},
+	"idle":      {measure.ServerCPU, measure.ClientCPU},
+	"memory":    {measure.Waiting, measure.Active, measure.Done},
+}
+
+// exact are figures that are no matter of speed.
+var exact = map[string]map[string]float64{
+	"drain":     {measure.Retained: 300},
+	"lifecycle": {measure.Retained: 300},
+	"latency":   {measure.Items: 20},
+	"append":    {measure.Items: 1440}, // 18 calls to each of 8 streams, 10 frames each
+	"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
+	"idle":      {measure.Workers: 3},
+	"memory":    {measure.Items: 100, measure.Retained: 104}, // and one before, for every partition
+}
+
+// executed are commands of the measured part whose number is no matter of speed.
+var executed = map[string]map[string]float64{
+	"append": {"xadd": 1440}, // every frame was stored
+}
+
+var variants = map[string]int{"submit": 3, "tail": 3}
+
+func TestEverything(t *testing.T) {
+	d, tables := measured(t, small...)
+	seen := map[string]int{}
+	for _, r := range d.Results {
+		seen[r.Scenario]++
+		if len(r.Rounds) != 2 || r.System != "flowfabric" || !strings.HasPrefix(r.Server, "redis 7") {
+			t.Errorf("%s %s: %d rounds of %s on %s", r.Scenario, r.Variant, len(r.Rounds), r.System, r.Server)
+		}
+		for i, round := range r.Rounds {
+			for _, figure := range positive[r.Scenario] {
+				if round.Figures[figure] <= 0 {
+					t.Errorf("%s %s, round %d: %s is %v", r.Scenario, r.Variant, i, figure, round.Figures[figure])
+				}
+			}
+			for figure, want := range exact[r.Scenario] {
+				if round.Figures[figure] != want {
+					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure, round.Figures[figure], want)
+				}
+			}
+			for command, want := range executed[r.Scenario] {
+				if got := round.Commands[command].Calls; got != want {
+					t.Errorf("%s %s, round %d: %v calls of %s, want %v", r.Scenario, r.Variant, i, got, command, want)
+				}
+			}
+			if round.Figures[measure.P99] < round.Figures[measure.P50] {
+				t.Errorf("%s %s: p99 %v is below p50 %v", r.Scenario, r.Variant, round.Figures[measure.P99], round.Figures[measure.P50])
+			}
+		}
+		for figure, s := range r.Summary {
+			if s.Min > s.Median || s.Median > s.Max {
+				t.Errorf("%s %s: %s is %+v", r.Scenario, r.Variant, figure, s)
+			}
+		}
+	}
+	for _, s := range scenario.All {
+		if seen[s.Name] != max(variants[s.Name], 1) {
+			t.Errorf("%s has %d results", s.Name, seen[s.Name])
+		}
+		if !strings.Contains(tables, "\n"+s.Name+" (redis") {
+			t.Errorf("no table of %s in\n%s", s.Name, tables)
+		}
+	}
+	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Measured <= 0 || !strings.Contains(tables, "budget") {
+		t.Errorf("cost: %+v", d.Cost)
+	}
+	m := d.Machine
+	if d.Format != report.Format || d.Took <= 0 || m.Cores < 1 || m.CPU == "" || !strings.HasPrefix(m.Go, "go1") || d.Settings.Items != 300 {
+		t.Errorf("head of the document: %+v, %+v", m, d.Settings)
+	}
+}
+
+// Jobs are handled once and nothing else is measured than what is asked for.
+func TestOneScenario(t *testing.T) {
+	profiles := filepath.Join(t.TempDir(), "profiles")
+	d, tables := measured(t, append(small, "-scenarios", "drain", "-profiles", profiles)...)
+	if len(d.Results) != 1 || d.Results[0].Scenario != "drain" || d.Cost != nil || strings.Contains(tables, "submit") {
+		t.Errorf("%+v\n%s", d, tables)
+	}
+	if calls := d.Results[0].Rounds[0].Commands["fcall"].Calls; calls < 1 {
+		t.Errorf("drain made %v function calls", calls)
+	}
+	for _, round := range []string{"0", "1"} {
+		if info, err := os.Stat(filepath.Join(profiles, "flowfabric-drain-"+round+".pprof")); err != nil || info.Size() == 0 {
+			t.Errorf("profile of round %s: %v", round, err)
+		}
+	}
+}
+
+// In a window that is longer than several renewals, they are seen.
+func TestRenewals(t *testing.T) {
+	d, _ := measured(t, append(small, "-scenarios", "renew", "-rounds", "1", "-window", "1500ms")...)
+	round := d.Results[0].Rounds[0]
+	if calls := round.Commands["fcall"].Calls; calls < 3 {
+		t.Errorf("%v calls in 1.5 s under a lease of 1 s, want 3 or more", calls)
+	}
+	for _, figure := range []string{measure.HoldUSec, measure.HoldCalls} {
+		if _, ok := round.Figures[figure]; !ok {
+			t.Errorf("no %s", figure)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"-scenarios nothing": "unknown scenario",
+		"-system postgres":   "unknown system",
+		"-n 0":               "-n is 0",
+		"-held 20000":        "-held is 20000",
+		"-window 0s":         "-window",
+		"drain":              "unknown argument",
+	} {
+		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+	for _, name := range scenarioNames() {
+		if !strings.Contains(help.String(), "\n  "+name+" ") {
+			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
+		}
+	}
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	err := run(t.Context(), []string{"-server", "/nowhere/redis-server", "-scenarios", "drain"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/redis-server") {
+		t.Errorf("%v, want an error that names the program", err)
+	}
+}

@@ -1,0 +1,49 @@
+package measure
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
+	"strconv"
+)
+
+// profile is the recording of two processes: this one by the Go runtime in <path>.pprof, and the server by perf in
+// <path>.perf, where perf is installed and allowed to.
+type profile struct {
+	own  *os.File
+	perf *exec.Cmd // nil without perf
+}
+
+func startProfile(ctx context.Context, path string, server int) (*profile, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	own, err := os.Create(path + ".pprof")
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(own); err != nil {
+		_ = own.Close()
+		return nil, err
+	}
+	p := &profile{own: own}
+	if _, err := exec.LookPath("perf"); err == nil && server > 0 {
+		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", strconv.Itoa(server), "-o", path+".perf")
+		if perf.Start() == nil {
+			p.perf = perf
+		}
+	}
+	return p, nil
+}
+
+// stop ends both recordings. What perf has to complain about only means that there is no profile of the server.
+func (p *profile) stop() error {
+	pprof.StopCPUProfile()
+	if p.perf != nil {
+		_ = p.perf.Process.Signal(os.Interrupt) // makes it write its file
+		_ = p.perf.Wait()
+	}
+	return p.own.Close()
+}

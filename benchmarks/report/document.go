@@ -1,0 +1,64 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
+	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+)
+
+// Format is the version of the JSON document. It grows when a field changes its meaning.
+const Format = 1
+
+// Document is one run.
+type Document struct {
+	Format   int               `json:"format"`
+	Began    time.Time         `json:"began"`
+	Took     float64           `json:"took_seconds"`
+	Machine  Machine           `json:"machine"`
+	Modules  map[string]string `json:"modules"`
+	Systems  []System          `json:"systems"`
+	Settings Settings          `json:"settings"`
+	Results  []scenario.Result `json:"results,omitempty"`
+	Cost     *cost.Report      `json:"cost,omitempty"`
+}
+
+// System is one of the systems measured.
+type System struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Settings are what the run was asked for.
+type Settings struct {
+	Server      string   `json:"server_program"`
+	Scenarios   []string `json:"scenarios"`
+	Rounds      int      `json:"rounds"`
+	Items       int      `json:"items"`
+	Payload     int      `json:"payload_bytes"`
+	Concurrency int      `json:"concurrency"`
+	Batch       int      `json:"frames_per_call"`
+	Partitions  int      `json:"partitions"`
+	Samples     int      `json:"samples"`
+	Tailers     int      `json:"tailers"`
+	Held        int      `json:"held"`
+	Workers     int      `json:"idle_workers"`
+	Lease       string   `json:"lease"`
+	Window      string   `json:"window"`
+	Settle      string   `json:"settle"`
+}
+
+// Write stores the document under path, whose directory is made if it is missing.
+func (d Document) Write(path string) error {
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}

@@ -1,0 +1,227 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
+)
+
+// warmShare is the part of the jobs that goes before the measured ones: 1/warmShare of them.
+const warmShare = 10
+
+// submit measures producers alone. The queue is emptied between the variants.
+func submit(ctx context.Context, b *Bench) error {
+	const bulk = 100
+	for _, v := range []struct {
+		name              string
+		items, goroutines int
+		perCall           int
+	}{
+		{"one goroutine", max(b.Items/4, 1), 1, 1},
+		{fmt.Sprintf("%d goroutines", b.Concurrency), b.Items, b.Concurrency, 1},
+		{fmt.Sprintf("batches of %d", bulk), b.Items, 1, bulk},
+	} {
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		all := b.payloads(v.items)
+		if _, err := b.send(ctx, all[:v.items/warmShare], v.goroutines, v.perCall); err != nil {
+			return err
+		}
+		m, err := b.start(ctx, v.name)
+		if err != nil {
+			return err
+		}
+		took, err := b.send(ctx, all, v.goroutines, v.perCall)
+		if err != nil {
+			return err
+		}
+		f, commands, err := m.Stop(ctx, len(all))
+		if err != nil {
+			return err
+		}
+		f.Latencies(took)
+		b.done(v.name, f, commands)
+	}
+	return nil
+}
+
+// send submits all payloads, each goroutine its share, and returns how long the calls took.
+func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	took := make([][]time.Duration, 0, goroutines)
+	p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+	share := (len(all) + goroutines - 1) / goroutines
+	for part := range slices.Chunk(all, share) {
+		own := make([]time.Duration, 0, len(part)/perCall+1)
+		took = append(took, nil)
+		at := &took[len(took)-1]
+		p.Go(func(ctx context.Context) error {
+			defer func() { *at = own }()
+			for call := range slices.Chunk(part, perCall) {
+				began := time.Now()
+				var err error
+				if perCall == 1 {
+					err = b.Store.Submit(ctx, call[0])
+				} else {
+					err = b.Store.SubmitMany(ctx, call)
+				}
+				if err != nil {
+					return fmt.Errorf("submit: %w", err)
+				}
+				own = append(own, time.Since(began))
+			}
+			return nil
+		})
+	}
+	err := p.Wait()
+	return slices.Concat(took...), err
+}
+
+// counter is a no-op handler that knows when the warm-up and when everything was handled.
+type counter struct {
+	warm, all  int64
+	handled    atomic.Int64
+	warmed     chan struct{} // closed by the warm-th job
+	finished   chan struct{} // closed by the last
+	finishedAt time.Time
+}
+
+func newCounter(all int) *counter {
+	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{})}
+}
+
+func (c *counter) handle(context.Context, []byte) {
+	n := c.handled.Add(1)
+	if n == c.warm {
+		close(c.warmed)
+	}
+	if n == c.all {
+		c.finishedAt = time.Now()
+		close(c.finished)
+	}
+}
+
+// await waits for a channel of the counter.
+func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("after %d of %d jobs: %w", c.handled.Load(), c.all, context.Cause(ctx))
+	}
+}
+
+// measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
+// are handled but perhaps not yet settled then, as are those in flight at the beginning.
+func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
+	if err := c.await(ctx, c.warmed); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.startHot(ctx, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	before := c.handled.Load()
+	if err := c.await(ctx, c.finished); err != nil {
+		return nil, nil, err
+	}
+	return m.StopAt(ctx, int(c.all-before), c.finishedAt)
+}
+
+// drain fills the queue, then starts one worker.
+func drain(ctx context.Context, b *Bench) error {
+	if err := b.fill(ctx, b.Items); err != nil {
+		return err
+	}
+	return b.work(ctx, func() error { return nil })
+}
+
+// lifecycle starts a worker, then many goroutines that submit.
+func lifecycle(ctx context.Context, b *Bench) error {
+	all := b.payloads(b.Items)
+	return b.work(ctx, func() error {
+		_, err := b.send(ctx, all, b.Concurrency, 1)
+		return err
+	})
+}
+
+// work measures one worker that handles all items while feed runs, and files the figures.
+func (b *Bench) work(ctx context.Context, feed func() error) error {
+	c := newCounter(b.Items)
+	var f measure.Figures
+	var commands map[string]driver.Command
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
+		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+		p.Go(func(context.Context) error { return feed() })
+		p.Go(func(ctx context.Context) (err error) {
+			f, commands, err = b.measureWork(ctx, c)
+			return err
+		})
+		return p.Wait()
+	})
+	if err != nil {
+		return err
+	}
+	if handled := c.handled.Load(); handled != c.all {
+		return fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
+	}
+	if err := b.retained(ctx, f); err != nil {
+		return err
+	}
+	b.done("", f, commands)
+	return nil
+}
+
+// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.
+func latency(ctx context.Context, b *Bench) error {
+	const rest = 3 * time.Millisecond
+	began := make(chan time.Time, 1)
+	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) { began <- time.Now() }}
+	return b.working(ctx, worker, func() error {
+		warm := max(b.Samples/warmShare, 1)
+		all := b.payloads(warm + b.Samples)
+		var m *measure.Meter
+		took := make([]time.Duration, 0, b.Samples)
+		for i, payload := range all {
+			if i == warm {
+				var err error
+				if m, err = b.start(ctx, ""); err != nil {
+					return err
+				}
+			}
+			if err := pause(ctx, rest); err != nil {
+				return err
+			}
+			submitted := time.Now()
+			if err := b.Store.Submit(ctx, payload); err != nil {
+				return err
+			}
+			select {
+			case at := <-began:
+				if i >= warm {
+					took = append(took, at.Sub(submitted))
+				}
+			case <-ctx.Done():
+				return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))
+			}
+		}
+		f, commands, err := m.Stop(ctx, len(took))
+		if err != nil {
+			return err
+		}
+		delete(f, measure.Throughput) // set by the pauses
+		f.Latencies(took)
+		b.done("", f, commands)
+		return nil
+	})
+}

@@ -1,0 +1,172 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
+)
+
+// holder is a handler that does not return before it is let go.
+type holder struct {
+	all    int64
+	began  atomic.Int64
+	full   chan struct{} // closed when all have begun
+	letGo  chan struct{}
+	ending sync.Once
+}
+
+func newHolder(all int) *holder {
+	return &holder{all: int64(all), full: make(chan struct{}), letGo: make(chan struct{})}
+}
+
+func (h *holder) handle(ctx context.Context, _ []byte) {
+	if h.began.Add(1) == h.all {
+		close(h.full)
+	}
+	select {
+	case <-h.letGo:
+	case <-ctx.Done():
+	}
+}
+
+func (h *holder) awaitFull(ctx context.Context) error {
+	select {
+	case <-h.full:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%d of %d jobs have begun: %w", h.began.Load(), h.all, context.Cause(ctx))
+	}
+}
+
+func (h *holder) release() { h.ending.Do(func() { close(h.letGo) }) }
+
+// renew compares a worker that holds many jobs with the same worker before it had any. What it holds is renewed at
+// the pace of its lease time.
+func renew(ctx context.Context, b *Bench) error {
+	leaser, ok := b.Store.(driver.Leaser)
+	if !ok {
+		return b.lacks("workers renew nothing")
+	}
+	h := newHolder(b.Held)
+	return b.working(ctx, driver.Worker{Handle: h.handle, Concurrency: b.Held, Lease: b.Lease}, func() error {
+		defer h.release()
+		idle, _, err := b.window(ctx, "idle")
+		if err != nil {
+			return err
+		}
+		if err := b.fill(ctx, b.Held); err != nil {
+			return err
+		}
+		if err := h.awaitFull(ctx); err != nil {
+			return err
+		}
+		f, commands, err := b.window(ctx, "held")
+		if err != nil {
+			return err
+		}
+		f[measure.Leases], f[measure.LeaseSec] = float64(b.Held), leaser.Lease(b.Lease).Seconds()
+		f[measure.HoldUSec] = (f[measure.ServerCPU] - idle[measure.ServerCPU]) * 1e4
+		f[measure.HoldCalls] = f[measure.CallsSec] - idle[measure.CallsSec]
+		b.done("", f, commands)
+		return nil
+	})
+}
+
+// window lets things come to rest and then observes the server for a while.
+func (b *Bench) window(ctx context.Context, variant string) (measure.Figures, map[string]driver.Command, error) {
+	if err := pause(ctx, b.Settle); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.start(ctx, variant)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pause(ctx, b.Window); err != nil {
+		return nil, nil, err
+	}
+	return m.Stop(ctx, 0)
+}
+
+// idle starts many workers, each with connections of its own, and gives them nothing to do.
+func idle(ctx context.Context, b *Bench) (err error) {
+	nobody := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) {}}
+	stops := pool.New().WithErrors()
+	defer func() { err = errors.Join(err, stops.Wait()) }()
+	over := make(chan struct{})
+	defer close(over)
+	for range b.Workers {
+		stop, err := b.Store.Work(ctx, nobody)
+		if err != nil {
+			return err
+		}
+		stops.Go(func() error {
+			<-over
+			return stop()
+		})
+	}
+	f, commands, err := b.window(ctx, "")
+	if err != nil {
+		return err
+	}
+	f[measure.Workers] = float64(b.Workers)
+	b.done("", f, commands)
+	return nil
+}
+
+// memory compares what the server occupies before and after jobs are submitted, claimed and completed. It is the
+// same worker with the same connections all along, so that only jobs make the difference.
+func memory(ctx context.Context, b *Bench) error {
+	h := newHolder(b.Held)
+	f := measure.Figures{measure.Items: float64(b.Held)}
+	var empty float64
+	perJob := func(figure string) error {
+		used, err := b.Server.Memory(ctx)
+		f[figure] = (used-empty)/float64(b.Held) - float64(b.Payload)
+		return err
+	}
+	// One by one they reach every partition: routes and the like do not grow with the jobs.
+	if _, err := b.send(ctx, b.payloads(b.Partitions), 1, 1); err != nil {
+		return err
+	}
+	first := newCounter(b.Partitions)
+	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency}, func() error {
+		return first.await(ctx, first.finished)
+	})
+	if err != nil {
+		return err
+	}
+	if empty, err = b.Server.Memory(ctx); err != nil {
+		return err
+	}
+	if err := b.fill(ctx, b.Held); err != nil {
+		return err
+	}
+	if err := perJob(measure.Waiting); err != nil {
+		return err
+	}
+	err = b.working(ctx, driver.Worker{Handle: h.handle, Concurrency: b.Held}, func() error {
+		defer h.release()
+		if err := h.awaitFull(ctx); err != nil {
+			return err
+		}
+		return perJob(measure.Active)
+	})
+	if err != nil {
+		return err
+	}
+	if err := perJob(measure.Done); err != nil {
+		return err
+	}
+	if err := b.retained(ctx, f); err != nil {
+		return err
+	}
+	b.done("", f, nil)
+	return nil
+}

@@ -1,0 +1,184 @@
+// Package server runs private Redis and Valkey servers for benchmarks: a child process that listens on a unix
+// socket in a directory of its own, writes nothing to disk, and ends with the run.
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+)
+
+// readyTimeout bounds how long a server may take to listen; a loaded machine is slow.
+const readyTimeout = 30 * time.Second
+
+// Server is a running server and a connection for looking at it. It is a [driver.Server].
+type Server struct {
+	cmd    *exec.Cmd
+	dir    string
+	socket string
+	client rueidis.Client
+	name   string
+}
+
+// Start starts program (redis-server, valkey-server or a path) and waits until it answers. The end of ctx kills it.
+func Start(ctx context.Context, program string) (*Server, error) {
+	dir, err := os.MkdirTemp("", "ffbench")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, socket: filepath.Join(dir, "s.sock")}
+	s.cmd = exec.CommandContext(ctx, program, "--dir", dir, "--port", "0", "--unixsocket", s.socket, "--save", "",
+		"--appendonly", "no", "--daemonize", "no")
+	s.cmd.SysProcAttr = dieWithParent()
+	if err := s.cmd.Start(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	if err := s.connect(ctx); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("connect to %s: %w", program, err)
+	}
+	return s, nil
+}
+
+func (s *Server) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		client, err := s.Dial()
+		if err == nil {
+			s.client = client
+			break
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+	about, err := s.info(ctx, "server")
+	if err != nil {
+		return err
+	}
+	s.name = "redis " + about["redis_version"]
+	if v := about["valkey_version"]; v != "" {
+		s.name = "valkey " + v
+	}
+	return nil
+}
+
+// Dial opens one more connection; the caller closes it.
+func (s *Server) Dial() (rueidis.Client, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.socket}, DisableCache: true, ForceSingleClient: true,
+		PipelineMultiplex: -1, DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		}})
+	if err != nil && client != nil { // the driver returns one that would dial again later
+		client.Close()
+	}
+	return client, err
+}
+
+// Stop kills the process and removes its directory.
+func (s *Server) Stop() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	_ = os.RemoveAll(s.dir)
+}
+
+// Name is "redis 7.0.15" or the like.
+func (s *Server) Name() string { return s.name }
+
+// URL as package engine and the drivers understand it.
+func (s *Server) URL() string { return "unix://" + s.socket }
+
+// PID of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Do makes one command on the observing connection.
+func (s *Server) Do(ctx context.Context, args ...string) rueidis.RedisResult {
+	return s.client.Do(ctx, s.client.B().Arbitrary(args[0]).Args(args[1:]...).Build())
+}
+
+// Reset drops all keys at once; functions stay loaded.
+func (s *Server) Reset(ctx context.Context) error { return s.Do(ctx, "FLUSHALL", "SYNC").Error() }
+
+// Sample reads CPU time and command statistics.
+func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
+	info, err := s.info(ctx, "cpu", "commandstats")
+	if err != nil {
+		return driver.Sample{}, err
+	}
+	out := driver.Sample{Commands: map[string]driver.Command{}}
+	for _, mode := range []string{"user", "sys"} {
+		seconds, err := strconv.ParseFloat(info["used_cpu_"+mode], 64)
+		if err != nil {
+			return out, fmt.Errorf("INFO cpu: %w", err)
+		}
+		out.CPU += time.Duration(seconds * float64(time.Second))
+	}
+	for name, fields := range info {
+		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok && command != "info" {
+			out.Commands[command] = driver.Command{Calls: Field(fields, "calls"), USec: Field(fields, "usec")}
+		}
+	}
+	return out, nil
+}
+
+// Memory is used_memory without the buffers of clients.
+func (s *Server) Memory(ctx context.Context) (float64, error) {
+	info, err := s.info(ctx, "memory")
+	if err != nil {
+		return 0, err
+	}
+	used, err1 := strconv.ParseFloat(info["used_memory"], 64)
+	clients, err2 := strconv.ParseFloat(cmp.Or(info["mem_clients_normal"], "0"), 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, fmt.Errorf("INFO memory: %w", err)
+	}
+	return used - clients, nil
+}
+
+// info reads sections of INFO as name and value.
+func (s *Server) info(ctx context.Context, sections ...string) (map[string]string, error) {
+	text, err := s.Do(ctx, append([]string{"INFO"}, sections...)...).ToString()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			out[name] = value
+		}
+	}
+	return out, nil
+}
+
+// Field reads one number of "a=1,b=2"; 0 if it is not there.
+func Field(fields, name string) float64 {
+	for pair := range strings.SplitSeq(fields, ",") {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			n, _ := strconv.ParseFloat(v, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,153 @@
+// Package flowfabric drives FlowFabric through what its users have: client to submit and to follow, runtime to work.
+// Only frames are appended through package engine, because the scenario fixes how many go into one call.
+//
+// Submitters share one client; every worker has connections of its own. Completed executions are retained as the
+// default policy says.
+package flowfabric
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/server"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// kind is the name of the benchmark's jobs.
+const kind = "bench"
+
+var definition = handler.Define[[]byte, []byte](kind)
+
+// System is FlowFabric with its default settings. It is a [driver.System].
+type System struct {
+	// Program is the server to start: redis-server, valkey-server or a path.
+	Program string
+}
+
+// Name is "flowfabric".
+func (System) Name() string { return "flowfabric" }
+
+// Version names the module's version, which is (devel) in its own repository, and the function library exactly.
+func (System) Version() string {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/flowfabric/flowfabric-go" && m.Replace == nil {
+				version = m.Version
+			}
+		}
+	}
+	return fmt.Sprintf("%s, library %d %s", version, lua.Revision, lua.Hash())
+}
+
+// Serve starts a server.
+func (s System) Serve(ctx context.Context) (driver.Server, error) {
+	return server.Start(ctx, s.Program)
+}
+
+// Open connects a client.
+func (System) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	// Records are formatted and thrown away: what an application pays for its log's destination is its own affair.
+	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	c, err := client.Connect(ctx, client.Config{URL: s.URL(), Partitions: uint16(cfg.Partitions), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Logger: log})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &store{server: s, client: c, engine: e, log: log}, nil
+}
+
+// store is one round's connection.
+type store struct {
+	server driver.Server
+	client *client.Client
+	engine *engine.Engine // for frames and for counting
+	log    *slog.Logger
+}
+
+func (s *store) Close() {
+	s.client.Close()
+	s.engine.Close()
+}
+
+func (s *store) Submit(ctx context.Context, payload []byte) error {
+	_, err := client.Submit(ctx, s.client, definition, payload)
+	return err
+}
+
+func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads)
+	return err
+}
+
+func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
+	return s.work(ctx, w, func(ctx context.Context, _ *handler.Task, in []byte) ([]byte, error) {
+		w.Handle(ctx, in)
+		return nil, nil
+	})
+}
+
+// work starts a worker and waits until it is ready.
+func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Context, *handler.Task, []byte) ([]byte, error)) (func() error, error) {
+	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log},
+		handler.Bind(definition, fn))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	var running conc.WaitGroup
+	running.Go(func() { ended <- worker.Run(ctx) })
+	stop := func() error {
+		cancel()
+		running.Wait()
+		return <-ended
+	}
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for worker.Ready() != nil {
+		select {
+		case err := <-ended:
+			cancel()
+			return nil, fmt.Errorf("the worker ended at its start: %w", err)
+		case <-look.C:
+		}
+	}
+	return stop, nil
+}
+
+// Lease implements [driver.Leaser].
+func (s *store) Lease(wish time.Duration) time.Duration { return wish }
+
+// Done implements [driver.Counter].
+func (s *store) Done(ctx context.Context) (n int, err error) {
+	counting, ok := s.server.(*server.Server)
+	if !ok {
+		return 0, fmt.Errorf("flowfabric: %T is not a server of package server", s.server)
+	}
+	for p := range s.engine.Partitions() {
+		text, err := counting.Do(ctx, "ZCARD", keys.Of(p).Done()).ToInt64()
+		if err != nil {
+			return 0, fmt.Errorf("count partition %s: %w", strconv.Itoa(int(p)), err)
+		}
+		n += int(text)
+	}
+	return n, nil
+}
