@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test deps demo bench
+.PHONY: help check fmt test soak mutants deps demo bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 	$(GO) vet ./...
 	$(GO) run ./internal/check
 	$(GO) run $(STATICCHECK) ./...
+	cd benchmarks && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 fmt: ## format the sources
 	gofmt -w .
@@ -27,6 +28,15 @@ fmt: ## format the sources
 test: ## all tests with the race detector; PKG=./engine/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(PKG)
+	@if [ "$(PKG)" = ./... ]; then cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...; fi
+
+soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
+	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model
+	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/spec_10' ./internal/conformance
+	FLOWFABRIC_SOAK_CRASH=1 $(GO) test -v -timeout 48h ./internal/crash
+
+mutants: ## seed bugs one by one, each of which the tests must catch (a quarter of an hour)
+	$(GO) run ./internal/mutants
 
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
@@ -34,5 +44,5 @@ deps: ## install the servers the tests run against, where that is possible (Debi
 demo: ## stream tokens from a worker to a producer, nothing to install
 	$(GO) run ./examples/llm-streaming
 
-bench: ## what a call costs the server, against the budgets (needs redis-server)
-	cd benchmarks && $(GO) run ./cost
+bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
+	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)

@@ -1,0 +1,41 @@
+package main
+
+const fenceFile = "lua/lib/fence.lua"
+
+// fenceMutants break who is the holder, and what a caller who is not learns.
+var fenceMutants = []Mutant{
+	{"fence: the fast check forgets the session", "10-F1", fenceFile,
+		`v[2] == argv[i + 1] and `, ``, suite("settle|stream|lease|time|errors")},
+	{"fence: the fast check forgets the claim number", "10-F1", fenceFile,
+		`v[3] == argv[i + 2] and `, ``, suite("lease|settle|stream|errors")},
+	{"fence: the fast check forgets the epoch", "10-F1", fenceFile,
+		`v[4] == argv[i + 3] and`, ``, suite("lease|settle|stream|errors")},
+	{"fence: the fast check forgets the attempt", "10-F1", fenceFile,
+		`((v[5] == '1' and argv[i + 4] == '0') or reply.int(tonumber(v[5]) - 1) == argv[i + 4]) and`, ``, suite("lease|settle|stream|errors")},
+	{"fence: the fast check trusts a dead session", "10-F6", fenceFile,
+		`session.read(ctx, v[2]).alive`, `true`, suite("settle|lease")},
+	{"fence: the fast check does not look at the state", "10-F1", fenceFile,
+		`v[1] == 'A1' and `, ``, suite("settle|stream")},
+	{"fence: the session is not compared", "10-F1", fenceFile,
+		`if c.ss ~= f.session or c.cl`, `if c.cl`, suite("lease|errors")},
+	{"fence: the claim number is not compared", "10-F1", fenceFile,
+		`c.cl ~= f.claim or c.e ~= f.epoch or`, `c.e ~= f.epoch or`, suite("lease|errors")},
+	{"fence: the epoch is not compared", "10-F1 D14", fenceFile,
+		`or c.e ~= f.epoch or core`, `or core`, suite("lease|errors")},
+	{"fence: the attempt is not compared", "10-D15", fenceFile,
+		` or core.attempt(c) ~= f.attempt then`, ` then`, suite("lease|errors")},
+	{"fence: a dead session holds", "10-F6", fenceFile,
+		`  if c.ss == f.session and not session.read(ctx, f.session).alive then return reply.err('lease_expired') end`, ``, suite("lease|settle")},
+	{"fence: a revoked holder is not told so", "10-F7", fenceFile,
+		`  if c.s == 'A3' and c.ss == f.session then return reply.err('lease_revoked') end`, ``, suite("operator")},
+	{"fence: two slots of not-active swapped", "10-D33", fenceFile,
+		`c.e or '0', core.attempt(c), c.lr or ''`, `core.attempt(c), c.e or '0', c.lr or ''`, suite("settle|lease|errors|operator|golden")},
+	{"fence: a repeat of another operation is recognised", "10-D33", fenceFile,
+		`o ~= op or `, ``, suite("settle|golden|errors")},
+	{"fence: a repeat under an older epoch is recognised", "10-D33", fenceFile,
+		`epoch ~= f.epoch or `, ``, suite("holes")},
+	{"fence: a repeat by another holder is recognised", "10-D33", fenceFile,
+		`  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end`, ``, suite("holes")},
+	{"fence: a fence without an attempt is taken for whole", "10-D14", fenceFile,
+		` or f.attempt == '' then`, ` then`, suite("cancel|errors|settle")},
+}

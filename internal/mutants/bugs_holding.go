@@ -1,0 +1,71 @@
+package main
+
+// holdingMutants break what a worker believes to hold, and the frames it writes and follows.
+var holdingMutants = []Mutant{
+	{"lease: trusted for its whole ttl", "design §6 trust", "lease/keeper.go",
+		`cfg.TTL - margin(cfg.TTL),`, `cfg.TTL,`, in("lease", "^(TestBlackHoleEndsTrust|TestWallClockJump)$")},
+	{"lease: the wall clock is not asked", "design §6 trust", "lease/clock.go",
+		`max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))`, `i.Mono - earlier.Mono`, in("lease", "^TestWallClockJump$")},
+	{"lease: the number of a claim is not used up", "design §6 no orphan", "lease/keeper.go",
+		`		s.number++`, ``, in("lease", "^TestClaimNumbers$")},
+	{"lease: a claim without an answer is forgotten", "design §6 no orphan", "lease/keeper.go",
+		`	s.pending = true
+`, ``, in("lease", "^(TestLostClaimReplyIsRepeated|TestUnresolvedThenClose|TestNoHandBackWhileAClaimIsPending)$")},
+	{"lease: renewed after its end", "40 §8.2", "lease/session.go",
+		`s.keeper.cfg.TTL/3 - now`, `2*s.keeper.cfg.TTL - now`, in("lease", "^TestRenewalKeepsHoldsAlive$")},
+	{"lease: an older hold goes on", "design §6 no deaf holder", "lease/keeper.go",
+		`		old.lose(flowfabric.ErrLeaseLost)
+`, ``, in("lease", "^TestNewerHoldWins$")},
+	{"lease: a notice that overtakes its claim is lost", "design §6 no deaf holder", "lease/session.go",
+		`		s.early[lost.Execution] = lost`, `		s.early = nil`, in("lease", "^TestLostNoticeOvertakesClaim$")},
+	{"lease: an expired execution looks cancelled", "40 §8.2", "lease/session.go",
+		`		return flowfabric.ErrDeadline`, `		return flowfabric.ErrCancelled`, in("lease", "^TestLostNotices$")},
+	{"lease: acknowledges a notice that is still to come", "design §6 no deaf holder", "lease/loop.go",
+		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("lease", "^TestLostNotices$")},
+	{"lease: the holds of a dead session go on", "10-F6", "lease/keeper.go",
+		`	for _, h := range s.held {
+		h.lose(flowfabric.ErrLeaseLost)
+	}
+`, ``, in("lease", "^TestExpiredSession$")},
+	{"lease: what was abandoned is kept", "design §6 no orphan", "lease/keeper.go",
+		`	if !h.session.dead {
+		h.session.doubt(0)
+		k.nudge()
+	}
+`, ``, in("lease", "^TestAbandonedHoldIsHandedBack$")},
+	{"lease: handed back while a claim is in flight", "design §6 no orphan", "lease/reconcile.go",
+		`if s.dead || s.pending || s.retiring {`, `if s.dead || s.retiring {`, in("lease", "^TestLookThatWaitedForALostClaim$")},
+	{"lease: a session that is closed keeps orphans", "design §6 no orphan", "lease/loop.go",
+		`	if errors.Is(err, flowfabric.ErrSessionHeld) {`, `	if errors.Is(err, flowfabric.ErrConfig) {`, in("lease", "^TestOrphansAreHandedBackBeforeTheClose$")},
+
+	{"writer: a sequence is used twice", "30 §6.2", "stream/writer.go",
+		`	w.next++`, ``, in("stream", "^TestWriterBatchesTenThousandAppendsInOrder$")},
+	{"writer: a short answer is taken for whole", "30 §6.2", "stream/flusher.go",
+		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("stream", "^TestWriterRefusesAShortAnswer$")},
+	{"writer: an unanswered batch is dropped", "30 §6.2", "stream/flusher.go",
+		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("stream", "^TestWriterSurvivesLostRepliesExactly$")},
+	{"writer: a fenced task is not cancelled", "30 §6.3", "stream/flusher.go",
+		`		w.cfg.Cancel(err)`, ``, in("stream", "^TestWriterFencedInMidStream$")},
+	{"tail: a gap is skipped", "30 §5.2", "stream/tail.go",
+		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("stream", "^TestTailReadsWhatAMessageLost$")},
+	{"tail: frames that were read are delivered again", "30 §5.2", "stream/tail.go",
+		`		case f.Sequence <= t.cursor.sequence:
+			continue
+		case f.Sequence > t.cursor.sequence+1:
+			return false, nil
+		}
+		t.cursor.sequence = f.Sequence
+		if f.ID.Compare(t.cursor.id) <= 0 {
+			continue // the consumer asked for later ones
+		}`, `		case f.Sequence > t.cursor.sequence+1:
+			return false, nil
+		}
+		t.cursor.sequence = f.Sequence`, in("stream", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
+	{"tail: nothing is read after a lost connection", "30 §5.2", "stream/feed.go",
+		`	f.mu.Unlock()
+	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("stream", "^TestTailSurvivesALostConnection$")},
+	{"tail: the inbox has no bound", "30 §5.2", "stream/inbox.go",
+		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("stream", "^TestInboxIsBounded$")},
+	{"hub: the last tailer leaves its subscription behind", "performance §3.10", "stream/hub.go",
+		`		f.stop()`, ``, in("stream", "^TestTailBreakReleasesEverything$")},
+}

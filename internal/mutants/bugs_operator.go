@@ -1,0 +1,115 @@
+package main
+
+const (
+	replayFile   = "lua/execution/ff_replay_execution.lua"
+	revokeFile   = "lua/worker/ff_revoke_lease.lua"
+	progressFile = "lua/execution/ff_update_progress.lua"
+	tagsFile     = "lua/execution/ff_set_tags.lua"
+	purgeFile    = "lua/lib/purge.lua"
+	deadFile     = "lua/worker/ff_mark_session_dead.lua"
+	priorityFile = "lua/execution/ff_change_priority.lua"
+)
+
+// operatorMutants break what operators do: replay, revoke, progress, tags, priority, purge, freeze.
+var operatorMutants = []Mutant{
+	{"replay: keeps the count of retries", "10-D22", replayFile,
+		`'en', 'rc', 'lc'`, `'en', 'lc'`, suite("operator")},
+	{"replay: keeps the count of reclaims", "10-D22", replayFile,
+		`'en', 'rc', 'lc'`, `'en', 'rc'`, suite("holes")},
+	{"replay: keeps the failure", "10-D22", replayFile,
+		`'fc', 'cb'`, `'cb'`, suite("operator")},
+	{"replay: keeps the progress", "10-D22", replayFile,
+		`'cancel', 'progress'`, `'cancel'`, suite("holes")},
+	{"replay: no alarm for the deadline", "10-D26", replayFile,
+		`  home.alarm(ctx, due, id)`, ``, suite("operator")},
+	{"replay: the deadline stays where it was", "10-D26", replayFile,
+		`'dl', reply.int(due), 'ds', span)`, `'ds', span)`, suite("operator")},
+	{"replay: the second one measures the wrong span", "10-D26", replayFile,
+		`c.ds or reply.int(`, `reply.int(`, suite("operator")},
+	{"replay: one too many", "10 §9 #63", replayFile,
+		`if count >= cap then`, `if count > cap then`, suite("operator")},
+	{"replay: stays filed as ended", "10-X1", replayFile,
+		`  redis.call('ZREM', keys.done(ctx.r), id)`, ``, suite("operator")},
+	{"replay: a success needs no force", "10 §9 #65", replayFile,
+		` and force == '0' then`, ` and force == '2' then`, suite("operator")},
+	{"replay: a repeated request replays again", "10-D32", replayFile,
+		`  if c.rq == request then return reply.already(c.s, c.pc) end`, ``, suite("operator|repeat")},
+	{"replay: steps that are dropped come back", "design §4", replayFile,
+		`    redis.call('UNLINK', keys.steps(ctx.r, id))`, ``, suite("operator")},
+	{"replay: what still runs is replayed", "10 §9 #63", replayFile,
+		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end`, ``, suite("operator")},
+
+	{"revoke: nothing requeues it", "10-D34", revokeFile,
+		`  home.alarm(ctx, ctx.now, id)`, ``, suite("operator")},
+	{"revoke: stays held", "10-X3", revokeFile,
+		`  home.unhold(ctx, c.ss, id)`, ``, suite("operator")},
+	{"revoke: the holder is not told", "design §6 no deaf holder", revokeFile,
+		`  session.lost(ctx, c.ss, id, c.e, 'revoked')`, ``, suite("operator|lease")},
+	{"revoke: the stream stays open", "10-D35", revokeFile,
+		`  stream.close(ctx, c, id, 'lease_revoked')`, ``, suite("operator|stream")},
+	{"revoke: takes it from whoever holds it", "10 §4.16", revokeFile,
+		`  if holder ~= '' and holder ~= c.ss then return reply.err('stale_lease', 'held by another session') end`, ``, suite("operator")},
+	{"revoke: a dead session's work is revoked", "10 §4.16", revokeFile,
+		`  if not session.read(ctx, c.ss).alive then return reply.already('already_expired') end`, ``, suite("operator")},
+
+	{"dead: the session lives on", "design §6", deadFile,
+		`'dead', '1', 'why', reason`, `'why', reason`, suite("operator")},
+	{"dead: its work waits for the expiry", "design §6", deadFile,
+		`math.min(s.exp, ctx.now)`, `s.exp`, suite("operator")},
+	{"dead: wake is not lowered", "design §8", deadFile,
+		`  root.need(ctx, ctx.now)`, ``, suite("operator")},
+
+	{"progress: the fence is not checked", "10-D15", progressFile,
+		`  if answer then return answer end`, ``, suite("operator|errors|golden")},
+	{"progress: kept over attempts", "10-D45", progressFile,
+		`    if attempt == f.attempt then`, `    if attempt then`, suite("operator")},
+	{"progress: 101 percent", "10-D45", progressFile,
+		`args.int(percent, 0, 100)`, `args.int(percent, 0, 101)`, suite("operator|errors")},
+
+	{"tags: nothing is removed from the count", "40 §9", tagsFile,
+		`  for i = q.removals, #argv do tags[argv[i]] = nil end`, ``, suite("operator")},
+	{"tags: a removal alone changes nothing", "40 §9", tagsFile,
+		`  for tag in pairs(before) do changed = changed or not tags[tag] end`, ``, suite("operator")},
+	{"tags: 65 of them", "design §12", tagsFile,
+		`if count > 64 then`, `if count > 65 then`, suite("operator")},
+	{"tags: a repeat writes again", "design §2.8", tagsFile,
+		`before[tag] ~= value`, `true`, suite("operator|repeat")},
+	{"tags: the first ones are not marked on the core", "10-X5", tagsFile,
+		`  if count > 0 and not h[2] then redis.call('HSET', keys.core(ctx.r, id), 'tg', '1') end`, ``, suite("operator")},
+
+	{"priority: does not move in its queue", "10 §9 #50", priorityFile,
+		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end`, ``, suite("operator")},
+	{"priority: what is held is queued as well", "10-D42", priorityFile,
+		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end`,
+		`  redis.call('ZADD', keys.queue(ctx.r, c.r), core.score(c), id)`, suite("operator")},
+
+	{"purge: leaves the steps", "10-X5", purgeFile,
+		`keys.steps(r, id), `, ``, suite("holes")},
+	{"purge: leaves the last attempt", "10-X5", purgeFile,
+		`for attempt = first, last - 1 do`, `for attempt = first, last - 2 do`, suite("operator")},
+	{"purge: the tombstone has no digest", "design §9", purgeFile,
+		`c.s .. ' ' .. (c.pd or '')`, `c.s .. ' '`, suite("operator")},
+	{"purge: stays filed as ended", "10-X5", purgeFile,
+		`  redis.call('ZREM', keys.done(r), id)`, ``, suite("operator")},
+	{"purge: the tombstone lives for seconds", "design §9", purgeFile,
+		`'PX', reply.int(keep)`, `'PX', reply.int(keep / 1000)`, suite("holes")},
+	{"purge: the second slice begins at the first attempt", "design §2.7", purgeFile,
+		`local first, attempts = tonumber(c.pu or '0'),`, `local first, attempts = 0,`, suite("operator")},
+	{"purge: what still runs is purged", "design §9", "lua/execution/ff_purge_execution.lua",
+		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end`, ``, suite("operator")},
+
+	{"history: more than 1,000 entries", "performance §3.5", "lua/lib/history.lua",
+		`'LTRIM', key, -1000, -1`, `'LTRIM', key, -1001, -1`, suite("operator")},
+	{"freeze: a thaw is forgotten", "design §9", "lua/system/ff_freeze_partition.lua",
+		`    redis.call('HDEL', k[1], 'frozen')`, ``, suite("operator")},
+	{"configure: counts are made although the caller may not", "40 §3", "lua/system/ff_configure.lua",
+		`    if argv[5] ~= '1' then return reply.err('config_missing', k[1]) end`, ``, suite("server|errors")},
+	{"configure: counts are overwritten", "40 §3", "lua/system/ff_configure.lua",
+		`h[i] = h[i] or argv[i + 1]`, `h[i] = argv[i + 1]`, suite("holes")},
+	{"boot: a newer partition is not refused", "design §2.9", "lua/system/ff_boot.lua",
+		`  if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end`, ``, suite("errors|server")},
+	{"poll: nobody hears that the tick is overdue", "design §8", "lua/system/ff_poll.lua",
+		`root.overdue({ now = now, wake = h[2] and tonumber(h[2]), owner = h[3] })`, `'0'`, suite("ticking")},
+	{"held: a page of 101", "design §2.7", "lua/worker/ff_session_held.lua",
+		`offset + 99`, `offset + 100`, suite("holes")},
+}

@@ -1,0 +1,148 @@
+package main
+
+const (
+	settleFile   = "lua/lib/settle.lua"
+	policyFile   = "lua/lib/policy.lua"
+	completeFile = "lua/execution/ff_complete_execution.lua"
+	failFile     = "lua/execution/ff_fail_execution.lua"
+	cancelFile   = "lua/execution/ff_cancel_execution.lua"
+)
+
+// settleMutants break the ways an attempt ends or pauses: counters, caps, backoff, what is cleared and who is told.
+var settleMutants = []Mutant{
+	{"complete: the result goes to the first attempt", "10-D23", settleFile,
+		`keys.result(ctx.r, id, attempt), result`, `keys.result(ctx.r, id, '0'), result`, suite("holes")},
+	{"complete: the stream stays open", "30 §11 #6", settleFile,
+		`  if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end`, ``, suite("stream")},
+	{"complete: the alarm stays", "10-X4", settleFile,
+		`  if v[6] or v[7] then home.alarm(ctx, nil, id) end`, ``, suite("settle|time")},
+	{"complete: the alarm of a deadline stays", "10-X4", settleFile,
+		`  if v[6] or v[7] then`, `  if v[7] then`, suite("holes")},
+	{"complete: stays held", "10-X3", settleFile,
+		`  home.unhold(ctx, v[2], id)`, ``, suite("settle")},
+	{"complete: nobody is told", "design §1", settleFile,
+		`  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)`, ``, suite("cancel|settle")},
+	{"complete: a repeat is refused", "10-D33", completeFile,
+		`      return '='`, `      return '-stale_lease'`, suite("settle|repeat")},
+	{"complete: a repeat by another holder is taken for the first", "10-D33", completeFile,
+		`c.ss == f.session and c.cl == f.claim and c.e == f.epoch and`, `c.e == f.epoch and`, suite("holes")},
+	{"complete: the same execution twice in a call", "design §2.7", completeFile,
+		`  seen[id] = true`, ``, suite("settle")},
+	{"complete: a refusal does not tell of the last release", "10-D33", completeFile,
+		`    c.lr = redis.call('HGET', keys.core(ctx.r, f.id), 'lr') or nil`, ``, suite("holes")},
+
+	{"finish: what never ran ends as if it had", "10-D38", settleFile,
+		`if not c.n and code ~= 'T1' then code = code .. 'n' end`, ``, suite("cancel|time")},
+	{"finish: the stream stays open", "10-D39", settleFile,
+		`  stream.close(ctx, c, id, reason)`, ``, suite("stream|cancel")},
+	{"finish: the alarm stays", "10-D36", settleFile,
+		`  if c.dl or c.ta or c.s == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
+	{"finish: nobody is told", "design §1", settleFile,
+		`  home.done(ctx, id)
+  stream.close(ctx, c, id, reason)
+  settle.event(ctx, c, id, code)`, `  home.done(ctx, id)
+  stream.close(ctx, c, id, reason)`, suite("cancel|settle")},
+	{"finish: the timer of the attempt is kept", "10-D36", settleFile,
+		`  if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end`, ``, suite("cancel|settle|time")},
+
+	{"pause: what is left of the attempt's time is forgotten", "10-D27", settleFile,
+		`    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))`, ``, suite("settle|time|claim")},
+	{"pause: the attempt's time is counted from zero", "10-D27", settleFile,
+		`tonumber(c.ta) - ctx.now`, `tonumber(c.ta)`, suite("settle|time|claim")},
+	{"pause: the deadline's alarm is lost", "10-X4", settleFile,
+		`    redis.call('HDEL', key, 'ta')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)`, `    redis.call('HDEL', key, 'ta')
+    home.alarm(ctx, nil, id)`, suite("time|settle|golden")},
+	{"pause: a delayed attempt is claimable at once", "10 §9 #43", settleFile,
+		`    home.delay(ctx, at, id)
+  else
+    home.enqueue(ctx, c.r, core.score(c), id)
+  end
+  settle.event(ctx, c, id, at and`, `    home.enqueue(ctx, c.r, core.score(c), id)
+  else
+    home.enqueue(ctx, c.r, core.score(c), id)
+  end
+  settle.event(ctx, c, id, at and`, suite("settle")},
+
+	{"fail: one retry too many", "10 §9 #38", settleFile,
+		`k < p.retries`, `k <= p.retries`, suite("settle")},
+	{"fail: a permanent failure is retried", "10 §9 #39", settleFile,
+		`not f.permanent and `, ``, suite("settle")},
+	{"fail: the category permanent is retried", "10 §9 #39", settleFile,
+		`f.category ~= 'permanent' and `, ``, suite("holes")},
+	{"fail: categories that are not listed are retried", "10-D43", settleFile,
+		`and listed and`, `and`, suite("settle")},
+	{"fail: a retry is not counted", "10 §9 #38", settleFile,
+		`'rc', reply.int(k + 1)`, `'rc', reply.int(k)`, suite("settle")},
+	{"fail: a lost reply cannot be repeated", "10-D33", settleFile,
+		`  if release then fields[7], fields[8] = 'lr', release end`, ``, suite("settle")},
+	{"fail: the handler's pause is ignored", "40 §8", settleFile,
+		`f.after or policy.pause(p, id, k)`, `policy.pause(p, id, k)`, suite("settle|golden|operator")},
+	{"fail: the dead letter loses its category", "10-D48", settleFile,
+		`local extra = { 'fc', f.category }`, `local extra = { 'fc', 'error' }`, suite("settle")},
+	{"fail: the attempt is not recorded", "10-I6", settleFile,
+		`  settle.fold(ctx, c, id, 'ended_failure', f.category, f.reason)`, ``, suite("settle")},
+	{"fail: the stream stays open", "30 §11 #6", settleFile,
+		`  stream.close(ctx, c, id, closed)`, ``, suite("stream")},
+	{"fail: a timed-out attempt closes as failed", "30 §7", settleFile,
+		`f.category == 'attempt_timeout' and 'expired' or 'attempt_failure'`, `'attempt_failure'`, suite("stream|time")},
+	{"fold: a revoked attempt ends for another reason", "30-T17", settleFile,
+		`  if c.s == 'A3' then category = 'lease_revoked' end`, ``, suite("holes")},
+	{"fail: a repeat is refused", "10-D33", failFile,
+		`fence.released(c, f, 'f')`, `fence.released(c, f, 'd')`, suite("settle")},
+	{"fail: the holder's timeout counts before it is due", "10-D28", failFile,
+		` and c.ta and tonumber(c.ta) <= ctx.now`, ``, suite("time|settle")},
+	{"delay: a repeat is refused", "10-D33", "lua/execution/ff_delay_execution.lua",
+		`fence.released(c, f, 'd')`, `fence.released(c, f, 'f')`, suite("settle|repeat|golden")},
+	{"release: a repeat is refused", "10-D33", "lua/execution/ff_release_execution.lua",
+		`fence.released(c, f, 'h')`, `fence.released(c, f, 'd')`, suite("settle|repeat|golden")},
+
+	{"timeout: ends the execution despite retries", "10-D28", settleFile,
+		`  if not retry then
+    if f.release`, `  if not retry or f.timeout then
+    if f.release`, suite("time")},
+	{"timeout: the last one ends failed", "10-D28", settleFile,
+		`f.timeout and 'T4' or 'T2'`, `'T2'`, suite("time")},
+
+	{"requeue: counts a retry", "design §4", settleFile,
+		`'lc', reply.int(count + 1))`, `'lc', reply.int(count + 1), 'rc', reply.int(tonumber(c.rc or '0') + 1))`, suite("time")},
+	{"requeue: one reclaim too many", "10 §9 #54", settleFile,
+		`if count >= policy.read(c.po).reclaims then`, `if count > policy.read(c.po).reclaims then`, suite("time")},
+	{"requeue: the reclaim is not counted", "10 §9 #54", settleFile,
+		`'lc', reply.int(count + 1))`, `'lc', reply.int(count))`, suite("time")},
+	{"requeue: the dead attempt's timer stays", "10-D27", settleFile,
+		`  if c.ta or c.tr then redis.call('HDEL', key, 'ta', 'tr') end
+  if c.ta or c.tr or c.s == 'A3' then`, `  if c.s == 'A3' then`, suite("time")},
+	{"requeue: the stream stays open", "30 §11 #6", settleFile,
+		`  stream.close(ctx, c, id, why)`, ``, suite("stream")},
+	{"requeue: the attempt is not recorded", "10-I6", settleFile,
+		`  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, '')`, ``, suite("time")},
+
+	{"policy: the exponent is off by one", "10-D7", policyFile,
+		`math.min(k, 64)`, `math.min(k + 1, 64)`, suite("settle")},
+	{"policy: jitter is out of range", "10-D7", policyFile,
+		`800 + h % 401`, `700 + h % 601`, suite("settle")},
+	{"policy: the ceiling is ignored", "10-D7", policyFile,
+		`    end
+    d = math.min(d, p.ceiling)`, `    end`, suite("settle")},
+	{"policy: a fixed pause grows", "10-D7", policyFile,
+		`  if not p.fixed then
+    for _`, `  if true then
+    for _`, suite("settle")},
+	{"policy: reclaims and replays swapped", "10 §1.5", policyFile,
+		`p.reclaims, p.replays, p.frames = tonumber(reclaims), tonumber(replays)`,
+		`p.reclaims, p.replays, p.frames = tonumber(replays), tonumber(reclaims)`, suite("time|operator")},
+
+	{"cancel: the owner needs no fence", "10-D14", cancelFile,
+		`(source == 'owner' or bad[2] ~= 'fence_required')`, `bad[2] ~= 'fence_required'`, suite("cancel|errors")},
+	{"cancel: the fence is not checked", "10-D14", cancelFile,
+		`    if answer then return answer end`, ``, suite("cancel|errors")},
+	{"cancel: the attempt stays open", "10-D39", cancelFile,
+		`  if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end`, ``, suite("cancel")},
+	{"cancel: the holder is not told", "design §6 no deaf holder", cancelFile,
+		`  if c.s == 'A1' and not f then session.lost(ctx, c.ss, id, c.e, 'cancelled') end`, ``, suite("lease|cancel|bell")},
+	{"cancel: the holder that cancels is told of a loss", "design §6 no deaf holder", cancelFile,
+		`c.s == 'A1' and not f then`, `c.s == 'A1' then`, suite("lease|cancel")},
+	{"cancel: an ended execution is cancelled", "10-F9", cancelFile,
+		`  if core.terminal(c) then return fence.not_active(c) end`, ``, suite("cancel|golden")},
+}

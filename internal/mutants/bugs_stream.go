@@ -1,0 +1,51 @@
+package main
+
+const (
+	appendFile = "lua/stream/ff_append_frames.lua"
+	stepFile   = "lua/execution/ff_record_step.lua"
+	closesFile = "lua/lib/stream.lua"
+)
+
+// streamMutants break frames and durable steps.
+var streamMutants = []Mutant{
+	{"append: a gap is taken", "30 §6.2", appendFile,
+		`  if first > last + 1 then return reply.err('frame_sequence_gap', reply.int(last)) end`, ``, suite("stream")},
+	{"append: what is there already is appended again", "30-T8", appendFile,
+		`math.min(last + 1 - first, count)`, `0`, suite("stream|repeat")},
+	{"append: one frame too many is skipped", "30-T8", appendFile,
+		`math.min(last + 1 - first, count)`, `math.min(last + 2 - first, count)`, suite("stream")},
+	{"append: type and payload swapped", "30 §2.2", appendFile,
+		`'p', argv[i + 4], 't', argv[i])`, `'p', argv[i], 't', argv[i + 4])`, suite("holes")},
+	{"append: the last sequence is off by one", "30 §6.2", appendFile,
+		`    'q', reply.int(first + count - 1), 'i'`, `    'q', reply.int(first + count), 'i'`, suite("stream")},
+	{"append: skipped frames count as bytes", "30 §11 #23", appendFile,
+		`  for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end`, ``, suite("holes")},
+	{"append: the total starts over", "30 §11 #1", appendFile,
+		`total + #ids`, `#ids`, suite("stream")},
+	{"append: frames are sent without payload", "30 §11 #19", appendFile,
+		`for p = 0, 4 do part`, `for p = 0, 3 do part`, suite("holes")},
+	{"append: a later attempt's stream is not entered on the core", "30 §11 #4", appendFile,
+		`  if c.fa ~= f.attempt then
+    keep`, `  if not c.fa then
+    keep`, suite("holes")},
+	{"append: the policy's retention is ignored", "30 §11 #7", appendFile,
+		`    if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end`, ``, suite("stream")},
+	{"append: a dead holder is told superseded", "30-T29", appendFile,
+		`'stale_owner_cannot_append', 'expired'`, `'stale_owner_cannot_append', 'superseded'`, suite("stream|lease")},
+	{"stream: the second close wins", "30-T17", closesFile,
+		`  if redis.call('HSETNX', meta, 'z', ctx.t) == 1 then redis.call('HSET', meta, 'y', reason) end`,
+		`  redis.call('HSET', meta, 'z', ctx.t, 'y', reason)`, suite("stream|operator|golden")},
+	{"read stream: an attempt without frames never closes", "30-T5", "lua/read/ff_read_attempt_stream.lua",
+		`closed = attempt < started - 1 or not settle.open(c)`, `closed = false`, suite("stream")},
+
+	{"step: another value under the same name is taken", "design §4", stepFile,
+		`if stored == value then`, `if stored then`, suite("claim|errors|golden")},
+	{"step: bytes are not added up", "design §12", stepFile,
+		`tonumber(c.sb or '0') + #value`, `#value`, suite("claim")},
+	{"step: 1,001 steps", "design §12", stepFile,
+		`>= 1000`, `>= 1001`, suite("claim")},
+	{"step: the fence is not checked", "10-F1", stepFile,
+		`  if answer then return answer end`, ``, suite("claim|errors|golden")},
+	{"step: the name is not stored", "design §4", stepFile,
+		`redis.call('HSET', key, name, value)`, `redis.call('HSET', key, value, name)`, suite("claim")},
+}

@@ -1,0 +1,71 @@
+package main
+
+// workerMutants break what users touch: the worker, the handler, the client, the loop of ticks.
+var workerMutants = []Mutant{
+	{"runtime: a slot is never given back", "design §6 slot first", "runtime/job.go",
+		`		r.slots.put(1)`, `		r.slots.put(0)`, in("runtime", "^TestDrainWaits$")},
+	{"runtime: more runs than slots", "design §6 slot first", "runtime/slots.go",
+		`n = min(n, s.capacity-s.used)`, `n = min(n, s.capacity)`, in("runtime", "^TestSlots$")},
+	{"runtime: a drain does not tell the handlers", "40 §12", "runtime/drain.go",
+		`		held.Cancel(flowfabric.ErrDraining)`, `		_ = held`, in("runtime", "^TestDrainReleases$")},
+	{"runtime: settles twice", "10-F9", "runtime/job.go",
+		`	settled = true
+`, ``, in("runtime", "^TestSettlesOnce$")},
+	{"runtime: an unanswered settlement is given up", "40 §10", "runtime/job.go",
+		`		if flowfabric.ClassOf(err) != flowfabric.ClassRetry && !errors.Is(err, context.DeadlineExceeded) {`, `		if ctx != nil || errors.Is(err, nil) {`,
+		in("runtime", "^TestUnheardCompletionIsSentAgain$")},
+	{"runtime: a deadline looks like a timeout", "40 §8", "runtime/job.go",
+		`bound(claim.DeadlineIn, flowfabric.ErrDeadline)`, `bound(claim.DeadlineIn, flowfabric.ErrAttemptTimeout)`, in("runtime", "^TestDeadline$")},
+	{"runtime: an ended attempt leaves frames behind", "30 §11 #25", "runtime/settle.go",
+		`	return writer.Close(j.run.ctx)`, `	return nil`, in("runtime", "^TestStepsAndFrames$")},
+	{"runtime: a completion is answered with its neighbour's", "10 §4.3", "runtime/complete.go",
+		`e.settled = settled[i]`, `e.settled = settled[0]`, in("runtime", "^TestCompleterBatches$")},
+	{"runtime: offers what it cannot run", "40 §4", "runtime/partition.go",
+		`return !o.capabilities[c] })`, `return o.capabilities[c] })`, in("runtime", "^TestOffer$")},
+	{"runtime: a claim after the drain began is run", "40 §12", "runtime/visit.go",
+		`		case r.draining.Load():
+			r.handBack(held)
+			continue
+`, ``, in("runtime", "^TestClaimAnsweredDuringTheDrain$")},
+
+	{"handler: a recorded step runs again", "design §4", "handler/step.go",
+		`recorded, found = t.steps[name]`, `recorded, found = t.steps[""]`, in("handler", "^TestStepIsMemoisedOverPasses$")},
+	{"handler: a step is recorded before its frames", "design §4", "handler/step.go",
+		`	if err := t.Flush(ctx); err != nil {
+		return fmt.Errorf("flush frames: %w", err)
+	}
+`, ``, in("handler", "^TestStepFlushesFirst$")},
+	{"handler: a drained attempt fails", "40 §12", "handler/outcome.go",
+		`		return Outcome{Kind: OutcomeRelease, Err: err}, true`, `		return plainFailure(CategoryHandlerError, err), true`, in("handler", "^TestClassify$")},
+	{"handler: what is permanent is retried", "40 §11", "handler/outcome.go",
+		`out.Failure.Permanent = is[*permanentError](err)`, `out.Failure.Permanent = false`, in("handler", "^TestClassify$")},
+	{"handler: a name is used twice in a pass", "design §4", "handler/step.go",
+		`	t.asked[name] = struct{}{}
+`, ``, in("handler", "^TestStepRefusals$")},
+
+	{"client: a submit is answered with its neighbour's", "design §7", "client/coalescer.go",
+		`p.created, p.err = created[i], itemError(created[i])`, `p.created, p.err = created[i*0], itemError(created[i*0])`, in("client", "^TestErrorsArePerItem$")},
+	{"client: an unanswered submit is not repeated", "design §2.8", "client/coalescer.go",
+		`	if err != nil && repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() != nil {`, in("client", "^TestRepeatsKeepTheIDs$")},
+	{"client: a refused submit is repeated", "design §2.8", "client/coalescer.go",
+		`	if err != nil && repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() == nil {`, in("client", "^TestFinalErrorsAreNotRepeated$")},
+	{"client: every batch goes to one partition", "design §9", "client/coalescer.go",
+		`	c.turn = (c.turn + 1) % c.partitions
+`, ``, in("client", "^TestPartitionsRotate$")},
+	{"client: what its caller took back is sent", "design §7", "client/coalescer.go",
+		`		p.gone = true
+`, ``, in("client", "^TestCallerLeavesTheQueue$")},
+
+	{"maintain: never ticks again", "design §8", "maintain/loop.go",
+		`	case p.owned && !res.reply.Idle:
+		r.schedule.at(p, now.Add(max(res.reply.Next, minPause)))
+`, ``, in("maintain", "^TestOwnerTicksWhenDue$")},
+	{"maintain: ticks what others own", "design §8", "maintain/loop.go",
+		`	case p.owned && !res.reply.Idle:`, `	case !res.reply.Idle:`, in("maintain", "^TestOwnershipLost$")},
+	{"maintain: keeps what it owned", "design §8", "maintain/loop.go",
+		`		if p.owned || p.unsure {`, `		if p.unsure {`, in("maintain", "^TestEndReleases$")},
+	{"maintain: a ring during a tick is lost", "design §8", "maintain/loop.go",
+		`		p.again = true`, `		p.again = false`, in("maintain", "^TestRingDuringATickIsNotLost$")},
+	{"maintain: a refused take-over is tried at once", "design §8", "maintain/schedule.go",
+		`	return later(now, p.ended.Add(bystanderPause))`, `	return now`, in("maintain", "^TestBystander$")},
+}

@@ -1,0 +1,122 @@
+// Command mutants checks the checkers. It holds a catalogue of seeded bugs, each a small change of one source file that
+// breaks one rule: a check of the fence dropped, two arguments swapped, an index entry left behind, an expiry off by one.
+// It applies them one at a time and runs the tests that are there to notice.
+//
+//	            ┌ Go:  go test -overlay, on a changed copy of the file ┐   a test fails: caught
+//	catalogue ─▶│                                                      ├─▶ all pass: survived, and the exit code is 1
+//	            └ Lua: tests compiled once, that read a changed copy   ┘
+//
+// The tree itself is never written to. Before the first bug the same tests must pass on the unchanged sources.
+//
+// Failure story: a bug that does not build, no longer applies, or names tests that do not exist proves nothing. It is
+// reported as broken and fails the run like a survivor. A test that hangs on a bug has caught it, after its time limit.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	pattern := flag.String("run", "", "only the bugs whose name matches this regular expression")
+	list := flag.Bool("list", false, "list the bugs and the tests that must catch them")
+	parallel := flag.Int("j", 1, "bugs at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, *pattern, *list, *parallel); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, w io.Writer, pattern string, list bool, parallel int) error {
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	var mutants []Mutant
+	for _, m := range catalogue() {
+		if wanted.MatchString(m.Name) {
+			mutants = append(mutants, m)
+		}
+	}
+	if len(mutants) == 0 {
+		return fmt.Errorf("no bug matches %q", pattern)
+	}
+	if list {
+		return table(w, mutants)
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	start := time.Now()
+	tester := &Tester{Root: root, Temp: temp}
+	if err := tester.Baseline(ctx, mutants); err != nil {
+		return fmt.Errorf("on the unchanged sources: %w", err)
+	}
+	fmt.Fprintf(w, "the tests pass on the unchanged sources (%s)\n", time.Since(start).Round(time.Second))
+	escaped := each(ctx, w, tester, mutants, max(1, parallel))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	fmt.Fprintf(w, "%d of %d caught in %s\n", len(mutants)-escaped, len(mutants), time.Since(start).Round(time.Second))
+	if escaped > 0 {
+		return fmt.Errorf("%d bugs were not caught", escaped)
+	}
+	return nil
+}
+
+// each tries every bug, so many at a time, prints one line for each, and returns how many were not caught.
+func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, parallel int) (escaped int) {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		next = make(chan Mutant)
+	)
+	for range parallel {
+		wg.Go(func() {
+			for m := range next {
+				r := tester.Try(ctx, m)
+				mu.Lock()
+				if r.Verdict != Caught {
+					escaped++
+				}
+				fmt.Fprintf(w, "%-8s %6.1fs  %s  [%s]  %s\n", r.Verdict, r.Took.Seconds(), m.Name, m.Rule, r.Detail)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- m
+	}
+	close(next)
+	wg.Wait()
+	return escaped
+}
+
+func table(w io.Writer, mutants []Mutant) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, m := range mutants {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s %s\n", m.Name, m.Rule, m.File, m.By.Package, m.By.Run)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Mutant is one seeded bug.
+type Mutant struct {
+	Name string // what is broken, in a few words; unique
+	Rule string // what it breaks: a rule of the specification, a section of design.md, or a promise of the package
+	File string // path in the repository
+	Old  string // text that occurs exactly once in the file
+	New  string // what takes its place
+	By   Test   // the tests that must notice
+}
+
+// Test names tests: a package of the module, and a pattern for go test -run.
+type Test struct {
+	Package, Run string
+}
+
+// suite names topics of the conformance suite on Redis.
+func suite(topics string) Test {
+	return Test{"./internal/conformance", "^TestRedis$/^(" + topics + ")$"}
+}
+
+// pinned names topics of the suite on the embedded server, where the clock can be stopped.
+func pinned(topics string) Test {
+	return Test{"./internal/conformance", "^TestEmbedded$/^(" + topics + ")$"}
+}
+
+// in names tests of one package.
+func in(pkg, run string) Test { return Test{"./" + pkg, run} }
+
+// catalogue lists every bug.
+func catalogue() []Mutant {
+	return slices.Concat(fenceMutants, sessionMutants, claimMutants, bellMutants, homeMutants, createMutants, settleMutants,
+		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants)
+}
+
+// Apply returns the changed source. It fails unless the old text is there exactly once, so that an entry which the
+// sources have outgrown is noticed instead of changing something else.
+func (m Mutant) Apply(source string) (string, error) {
+	if n := strings.Count(source, m.Old); n != 1 {
+		return "", fmt.Errorf("%s: the old text occurs %d times in %s, not once:\n%s", m.Name, n, m.File, m.Old)
+	}
+	changed := strings.Replace(source, m.Old, m.New, 1)
+	if changed == source {
+		return "", fmt.Errorf("%s: changes nothing", m.Name)
+	}
+	return changed, nil
+}
+
+// inLua tells whether the bug is in the library on the server.
+func (m Mutant) inLua() bool { return strings.HasSuffix(m.File, ".lua") }
+
+// moduleRoot is the directory of the module's go.mod.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	if file == "" || file == os.DevNull {
+		return "", fmt.Errorf("not in a module")
+	}
+	return filepath.Dir(file), nil
+}

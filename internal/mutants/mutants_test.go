@@ -1,0 +1,197 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// least is how many seeded bugs the catalogue promises, leastGo how many of them outside the Lua library.
+const (
+	least   = 60
+	leastGo = 12
+)
+
+// The catalogue cannot rot: every bug still applies to the sources, exactly once, and is still a program.
+func TestCatalogueApplies(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := catalogue()
+	names, changes := map[string]bool{}, map[string]string{}
+	inGo := 0
+	for _, m := range all {
+		if m.Name == "" || m.Rule == "" {
+			t.Errorf("%+v is incomplete", m)
+		}
+		if names[m.Name] {
+			t.Errorf("%q is there twice", m.Name)
+		}
+		names[m.Name] = true
+		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+			continue
+		}
+		changed, err := m.Apply(string(source))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if twin := changes[m.File+changed]; twin != "" {
+			t.Errorf("%q and %q are the same change", m.Name, twin)
+		}
+		changes[m.File+changed] = m.Name
+		if !m.inLua() {
+			inGo++
+		} else if err := parses(m.File, changed); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+	if len(all) < least || inGo < leastGo {
+		t.Errorf("%d bugs, %d of them in Go; want at least %d and %d", len(all), inGo, least, leastGo)
+	}
+	t.Logf("%d bugs, %d of them in Go", len(all), inGo)
+}
+
+var (
+	functions = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	topics    = regexp.MustCompile(`"([^"]+)": +\w+Scenarios\b`)
+)
+
+// testNames lists the tests of a package and the topics of the suite, each once.
+func testNames(t *testing.T, root, pkg string) (tests, scenarios []string) {
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests in %s", pkg)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range functions.FindAllSubmatch(text, -1) {
+			tests = append(tests, string(match[1]))
+		}
+		for _, match := range topics.FindAllSubmatch(text, -1) {
+			scenarios = append(scenarios, string(match[1]))
+		}
+	}
+	return tests, scenarios
+}
+
+// Every pattern names tests that exist, and topics of the suite.
+func TestCatalogueNamesTests(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := map[string][]string{}
+	for _, m := range catalogue() {
+		if !slices.Contains(patterns[m.By.Package], m.By.Run) {
+			patterns[m.By.Package] = append(patterns[m.By.Package], m.By.Run)
+		}
+	}
+	for pkg, runs := range patterns {
+		tests, scenarios := testNames(t, root, pkg)
+		for _, run := range runs {
+			function, topic, nested := strings.Cut(run, "/")
+			if !slices.ContainsFunc(tests, regexp.MustCompile(function).MatchString) {
+				t.Errorf("%s has no test %s", pkg, function)
+			}
+			if nested && !slices.ContainsFunc(scenarios, regexp.MustCompile(topic).MatchString) {
+				t.Errorf("%s has no topic %s", pkg, topic)
+			}
+		}
+	}
+}
+
+// The suite is compiled once for all bugs in Lua files; that needs the embedding as it is.
+func TestLibraryCanBeLoosened(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(library)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loosened, err := loosen(string(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(loosened, "embed") && strings.Contains(loosened, "//go:embed") {
+		t.Error("files are still embedded")
+	}
+	if _, err := loosen(loosened); err == nil {
+		t.Error("a library that embeds nothing is accepted")
+	}
+}
+
+func TestParses(t *testing.T) {
+	if err := parses("f.lua", "local x = 1\nreturn x\n"); err != nil {
+		t.Error(err)
+	}
+	if err := parses("f.lua", "local x = and\n"); err == nil {
+		t.Error("what is no Lua parses")
+	}
+}
+
+func TestApply(t *testing.T) {
+	m := Mutant{Name: "m", File: "f", Old: "b", New: "x"}
+	if got, err := m.Apply("abc"); err != nil || got != "axc" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, source := range []string{"", "ac", "abcb"} {
+		if _, err := m.Apply(source); err == nil {
+			t.Errorf("%q: applied", source)
+		}
+	}
+	m.New = "b"
+	if _, err := m.Apply("abc"); err == nil {
+		t.Error("a change that changes nothing is applied")
+	}
+}
+
+func TestJudge(t *testing.T) {
+	const (
+		build  = `{"Action":"build-output","Output":"# pkg\n"}` + "\n" + `{"Action":"build-output","Output":"x.go:1: undefined\n"}` + "\n" + `{"Action":"build-fail"}`
+		passed = `{"Action":"pass","Test":"TestA/b"}` + "\n" + `{"Action":"pass","Test":"TestA"}` + "\n" + `{"Action":"pass"}`
+		failed = `{"Action":"fail","Test":"TestA/b"}` + "\n" + `{"Action":"fail","Test":"TestA"}` + "\n" + `{"Action":"fail"}`
+	)
+	for what, c := range map[string]struct {
+		events  string
+		wanted  int
+		verdict Verdict
+		detail  string
+	}{
+		"innermost failure":    {failed, 2, Caught, "TestA/b"},
+		"all pass":             {passed, 2, Survived, ""},
+		"only the parent ran":  {`{"Action":"pass","Test":"TestA"}`, 2, Broken, "no test ran"},
+		"nothing ran":          {`{"Action":"pass"}`, 1, Broken, "no test ran"},
+		"all skipped":          {`{"Action":"skip","Test":"TestA"}`, 1, Broken, "no test ran"},
+		"does not build":       {build, 1, Broken, "does not build: x.go:1: undefined"},
+		"build, then failure":  {build + "\n" + failed, 1, Broken, "does not build: x.go:1: undefined"},
+		"hangs":                {`{"Action":"output","Test":"TestA/c","Output":"panic: test timed out after 3m0s\n"}` + "\n" + failed, 1, Caught, "TestA/c (did not end)"},
+		"panics outside tests": {`{"Action":"output","Output":"panic: boom\n"}` + "\n" + `{"Action":"fail"}`, 1, Caught, "panic: boom"},
+		"leaks":                {passed + "\n" + `{"Action":"output","Output":"goleak: Errors on successful test run\n"}`, 1, Caught, "goleak: Errors on successful test run"},
+		"fails silently":       {`{"Action":"fail"}`, 1, Broken, "go test failed without a failing test"},
+		"is no JSON":           {"what?", 1, Broken, "no test ran"},
+	} {
+		if verdict, detail := judge([]byte(c.events), c.wanted); verdict != c.verdict || detail != c.detail {
+			t.Errorf("%s: %s %q, want %s %q", what, verdict, detail, c.verdict, c.detail)
+		}
+	}
+}
+
+func TestDepth(t *testing.T) {
+	for name, want := range map[string]int{"TestA": 1, "^TestA$/^(b|c/d)$": 2, "^(A|B)$": 1, "A/b/c": 3, "A/b|C": 2, "[/]": 1} {
+		if got := depth(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}

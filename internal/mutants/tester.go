@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// limit bounds the tests of one bug. A bug that makes them hang is caught when it has passed.
+const limit = 3 * time.Minute
+
+// Tester runs tests on changed sources. It may be used concurrently.
+type Tester struct {
+	Root string // directory of the module
+	Temp string // where changed copies go; the caller removes it
+
+	compiling sync.Mutex
+	binaries  map[string]string // by package, see loose.go
+}
+
+// Result is what became of one bug.
+type Result struct {
+	Verdict Verdict
+	Detail  string // the test that failed, or why there is no answer
+	Took    time.Duration
+}
+
+// Baseline runs the tests of all the bugs on the unchanged sources, in the way in which the bugs are tested, and tells
+// which fails.
+func (t *Tester) Baseline(ctx context.Context, mutants []Mutant) error {
+	type group struct {
+		pkg   string
+		loose bool
+	}
+	var groups []group
+	patterns := map[group][]string{}
+	for _, m := range mutants {
+		g := group{m.By.Package, m.inLua()}
+		if !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+		if !slices.Contains(patterns[g], m.By.Run) {
+			patterns[g] = append(patterns[g], m.By.Run)
+		}
+	}
+	for _, g := range groups {
+		which := Test{g.pkg, strings.Join(patterns[g], "|")}
+		run := func() ([]byte, error) { return t.goTest(ctx, which, 4*limit) }
+		if g.loose {
+			run = func() ([]byte, error) {
+				dir, err := t.looseLua("", "")
+				if err != nil {
+					return nil, err
+				}
+				return t.looseTest(ctx, which, 4*limit, dir)
+			}
+		}
+		out, err := run()
+		if err != nil {
+			return err
+		}
+		if verdict, detail := judge(out, 1); verdict != Survived {
+			return fmt.Errorf("%s: %s", g.pkg, detail)
+		}
+	}
+	return nil
+}
+
+// Try applies one bug and runs its tests.
+func (t *Tester) Try(ctx context.Context, m Mutant) Result {
+	start := time.Now()
+	out, err := t.attempt(ctx, m)
+	if err != nil {
+		return Result{Verdict: Broken, Detail: err.Error(), Took: time.Since(start)}
+	}
+	verdict, detail := judge(out, depth(m.By.Run))
+	return Result{Verdict: verdict, Detail: detail, Took: time.Since(start)}
+}
+
+func (t *Tester) attempt(ctx context.Context, m Mutant) ([]byte, error) {
+	file := filepath.Join(t.Root, filepath.FromSlash(m.File))
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := m.Apply(string(source))
+	if err != nil {
+		return nil, err
+	}
+	if m.inLua() {
+		if err := parses(m.File, changed); err != nil {
+			return nil, err
+		}
+		dir, err := t.looseLua(m.File, changed)
+		if err != nil {
+			return nil, err
+		}
+		return t.looseTest(ctx, m.By, limit, dir)
+	}
+	overlay, err := t.overlay(map[string]string{file: changed})
+	if err != nil {
+		return nil, err
+	}
+	return t.goTest(ctx, m.By, limit, "-failfast", "-overlay="+overlay)
+}
+
+// goTest runs go test and returns its events. That tests fail is no error here.
+func (t *Tester) goTest(ctx context.Context, which Test, limit time.Duration, flags ...string) ([]byte, error) {
+	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=" + limit.String(), "-run=" + which.Run}, flags...)
+	return t.events(ctx, t.command(ctx, t.Root, "go", append(args, which.Package)...))
+}
+
+// looseTest runs the compiled tests of a package on the Lua files of a directory.
+func (t *Tester) looseTest(ctx context.Context, which Test, limit time.Duration, dir string) ([]byte, error) {
+	bin, err := t.looseBinary(ctx, which.Package)
+	if err != nil {
+		return nil, err
+	}
+	cmd := t.command(ctx, filepath.Join(t.Root, filepath.FromSlash(which.Package)), "go", "tool", "test2json", bin,
+		"-test.v=test2json", "-test.failfast", "-test.timeout="+limit.String(), "-test.run="+which.Run)
+	cmd.Env = append(os.Environ(), directory+"="+dir)
+	return t.events(ctx, cmd)
+}
+
+// command makes a command whose whole process group is interrupted with ctx, servers of the tests included.
+func (t *Tester) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
+
+func (t *Tester) events(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && (!exited || out.Len() == 0) {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args[:2], " "), err, strings.TrimSpace(complaints.String()))
+	}
+	return out.Bytes(), nil
+}
