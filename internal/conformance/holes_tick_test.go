@@ -55,6 +55,23 @@ var tickHoleScenarios = []scenario{
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, true)
 	}},
+	{name: "design §6 who polls learns how many routes are ready", run: func(w *world) {
+		ready := func() int {
+			w.Helper()
+			p, err := w.e.Poll(w.ctx, []uint16{w.p})
+			w.no(err)
+			return p[0].Ready
+		}
+		same(w, "an empty partition", ready(), 0)
+		w.create(delay(time.Hour))
+		same(w, "work that waits for its time", ready(), 0)
+		first, second := w.create(), w.create(kind("other"))
+		same(w, "two routes", ready(), 2)
+		w.cancel(first)
+		same(w, "one", ready(), 1)
+		w.cancel(second)
+		same(w, "none", ready(), 0)
+	}},
 	{name: "design §8 a renewed session is looked at when it ends", run: func(w *world) {
 		k := w.worker("w1")
 		k.one(w.create())

@@ -109,7 +109,9 @@ var operatorMutants = []Mutant{
 	{"boot: a newer partition is not refused", "design §2.9", "lua/system/ff_boot.lua",
 		`  if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end`, ``, suite("errors|server")},
 	{"poll: nobody hears that the tick is overdue", "design §8", "lua/system/ff_poll.lua",
-		`root.overdue({ now = now, wake = h[2] and tonumber(h[2]), owner = h[3] })`, `'0'`, suite("ticking")},
+		`root.overdue({ now = now, wake = tonumber(h[2]), owner = h[3] })`, `'0'`, suite("ticking")},
+	{"poll: ready routes go unseen", "design §6", "lua/system/ff_poll.lua",
+		`reply.int(redis.call('SCARD', keys.ready(k[i])))`, `'0'`, suite("bell|ticking|server")},
 	{"held: a page of 101", "design §2.7", "lua/worker/ff_session_held.lua",
 		`offset + 99`, `offset + 100`, suite("holes")},
 }

@@ -14,8 +14,13 @@ local function ff_poll(k, argv)
     local h = redis.call('HMGET', k[i], 'protocol', 'wake', 'owner')
     if not h[1] then return reply.err('partition_missing', k[i]) end
     if tonumber(h[1]) > protocol then return reply.err('protocol_mismatch', h[1], argv[1]) end
-    out[#out + 1] = reply.int(redis.call('SCARD', keys.ready(k[i])))
-    out[#out + 1] = root.overdue({ now = now, wake = h[2] and tonumber(h[2]), owner = h[3] })
+    if h[2] then
+      out[#out + 1] = reply.int(redis.call('SCARD', keys.ready(k[i])))
+      out[#out + 1] = root.overdue({ now = now, wake = tonumber(h[2]), owner = h[3] })
+    else -- whatever is ready has a wake time
+      out[#out + 1] = '0'
+      out[#out + 1] = '0'
+    end
   end
   return out
 end
