@@ -37,17 +37,27 @@ func (e Event) String() string {
 	if e.By != "" {
 		b.WriteString(", by " + printable(e.By))
 	}
-	switch old, now, ok := strings.Cut(e.Detail, " "); {
+	switch first, rest, two := strings.Cut(e.Detail, " "); {
 	case e.Detail == "":
-	case e.Kind == EventPriority && ok:
-		fmt.Fprintf(&b, ", %s to %s", old, now)
-	case e.Kind == EventClaimed, e.Kind == EventAttempt, e.Kind == EventEnded:
-		b.WriteString(", " + printable(strings.ReplaceAll(e.Detail, "_", " ")))
+	case e.Kind == EventPriority && two:
+		fmt.Fprintf(&b, ", %s to %s", first, rest)
+	case e.Kind == EventAttempt && two: // state and category
+		fmt.Fprintf(&b, ", %s (%s)", outcomes[first], printable(rest))
+	case e.Kind == EventAttempt:
+		b.WriteString(", " + outcomes[first])
+	case e.Kind == EventEnded:
+		fmt.Fprintf(&b, " (%s)", printable(e.Detail))
 	default:
-		b.WriteString(": " + printable(e.Detail))
+		b.WriteString(", " + printable(e.Detail))
+	}
+	if e.Reason != "" {
+		b.WriteString(": " + printable(e.Reason))
 	}
 	return b.String()
 }
+
+// outcomes are the states of ended attempts in words.
+var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed", "ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted"}
 
 // printable quotes what could break a line or a terminal.
 func printable(text string) string {

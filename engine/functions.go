@@ -68,7 +68,7 @@ var (
 		errors: "invalid_input execution_not_found execution_not_terminal" + entered}
 
 	fnRevoke = function{name: "ff_revoke_lease", method: "RevokeLease",
-		args:    "protocol id session by reason",
+		args:    "protocol id session by reason request",
 		replies: "OK revoked session epoch; ALREADY_SATISFIED already_revoked|already_expired",
 		errors:  "invalid_input execution_not_found execution_not_active stale_lease" + entered}
 	fnMarkDead = function{name: "ff_mark_session_dead", method: "MarkSessionDead",
@@ -99,7 +99,7 @@ var (
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code",
-		errors:  "invalid_input execution_not_found" + entered}
+		errors:  "invalid_input execution_not_found result_purged" + entered}
 	fnRead = function{name: "ff_read_execution", method: "ReadExecution", readonly: true,
 		args: "protocol id", replies: "OK now row alive expiry steps core {field value} attempts {field value} tags {key value}",
 		errors: "invalid_input execution_not_found result_purged" + entered}

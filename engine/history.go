@@ -18,7 +18,8 @@ type Event struct {
 	Session string // who held it; the instance is Instance(Session)
 	By      string // who asked for it
 	Code    flowfabric.Code
-	Detail  string // category of a failure, reason of a request, "old new" of a priority
+	Detail  string // claimed: why; attempt_ended: state and category; ended: category; priority: "old new"
+	Reason  string // of an attempt's end, a revocation, a cancellation or a replay
 	Until   time.Time
 }
 
@@ -44,7 +45,7 @@ const (
 var ranks = map[EventKind]int{EventCreated: -2, EventClaimed: -1, EventAttempt: 1, EventEnded: 2, EventReplayed: 3}
 
 func inOrder(a, b Event) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
 }
 
 // timeline puts together what core, folded attempts and event list tell.
@@ -65,13 +66,41 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 	}
 	for _, a := range log {
 		out = append(out, Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session,
-			Detail: strings.TrimSpace(a.State + " " + a.Category)})
+			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Reason})
 	}
 	if at := f.instant("en"); !at.IsZero() {
 		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("e")), Session: core["ss"],
 			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: core["fc"]})
 	}
 	return out
+}
+
+// nameClaims says of every claim why it was made: the first of an attempt by the attempt's type, later ones resumed it.
+func nameClaims(events []Event, types map[uint32]string) {
+	seen := map[uint32]bool{}
+	for i := range events {
+		e := &events[i]
+		if e.Kind != EventClaimed {
+			continue
+		}
+		e.Detail = types[e.Attempt]
+		if seen[e.Attempt] {
+			e.Detail = string(flowfabric.AttemptResumed)
+		}
+		seen[e.Attempt] = true
+	}
+}
+
+// attemptTypes lists the types of all attempts: of the last from the core, of the others from their records.
+func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string {
+	types := map[uint32]string{}
+	if n := (fields{m: core, r: r}).number("n"); n > 0 {
+		types[uint32(n)-1] = core["ty"]
+	}
+	for _, a := range attemptLog(attempts, r) {
+		types[a.Index] = string(a.Type)
+	}
+	return types
 }
 
 // recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts. A pause tells also when
@@ -91,7 +120,7 @@ func recorded(text string, r *reader) []Event {
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
 	case EventRevoked, EventCancelled:
-		e.By, e.Detail = p[5], p[6]
+		e.By, e.Reason = p[5], p[6]
 	case EventPriority:
 		e.Detail, e.By = p[5], p[6]
 	case EventReplayed:
@@ -101,7 +130,7 @@ func recorded(text string, r *reader) []Event {
 			r.stop("history entry %q", clip(text))
 			return nil
 		}
-		e.Code, e.Detail = flowfabric.Code(was[0]), was[4]
+		e.Code, e.Reason = flowfabric.Code(was[0]), was[4]
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms)
 		}

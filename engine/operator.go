@@ -83,11 +83,11 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, 
 
 // RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
 // are refused with ErrLeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
-// counts as a reclaim. With a session only that session's lease is taken, else ErrStaleLease. already: it is revoked
-// or its session is dead. ErrNotActive when nobody holds it. Spec 10 §4.16, D34, D35.
+// counts as a reclaim. With a session only that session's lease is taken, else ErrStaleLease. The call's own repeats
+// never take the next holder's lease. already: it is revoked or its session is dead. ErrNotActive when nobody holds it. Spec 10 §4.16, D34, D35.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
 	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
-		cut(by, flowfabric.MaxName), cut(reason, flowfabric.MaxReason)})
+		cut(by, flowfabric.MaxName), cut(reason, flowfabric.MaxReason), uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
@@ -155,5 +155,6 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 	}
 	events := timeline(core, attempts, entries, r)
 	slices.SortStableFunc(events, inOrder)
+	nameClaims(events, attemptTypes(core, attempts, r))
 	return events, r.fail()
 }

@@ -96,10 +96,11 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 			continue // a reason ("0r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
-		if len(parts) != 8 {
+		if len(parts) < 6 {
 			r.stop("attempt %s has %d parts, want 8", k, len(parts))
 			return nil
 		}
+		parts = append(parts, "", "") // revision 1 wrote neither epoch nor claim
 		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]}, r: r}
 		out = append(out, AttemptRecord{
 			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3], ClaimedAt: at.instant("claimed"),

@@ -245,23 +245,43 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 	return out, r.fail()
 }
 
-// SessionHeld lists what a session holds, in order of claim (lua/worker/ff_session_held.lua).
+// SessionHeld lists what a session holds, in order of claim (lua/worker/ff_session_held.lua). More than a page is read
+// from the end, because members that leave between two pages move the later ones forward: none that stays is missed.
 func (e *Engine) SessionHeld(ctx context.Context, partition uint16, session string) ([]Held, error) {
-	var out []Held
-	for {
-		r, err := e.call(ctx, fnHeld, partition, protocol, session, strconv.Itoa(len(out)))
+	out, total, err := e.heldPage(ctx, partition, session, 0)
+	if err != nil || total <= heldPage {
+		return out, err
+	}
+	seen := map[Held]bool{}
+	out = nil
+	for offset := (total - 1) / heldPage * heldPage; offset >= 0; offset -= heldPage {
+		page, _, err := e.heldPage(ctx, partition, session, offset)
 		if err != nil {
 			return nil, err
 		}
-		r.flag()
-		total, n := r.number(), r.count(2)
-		for range n {
-			out = append(out, Held{Execution: r.id(partition), Claim: r.unsigned()})
+		page = slices.DeleteFunc(page, func(h Held) bool { return seen[h] })
+		for _, h := range page {
+			seen[h] = true
 		}
-		if r.err != nil || n == 0 || int64(len(out)) >= total {
-			return out, r.fail()
-		}
+		out = append(page, out...)
 	}
+	return out, nil
+}
+
+// heldPage is how many members ff_session_held answers.
+const heldPage = 100
+
+func (e *Engine) heldPage(ctx context.Context, partition uint16, session string, offset int) (out []Held, total int, err error) {
+	r, err := e.call(ctx, fnHeld, partition, protocol, session, strconv.Itoa(offset))
+	if err != nil {
+		return nil, 0, err
+	}
+	r.flag()
+	total = int(r.number())
+	for range r.count(2) {
+		out = append(out, Held{Execution: r.id(partition), Claim: r.unsigned()})
+	}
+	return out, total, r.fail()
 }
 
 // CloseSession ends an empty session; ErrSessionHeld when it holds something (lua/worker/ff_session_close.lua).

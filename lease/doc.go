@@ -23,9 +23,10 @@
 //   - Something stays in the session that this process does not run: it could not be settled, or a claim that was
 //     given up as lost arrived late. The keeper compares what the server holds with what it runs (see below) and
 //     hands the rest back, with its attempt.
-//   - What comes back that way again and again, or cannot be handed back, or was claimed with an answer that cannot be
-//     read: the session retires. It takes no more claims, is renewed only for what still runs, and then expires,
-//     so that the tick requeues the orphan and counts a reclaim, of which there is a maximum.
+//   - What comes back that way again and again is revoked: the tick requeues it and counts a reclaim, of which there
+//     is a maximum.
+//   - What cannot be handed back, or was claimed with an answer that cannot be read: the session retires. It takes no more claims, is renewed only for what still runs, and then expires,
+//     so that the tick requeues the orphan.
 //   - The server forgot a hold and left no notice, as after a failover. The second comparison that misses it,
 //     some seconds after the first, ends its context; a settling call under way is answered by then.
 //

@@ -17,16 +17,13 @@ const (
 	// comparePause is between a look that failed and the next.
 	comparePause = 2 * time.Second
 	// maxReturns is how often one execution is handed back. Whatever cannot be settled any of these times is
-	// left to its session's expiry, which counts a reclaim, and reclaims have a cap.
+	// revoked instead, which counts a reclaim, and reclaims have a cap.
 	maxReturns = 3
 	// maxRefusals is how many looks in a row may fail to hand something back for a reason that time does not mend.
 	maxRefusals = 3
 	// maxReturned bounds the memory of what was handed back.
 	maxReturned = 1024
 )
-
-// errKept is why a member that is not run here is not handed back either.
-var errKept = errors.New("it was handed back too often")
 
 // doubt asks for a comparison, at the earliest so long after the last one; what was asked for sooner stays.
 // Called with Keeper.mu held.
@@ -130,7 +127,11 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	kept := k.handedBack[m.Execution] >= maxReturns
 	k.mu.Unlock()
 	if kept {
-		return errKept
+		_, err := k.cfg.Engine.RevokeLease(ctx, m.Execution, s.id, k.cfg.Instance, "it was handed back too often")
+		if errors.Is(err, flowfabric.ErrNotActive) || errors.Is(err, flowfabric.ErrStaleLease) || errors.Is(err, flowfabric.ErrNotFound) {
+			return nil // it left before
+		}
+		return err
 	}
 	x, err := k.cfg.Engine.ReadExecution(ctx, m.Execution)
 	switch {
@@ -173,12 +174,12 @@ func (k *Keeper) returned(s *session, err error) error {
 	case errors.Is(err, flowfabric.ErrLeaseExpired):
 		k.lose(s, flowfabric.CodeOf(err))
 		return err
-	case !errors.Is(err, errKept) && (flowfabric.ClassOf(err) == flowfabric.ClassRetry || flowfabric.ClassOf(err) == 0):
+	case flowfabric.ClassOf(err) == flowfabric.ClassRetry || flowfabric.ClassOf(err) == 0:
 	default:
 		s.refusals++
 	}
 	s.doubt(comparePause)
-	if s.refusals >= maxRefusals || errors.Is(err, errKept) {
+	if s.refusals >= maxRefusals {
 		k.cfg.Logger.Error("flowfabric: executions are held but neither run nor handed back; their session takes no more work and expires",
 			"partition", s.partition, "session", s.id, "error", err)
 		k.retire(s)

@@ -14,6 +14,7 @@ import (
 type server struct {
 	mu       sync.Mutex
 	queue    []flowfabric.ExecutionID
+	revoked  []flowfabric.ExecutionID
 	sessions map[string]*serverSession
 	epoch    uint64
 	fault    map[string]fault // by method: claim, renew, close
@@ -234,6 +235,18 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		return flowfabric.NewError("ff_read_execution", "execution_not_found")
 	})
 	return out, err
+}
+
+func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, _, _ string) (already bool, err error) {
+	return false, s.call(ctx, "revoke", func() error {
+		x := s.sessions[session]
+		if _, held := x.held[id]; !held {
+			return flowfabric.NewError("ff_revoke_lease", "stale_lease")
+		}
+		delete(x.held, id)
+		s.revoked = append(s.revoked, id)
+		return nil
+	})
 }
 
 func (s *server) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {

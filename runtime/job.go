@@ -115,6 +115,10 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	}
 	err := j.store.UpdateProgress(ctx, fence, percent, message)
 	j.held.Refused(err)
+	if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {
+		j.logger().Debug("flowfabric: progress was not stored", "error", err)
+		return nil // progress is a hint: a server that is away, frozen or full must not cost an attempt
+	}
 	return err
 }
 

@@ -116,7 +116,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
 	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
-		p.stale, p.version = false, 0
+		p.stale, p.version, p.digest = false, 0, ""
 	}
 	s.visits++
 	s.latest = now

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -33,11 +34,13 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 	case err == nil:
 		j.held.Release()
 	case j.held.Check() != nil:
-		j.logger().Warn("flowfabric: lease lost; the handler's outcome is dropped", "outcome", outcome.Kind.String(), "cause", j.held.Check())
+		level, what := dropped(j.held.Check())
+		j.logger().Log(j.run.ctx, level, what, "outcome", outcome.Kind.String(), "cause", j.held.Check())
 		j.metrics.settle(j.route.Kind, "lost", "")
 		j.held.Release()
 	case notOurs(err):
-		j.logger().Warn("flowfabric: outcome refused; the execution is no longer this worker's", "outcome", outcome.Kind.String(), "error", err)
+		level, what := dropped(endedAs(err))
+		j.logger().Log(j.run.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
 		j.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
@@ -125,6 +128,35 @@ func (r *run) completeBatch(partition uint16, items []engine.Completion) ([]engi
 func refusedOutcome(what string, err error) handler.Outcome {
 	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
 		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
+}
+
+// dropped is how loudly, and in which words, the loss of a hold is told: what somebody asked for is no surprise. A nil
+// cause is a refusal whose reason the worker was not told.
+func dropped(cause error) (slog.Level, string) {
+	switch {
+	case cause == nil:
+		return slog.LevelWarn, "flowfabric: outcome refused; the execution is no longer this worker's"
+	case errors.Is(cause, flowfabric.ErrCancelled):
+		return slog.LevelInfo, "flowfabric: execution cancelled; the handler's outcome is dropped"
+	case errors.Is(cause, flowfabric.ErrDeadline):
+		return slog.LevelInfo, "flowfabric: execution expired; the handler's outcome is dropped"
+	case errors.Is(cause, flowfabric.ErrAttemptTimeout):
+		return slog.LevelInfo, "flowfabric: attempt timed out; the handler's outcome is dropped"
+	}
+	return slog.LevelWarn, "flowfabric: lease lost; the handler's outcome is dropped"
+}
+
+// endedAs reads the cause from a refusal that outran the notice of it: the state is in its first slot. Else nil.
+func endedAs(refusal error) error {
+	if e, ok := errors.AsType[*flowfabric.Error](refusal); ok {
+		switch state, _ := flowfabric.Project(flowfabric.Code(e.Slot(0))); state.Public {
+		case flowfabric.Cancelled:
+			return flowfabric.ErrCancelled
+		case flowfabric.Expired:
+			return flowfabric.ErrDeadline
+		}
+	}
+	return nil
 }
 
 // notOurs reports an answer that says the execution is no longer held under this fence.

@@ -102,6 +102,11 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 			p.version, p.digest = 0, ""
 			r.handBack(held)
 			continue
+		case !r.offer.serves(route): // a failover gave the id of a route of ours to another one
+			r.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution", held.Fence().Execution.String(), "kind", route.Kind)
+			p.digest = ""
+			r.handBack(held)
+			continue
 		case r.draining.Load():
 			r.handBack(held)
 			continue

@@ -122,6 +122,23 @@ var bellScenarios = []scenario{
 		w.tick()
 		same(w, "waiters", len(w.dump().ZSets[":w:"+k.interest]), 0)
 	}},
+	{name: "design §6 interests whose workers are gone do not drown those that wait", run: func(w *world) {
+		w.complete(w.worker("w0").one(w.create()).Fence, "")
+		for i := range 200 { // as after many deployments of other kinds of workers
+			w.set("ZADD", w.k.Waiters("dead"+strconv.Itoa(i)), strconv.FormatInt(w.now()+180000, 10), "gone")
+			w.set("SADD", w.k.Digests(), "dead"+strconv.Itoa(i))
+		}
+		w.advance(4 * time.Minute)
+		k := w.worker("w1")
+		k.nothing()
+		for range 5 {
+			w.tick()
+		}
+		same(w, "interests with waiters", len(w.dump().Sets[":digests"]), 1)
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.create()
+		ear.hears("w")
+	}},
 	{name: "design §6 a new route rings whoever waits", run: func(w *world) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")

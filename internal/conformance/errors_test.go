@@ -252,7 +252,7 @@ func (w *world) stage() staged {
 		call{"ff_set_tags", []string{"1", id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
 		call{"ff_replay_execution", []string{"1", ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
 		call{"ff_purge_execution", []string{"1", ended.UUID().String(), "86400000"}},
-		call{"ff_revoke_lease", []string{"1", id.UUID().String(), k.session, "me", "reason"}},
+		call{"ff_revoke_lease", []string{"1", id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{"1", k.session, "reason"}},
 		call{"ff_pass_ring", []string{"1", k.interest}},
 		call{"ff_freeze_partition", []string{"1", "1", "reason"}},

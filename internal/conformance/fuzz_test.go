@@ -303,7 +303,9 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
 		return call{"ff_replay_execution", []string{"1", id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2)), "me", "r"}}
 	case 4, 5:
-		return call{"ff_revoke_lease", []string{"1", id, []string{"", k.session}[f.r.IntN(2)], "me", "r"}}
+		f.requests = append(f.requests, uuid.NewString())
+		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
+		return call{"ff_revoke_lease", []string{"1", id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
 			return call{"ff_pass_ring", []string{"1", k.interest}}

@@ -138,9 +138,9 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "session held":
 		return call{"ff_session_held", []string{"1", f.Session, "0"}}
 	case "revoke":
-		return operator("ff_revoke_lease", "", "op", "reason")
+		return operator("ff_revoke_lease", "", "op", "reason", request.String())
 	case "revoke another's":
-		return operator("ff_revoke_lease", "w9~9", "op", "reason")
+		return operator("ff_revoke_lease", "w9~9", "op", "reason", request.String())
 	case "mark dead":
 		return call{"ff_mark_session_dead", []string{"1", f.Session, "reason"}}
 	case "priority":

@@ -98,7 +98,8 @@ var (
 	progresses         = holding("ff_update_progress", "50", "half")
 	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason")
 	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override", "reason")
-	revokes            = operating("ff_revoke_lease", "", "op", "reason")
+	revokes            = operating("ff_revoke_lease", "", "op", "reason", "33333333-3333-3333-3333-333333333333")
+	revokesAnew        = operating("ff_revoke_lease", "", "op", "reason", "44444444-4444-4444-4444-444444444444")
 	raises             = operating("ff_change_priority", "7", "op")
 	purges             = operating("ff_purge_execution", "86400000")
 	replays            = replaying("11111111-1111-1111-1111-111111111111")
@@ -128,7 +129,7 @@ var meetings = []meeting{
 	{"an operator cancels and replays", []option{retries(1)}, 1, [3][4]move{
 		{claims, progresses, appends, completes}, {claims, renews, cancelsOwn, closes}, {cancels, replays, raises, cancels}}},
 	{"leases are revoked", []option{reclaims(1)}, 1, [3][4]move{
-		{claims, appends, completes, renews}, {claims, completes, claims, closes}, {revokes, ticks, revokes, ticks}}},
+		{claims, appends, completes, renews}, {claims, completes, claims, closes}, {revokes, ticks, revokesAnew, ticks}}},
 	{"retries and delays", []option{retries(1)}, 2, [3][4]move{
 		{claims, fails, claims, completes}, {claims, delays, claims, releases}, {passes(time.Second), ticks, passes(time.Second), ticks}}},
 	{"replies are lost", []option{retries(1)}, 2, [3][4]move{

@@ -57,7 +57,7 @@ var lostScenarios = []scenario{
 					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
 				}
 				w.check()
-				digest := w.digest("root booted", ":f:", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"")
+				digest := w.digest("root booted", ":f:", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"")
 				if m == undisturbed {
 					wantDigest, wantResult = digest, got
 					if digest == before {
@@ -182,7 +182,7 @@ var writings = []writing{
 		return "", err
 	}},
 	{"ff_revoke_lease", "revoke", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		_, err := e.RevokeLease(w.ctx, s.fence.Execution, "", "op", "r")
+		_, err := e.RevokeLease(w.ctx, s.fence.Execution, "", "op", "r") // with a request id of its own each time
 		return "", err
 	}},
 	{"ff_mark_session_dead", "mark dead", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {

@@ -162,6 +162,21 @@ var operatorScenarios = []scenario{
 		w.no(w.complete(n.Fence, "").Err)
 		w.no(w.complete(other, "").Err) // the rest of the session is untouched
 	}},
+	{name: "design §2.8 a repeated revocation does not take the next holder's lease", run: func(w *world) {
+		id := w.create()
+		w.worker("w1").one(id)
+		args := []string{"1", id.UUID().String(), "", "op", "r", request.String()}
+		w.must("ff_revoke_lease", args...)
+		w.tick()
+		two := w.worker("w2")
+		f := two.one(id).Fence
+		w.unchanged("the request again", func() {
+			same(w, "answer", words(w.fcall("ff_revoke_lease", args...)), "{1 ALREADY_SATISFIED [already_revoked]}")
+		})
+		w.no(w.e.UpdateProgress(w.ctx, f, 1, ""))
+		w.revoke(id) // another request does
+		w.code(id, "A3")
+	}},
 	{name: "spec 10 §4.16 what cannot be revoked", run: func(w *world) {
 		for _, code := range reachable {
 			w.reset()
@@ -259,7 +274,7 @@ var operatorScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, x.id)
 			w.no(err)
 			e := events[len(events)-1]
-			same(w, "lineage", words(e.Kind, e.Code, e.By, e.Detail, e.Until.Equal(before.CompletedAt)), words("replayed", code, "me", "why not", true))
+			same(w, "lineage", words(e.Kind, e.Code, e.By, e.Reason, e.Until.Equal(before.CompletedAt)), words("replayed", code, "me", "why not", true))
 			k := w.worker("w2")
 			n := k.one(x.id)
 			same(w, "claim", words(n.Type, n.Fence.Attempt, n.Fence.Epoch > before.Epoch, n.LastSequence), words("replay", before.Attempts, true, 0))
@@ -470,6 +485,8 @@ var operatorScenarios = []scenario{
 			w.is(err, flowfabric.ErrResultPurged)
 			_, err = w.e.ReadHistory(w.ctx, x.id)
 			w.is(err, flowfabric.ErrResultPurged)
+			_, err = w.e.ReadAttemptStream(w.ctx, x.id, 0)
+			w.is(err, flowfabric.ErrResultPurged)
 			_, err = w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
 			w.is(err, flowfabric.ErrNotFound)
 			w.unchanged("again", func() {
@@ -481,6 +498,14 @@ var operatorScenarios = []scenario{
 			_, err = w.e.ReadExecution(w.ctx, x.id)
 			w.is(err, flowfabric.ErrNotFound)
 			_, err = w.e.PurgeExecution(w.ctx, x.id, 0)
+			w.is(err, flowfabric.ErrNotFound)
+			y := w.state(code, digest, deadline(time.Second))
+			_, err = w.e.PurgeExecution(w.ctx, y.id, 0)
+			w.no(err)
+			w.advance(24 * time.Hour) // the server's clock decides, whatever became of the key
+			_, err = w.e.ReadExecution(w.ctx, y.id)
+			w.is(err, flowfabric.ErrNotFound)
+			_, err = w.e.ReadAttemptStream(w.ctx, y.id, 0)
 			w.is(err, flowfabric.ErrNotFound)
 		}
 		for _, code := range reachable {

@@ -64,7 +64,7 @@ func (l *look) wrong(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "ring", "clock_offset", "clock_pin"}
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "clock_offset", "clock_pin"}
 
 func (l *look) rootFields() {
 	for f := range l.Root {

@@ -24,13 +24,16 @@ type call struct {
 	Name    string // step, interest, owner, message, who asks
 	Value   string // step value, reason
 	Number  int64  // bytes, ms, percent or priority
-	Number2 uint64 // first sequence, generation
+	Number2 uint64 // first sequence, generation, request
 	Count   int
 	Flag    bool
 	Set     map[string]string
 	List    []string
 	Routes  []int
 }
+
+// request is an id made of Number2.
+func (c call) request() string { return fmt.Sprintf("00000000-0000-4000-9000-%012x", c.Number2) }
 
 func (c call) String() string {
 	text := fmt.Sprintf("%s %+v", c.Kind, struct {
@@ -116,8 +119,10 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply { return p.SetTags(c.ID, c.Set, c.List) }, nil},
 	"purge": {"ff_purge_execution", func(c call) []string { return []string{c.ID, text(c.Number)} },
 		func(p *model.Partition, c call) model.Reply { return p.Purge(c.ID, c.Number) }, nil},
-	"revoke": {"ff_revoke_lease", func(c call) []string { return []string{c.ID, c.Session, c.Name, c.Value} },
-		func(p *model.Partition, c call) model.Reply { return p.Revoke(c.ID, c.Session, c.Name, c.Value) }, nil},
+	"revoke": {"ff_revoke_lease", func(c call) []string { return []string{c.ID, c.Session, c.Name, c.Value, c.request()} },
+		func(p *model.Partition, c call) model.Reply {
+			return p.Revoke(c.ID, c.Session, c.Name, c.Value, c.request())
+		}, nil},
 	"mark dead": {"ff_mark_session_dead", func(c call) []string { return []string{c.Session, c.Value} },
 		func(p *model.Partition, c call) model.Reply { return p.MarkDead(c.Session, c.Value) }, nil},
 	"renew": {"ff_session_renew", func(c call) []string {
@@ -167,7 +172,7 @@ func completion(c call, claims string) []string {
 }
 
 func request(q model.ClaimRequest) []string {
-	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, strconv.Itoa(q.Table), bit(q.Wait), "0"}
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, text(q.Table), bit(q.Wait), "0"}
 }
 
 func submission(s model.Submission) []string {

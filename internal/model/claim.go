@@ -17,7 +17,7 @@ type ClaimRequest struct {
 	TTL      int64
 	Max      int
 	Interest string // "" asks for the route table only
-	Table    int    // version of the route table that the worker knows
+	Table    int64  // version of the route table that the worker knows
 	Wait     bool   // be rung when work comes
 }
 
@@ -83,6 +83,16 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 	return p.claimed(q, picked, false, left)
 }
 
+// unknown counts the routes that were added after a version of the table.
+func (p *Partition) unknown(version int64) (n int) {
+	for _, v := range p.Versions {
+		if v > version {
+			n++
+		}
+	}
+	return n
+}
+
 // pick chooses up to n of what waits in some routes. Of each route it looks at a few more heads than wanted, because
 // those whose deadline has passed stay for the tick. left reports whether anything stays in the queues.
 func (p *Partition) pick(routes []int, n int) (picked []string, left bool) {
@@ -127,7 +137,7 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 // claimed describes claims together with everything their handlers need.
 func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Reply {
 	registered := len(ids) == 0 && !again && q.Interest != "" && q.Wait
-	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(len(p.Routes)), number(max(0, len(p.Routes)-q.Table)))
+	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Version()), number(p.unknown(q.Table)))
 	ahead := func(at int64) int64 {
 		if at == 0 {
 			return 0

@@ -147,6 +147,7 @@ func (h *hand) draw(t *rapid.T) call {
 		c.ID, c.Number = h.id(t), one(t, "keep", int64(86_400_000), 100_000_000, 86_399_999)
 	case "revoke":
 		c.ID, c.Session, c.Name, c.Value = h.held(t), one(t, "session", "", "", h.sessions[0]), h.who(t), "because"
+		c.Number2 = one(t, "request", uint64(len(h.past)), uint64(len(h.past)), 1, 2)
 	case "mark dead":
 		c.Session, c.Value = h.session(t), "gone"
 		if rarely(t, "bad", 30) {
@@ -255,7 +256,7 @@ func (h *hand) request(t *rapid.T) model.ClaimRequest {
 	} else if rarely(t, "late", 10) {
 		q.Number = 2
 	}
-	q.Table = upto(t, "table", len(h.p.Routes)+1)
+	q.Table = one(t, "table", append([]int64{0, h.p.Version() + 1}, h.p.Versions...)...)
 	if rarely(t, "bad", 40) {
 		q.TTL = 999
 	}

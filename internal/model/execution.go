@@ -50,12 +50,13 @@ type Execution struct {
 	Creator, Digest string
 	Input           int // bytes
 	Created         int64
-	Started, Ended  int64 // first claim, last end
-	DelayUntil      int64 // while R2
-	Deadline, Span  int64 // the span is known once a replay has used it
-	TimeoutAt       int64 // of a running attempt
-	TimeLeft        int64 // of a paused one
-	RevokedAt       int64 // while A3
+	Started, Ended  int64  // first claim, last end
+	DelayUntil      int64  // while R2
+	Deadline, Span  int64  // the span is known once a replay has used it
+	TimeoutAt       int64  // of a running attempt
+	TimeLeft        int64  // of a paused one
+	RevokedAt       int64  // while A3
+	RevokedBy       string // the last request that revoked it
 
 	Held     Fence // of the current holder, or the last
 	Claimed  int64

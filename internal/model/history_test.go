@@ -234,7 +234,7 @@ func (h *history) operator(c *client, calls int) {
 			request := fmt.Sprintf("%08x-0000-4000-8000-%012x", c.id, i)
 			h.record(c, call{Kind: "replay", ID: id, Replay: model.Replay{Request: request, Force: c.r.IntN(2) == 0, Drop: true}})
 		case 5, 6:
-			h.record(c, call{Kind: "revoke", ID: id, Name: "op"})
+			h.record(c, call{Kind: "revoke", ID: id, Name: "op", Number2: uint64(c.r.Uint32())})
 		case 7:
 			h.record(c, call{Kind: "priority", ID: id, Number: int64(c.r.IntN(4)), Name: "op"})
 		case 8:

@@ -84,8 +84,8 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 }
 
 // Revoke takes an execution from its holder; the tick requeues it (spec 10 §4.16, D34, D35). With a session, only
-// that holder's lease is taken.
-func (p *Partition) Revoke(id, session, by, reason string) Reply {
+// that holder's lease is taken. A request that was applied last takes nothing again.
+func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
@@ -96,7 +96,7 @@ func (p *Partition) Revoke(id, session, by, reason string) Reply {
 	switch {
 	case x == nil:
 		return answer("execution_not_found")
-	case x.Code == "A3":
+	case x.Code == "A3", x.RevokedBy == request:
 		return answer(Already, "already_revoked")
 	case x.Code != "A1":
 		return notActive(x)
@@ -107,7 +107,7 @@ func (p *Partition) Revoke(id, session, by, reason string) Reply {
 	}
 	x.close("lease_revoked")
 	p.lost(x, id, "revoked")
-	x.TimeoutAt, x.TimeLeft, x.RevokedAt = 0, 0, p.Now
+	x.TimeoutAt, x.TimeLeft, x.RevokedAt, x.RevokedBy = 0, 0, p.Now, request
 	p.need(p.Now)
 	p.move(x, "A3")
 	return answer(OK, "revoked", x.Held.Session, number(x.Held.Epoch))

@@ -22,7 +22,8 @@ const (
 type Partition struct {
 	Now        int64 // ms
 	Gate       Gate
-	Routes     []Route // a route's id is its place, counted from 1; the table's version is its length
+	Routes     []Route // a route's id is its place, counted from 1
+	Versions   []int64 // of the table when it got each of them
 	Interests  map[string]Interest
 	Executions map[string]*Execution
 	Tombstones map[string]Tombstone
@@ -68,10 +69,19 @@ func New(now int64) *Partition {
 		Tombstones: map[string]Tombstone{}, Sessions: map[string]*Session{}}
 }
 
+// Version is that of the route table: a time, so that a worker notices when a failover lost a route.
+func (p *Partition) Version() int64 {
+	if n := len(p.Versions); n > 0 {
+		return p.Versions[n-1]
+	}
+	return 0
+}
+
 // Clone is an independent copy.
 func (p *Partition) Clone() *Partition {
 	c := *p
-	c.Routes, c.Interests, c.Tombstones = slices.Clone(p.Routes), maps.Clone(p.Interests), maps.Clone(p.Tombstones)
+	c.Routes, c.Versions = slices.Clone(p.Routes), slices.Clone(p.Versions)
+	c.Interests, c.Tombstones = maps.Clone(p.Interests), maps.Clone(p.Tombstones)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
 		c.Executions[id] = x.clone()

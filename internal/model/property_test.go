@@ -69,12 +69,13 @@ func TestMain(m *testing.M) {
 // pair is the model and the server in step.
 type pair struct {
 	*hand
-	t     tester
-	ctx   context.Context
-	s     *server
-	cover *coverage
-	steps int
-	wait  int64 // of the delays of the tour, ms
+	t        tester
+	ctx      context.Context
+	s        *server
+	cover    *coverage
+	steps    int
+	wait     int64  // of the delays of the tour, ms
+	requests uint64 // made up for revocations
 }
 
 // tester is what tests and properties have in common.
@@ -131,6 +132,10 @@ func (x *pair) make(c call) model.Reply { return x.makeOn(root, c) }
 
 func (x *pair) makeOn(key string, c call) model.Reply {
 	x.t.Helper()
+	if c.Kind == "revoke" && c.Number2 == 0 {
+		x.requests++
+		c.Number2 = 1000 + x.requests
+	}
 	got, err := x.s.do(x.ctx, x.s.raw, key, c)
 	if err != nil {
 		x.t.Fatalf("%v: %v", c, err)
@@ -220,7 +225,7 @@ func (x *pair) compare() {
 func (x *pair) drain() {
 	x.t.Helper()
 	for worker := range 20 {
-		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Table: len(x.p.Routes)}
+		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Table: x.p.Version()}
 		r := x.make(call{Kind: "claim", Claim: q})
 		if r.Code == "interest_unknown" {
 			x.make(call{Kind: "interest", Name: "aa", Routes: []int{1, 2, 3, 4, 5, 6}})

@@ -43,7 +43,7 @@ func (p *Partition) Create(s Submission) Reply {
 		if len(p.Routes) == maxRoutes {
 			return answer("too_many_routes")
 		}
-		p.Routes = append(p.Routes, s.Route)
+		p.Routes, p.Versions = append(p.Routes, s.Route), append(p.Versions, max(p.Version()+1, p.Now))
 		route = len(p.Routes)
 	}
 	x := &Execution{Route: route, Priority: clamp(s.Priority), Policy: s.Policy, Creator: s.Creator, Digest: s.Digest, Input: s.Input,

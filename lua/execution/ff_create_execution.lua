@@ -97,7 +97,10 @@ function ff_create.known(ctx, argv, i, before, state)
     if redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0 then return nil end
     local h = redis.call('HMGET', key, 's', 'pd')
     state, stored = h[1] or '', h[2] or ''
-    if not h[1] then state, stored = purge.read(redis.call('GET', keys.tombstone(ctx.r, id)) or '') end
+    if not h[1] then
+      state, stored = purge.read(ctx, id)
+      if not state then return nil end
+    end
   end
   if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
   return '=' .. state

@@ -14,8 +14,8 @@ local function ff_purge_execution(k, argv)
   if not keep then return reply.err('invalid_input', 'keep: 86400000..315360000000 ms') end
   local c = core.read(ctx, id)
   if not c.s then
-    local stone = redis.call('GET', keys.tombstone(ctx.r, id))
-    if stone then return reply.already(purge.code(stone)) end
+    local code = purge.read(ctx, id)
+    if code then return reply.already(code) end
     return reply.err('execution_not_found')
   end
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end

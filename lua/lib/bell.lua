@@ -42,6 +42,20 @@ function bell.ring(ctx, route, count)
   return heard
 end
 
+-- again repeats rings of one interest that may have been lost; left is how many items of each route nobody was rung for.
+function bell.again(ctx, digest, left)
+  local ready, heard = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest)), 0
+  for i = 1, math.min(#ready, 8) do
+    local route = ready[i]
+    left[route] = left[route] or math.min(redis.call('ZCARD', keys.queue(ctx.r, route)), 64)
+    if left[route] > 0 then
+      local n = wake(ctx, digest, left[route], 'w')
+      left[route], heard = left[route] - n, heard + n
+    end
+  end
+  return heard
+end
+
 -- pass wakes one waiter for each ready route of an interest: whoever was rung has no slot free.
 function bell.pass(ctx, digest)
   local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest))

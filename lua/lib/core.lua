@@ -8,7 +8,7 @@
 --   po policy             ca 1 = has categories   cr creator             pd payload digest
 --   in input bytes        tg 1 = has tags         sb step bytes          fa attempt that has frames
 --   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
---   rq last replay request ds original deadline span  pu purged up to this attempt
+--   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}
 

@@ -1,16 +1,14 @@
 -- purge: removes every key of an ended execution and leaves a tombstone, so that its id and idempotency key stay
--- taken for a while (design §9). A tombstone is "code digest".
+-- taken for a while (design §9). A tombstone is "code expiry digest"; its key's TTL only cleans up (design §2.7).
 local purge = {}
 
--- read returns code and payload digest of a tombstone.
-function purge.read(stone)
-  local code, digest = string.match(stone, '^(%w+) (.*)$')
-  return code or '', digest or ''
-end
-
-function purge.code(stone)
-  local code = purge.read(stone)
-  return code
+-- read returns code and payload digest of a purged execution, nil when there is no tombstone or its time is over.
+function purge.read(ctx, id)
+  local stone = redis.call('GET', keys.tombstone(ctx.r, id))
+  if not stone then return nil end
+  local code, expiry, digest = string.match(stone, '^(%w+) (%d+) (.*)$')
+  if not code or tonumber(expiry) <= ctx.now then return nil end
+  return code, digest
 end
 
 -- run removes an ended execution, at most 200 attempts a call, newest core field last: until it is done the core
@@ -27,7 +25,7 @@ function purge.run(ctx, c, id, keep)
     redis.call('HSET', keys.core(r, id), 'pu', reply.int(last))
     return false
   end
-  redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
+  redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
   redis.call('UNLINK', keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id),
     keys.history(r, id))
   redis.call('ZREM', keys.done(r), id)

@@ -1,6 +1,6 @@
 -- route: the partition's versioned table of (namespace, lane, kind, required capabilities) (design §5). A row is
--- the five parts joined by the unit separator; the fifth, the gate set, is empty for ungated work. Ids count up
--- and are never reused.
+-- the five parts joined by the unit separator; the fifth, the gate set, is empty for ungated work. Ids count up. The
+-- table's version is also a time, so that a worker notices when a failover lost an id and somebody else got it.
 local route = {}
 
 local US = '\31'
@@ -36,11 +36,13 @@ end
 
 -- add creates a row. The caller has checked that there is room.
 function route.add(ctx, row)
-  ctx.table = redis.call('HINCRBY', ctx.r, 'table', 1)
-  local id = reply.int(ctx.table)
+  ctx.table = math.max(root.version(ctx) + 1, ctx.now)
+  local version = reply.int(ctx.table)
+  redis.call('HSET', ctx.r, 'table', version)
+  local id = reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))
   redis.call('HSET', keys.routes(ctx.r), id, row)
   redis.call('HSET', keys.route_ids(ctx.r), row, id)
-  redis.call('ZADD', keys.route_log(ctx.r), id, id)
+  redis.call('ZADD', keys.route_log(ctx.r), version, id)
   ctx.route_of[row] = id
   ctx.routes_added = true
   return id

@@ -4,7 +4,7 @@
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id attempt
 -- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code
--- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
 local ff_stream = {
@@ -29,7 +29,11 @@ local function ff_read_attempt_stream(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end
   local c = core.read(ctx, id)
-  if not c.s then return reply.err('execution_not_found') end
+  if not c.s then
+    local code = purge.read(ctx, id)
+    if code then return reply.err('result_purged', code) end
+    return reply.err('execution_not_found')
+  end
   local started = tonumber(c.n or '0')
   local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y')
   local first, retained = '0-0', 0

@@ -11,8 +11,8 @@ local function ff_read_execution(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   local all = redis.call('HGETALL', keys.core(ctx.r, id))
   if #all == 0 then
-    local stone = redis.call('GET', keys.tombstone(ctx.r, id))
-    if stone then return reply.err('result_purged', purge.code(stone)) end
+    local code = purge.read(ctx, id)
+    if code then return reply.err('result_purged', code) end
     return reply.err('execution_not_found')
   end
   local c = {}

@@ -120,11 +120,14 @@ function ff_tick_do.rering(ctx, n)
   if upto then bell.table_changed(ctx, upto) end
   ctx.digests, ctx.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
+  local left = {}
   for i = 1, math.min(#all, 64) do
-    redis.call('ZREMRANGEBYSCORE', keys.waiters(ctx.r, all[i]), '-inf', reply.int(ctx.now))
-    local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, all[i]))
-    for j = 1, math.min(#ready, 8) do
-      n.rung = n.rung + bell.ring(ctx, ready[j], math.min(redis.call('ZCARD', keys.queue(ctx.r, ready[j])), 64))
+    local zset = keys.waiters(ctx.r, all[i])
+    redis.call('ZREMRANGEBYSCORE', zset, '-inf', reply.int(ctx.now))
+    if redis.call('EXISTS', zset) == 0 then
+      redis.call('SREM', keys.digests(ctx.r), all[i])
+    else
+      n.rung = n.rung + bell.again(ctx, all[i], left)
     end
   end
 end

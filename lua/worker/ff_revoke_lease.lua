@@ -1,27 +1,28 @@
 -- ff_revoke_lease: takes one execution away from its holder, at once. It is not an end: the tick requeues it as
--- lost work. With a session, only that holder's lease is taken.
+-- lost work. With a session, only that holder's lease is taken. A repeated request does not take the next holder's.
 -- Flags:   allow-oom
 -- Go:      Engine.RevokeLease
--- Args:    protocol id session by reason
+-- Args:    protocol id session by reason request
 -- Replies: OK revoked session epoch; ALREADY_SATISFIED already_revoked|already_expired
 -- Errors:  invalid_input execution_not_found execution_not_active stale_lease partition_missing partition_frozen protocol_mismatch
 local function ff_revoke_lease(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local id, holder, by, reason = args.id(argv[2]), argv[3], argv[4], argv[5]
+  local id, holder, by, reason, request = args.id(argv[2]), argv[3], argv[4], argv[5], args.id(argv[6])
   if not id then return reply.err('invalid_input', 'execution id') end
   if not holder or #holder > 64 then return reply.err('invalid_input', 'session') end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  if not request then return reply.err('invalid_input', 'request id') end
   local c = core.read(ctx, id)
   if not c.s then return reply.err('execution_not_found') end
-  if c.s == 'A3' then return reply.already('already_revoked') end
+  if c.s == 'A3' or c.rv == request then return reply.already('already_revoked') end
   if c.s ~= 'A1' then return fence.not_active(c) end
   if not session.read(ctx, c.ss).alive then return reply.already('already_expired') end
   if holder ~= '' and holder ~= c.ss then return reply.err('stale_lease', 'held by another session') end
 
   local key = keys.core(ctx.r, id)
-  redis.call('HSET', key, 's', 'A3')
+  redis.call('HSET', key, 's', 'A3', 'rv', request)
   if c.ta or c.tr then redis.call('HDEL', key, 'ta', 'tr') end
   history.add(ctx, c, id, 'revoked', by, reason)
   home.unhold(ctx, c.ss, id)
