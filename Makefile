@@ -25,7 +25,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 fmt: ## format the sources
 	gofmt -w .
 
-test: ## all tests with the race detector; PKG=./engine/... narrows them down
+test: ## all tests with the race detector (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(PKG)
 	@if [ "$(PKG)" = ./... ]; then cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...; fi
