@@ -75,8 +75,8 @@ func ExampleNew() {
 	})
 }
 
-// The worker dies before and after each of its writes; the article must be the same, and no mail go out again once
-// that it went out is recorded.
+// The worker dies before and after each of its writes; the article must be the same, the mail must go out, and not
+// again once that it went out is recorded.
 func ExampleCrashes() {
 	var t *testing.T // of the test function
 

@@ -74,8 +74,9 @@ func (x *Execution[Out]) Cancel(reason string) {
 	x.world.wake()
 }
 
-// Wait lets time pass until the execution has ended and reports. One that has not ended after [World.Patience], not
-// counting the time in which everything open only waited for its time to come, ends the test.
+// Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [World]
+// ends the test; the time in which everything open only waits for a time to come, 30 s or more away, is not counted.
+// An execution whose handler was run 1,000 times ends the test, too: it seems to delay itself for ever.
 func (x *Execution[Out]) Wait() *Report[Out] {
 	x.world.t.Helper()
 	ctx := x.world.t.Context()
@@ -100,8 +101,10 @@ func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
 		}
 		began := time.Now()
 		turn, cancel := context.WithTimeout(ctx, pause)
+		stop := context.AfterFunc(w.journal.weary, cancel) // a handler that is run again at once lets no time pass
 		_, err := w.client.RawResult(turn, id)
 		over := turn.Err() != nil
+		stop()
 		cancel()
 		if _, ended := errors.AsType[*client.OutcomeError](err); ended || err == nil {
 			w.forget(id)
@@ -109,6 +112,9 @@ func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
 		}
 		if !over || ctx.Err() != nil {
 			return err
+		}
+		if w.journal.weary.Err() != nil {
+			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not ended", maxPasses, id)
 		}
 		if patience -= time.Since(began); patience <= 0 {
 			s, err := w.client.Get(ctx, id)

@@ -1,6 +1,7 @@
 package fftest
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -35,10 +37,25 @@ const (
 	argStep      = 10
 )
 
-// crash is where a worker is to die. The zero value: nowhere.
+// crash is where a worker is to die. The zero value: nowhere. A worker polls for work while its handlers write, so only
+// the calls of one function come in the same order in every run: they are counted by function.
 type crash struct {
-	call  int  // counted from 1
-	after bool // the call has been carried out
+	function string
+	call     int  // of that function, counted from 1
+	after    bool // the call has been carried out
+}
+
+// places lists where the workers of a run could have died: before and after each write they made, of the functions
+// in the order of their first call.
+func (j *journal) places() (all []crash) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, function := range j.order {
+		for n := range j.calls[function] {
+			all = append(all, crash{function, n + 1, false}, crash{function, n + 1, true})
+		}
+	}
+	return all
 }
 
 // journal is what the worker processes of one world asked of the store, and what effects their handlers noted, in
@@ -46,20 +63,32 @@ type crash struct {
 type journal struct {
 	mu        sync.Mutex
 	functions map[string]string // by the digest of their script
-	calls     int               // writes so far
+	calls     map[string]int    // writes so far, by function
+	order     []string          // the functions of calls, in the order of their first one
 	plan      crash
 	crashed   string // where it happened, "" as long as it has not
+	orphaned  bool   // it has, and no other worker runs the handler yet: what happens now is the dead one's doing
 	events    []event
+	passes    map[flowfabric.ExecutionID]int
+	weary     context.Context // ends when a handler was run too often
+	tire      context.CancelFunc
 }
 
-func newJournal(plan crash) *journal { return &journal{functions: map[string]string{}, plan: plan} }
+// maxPasses is how often the handler of one execution is run before it counts as one that never ends.
+const maxPasses = 1000
+
+func newJournal(plan crash) *journal {
+	j := &journal{functions: map[string]string{}, calls: map[string]int{}, plan: plan, passes: map[flowfabric.ExecutionID]int{}}
+	j.weary, j.tire = context.WithCancel(context.Background())
+	return j
+}
 
 type eventKind uint8
 
 const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
-	passRecorded                  // so was an outcome after which the same work is not done again
+	passRecorded                  // so was the completion or a delay; after a failure the same work is done again
 )
 
 type event struct {
@@ -99,14 +128,16 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	if l.crashed || !writes()[function] {
 		return !l.crashed, l.crashed
 	}
-	j.calls++
-	if j.crashed == "" && j.calls == j.plan.call {
+	if j.calls[function]++; j.calls[function] == 1 {
+		j.order = append(j.order, function)
+	}
+	if j.crashed == "" && function == j.plan.function && j.calls[function] == j.plan.call {
 		when := "before"
 		if j.plan.after {
 			when = "after"
 		}
-		j.crashed = fmt.Sprintf("died %s call %d (%s)", when, j.calls, function)
-		l.crashed, crashed = true, true
+		j.crashed = fmt.Sprintf("died %s call %d of %s", when, j.plan.call, function)
+		l.crashed, j.orphaned, crashed = true, true, true
 		if !j.plan.after {
 			return false, true
 		}
@@ -122,9 +153,32 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	return true, crashed
 }
 
+// begin is told that the worker behind l begins to run a handler.
+func (j *journal) begin(l *link) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !l.crashed {
+		j.orphaned = false
+	}
+}
+
+// pass counts how often an execution's handler is run.
+func (j *journal) pass(id flowfabric.ExecutionID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.passes[id]++; j.passes[id] > maxPasses {
+		j.tire()
+	}
+}
+
+// effect books what a handler did, unless its worker was dead already: Go cannot end a goroutine from outside, and a
+// process that really dies does nothing more.
 func (j *journal) effect(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.orphaned {
+		return
+	}
 	j.events = append(j.events, event{kind: effectDone, name: name})
 }
 

@@ -77,7 +77,7 @@ func TestLinkDies(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		var got strings.Builder
 		deaths := 0
-		j := newJournal(crash{call: 2, after: after})
+		j := newJournal(crash{"ff_complete_execution", 1, after})
 		l := &link{journal: j, dial: func(context.Context) (net.Conn, error) { return sink{got: &got}, nil }, died: func() { deaths++ }}
 		one, err := l.connect(t.Context())
 		if err != nil {
@@ -103,11 +103,11 @@ func TestLinkDies(t *testing.T) {
 		}
 		want := tick + step + wire("PING")
 		events := []event{{stepRecorded, "id", "name"}}
-		where := "died before call 2 (ff_complete_execution)"
+		where := "died before call 1 of ff_complete_execution"
 		if after {
 			want += done
 			events = append(events, event{kind: passRecorded, name: "ff_complete_execution"})
-			where = "died after call 2 (ff_complete_execution)"
+			where = "died after call 1 of ff_complete_execution"
 		}
 		if got.String() != want {
 			t.Errorf("after %v: delivered %q, want %q", after, got.String(), want)
@@ -143,6 +143,92 @@ func TestReportRepeats(t *testing.T) {
 		fake := &recorder{TB: t}
 		reportRepeats(&Report[int]{t: fake}, c.events)
 		if c.want == "" && len(fake.all) > 0 || c.want != "" && (len(fake.all) != 1 || !strings.Contains(fake.all[0], c.want)) {
+			t.Errorf("%s: %q, want %q", name, fake.all, c.want)
+		}
+	}
+}
+
+// A record is what makes the store not do the work again: steps, the completion and delays, not failures.
+func TestJournalBooks(t *testing.T) {
+	j := newJournal(crash{})
+	l := &link{journal: j}
+	for _, function := range []string{
+		"ff_claim_next", "ff_append_frames", "ff_fail_execution", "ff_release_execution", "ff_cancel_execution",
+		"ff_delay_execution", "ff_complete_execution",
+	} {
+		args, _ := parseRequest([]byte(call(j, function, "id")))
+		if deliver, crashed := j.note(l, args); !deliver || crashed {
+			t.Errorf("%s: delivered %v, crashed %v", function, deliver, crashed)
+		}
+	}
+	want := []event{{kind: passRecorded, name: "ff_delay_execution"}, {kind: passRecorded, name: "ff_complete_execution"}}
+	if !slices.Equal(j.history(), want) {
+		t.Errorf("%v, want %v", j.history(), want)
+	}
+}
+
+// Every write is a place to die at, before and after, whatever other writes came between those of its kind.
+func TestJournalPlaces(t *testing.T) {
+	j := newJournal(crash{})
+	l := &link{journal: j}
+	for _, function := range []string{"ff_tick", "ff_claim_next", "ff_record_step", "ff_claim_next", "ff_read_execution"} {
+		args, _ := parseRequest([]byte(call(j, function, "id")))
+		j.note(l, args)
+	}
+	want := []crash{
+		{"ff_claim_next", 1, false}, {"ff_claim_next", 1, true}, {"ff_claim_next", 2, false}, {"ff_claim_next", 2, true},
+		{"ff_record_step", 1, false}, {"ff_record_step", 1, true},
+	}
+	if got := j.places(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Between a worker's death and the next pass of a live one, nobody is there to do anything.
+func TestTheDeadHaveNoEffects(t *testing.T) {
+	j := newJournal(crash{function: "ff_append_frames", call: 1})
+	first, second := &link{journal: j}, &link{journal: j}
+	args, _ := parseRequest([]byte(call(j, "ff_append_frames", "id")))
+	j.begin(first)
+	j.effect("alive")
+	if _, crashed := j.note(first, args); !crashed {
+		t.Fatal("it did not die")
+	}
+	j.effect("dead")
+	j.begin(first)
+	j.effect("begun by the dead")
+	if deliver, crashed := j.note(second, args); !deliver || crashed {
+		t.Errorf("of the second worker: delivered %v, crashed %v", deliver, crashed)
+	}
+	j.effect("not yet begun")
+	j.begin(second)
+	j.effect("next")
+	var names []string
+	for _, e := range j.history() {
+		names = append(names, e.name)
+	}
+	if !slices.Equal(names, []string{"alive", "next"}) {
+		t.Errorf("effects %q", names)
+	}
+}
+
+// Every effect of the undisturbed run must happen, and is missed once.
+func TestReportLosses(t *testing.T) {
+	effect := func(name string) event { return event{kind: effectDone, name: name} }
+	step := func(name string) event { return event{stepRecorded, "id", name} }
+	undisturbed := []event{effect("a"), step("a"), step("b"), effect("c"), effect("c"), effect("d")}
+	for name, c := range map[string]struct {
+		events []event
+		want   []string
+	}{
+		"all":            {[]event{effect("d"), effect("c"), effect("a"), effect("a"), effect("more")}, nil},
+		"none":           {nil, []string{`effect "a" never happened`, `effect "c" never happened`, `effect "d" never happened`}},
+		"its step only":  {[]event{step("a"), effect("c"), effect("d")}, []string{`effect "a" never happened`}},
+		"once for twice": {[]event{effect("a"), effect("c"), effect("d")}, nil},
+	} {
+		fake := &recorder{TB: t}
+		reportLosses(&Report[int]{t: fake}, undisturbed, c.events)
+		if !slices.Equal(fake.all, c.want) {
 			t.Errorf("%s: %q, want %q", name, fake.all, c.want)
 		}
 	}

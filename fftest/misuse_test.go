@@ -74,6 +74,12 @@ func TestMisuse(t *testing.T) {
 			w := fftest.New(c, runtime.Config{Username: "nobody", Password: "none"}, handler.Bind(greet, echo))
 			fftest.Submit(w, greet, "").Wait()
 		}, "the worker could not go on: flowfabric: start worker: "},
+		"at once again, for ever": {func(c *complaints) {
+			fftest.Run(c, greet, func(context.Context, *handler.Task, string) (string, error) { return "", handler.Delay(0) }, "")
+		}, "does it return handler.Delay for ever?"},
+		"later again, for ever": {func(c *complaints) {
+			fftest.Run(c, greet, func(context.Context, *handler.Task, string) (string, error) { return "", handler.Delay(time.Hour) }, "")
+		}, "does it return handler.Delay for ever?"},
 		"cancel too late": {func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, echo))
 			x := fftest.Submit(w, greet, "")

@@ -61,7 +61,7 @@ func startProcess(cfg runtime.Config, bindings []handler.Binding, l *link, run *
 	return p, nil
 }
 
-// watch keeps at hand what ends the handlers' contexts.
+// watch keeps at hand what ends the handlers' contexts, and tells the journal whose handler runs.
 func (p *process) watch(next handler.Handler) handler.Handler {
 	return func(ctx context.Context, t *handler.Task) handler.Outcome {
 		p.busy.Add(1)
@@ -79,6 +79,8 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 		if p.dead.Load() {
 			cancel(errKilled)
 		}
+		p.link.journal.begin(p.link)
+		p.link.journal.pass(t.ID())
 		return next(ctx, t)
 	}
 }

@@ -40,7 +40,7 @@ type Report[Out any] struct {
 	Attempts []engine.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
 	Elapsed  time.Duration          // virtual time from creation to end
 	Snapshot engine.Snapshot        // everything else
-	// Crash is where [Crashes] let the worker die, "died before call 3 (ff_record_step)"; "" if it did not.
+	// Crash is where [Crashes] let the worker die, "died before call 3 of ff_record_step"; "" if it did not.
 	Crash string
 
 	t testing.TB

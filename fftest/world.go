@@ -27,8 +27,8 @@ const DefaultPatience = 24 * time.Hour
 const longNap = 30 * time.Second
 
 // World is a store and one worker at a time, in a testing/synctest bubble. Create it with [New]; it ends with the
-// test. Methods may be called from any goroutine of the bubble; what may end the test (Submit, Wait, Cancel) is best
-// called from the test's own.
+// test. Methods may be called from any goroutine of the bubble; what may end the test (Submit, and the methods of
+// [Execution]) is best called from the test's own.
 type World struct {
 	// Patience is how long Wait goes on, in virtual time, while an execution is not merely waiting for a due time.
 	// Default [DefaultPatience]. Set it before the first Wait.
