@@ -39,7 +39,7 @@ type Policy struct {
 	Retry          RetryPolicy
 	AttemptTimeout time.Duration // bounds one attempt, suspended time excluded; 0 = none
 	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 100, at most 10,000
-	MaxReplays     int           // 0 = 10, at most 1,000; negative = never
+	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
 }
 

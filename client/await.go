@@ -22,6 +22,9 @@ const recheck = 5 * time.Second
 
 // await waits for the end of an execution and returns the result as stored; stored is false when there is none.
 func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored bool, err error) {
+	if err := c.admit("wait for", id); err != nil {
+		return nil, false, err
+	}
 	raw, stored, done, floor, err := c.outcome(ctx, id)
 	if done {
 		return raw, stored, err
@@ -69,7 +72,7 @@ func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []
 	s, err := c.store.ReadExecution(ctx, id)
 	switch {
 	case err != nil:
-		return nil, false, final(ctx, err), math.MaxUint32, fmt.Errorf("wait for %s: %w", id, err)
+		return nil, false, final(ctx, err), math.MaxUint32, operated("wait for", id, err)
 	case !s.State.Terminal():
 		return nil, false, false, nextEnd(s), nil
 	case s.State.Public != flowfabric.Completed:
@@ -96,7 +99,7 @@ func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID, attempt 
 		_, err = c.store.ReadExecution(ctx, id)
 	}
 	if err != nil {
-		return nil, false, final(ctx, err), fmt.Errorf("wait for %s: %w", id, err)
+		return nil, false, final(ctx, err), operated("wait for", id, err)
 	}
 	return raw, stored, true, nil
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -32,7 +33,7 @@ type Config struct {
 	// DialTimeout bounds one connection attempt, default 10 s. CallTimeout bounds one call without its repeats,
 	// default 5 s.
 	DialTimeout, CallTimeout time.Duration
-	// Partitions is used only when this client is the first to boot the store; default 64.
+	// Partitions is used only when this client is the first to boot the store: 1..1024, default 64.
 	Partitions uint16
 	// CreateConfig false refuses a store that was never booted. Default (nil) true.
 	CreateConfig *bool
@@ -71,7 +72,7 @@ func (c Config) validate() error {
 		return bad(fmt.Errorf("Creator has %d bytes, want at most %d", len(c.Creator), maxCreator))
 	}
 	if c.SubmitTimeout < time.Millisecond {
-		return bad(fmt.Errorf("SubmitTimeout is %s, want at least 1ms", c.SubmitTimeout))
+		return bad(fmt.Errorf("SubmitTimeout is %s, want at least 1 ms", c.SubmitTimeout))
 	}
 	return nil
 }
@@ -105,6 +106,7 @@ type Client struct {
 	end     context.CancelCauseFunc // ends waits and late batches
 	release []func()                // in the order they must run
 	once    sync.Once
+	closed  atomic.Bool // since Close was called
 }
 
 // Connect dials the store and makes it ready (a fresh store is booted, see engine.Open). ctx bounds connecting
@@ -141,14 +143,20 @@ func newClient(cfg Config, s store, tails tailer, release ...func()) *Client {
 	}
 }
 
-// Ping makes one round trip to the store.
-func (c *Client) Ping(ctx context.Context) error { return c.store.Ping(ctx) }
+// Ping makes one round trip to the store. Errors: flowfabric.ErrTransport, ErrAuth; [ErrClosed].
+func (c *Client) Ping(ctx context.Context) error {
+	if c.closed.Load() {
+		return fmt.Errorf("ping: %w", ErrClosed)
+	}
+	return c.store.Ping(ctx)
+}
 
-// Close refuses new submits, waits until those that were accepted are answered (at most about SubmitTimeout),
-// ends waits with [ErrClosed] and tails, and disconnects. It is idempotent, and every call returns only when all
-// that is done.
+// Close refuses further calls with [ErrClosed], waits until the submits that were accepted are answered (at most about
+// SubmitTimeout), ends waits and tails with [ErrClosed], and disconnects. Other calls that are under way may end with
+// flowfabric.ErrTransport. It is idempotent, and every call returns only when all that is done.
 func (c *Client) Close() {
 	c.once.Do(func() {
+		c.closed.Store(true)
 		c.submits.close()
 		c.end(ErrClosed)
 		c.waits.close()

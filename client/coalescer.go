@@ -288,7 +288,7 @@ func (c *coalescer) send(ctx context.Context, b batch) {
 		if err != nil {
 			p.err = callError(p.sub.item.ID, err)
 		} else {
-			p.created, p.err = created[i], itemError(created[i])
+			p.created, p.err = created[i], itemError(p.sub, created[i])
 		}
 	}
 }
@@ -336,9 +336,13 @@ func callError(id flowfabric.ExecutionID, err error) error {
 }
 
 // itemError is the error of one refused item.
-func itemError(created engine.Created) error {
-	if created.Err == nil {
+func itemError(sub *submission, created engine.Created) error {
+	err := created.Err
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("submit %s: %w", created.ID, created.Err)
+	if sub.keyed && errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+		err = &refusal{fmt.Sprintf("idempotency_conflict: key %q names an execution with another payload", sub.key), err}
+	}
+	return fmt.Errorf("submit %s: %w", created.ID, err)
 }

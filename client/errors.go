@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
-// ErrClosed is returned by every call on a client after [Client.Close], and by waits that Close ended.
+// ErrClosed is returned, wrapped, by every call on a client after [Client.Close], before anything else is looked at,
+// and by waits and tails that Close ended.
 var ErrClosed = errors.New("the client is closed")
 
 // UnknownOutcomeError says that a create call was sent and not answered: the caller's context ended, or the
@@ -59,6 +61,9 @@ func newOutcomeError(s engine.Snapshot) *OutcomeError {
 
 func (e *OutcomeError) Error() string {
 	text := fmt.Sprintf("execution %s %s after %d attempts", e.ID, e.State, e.Attempts)
+	if e.Attempts == 1 {
+		text = strings.TrimSuffix(text, "s")
+	}
 	switch {
 	case e.By != "":
 		text += " (by " + e.By + ")"

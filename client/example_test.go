@@ -69,7 +69,7 @@ func Example_operating() {
 
 	events, err := exec.History(ctx)
 	for _, e := range events { // e prints as one line: time, kind, attempt, worker, details
-		fmt.Printf("- %s %q %q\n", e.Kind, e.By, e.Detail)
+		fmt.Printf("- %s %q %q\n", e.Kind, e.By, e.Reason)
 	}
 	fmt.Println(err)
 	// Output:
@@ -79,10 +79,10 @@ func Example_operating() {
 	// replayed: <nil>
 	// 10 pages <nil>
 	// - created "print-shop" ""
-	// - claimed "" "initial"
-	// - attempt_ended "" "ended_failure handler_error"
+	// - claimed "" ""
+	// - attempt_ended "" "no ink"
 	// - replayed "anna" "ink refilled"
-	// - claimed "" "replay"
+	// - claimed "" ""
 	// - ended "" ""
 	// <nil>
 }

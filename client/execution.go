@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -26,8 +27,9 @@ func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], crea
 	return e
 }
 
-// Attach returns a handle on an execution of def that was submitted elsewhere or earlier. It makes no call; an id
-// that names nothing shows as flowfabric.ErrNotFound in the methods.
+// Attach returns a handle on an execution of def that was submitted elsewhere or earlier. It makes no call and has no
+// error; the methods answer flowfabric.ErrNotFound for an id that names nothing, ErrInvalidInput for the zero id and for
+// one of a partition that this store does not have (it comes from another store), and Result the error of an invalid def.
 func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *Execution[Out] {
 	return &Execution[Out]{client: c, id: id, decode: def.Decode}
 }
@@ -136,9 +138,12 @@ func FromNow() TailOption {
 // Get reads a consistent snapshot of an execution: state, attempts, times, tags, progress, failure.
 // flowfabric.ErrNotFound when it never existed or was purged long ago; ErrResultPurged while its tombstone is left.
 func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+	if err := c.admit("get", id); err != nil {
+		return engine.Snapshot{}, err
+	}
 	s, err := c.store.ReadExecution(ctx, id)
 	if err != nil {
-		return engine.Snapshot{}, fmt.Errorf("get %s: %w", id, err)
+		return engine.Snapshot{}, operated("get", id, err)
 	}
 	return s, nil
 }
@@ -150,20 +155,39 @@ func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]by
 }
 
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
-// event that says the execution has ended, with an error (the cause of ctx, flowfabric.ErrNotFound and others, see
-// stream.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
+// event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound and
+// others, see stream.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
 func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
 	var o stream.TailOptions
 	for _, option := range opts {
 		option(&o)
 	}
-	return c.tails.Tail(ctx, id, o)
+	return func(yield func(stream.TailEvent, error) bool) {
+		if err := c.admit("tail", id); err != nil {
+			yield(stream.TailEvent{}, err)
+			return
+		}
+		for event, err := range c.tails.Tail(ctx, id, o) {
+			if errors.Is(err, stream.ErrHubClosed) {
+				err = fmt.Errorf("tail %s: %w", id, ErrClosed)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
-// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error. An execution that ended
-// otherwise answers an error that wraps flowfabric.ErrTerminal and names its state. Spec 10 §4.4.
+// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error. The history names operator_override as
+// the source and no person: who asked belongs into the reason.
+//
+// Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one.
+// Spec 10 §4.4.
 func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string) error {
+	if err := c.admit("cancel", id); err != nil {
+		return err
+	}
 	_, err := c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator})
 	return operated("cancel", id, err)
 }

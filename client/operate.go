@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +32,7 @@ const (
 const defaultBy = "client"
 
 // By names who asks, for the execution's history: client.By("anna"). At most 64 bytes. It is an option of Replay,
-// ChangePriority and Revoke; without it Config.Creator is named, or "client".
+// ChangePriority and Revoke; without it Config.Creator is named, or "client". Cancel records no person.
 type By string
 
 func (b By) replay(q *engine.Replay) { q.By = string(b) }
@@ -76,13 +75,16 @@ func ReplayRequest(id uuid.UUID) ReplayOption {
 // and results stay. From then on Result waits for the new end, and a tail goes on with the new attempt; waits and tails
 // that saw the old end have ended with it.
 //
-// Errors: flowfabric.ErrNotTerminal; ErrReplayNotAllowed for a success without [Force]; ErrReplaysExhausted at the
-// cap of the execution's policy; ErrNotFound, also for a purged one; ErrInvalidInput for a By of more than 64 bytes.
+// Errors: flowfabric.ErrNotTerminal; ErrReplayNotAllowed for a success without [Force]; ErrReplaysExhausted at the cap
+// of the execution's policy (10 unless its definition says handler.MaxReplays); ErrNotFound, also for a purged one; ErrInvalidInput for a By of more than 64 bytes.
 // After ErrTransport it may have happened, see [ReplayRequest]. Spec 10 §4.20.
 func (c *Client) Replay(ctx context.Context, id flowfabric.ExecutionID, opts ...ReplayOption) error {
 	q := engine.Replay{Request: uuid.New(), By: c.by()}
 	for _, o := range opts {
 		o.replay(&q)
+	}
+	if err := c.admit("replay", id); err != nil {
+		return err
 	}
 	err := validateBy(q.By)
 	if err == nil {
@@ -103,6 +105,9 @@ func (c *Client) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, 
 	by := c.by()
 	for _, o := range opts {
 		o.reprioritise(&by)
+	}
+	if err := c.admit("change priority of", id); err != nil {
+		return err
 	}
 	err := validateBy(by)
 	if priority < 0 || priority > flowfabric.MaxPriority {
@@ -131,8 +136,9 @@ func HeldBy(session string) RevokeOption {
 
 // Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context
 // ends with flowfabric.ErrLeaseLost, and the work is queued again as after a crash, which uses up no retry. It does not
-// end the execution ([Client.Cancel] does), and the same worker may claim it again. reason is cut to 1 KiB. Revoking
-// what is revoked, or whose worker is dead, is no error.
+// end the execution ([Client.Cancel] does). reason is cut to 1 KiB. Revoking what is revoked, or whose worker is dead, is
+// no error. The work may be claimed again within a millisecond, also by the same worker; a second Revoke then takes that
+// claim (repeats of one call never do).
 //
 // Errors: ErrTerminal, with the state, for one that has ended; ErrNotActive when nobody runs it; ErrStaleLease, see
 // [HeldBy]; ErrNotFound. Spec 10 §4.16.
@@ -140,6 +146,9 @@ func (c *Client) Revoke(ctx context.Context, id flowfabric.ExecutionID, reason s
 	q := revocation{by: c.by()}
 	for _, o := range opts {
 		o.revoke(&q)
+	}
+	if err := c.admit("revoke", id); err != nil {
+		return err
 	}
 	err := validateBy(q.by)
 	if err == nil {
@@ -149,10 +158,14 @@ func (c *Client) Revoke(ctx context.Context, id flowfabric.ExecutionID, reason s
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
-// tags are left; keys and values are bounded as by [Tags]. A handler that runs already sees the old ones.
+// tags are left; keys and values are bounded as by [Tags]. A removed key that is not there is no error. A handler that runs already
+// sees the old ones, and the history has no line about tags.
 //
 // Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrNotFound.
 func (c *Client) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove ...string) error {
+	if err := c.admit("set tags of", id); err != nil {
+		return err
+	}
 	return operated("set tags of", id, c.store.SetTags(ctx, id, set, remove))
 }
 
@@ -160,6 +173,9 @@ func (c *Client) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map
 // the ordinary (delays, hand-backs, revocations, changed priorities, replays), of which the newest 1,000 are kept.
 // Each event prints as one line. Errors: flowfabric.ErrNotFound; ErrResultPurged after a purge.
 func (c *Client) History(ctx context.Context, id flowfabric.ExecutionID) ([]engine.Event, error) {
+	if err := c.admit("history of", id); err != nil {
+		return nil, err
+	}
 	events, err := c.store.ReadHistory(ctx, id)
 	if err != nil {
 		return nil, operated("history of", id, err)
@@ -170,8 +186,8 @@ func (c *Client) History(ctx context.Context, id flowfabric.ExecutionID) ([]engi
 // PurgeOption changes a [Client.Purge]: [Tombstone].
 type PurgeOption func(keep *time.Duration)
 
-// Tombstone is how long a purged execution's id and idempotency key stay taken: 24 h (default) to ten years, in whole
-// milliseconds.
+// Tombstone is how long a purged execution's id and idempotency key stay taken: 24 h (default) to ten years, rounded
+// down to whole milliseconds.
 func Tombstone(keep time.Duration) PurgeOption {
 	return func(k *time.Duration) { *k = keep }
 }
@@ -181,8 +197,15 @@ func Tombstone(keep time.Duration) PurgeOption {
 // same idempotency key and payload is a duplicate of the purged execution, and one with another payload
 // ErrIdempotencyConflict. Purging twice is no error.
 //
+// History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something, Cancel,
+// Replay, Revoke, ChangePriority and SetTags, answer ErrNotFound from the purge on, as does everything once the tombstone
+// is gone.
+//
 // Errors: flowfabric.ErrNotTerminal for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput. Design §9.
 func (c *Client) Purge(ctx context.Context, id flowfabric.ExecutionID, opts ...PurgeOption) error {
+	if err := c.admit("purge", id); err != nil {
+		return err
+	}
 	keep := MinTombstone
 	for _, o := range opts {
 		o(&keep)
@@ -201,17 +224,4 @@ func validateBy(by string) error {
 		return fmt.Errorf("%w: By has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(by), flowfabric.MaxName)
 	}
 	return nil
-}
-
-// operated wraps the answer to one call with its verb, and says in words that an execution has ended.
-func operated(verb string, id flowfabric.ExecutionID, err error) error {
-	if err == nil {
-		return nil
-	}
-	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrNotActive) {
-		if state, ok := flowfabric.Project(flowfabric.Code(refused.Slot(0))); ok && state.Terminal() {
-			return fmt.Errorf("%s %s: %w: it is %s", verb, id, flowfabric.ErrTerminal, state.Public)
-		}
-	}
-	return fmt.Errorf("%s %s: %w", verb, id, err)
 }

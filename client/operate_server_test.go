@@ -86,7 +86,7 @@ func tailed(ctx context.Context, t *testing.T, x *client.Execution[verdict]) str
 func TestReplayOnAServer(t *testing.T) { // spec 10 D22, D24
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := x.Replay(ctx); !errors.Is(err, flowfabric.ErrNotTerminal) {
+		if err := x.Replay(ctx); !errors.Is(err, flowfabric.ErrNotTerminal) || !strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
 			t.Errorf("replay of one that waits: %v", err)
 		}
 		finish(ctx, t, e, x.ID(), "wet")
@@ -176,7 +176,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) { // spec 10 D42
 func TestRevokeOnAServer(t *testing.T) { // spec 10 §4.16, D35
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := x.Revoke(ctx, "stuck"); !errors.Is(err, flowfabric.ErrNotActive) || errors.Is(err, flowfabric.ErrTerminal) {
+		if err := x.Revoke(ctx, "stuck"); !errors.Is(err, flowfabric.ErrNotActive) || !strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
 			t.Errorf("revoke of one that waits: %v", err)
 		}
 		held := claim(ctx, t, e, x.ID())
@@ -232,8 +232,19 @@ func TestPurgeOnAServer(t *testing.T) {
 		if _, err := x.History(ctx); !errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("history: %v", err)
 		}
-		if err := x.Replay(ctx, client.Force()); !errors.Is(err, flowfabric.ErrNotFound) {
-			t.Errorf("replay: %v", err)
+		for _, err := range x.Tail(ctx) {
+			if !errors.Is(err, flowfabric.ErrResultPurged) {
+				t.Errorf("tail: %v", err)
+			}
+		}
+		if _, err := x.Get(ctx); !strings.HasSuffix(err.Error(), "it was purged; it was completed") {
+			t.Errorf("get: %v", err)
+		}
+		for verb, err := range map[string]error{"replay": x.Replay(ctx, client.Force()), "cancel": x.Cancel(ctx, ""), "revoke": x.Revoke(ctx, ""),
+			"change priority": x.ChangePriority(ctx, 1), "set tags": x.SetTags(ctx, nil, "team.name")} {
+			if !errors.Is(err, flowfabric.ErrNotFound) {
+				t.Errorf("%s: %v", verb, err)
+			}
 		}
 		again := submit(ctx, t, c, "tides", key)
 		if !again.Duplicate() || again.ID() != x.ID() {
@@ -244,6 +255,8 @@ func TestPurgeOnAServer(t *testing.T) {
 		}
 		if _, err := client.Submit(ctx, c, write, draft{"moons"}, key); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
 			t.Errorf("another payload under the key: %v", err)
+		} else if !strings.HasSuffix(err.Error(), `key "tides-1" names an execution with another payload`) {
+			t.Errorf("the key is not named: %v", err)
 		}
 		keys := client.IdempotencyKeys(func(int) string { return "tides-1" })
 		if _, err := client.SubmitMany(ctx, c, write, []draft{{"tides"}, {"moons"}}, keys); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {

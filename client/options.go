@@ -61,13 +61,15 @@ func Deadline(d time.Duration) SubmitOption {
 	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} }
 }
 
-// DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead.
+// DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead. A time that has passed is
+// accepted: the execution never runs and expires at once, as soon as any worker looks after its partition.
 func DeadlineAt(t time.Time) SubmitOption {
 	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = 0, t }
 }
 
-// Tags are stored with the execution and handed to the handler: at most 64; keys such as team.region (≤ 64
-// bytes), values ≤ 256 bytes. The map must not change until the submit has returned.
+// Tags are stored with the execution and handed to the handler: at most 64. A key such as team.region is two or more
+// words of a-z, 0-9 and _, joined by dots, beginning with a letter, at most 64 bytes; a value has at most 256 bytes. The
+// map must not change until the submit has returned.
 func Tags(tags map[string]string) SubmitOption {
 	return func(s *submission) { s.item.Tags = tags }
 }
@@ -108,8 +110,10 @@ func (s *submission) validate(now time.Time) error {
 	if len(x.Creator) > maxCreator {
 		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), maxCreator)
 	}
-	if s.keyed && (s.key == "" || len(s.key) > MaxIdempotencyKey) {
-		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
+	if s.keyed && s.keyFor == nil {
+		if err := s.validateKey(); err != nil {
+			return err
+		}
 	}
 	if err := flowfabric.ValidateTags(x.Tags); err != nil {
 		return err
@@ -123,15 +127,22 @@ func (s *submission) validate(now time.Time) error {
 	return s.validateTimes(now)
 }
 
+func (s *submission) validateKey() error {
+	if s.key == "" || len(s.key) > MaxIdempotencyKey {
+		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
+	}
+	return nil
+}
+
 func (s *submission) validateTimes(now time.Time) error {
 	x := &s.item
 	switch latest := now.Add(flowfabric.MaxDelay); {
 	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
 		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
 	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
-		return fmt.Errorf("%w: deadline %s, want 1ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
+		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
 	case x.Deadline > 0 && x.Deadline < time.Millisecond:
-		return fmt.Errorf("%w: deadline %s is below 1ms", flowfabric.ErrInvalidInput, x.Deadline)
+		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
 	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
 		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
 	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):

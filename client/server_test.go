@@ -279,3 +279,42 @@ func TestProducerLinksNeitherFxNorZap(t *testing.T) {
 		}
 	}
 }
+
+// Close ends a tail that is under way with the client's own error.
+func TestCloseEndsTails(t *testing.T) {
+	ctx, c, e := open(t)
+	x, err := client.Submit(ctx, c, write, draft{"tides"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := claim(ctx, t, e, x.ID())
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("w")}}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var last error
+	for event, err := range x.Tail(ctx) {
+		if last = err; err == nil && event.Kind == stream.TailFrame {
+			wg.Go(c.Close)
+		}
+	}
+	if want := "tail " + x.ID().String() + ": the client is closed"; !errors.Is(last, client.ErrClosed) || last.Error() != want {
+		t.Errorf("%v, want %s", last, want)
+	}
+}
+
+// A deadline that has passed is no mistake of the submit: the execution expires.
+func TestDeadlineInThePast(t *testing.T) {
+	ctx, c, e := open(t)
+	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.DeadlineAt(time.Now().Add(-time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Tick(ctx, x.ID().Partition(), engine.NewSessionID("tester"), false); err != nil { // as a worker would
+		t.Fatal(err)
+	}
+	if _, err := x.Result(ctx); !errors.Is(err, flowfabric.ErrExpired) {
+		t.Errorf("%v, want ErrExpired", err)
+	}
+}

@@ -25,10 +25,14 @@ import (
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent. Spec 10 §4.1, D44.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
-	sub, err := prepare(c, def, in, 0, time.Now(), opts)
-	if err == nil && sub.keyFor != nil {
+	common, err := prepare(c, def, opts)
+	if err == nil && common.keyFor != nil {
 		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use IdempotencyKey", flowfabric.ErrInvalidInput)
 	}
+	if err != nil {
+		return nil, submitError(def, err)
+	}
+	sub, err := fill(common, def, in, 0)
 	if err != nil {
 		return nil, submitError(def, err)
 	}
@@ -47,18 +51,21 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 // rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys] the
 // calls are grouped by the partitions of the keys.
 //
-// One invalid input refuses the whole before any I/O. Later, inputs fail one by one: their handles are nil and
-// the error joins an [*ItemError] for each. Errors are those of [Submit]; when ctx ends, what was not sent yet
+// An invalid option refuses the whole with one error, and invalid inputs with an [*ItemError] for each, both before any
+// I/O. Later, inputs fail one by one: their handles are nil and the error joins an [*ItemError] for each. Errors are those of [Submit]; when ctx ends, what was not sent yet
 // fails with its error and what was sent with [*UnknownOutcomeError].
 func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
+	common, err := prepare(c, def, opts)
+	if err == nil && common.keyed && common.keyFor == nil {
+		err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use IdempotencyKeys", flowfabric.ErrInvalidInput)
+	}
+	if err != nil {
+		return nil, submitError(def, err)
+	}
 	items := make([]*pending, len(inputs))
 	var failed []error
-	now := time.Now()
 	for i, in := range inputs {
-		sub, err := prepare(c, def, in, i, now, opts)
-		if err == nil && sub.keyed && sub.keyFor == nil {
-			err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use IdempotencyKeys", flowfabric.ErrInvalidInput)
-		}
+		sub, err := fill(common, def, in, i)
 		if err != nil {
 			failed = append(failed, &ItemError{Index: i, Err: submitError(def, err)})
 			continue
@@ -131,8 +138,11 @@ func (c *coalescer) submitMany(ctx context.Context, items []*pending) error {
 	return nil
 }
 
-// prepare builds and checks one submission; nothing has been sent when it fails.
-func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], in In, index int, now time.Time, opts []SubmitOption) (*submission, error) {
+// prepare makes what all inputs of one call have in common, and checks definition and options.
+func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []SubmitOption) (*submission, error) {
+	if c.closed.Load() {
+		return nil, ErrClosed
+	}
 	if err := def.Err(); err != nil {
 		return nil, err
 	}
@@ -144,8 +154,21 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], in In, in
 	for _, option := range opts {
 		option(s)
 	}
+	if err := s.validate(time.Now()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
+func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*submission, error) {
+	own := *common
+	s := &own
 	if s.keyFor != nil {
 		s.keyed, s.key = true, s.keyFor(index)
+		if err := s.validateKey(); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if s.item.Payload, s.item.Digest, err = def.Encode(in); err != nil {
@@ -154,13 +177,13 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], in In, in
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		s.item.Payload = bytes.Clone(s.item.Payload)
 	}
-	if err := s.validate(now); err != nil {
-		return nil, err
-	}
 	s.size = s.measure()
 	return s, nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {
+	if def == nil {
+		return fmt.Errorf("submit: %w", err)
+	}
 	return fmt.Errorf("submit %s: %w", def.Kind(), err)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Permanent marks an error that no retry can mend: the execution fails at once, whatever its policy says, and
-// stays listed and replayable as a dead letter. nil stays nil. The error text is that of err.
+// stays stored and replayable as a dead letter. nil stays nil. The error text is that of err.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,8 @@ func Cancel(reason string) error { return &cancelError{reason} }
 
 // Category fails the attempt under a category of its own, by which a retry policy and a dashboard can tell
 // failures apart: 1..64 bytes of [A-Za-z0-9_.:-]. Default handler_error. A category that is not valid is replaced
-// by handler_error and named in the failure's reason. A nil err stays nil. Keep categories few: they are labels.
+// by handler_error and named in the failure's reason. Category "permanent" is never retried, whatever the policy says.
+// A nil err stays nil. Keep categories few: they are labels.
 func Category(category string, err error) error {
 	if err == nil {
 		return nil

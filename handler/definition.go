@@ -62,9 +62,14 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 	return d
 }
 
-// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput],
+// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition,
 // [flowfabric.ErrInvalidPolicy] or [flowfabric.ErrInvalidCapabilities].
-func (d *Definition[In, Out]) Err() error { return d.err }
+func (d *Definition[In, Out]) Err() error {
+	if d == nil {
+		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)
+	}
+	return d.err
+}
 
 // Kind is the name of the work, which routes executions to workers.
 func (d *Definition[In, Out]) Kind() string { return d.info.Kind }
@@ -96,8 +101,8 @@ func (d *Definition[In, Out]) Codec() Codec { return d.codec }
 //
 // Errors: [Definition.Err]; the codec's; [flowfabric.ErrPayloadTooLarge] above 1 MiB.
 func (d *Definition[In, Out]) Encode(in In) (payload []byte, digest string, err error) {
-	if d.err != nil {
-		return nil, "", d.err
+	if err := d.Err(); err != nil {
+		return nil, "", err
 	}
 	plain, payload, err := encodeBoth(d.codec, in)
 	if err != nil {
@@ -113,8 +118,8 @@ func (d *Definition[In, Out]) Encode(in In) (payload []byte, digest string, err 
 // Decode turns a stored result into an Out. Errors: [Definition.Err]; the codec's.
 func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 	var out Out
-	if d.err != nil {
-		return out, d.err
+	if err := d.Err(); err != nil {
+		return out, err
 	}
 	if err := d.codec.Decode(result, &out); err != nil {
 		return *new(Out), fmt.Errorf("decode result of kind %s: %w", d.info.Kind, err)

@@ -25,9 +25,9 @@ func TestDefineDefaults(t *testing.T) {
 func TestDefineOptions(t *testing.T) {
 	d := handler.Define[string, string]("greet",
 		handler.Retry(5, time.Second, 2*time.Minute), handler.Timeout(time.Minute), handler.Deadline(time.Hour), handler.Lane("gpu"),
-		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7))
+		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3))
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour,
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, Retry: flowfabric.RetryPolicy{
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retry: flowfabric.RetryPolicy{
 			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
@@ -66,12 +66,12 @@ func TestDefineRefuses(t *testing.T) {
 		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},
-		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "168h"},
+		{"long pause", "k", handler.Retry(1, 0, 169*time.Hour), flowfabric.ErrInvalidInput, "want 0 or 1 ms..168 h"},
 		{"swapped pauses", "k", handler.Retry(1, time.Minute, time.Second), flowfabric.ErrInvalidInput, "below initial"},
 		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
 		{"negative timeout", "k", handler.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"tiny timeout", "k", handler.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
-		{"long timeout", "k", handler.Timeout(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "87600h"},
+		{"long timeout", "k", handler.Timeout(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
 		{"long deadline", "k", handler.Deadline(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
 		{"empty lane", "k", handler.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
 		{"priority", "k", handler.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
@@ -82,6 +82,8 @@ func TestDefineRefuses(t *testing.T) {
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
 		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
+		{"1001 replays", "k", handler.MaxReplays(1001), flowfabric.ErrInvalidPolicy, "-1..1000"},
+		{"-2 replays", "k", handler.MaxReplays(-2), flowfabric.ErrInvalidPolicy, "-1..1000"},
 		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -116,5 +118,26 @@ func TestEncodeLimit(t *testing.T) {
 	}
 	if _, _, err := handler.Define[chan int, int]("chan").Encode(nil); err == nil || !strings.Contains(err.Error(), "input of kind chan") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// Neither 0 nor -1 may mean the default of a policy.
+func TestMaxReplaysNever(t *testing.T) {
+	for n, want := range map[int]int{-1: -1, 0: -1, 1: 1, 1000: 1000} {
+		d := handler.Define[string, string]("k", handler.NoRetry(), handler.MaxReplays(n))
+		if p := d.Policy(); d.Err() != nil || p.MaxReplays != want || p.Pack() == "" {
+			t.Errorf("MaxReplays(%d): %+v, packed %q, %v", n, p, p.Pack(), d.Err())
+		}
+	}
+}
+
+func TestNilDefinition(t *testing.T) {
+	var d *handler.Definition[string, string]
+	_, _, encoded := d.Encode("x")
+	_, decoded := d.Decode(nil)
+	for where, err := range map[string]error{"Err": d.Err(), "Encode": encoded, "Decode": decoded} {
+		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "the definition is nil") {
+			t.Errorf("%s: %v", where, err)
+		}
 	}
 }

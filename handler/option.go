@@ -23,7 +23,11 @@ func (s *settings) refuse(err error) { s.errs = append(s.errs, err) }
 // bound refuses a duration outside 0..limit, or one that the millisecond clock would round to nothing.
 func (s *settings) bound(field string, d, limit time.Duration) {
 	if d < 0 || d > limit || d > 0 && d < time.Millisecond {
-		s.refuse(fmt.Errorf("%w: %s is %v, want 0 or 1ms..%v", flowfabric.ErrInvalidInput, field, d, limit))
+		most := "10 years"
+		if limit != flowfabric.MaxDelay {
+			most = fmt.Sprintf("%g h", limit.Hours())
+		}
+		s.refuse(fmt.Errorf("%w: %s is %v, want 0 or 1 ms..%s", flowfabric.ErrInvalidInput, field, d, most))
 	}
 }
 
@@ -140,5 +144,16 @@ func MaxReclaims(n int) DefineOption {
 			return
 		}
 		s.info.Policy.MaxReclaims = n
+	}
+}
+
+// MaxReplays sets how often an execution that has ended may be replayed: 0..1000, where 0 and -1 mean never. Default
+// 10. A replay above it answers [flowfabric.ErrReplaysExhausted].
+func MaxReplays(n int) DefineOption {
+	return func(s *settings) {
+		if n == 0 { // in a policy it would mean the default
+			n = -1
+		}
+		s.info.Policy.MaxReplays = n
 	}
 }

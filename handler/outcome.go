@@ -11,6 +11,11 @@ import (
 )
 
 // Failure categories given by this package and by package runtime. Spec 40 §11.
+//
+// Others that a stored failure, a history or a metric may show: permanent (never retried, see [Category]); frames_lost
+// (the server no longer has frames it acknowledged, after a failover; retried like any failure); execution_deadline
+// (the deadline passed, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt, which
+// consumes no retry); max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
 const (
 	CategoryHandlerError = "handler_error"            // the handler returned an error
 	CategoryPanic        = "handler_panic"            // the handler panicked
