@@ -44,7 +44,7 @@ var workerMutants = []Mutant{
 `, ``, in("handler", "^TestStepRefusals$")},
 
 	{"client: a submit is answered with its neighbour's", "design §7", "client/coalescer.go",
-		`p.created, p.err = created[i], itemError(created[i])`, `p.created, p.err = created[i*0], itemError(created[i*0])`, in("client", "^TestErrorsArePerItem$")},
+		`p.created, p.err = created[i], itemError(p.sub, created[i])`, `p.created, p.err = created[i*0], itemError(p.sub, created[i*0])`, in("client", "^TestErrorsArePerItem$")},
 	{"client: an unanswered submit is not repeated", "design §2.8", "client/coalescer.go",
 		`	if err != nil && repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() != nil {`, in("client", "^TestRepeatsKeepTheIDs$")},
 	{"client: a refused submit is repeated", "design §2.8", "client/coalescer.go",
