@@ -11,6 +11,13 @@ function purge.read(ctx, id)
   return code, digest
 end
 
+-- missing is what a reader is told of an execution that has no core.
+function purge.missing(ctx, id)
+  local code = purge.read(ctx, id)
+  if code then return reply.err('result_purged', code) end
+  return reply.err('execution_not_found')
+end
+
 -- run removes an ended execution, at most 200 attempts a call, newest core field last: until it is done the core
 -- tells how far it got. keep is how long the tombstone stays, ms. Returns true when nothing is left.
 function purge.run(ctx, c, id, keep)

@@ -29,11 +29,7 @@ local function ff_read_attempt_stream(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end
   local c = core.read(ctx, id)
-  if not c.s then
-    local code = purge.read(ctx, id)
-    if code then return reply.err('result_purged', code) end
-    return reply.err('execution_not_found')
-  end
+  if not c.s then return purge.missing(ctx, id) end
   local started = tonumber(c.n or '0')
   local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y')
   local first, retained = '0-0', 0

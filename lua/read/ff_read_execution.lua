@@ -10,11 +10,7 @@ local function ff_read_execution(k, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local all = redis.call('HGETALL', keys.core(ctx.r, id))
-  if #all == 0 then
-    local code = purge.read(ctx, id)
-    if code then return reply.err('result_purged', code) end
-    return reply.err('execution_not_found')
-  end
+  if #all == 0 then return purge.missing(ctx, id) end
   local c = {}
   for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
   local alive, expiry, steps = '0', '0', 0

@@ -11,11 +11,7 @@ local function ff_read_history(k, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local all = redis.call('HGETALL', keys.core(ctx.r, id))
-  if #all == 0 then
-    local code = purge.read(ctx, id)
-    if code then return reply.err('result_purged', code) end
-    return reply.err('execution_not_found')
-  end
+  if #all == 0 then return purge.missing(ctx, id) end
   local out = { 1, 'OK' }
   local function add(list, each)
     out[#out + 1] = reply.int(#list / each)
