@@ -1,0 +1,136 @@
+package runtime_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// onePartition starts a worker of one kind on a server of its own with a single partition.
+func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (string, error)) (*engine.Engine, rueidis.Client) {
+	t.Helper()
+	url := testserver.Redis(t)
+	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")}, DisableCache: true, ForceSingleClient: true,
+		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(raw.Close)
+	worker, err := runtime.New(runtime.Config{URL: url}, handler.Bind(handler.Define[string, string]("kind-a"), h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = worker.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return e, raw
+}
+
+func createKind(t *testing.T, e *engine.Engine, kind string) flowfabric.ExecutionID {
+	t.Helper()
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: kind, Payload: []byte(`"x"`)}
+	c, err := e.CreateExecutions(t.Context(), 0, []engine.NewExecution{x})
+	if err != nil || c[0].Err != nil {
+		t.Fatal(err, c)
+	}
+	return x.ID
+}
+
+func becomes(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long until %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func ended(t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) func() bool {
+	return func() bool {
+		s, err := e.ReadExecution(t.Context(), id)
+		return err == nil && s.State.Code == flowfabric.CodeCompleted
+	}
+}
+
+// A failover loses the row of a route, and a kind that this worker does not serve gets its id. Its work is handed back
+// untouched; the worker's own kind, under a new id, goes on.
+func TestAnotherKindUnderALostRouteID(t *testing.T) {
+	var ran atomic.Int32
+	e, raw := onePartition(t, func(context.Context, *handler.Task, string) (string, error) { ran.Add(1); return "", nil })
+	first := createKind(t, e, "kind-a")
+	becomes(t, "the first has ended", ended(t, e, first))
+	k := keys.Of(0)
+	do := func(args ...string) rueidis.RedisResult {
+		return raw.Do(t.Context(), raw.B().Arbitrary(args...).Build())
+	}
+	becomes(t, "the worker waits", func() bool {
+		digests, err := do("SMEMBERS", k.Digests()).AsStrSlice()
+		return err == nil && len(digests) == 1
+	})
+	for _, lost := range [][]string{{"DEL", k.Routes(), k.RouteIDs(), k.RouteLog()}, {"HDEL", string(k), "table", "routes"}} {
+		if err := do(lost...).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := createKind(t, e, "kind-b")
+	becomes(t, "the other kind's work was handed back", func() bool {
+		s, err := e.ReadExecution(t.Context(), other)
+		return err == nil && s.State.Code == flowfabric.CodeWaitingInterrupted
+	})
+	becomes(t, "the worker's own kind goes on", ended(t, e, createKind(t, e, "kind-a")))
+	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != flowfabric.CodeWaitingInterrupted || ran.Load() != 2 {
+		t.Errorf("the other kind is %s (%v), the handler ran %d times", s.State.Code, err, ran.Load())
+	}
+}
+
+// Progress is a hint: a partition that is frozen for a moment costs no attempt.
+func TestProgressOfAFrozenPartition(t *testing.T) {
+	began, frozen, said := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	e, _ := onePartition(t, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		close(began)
+		<-frozen
+		err := task.Progress(ctx, 50, "half")
+		said <- err
+		return "", err
+	})
+	id := createKind(t, e, "kind-a")
+	<-began
+	if err := e.FreezePartition(t.Context(), 0, "slot move"); err != nil {
+		t.Fatal(err)
+	}
+	close(frozen)
+	if err := <-said; err != nil {
+		t.Errorf("progress: %v", err)
+	}
+	if err := e.ThawPartition(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, "it has ended", ended(t, e, id))
+	if s, err := e.ReadExecution(t.Context(), id); err != nil || s.Attempts != 1 || s.Retries != 0 {
+		t.Errorf("%d attempts, %d retries, %v", s.Attempts, s.Retries, err)
+	}
+}
