@@ -143,8 +143,27 @@ func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 	return out, nil
 }
 
-// Memory is used_memory without the buffers of clients.
+// Memory is used_memory without the buffers of clients, once it has come to rest: the server frees connections and
+// counts their buffers some time after they were closed.
 func (s *Server) Memory(ctx context.Context) (float64, error) {
+	last, err := s.memory(ctx)
+	for still, tries := 0, 0; err == nil && still < 4 && tries < 60; tries++ {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+		var now float64
+		if now, err = s.memory(ctx); now == last {
+			still++
+		} else {
+			last, still = now, 0
+		}
+	}
+	return last, err
+}
+
+func (s *Server) memory(ctx context.Context) (float64, error) {
 	info, err := s.info(ctx, "memory")
 	if err != nil {
 		return 0, err
