@@ -27,6 +27,28 @@ const (
 	MaxPriority        = 9000
 	MaxCategories      = 16
 
+	MaxSignal            = 64 << 10 // payload bytes of a signal
+	MaxSignalName        = 128
+	MaxSignalCategory    = 64
+	MaxSignalSource      = 256
+	MaxIdempotencyKey    = 256 // of a signal
+	MaxWaitpointKey      = 256
+	MaxOpenWaitpoints    = 64 // per execution
+	MaxBoundWaitpoints   = 16 // per suspension
+	MaxConditionDepth    = 4
+	MaxConditionNodes    = 32
+	MaxConditionCount    = 1000
+	MaxSuspensionSignals = 10000
+	MaxBufferedSignals   = 1000 // on pending waitpoints, per execution
+	MaxStepName          = 128
+
+	MinWaitpointLife = time.Second
+	MaxWaitpointLife = 7 * 24 * time.Hour
+	MaxResumeDelay   = 30 * 24 * time.Hour
+	MaxDedupTTL      = 7 * 24 * time.Hour
+	DefaultDedupTTL  = 24 * time.Hour
+	DefaultKeyGrace  = 24 * time.Hour
+
 	MinLeaseTTL = time.Second
 	MaxLeaseTTL = time.Hour
 	MaxDelay    = 10 * 365 * 24 * time.Hour

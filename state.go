@@ -24,6 +24,14 @@ const (
 	CodeLeaseExpired Code = "A2" // shown, never stored: an A1 whose session is dead
 	CodeRevoked      Code = "A3"
 
+	CodeAwaitingSignal   Code = "S1" // suspended, one code per reason of spec 20 §5
+	CodeAwaitingApproval Code = "S2"
+	CodeAwaitingCallback Code = "S3"
+	CodeAwaitingTool     Code = "S4"
+	CodePausedByOperator Code = "S5"
+	CodePausedByPolicy   Code = "S6"
+	CodeAwaitingBudget   Code = "S7"
+
 	CodeCompleted Code = "T1"
 	CodeFailed    Code = "T2"
 	CodeCancelled Code = "T3"
@@ -99,6 +107,14 @@ var projections = func() map[Code]State {
 	add(CodeActive, "active", "leased", "not_applicable", "none", "none", "running_attempt", Active)
 	add(CodeLeaseExpired, "active", "lease_expired_reclaimable", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", Active)
 	add(CodeRevoked, "active", "lease_revoked", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", Active)
+
+	for code, reason := range map[Code]string{
+		CodeAwaitingSignal: "waiting_for_signal", CodeAwaitingApproval: "waiting_for_approval",
+		CodeAwaitingCallback: "waiting_for_callback", CodeAwaitingTool: "waiting_for_tool_result",
+		CodePausedByOperator: "paused_by_operator", CodePausedByPolicy: "paused_by_policy", CodeAwaitingBudget: "waiting_for_budget",
+	} {
+		add(code, "suspended", "unowned", "not_applicable", reason, "none", "attempt_interrupted", Suspended)
+	}
 
 	ended := func(code Code, outcome, attempt string, public PublicState) {
 		add(code, "terminal", "unowned", "not_applicable", "none", outcome, attempt, public)

@@ -80,7 +80,7 @@ var (
 		args: "protocol digest count {route}", replies: "OK digest", errors: "invalid_input" + entered}
 	fnClaim = function{name: "ff_claim_next", method: "ClaimNext",
 		args:    "protocol session number ttl max interest table wait rotation",
-		replies: "OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}]}",
+		replies: "OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}] [resume]}",
 		errors:  "invalid_input lease_expired claim_out_of_order interest_unknown" + entered}
 	fnRenew = function{name: "ff_session_renew", method: "RenewSession",
 		args: "protocol session ttl processed", replies: "OK overdue generation more count {notice}",
@@ -96,6 +96,50 @@ var (
 		replies: "OK id frames sequence appended; ALREADY_SATISFIED the same",
 		errors: "invalid_input payload_too_large execution_not_found stream_closed execution_not_active " +
 			"stale_owner_cannot_append frame_sequence_gap fence_required partial_fence" + entered}
+	fnPend = function{name: "ff_create_pending_waitpoint", method: "CreatePendingWaitpoint",
+		args:    fenceIn + " name waitpoint key kid digest nonce lifetime",
+		replies: "OK waitpoint key kid nonce expires; ALREADY_SATISFIED the same",
+		errors: "invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded hmac_secret_not_initialized " +
+			"kid_not_current " + fenced}
+	fnCloseWaitpoint = function{name: "ff_close_waitpoint", method: "CloseWaitpoint",
+		args: fenceIn + " waitpoint", replies: "OK closed; ALREADY_SATISFIED closed",
+		errors: "invalid_input waitpoint_not_found waitpoint_not_pending " + fenced}
+	fnSuspend = function{name: "ff_suspend_execution", method: "SuspendExecution",
+		args:    fenceIn + " suspension request name reason timeout behaviour delay condition count {waitpoint key mode kid digest nonce}",
+		replies: "OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same",
+		errors: "invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists " +
+			"waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded " +
+			"hmac_secret_not_initialized kid_not_current " + fenced}
+	fnResume = function{name: "ff_resume_execution", method: "ResumeExecution",
+		args: "protocol id suspension request trigger by reason delay", replies: "OK code suspension; ALREADY_SATISFIED code suspension",
+		errors: "invalid_input execution_not_found execution_not_suspended suspension_changed" + entered}
+	fnDeliver = function{name: "ff_deliver_signal", method: "DeliverSignal",
+		args:    "protocol id waitpoint digest signal name category sourcetype source correlation key ttl created encoding payload",
+		replies: "OK signal effect state; ALREADY_SATISFIED signal effect state",
+		errors: "invalid_input payload_too_large invalid_token token_expired hmac_secret_not_initialized target_not_signalable " +
+			"waitpoint_closed signal_limit_exceeded corrupt" + entered}
+	fnApprove = function{name: "ff_approve_waitpoint", method: "ApproveWaitpoint",
+		args:    "protocol id waitpoint signal name category sourcetype source correlation key ttl created encoding payload",
+		replies: "OK signal effect state; ALREADY_SATISFIED signal effect state",
+		errors: "invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found target_not_signalable " +
+			"waitpoint_closed signal_limit_exceeded corrupt" + entered}
+	fnReissue = function{name: "ff_reissue_token", method: "ReissueToken",
+		args: "protocol id waitpoint kid digest nonce by", replies: "OK waitpoint key; ALREADY_SATISFIED waitpoint key",
+		errors: "invalid_input execution_not_found waitpoint_not_found waitpoint_not_open hmac_secret_not_initialized kid_not_current" + entered}
+	fnSetKeys = function{name: "ff_set_token_keys", method: "setTokenKeys",
+		args:    "protocol mode kid fingerprint grace force",
+		replies: "OK seeded|rotated previous reaped open; ALREADY_SATISFIED current good",
+		errors:  "invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short" + entered}
+	fnListKeys = function{name: "ff_list_token_keys", method: "listTokenKeys", readonly: true,
+		args: "protocol", replies: "OK current count {kid fingerprint expiry open needed}", errors: "invalid_input" + entered}
+	fnReadSuspension = function{name: "ff_read_suspension", method: "ReadSuspension", readonly: true,
+		args:    "protocol id",
+		replies: "OK code outcome record {field value} waitpoints {waitpoint record}",
+		errors:  "invalid_input execution_not_found result_purged" + entered}
+	fnReadSignals = function{name: "ff_read_signals", method: "ReadSignals", readonly: true,
+		args: "protocol id waitpoint offset", replies: "OK total count {signal}",
+		errors: "invalid_input execution_not_found result_purged waitpoint_not_found" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code",
@@ -109,12 +153,13 @@ var (
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
-		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung; ALREADY_SATISFIED owner",
+		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints; ALREADY_SATISFIED owner",
 		errors:  "invalid_input" + entered}
 )
 
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
 	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
-	fnMarkDead, fnPassRing, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
+	fnReadSuspension, fnReadSignals, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

@@ -135,6 +135,18 @@ func (r *reader) id(partition uint16) flowfabric.ExecutionID {
 	return flowfabric.MakeExecutionID(partition, u)
 }
 
+func (r *reader) uuid() uuid.UUID {
+	s := r.text()
+	if r.err != nil {
+		return uuid.Nil
+	}
+	u, err := uuid.Parse(s)
+	if err != nil {
+		r.stop("slot %d: %w", r.at-1, err)
+	}
+	return u
+}
+
 // answer reads one item's answer: "+text" (done), "=text" (it already held) or "-code detail" (refused).
 func (r *reader) answer() (text string, already bool, refused error) {
 	s := r.text()

@@ -75,7 +75,7 @@ func firstError[T any](err error, items []T, of func(T) error) error {
 // good holds for each function a reply it must understand, slot by slot.
 var good = map[string][]string{
 	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1", "in", "1", "a.b", "c", "1", "s", "v"},
+		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 0", "in", "1", "a.b", "c", "1", "s", "v"},
 	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
 		"4", "s", "A1", "r", "4", "ct", "1700000000000", "po", "3,0,1000,60000,2000,1,100,10,0",
 		"3", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "0r", "boom", "progress", "0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
@@ -84,7 +84,7 @@ var good = map[string][]string{
 	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
 	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1"},
-	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0"},
+	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
 	"ff_poll":                {"OK", "1", "2", "1"},
 	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},

@@ -18,7 +18,8 @@ func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, relea
 		return TickReply{}, err
 	}
 	out := TickReply{Owner: r.flag(), More: r.flag(), Next: r.millis(), Idle: r.flag()}
-	for _, n := range []*int{&out.Requeued, &out.Exhausted, &out.Promoted, &out.TimedOut, &out.Expired, &out.Rung} {
+	for _, n := range []*int{&out.Requeued, &out.Exhausted, &out.Promoted, &out.TimedOut, &out.Expired, &out.Rung,
+		&out.Suspensions, &out.Waitpoints} {
 		*n = int(r.number())
 	}
 	return out, r.fail()

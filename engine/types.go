@@ -86,7 +86,8 @@ type Claim struct {
 	Input        []byte
 	InputLost    bool // an input was stored, and its key is gone: somebody else deleted it
 	Tags         map[string]string
-	Steps        map[string][]byte
+	Steps        map[string][]byte // by name; those of the library begin with StepAwait or StepWaitpoint
+	Resume       *Resume           // what ended the last suspension, as long as there was no other
 }
 
 // Completion settles one held execution with a result.
@@ -272,6 +273,9 @@ type TickReply struct {
 	Expired   int           // deadlines
 	Rung      int
 	Exhausted int // executions that reached their reclaim cap
+
+	Suspensions int // suspension timeouts
+	Waitpoints  int // pending waitpoints that expired
 }
 
 // Instance is the worker instance of a session id.

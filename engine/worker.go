@@ -85,7 +85,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
 		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()
 		c.LastSequence = h.unsigned()
-		input, tags, steps := h.next(), h.next(), h.next()
+		input, tags, steps, resume := h.next(), h.next(), h.next(), h.next()
 		if h.err != nil || h.rest != "" {
 			r.stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
 		}
@@ -103,8 +103,11 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 				c.Steps[name] = []byte(r.text())
 			}
 		}
-		if input == "2" || steps == "2" {
-			later = append(later, large{i, input == "2", steps == "2"})
+		if resume == "1" {
+			c.resumed(r)
+		}
+		if input == "2" || steps == "2" || resume == "2" {
+			later = append(later, large{i, input == "2", steps == "2", resume == "2"})
 		}
 		if r.err != nil {
 			return ClaimReply{}, r.fail()
@@ -113,10 +116,23 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 	return out, e.blobs(ctx, partition, out.Claims, later)
 }
 
-// large is a claim whose input or steps did not come with it.
+// resumed reads what ended the last suspension.
+func (c *Claim) resumed(r *reader) {
+	blob := r.bytes()
+	if r.err != nil {
+		return
+	}
+	resume, err := DecodeResume(blob)
+	if err != nil {
+		r.stop("%w", err)
+	}
+	c.Resume = &resume
+}
+
+// large is a claim whose input, steps or resumption did not come with it.
 type large struct {
-	claim        int
-	input, steps bool
+	claim                int
+	input, steps, resume bool
 }
 
 // blobs reads what was too large to come with a claim, in one round trip.
@@ -138,6 +154,13 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, la
 	answers := e.plainAll(ctx, builds)
 	for _, m := range later {
 		c := &claims[m.claim]
+		if m.resume {
+			record, err := e.ReadSuspension(ctx, c.Fence.Execution)
+			if err != nil {
+				return err
+			}
+			c.Resume = record.Resume
+		}
 		if m.input {
 			b, err := answers[0].AsBytes()
 			if c.InputLost = rueidis.IsRedisNil(err); err != nil && !c.InputLost {

@@ -28,18 +28,18 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 2
+const Revision = 3
 
-//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua read/*.lua tick/*.lua
+//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua read/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "time", "keys", "publish", "policy", "root", "core", "history", "purge", "session", "fence", "bell",
-	"route", "home", "stream", "settle", "claim",
+	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "core", "history", "session", "fence", "bell",
+	"route", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream", "settle", "claim",
 }
 
-var areas = []string{"system", "execution", "worker", "stream", "read", "tick"}
+var areas = []string{"system", "execution", "worker", "stream", "suspend", "read", "tick"}
 
 // Variant selects what differs between servers; the rules never do.
 type Variant struct {

@@ -29,6 +29,8 @@ func (p Partition) Delayed() string  { return string(p) + ":delayed" }  // zset:
 func (p Partition) Alarms() string   { return string(p) + ":alarms" }   // zset: execution by earliest timer
 func (p Partition) Sessions() string { return string(p) + ":sessions" } // zset: session by expiry
 func (p Partition) Done() string     { return string(p) + ":done" }     // zset: ended execution by purge time
+func (p Partition) Pending() string  { return string(p) + ":pending" }  // zset: pending waitpoint by expiry
+func (p Partition) Kids() string     { return string(p) + ":kids" }     // hash: token keys and their states
 func (p Partition) Digests() string  { return string(p) + ":digests" }  // set: interests with waiters
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
@@ -37,6 +39,7 @@ func (p Partition) Waiters(digest string) string  { return string(p) + ":w:" + d
 func (p Partition) Session(id string) string      { return string(p) + ":s:" + id }
 func (p Partition) Held(session string) string    { return string(p) + ":h:" + session }
 func (p Partition) Lost(session string) string    { return string(p) + ":l:" + session }
+func (p Partition) Open(kid string) string        { return string(p) + ":open:" + kid }
 func (p Partition) Bell(instance string) string   { return string(p) + ":bell:" + instance }
 
 func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id.String() }
@@ -48,8 +51,12 @@ func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id
 func (p Partition) Tombstone(id uuid.UUID) string {
 	return string(p) + ":z:" + id.String()
 }
-func (p Partition) Events(id uuid.UUID) string { return string(p) + ":ev:" + id.String() }
-func (p Partition) Frames(id uuid.UUID) string { return string(p) + ":fr:" + id.String() }
+func (p Partition) Suspension(id uuid.UUID) string { return string(p) + ":u:" + id.String() }
+func (p Partition) Waitpoints(id uuid.UUID) string { return string(p) + ":wp:" + id.String() }
+func (p Partition) Satisfied(id uuid.UUID) string  { return string(p) + ":us:" + id.String() }
+func (p Partition) Matched(id uuid.UUID) string    { return string(p) + ":um:" + id.String() }
+func (p Partition) Events(id uuid.UUID) string     { return string(p) + ":ev:" + id.String() }
+func (p Partition) Frames(id uuid.UUID) string     { return string(p) + ":fr:" + id.String() }
 
 func (p Partition) Result(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":o:", id, attempt)
@@ -59,6 +66,13 @@ func (p Partition) Stream(id uuid.UUID, attempt uint32) string {
 }
 func (p Partition) Meta(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":fm:", id, attempt)
+}
+
+func (p Partition) Signals(id, waitpoint uuid.UUID) string {
+	return string(p) + ":g:" + id.String() + ":" + waitpoint.String()
+}
+func (p Partition) Delivered(id, waitpoint uuid.UUID) string {
+	return string(p) + ":gd:" + id.String() + ":" + waitpoint.String()
 }
 
 func (p Partition) perAttempt(area string, id uuid.UUID, attempt uint32) string {

@@ -77,7 +77,7 @@ type arguments struct {
 
 func (a arguments) text(param string) string {
 	switch param {
-	case "id":
+	case "id", "waitpoint":
 		return a.id.String()
 	case "attempt":
 		return strconv.FormatUint(uint64(a.attempt), 10)
@@ -87,7 +87,7 @@ func (a arguments) text(param string) string {
 
 func (a arguments) value(param string) reflect.Value {
 	switch param {
-	case "id":
+	case "id", "waitpoint":
 		return reflect.ValueOf(a.id)
 	case "attempt":
 		return reflect.ValueOf(a.attempt)

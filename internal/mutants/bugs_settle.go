@@ -40,7 +40,7 @@ var settleMutants = []Mutant{
 	{"finish: nobody is told", "design §1", settleFile,
 		`  home.done(ctx, id)
   stream.close(ctx, c, id, reason)
-  settle.event(ctx, c, id, code)`, `  home.done(ctx, id)
+  core.announce(ctx, c, id, code)`, `  home.done(ctx, id)
   stream.close(ctx, c, id, reason)`, suite("cancel|settle")},
 	{"finish: the timer of the attempt is kept", "10-D36", settleFile,
 		`  if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end`, ``, suite("cancel|settle|time")},
@@ -58,11 +58,11 @@ var settleMutants = []Mutant{
   else
     home.enqueue(ctx, c.r, core.score(c), id)
   end
-  settle.event(ctx, c, id, at and`, `    home.enqueue(ctx, c.r, core.score(c), id)
+  core.announce(ctx, c, id, at and`, `    home.enqueue(ctx, c.r, core.score(c), id)
   else
     home.enqueue(ctx, c.r, core.score(c), id)
   end
-  settle.event(ctx, c, id, at and`, suite("settle")},
+  core.announce(ctx, c, id, at and`, suite("settle")},
 
 	{"fail: one retry too many", "10 §9 #38", settleFile,
 		`k < p.retries`, `k <= p.retries`, suite("settle")},

@@ -11,7 +11,9 @@ local function ff_record_step(k, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local name, value = argv[7], argv[8]
-  if not name or #name < 1 or #name > 128 then return reply.err('invalid_input', 'step name: 1..128 bytes') end
+  if not name or #name < 1 or #name > 128 or string.byte(name, 1) == 31 then -- those of the library begin with it
+    return reply.err('invalid_input', 'step name: 1..128 bytes')
+  end
   if not value then return reply.err('invalid_input', 'step value') end
   if #value > 262144 then return reply.err('payload_too_large', 'step: at most 262144 bytes') end
   local c = core.read(ctx, f.id)

@@ -14,9 +14,32 @@ function ff_replay.clear(ctx, c, id, drop)
   local key = keys.core(ctx.r, id)
   redis.call('HDEL', key, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
-  if drop and c.sb then
-    redis.call('HDEL', key, 'sb')
-    redis.call('UNLINK', keys.steps(ctx.r, id))
+  if drop then
+    if c.sb then
+      redis.call('HDEL', key, 'sb')
+      redis.call('UNLINK', keys.steps(ctx.r, id))
+    end
+    if c.sg then redis.call('HDEL', key, 'sg') end
+  elseif c.uw and c.sb then
+    ff_replay.reopen(ctx, c, id)
+  end
+end
+
+-- reopen forgets the steps that hold waitpoints: their end closed those, so that the next run needs new ones.
+function ff_replay.reopen(ctx, c, id)
+  local all, gone, bytes = redis.call('HGETALL', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 3) == '\31w:' then
+      gone[#gone + 1] = all[i]
+      bytes = bytes - #all[i] - #all[i + 1]
+    end
+  end
+  if #gone == 0 then return end
+  redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
+  if #gone == #all / 2 then
+    redis.call('HDEL', keys.core(ctx.r, id), 'sb')
+  else
+    redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(bytes))
   end
 end
 
@@ -54,7 +77,7 @@ local function ff_replay_execution(k, argv)
   ff_replay.rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   home.enqueue(ctx, c.r, core.score(c), id)
-  settle.event(ctx, c, id, 'R1p')
+  core.announce(ctx, c, id, 'R1p')
   home.apply(ctx)
   return reply.ok('R1p', reply.int(count + 1))
 end

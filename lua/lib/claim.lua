@@ -124,7 +124,7 @@ end
 -- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
 local function describe(ctx, id, c, budget, out)
   local r, attempt = ctx.r, core.attempt(c)
-  local sequence, kind, input, steps = '0', c.ty, '0', '0'
+  local sequence, kind, input, steps, resume = '0', c.ty, '0', '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
   if c.rs and c.rs == c.e then kind = 'resumed' end
   local payload = nil
@@ -141,12 +141,19 @@ local function describe(ctx, id, c, budget, out)
       steps, budget.bytes = '1', budget.bytes - tonumber(c.sb)
     end
   end
+  if c.sg then
+    resume = '2'
+    if tonumber(c.sg) <= budget.bytes then
+      resume, budget.bytes = '1', budget.bytes - tonumber(c.sg)
+    end
+  end
   out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.e .. ' ' .. kind .. ' ' .. c.r .. ' ' .. (c.pr or '0') .. ' ' .. c.ct ..
       ' ' .. c.la .. ' ' .. (c.rc or '0') .. ' ' .. (c.lc or '0') .. ' ' .. left(ctx, c.ta) .. ' ' .. left(ctx, c.dl) ..
-      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps
+      ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps .. ' ' .. resume
   if payload then out[#out + 1] = payload end
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
+  if resume == '1' then out[#out + 1] = suspension.outcome(ctx, id, suspension.read(ctx, id)) end
 end
 
 -- idle registers the instance as a waiter and keeps its interest alive.

@@ -9,6 +9,8 @@
 --   in input bytes        tg 1 = has tags         sb step bytes          fa attempt that has frames
 --   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
 --   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
+--   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
+--   sg bytes of the last resumption, which the next claims bring along
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}
 
@@ -39,4 +41,10 @@ end
 
 function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
 function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end
+function core.suspended(c) return string.sub(c.s, 1, 1) == 'S' end
 function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end
+
+-- announce tells waiting producers and tailers: "<code> <attempt>".
+function core.announce(ctx, c, id, code)
+  publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
+end

@@ -11,6 +11,8 @@ function keys.delayed(r) return r .. ':delayed' end     -- zset: execution by de
 function keys.alarms(r) return r .. ':alarms' end       -- zset: execution by earliest deadline or timeout
 function keys.sessions(r) return r .. ':sessions' end   -- zset: session by expiry (refreshed when it fires)
 function keys.done(r) return r .. ':done' end           -- zset: ended execution by purge time
+function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoint by expiry, as execution:waitpoint
+function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
 function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
 
 -- One per route, interest or session.
@@ -20,6 +22,7 @@ function keys.waiters(r, digest) return r .. ':w:' .. digest end      -- zset: i
 function keys.session(r, session) return r .. ':s:' .. session end    -- hash
 function keys.held(r, session) return r .. ':h:' .. session end       -- zset: execution by claim number
 function keys.lost(r, session) return r .. ':l:' .. session end       -- list: notices, oldest first
+function keys.open(r, kid) return r .. ':open:' .. kid end            -- zset: open waitpoint of a token key by when it ends
 function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- One per execution.
@@ -30,6 +33,10 @@ function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
 function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
+function keys.suspension(r, id) return r .. ':u:' .. id end -- hash: the current suspension, or the last one
+function keys.waitpoints(r, id) return r .. ':wp:' .. id end -- hash: waitpoint id -> record
+function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition
+function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 
@@ -37,3 +44,7 @@ function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string
 function keys.stream(r, id, attempt) return r .. ':f:' .. id .. ':' .. attempt end  -- stream
 function keys.meta(r, id, attempt) return r .. ':fm:' .. id .. ':' .. attempt end   -- hash
+
+-- One per waitpoint.
+function keys.signals(r, id, waitpoint) return r .. ':g:' .. id .. ':' .. waitpoint end   -- list: signals in order
+function keys.delivered(r, id, waitpoint) return r .. ':gd:' .. id .. ':' .. waitpoint end -- hash: what was delivered, to know repeats

@@ -33,6 +33,7 @@ function purge.run(ctx, c, id, keep)
     return false
   end
   redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
+  if c.uw then waitpoint.purge(ctx, id) end
   redis.call('UNLINK', keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id),
     keys.history(r, id))
   redis.call('ZREM', keys.done(r), id)

@@ -2,14 +2,9 @@
 -- fail on its arguments. The core is written first (spec 10 §4), indexes through home.
 local settle = {}
 
--- event tells waiting producers and tailers: "<code> <attempt>".
-function settle.event(ctx, c, id, code)
-  publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
-end
-
 -- open tells whether the last attempt is still to be finished.
 function settle.open(c)
-  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c'
+  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c' or core.suspended(c)
 end
 
 -- fold keeps the record of an attempt that did not end in success, or that a replay is about to follow. ended is
@@ -35,16 +30,17 @@ function settle.finish(ctx, c, id, code, reason, extra)
   else
     redis.call('HSET', key, 's', code, 'en', ctx.t)
   end
-  if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end
+  if c.ta or c.tr or c.tt or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end
   home.leave(ctx, c, id)
-  if c.dl or c.ta or c.s == 'A3' then home.alarm(ctx, nil, id) end
+  if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end
   home.done(ctx, id)
+  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
-  settle.event(ctx, c, id, code)
+  core.announce(ctx, c, id, code)
 end
 
 -- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
--- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa.
+-- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp.
 function settle.complete(ctx, v, id, attempt, result)
   local key = keys.core(ctx.r, id)
   redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
@@ -52,6 +48,7 @@ function settle.complete(ctx, v, id, attempt, result)
   if v[7] then redis.call('HDEL', key, 'ta', 'tr') end
   if v[6] or v[7] then home.alarm(ctx, nil, id) end
   if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
+  if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end
   home.unhold(ctx, v[2], id)
   home.done(ctx, id)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
@@ -78,7 +75,7 @@ function settle.pause(ctx, c, id, at, release)
   else
     home.enqueue(ctx, c.r, core.score(c), id)
   end
-  settle.event(ctx, c, id, at and 'R2ai' or 'R1i')
+  core.announce(ctx, c, id, at and 'R2ai' or 'R1i')
 end
 
 -- fail ends the attempt and decides between a retry and the end. f: category, reason, permanent, after (pause in
@@ -123,7 +120,7 @@ function settle.fail(ctx, c, id, f)
     home.enqueue(ctx, c.r, core.score(c), id)
   end
   stream.close(ctx, c, id, closed)
-  settle.event(ctx, c, id, code)
+  core.announce(ctx, c, id, code)
   return 'retry', reply.int(at)
 end
 
@@ -146,6 +143,46 @@ function settle.requeue(ctx, c, id)
   home.leave(ctx, c, id)
   home.enqueue(ctx, c.r, core.score(c), id)
   stream.close(ctx, c, id, why)
-  settle.event(ctx, c, id, 'R1r')
+  core.announce(ctx, c, id, 'R1r')
   return 'requeued'
+end
+
+-- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it (20-S40).
+local function escalate(ctx, c, id, u)
+  redis.call('HSET', keys.core(ctx.r, id), 's', 'S5')
+  redis.call('HDEL', keys.core(ctx.r, id), 'tt')
+  redis.call('HSET', keys.suspension(ctx.r, id), 'rc', 'waiting_for_operator_review')
+  redis.call('HDEL', keys.suspension(ctx.r, id), 'to', 'bh')
+  local list = suspension.list(u)
+  for i = 1, #list do
+    local w = waitpoint.read(ctx, id, list[i])
+    w.expires = ''
+    waitpoint.save(ctx, id, list[i], w)
+    waitpoint.index(ctx, id, list[i], w)
+  end
+  home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  history.add(ctx, c, id, 'escalated', u.rc)
+  core.announce(ctx, c, id, 'S5')
+end
+
+-- timeout does what a suspension asked for in case it lasted too long (spec 20 §3.8). No retry policy applies.
+function settle.timeout(ctx, c, id)
+  local u = suspension.read(ctx, id)
+  if u.bh == 'escalate' then return escalate(ctx, c, id, u) end
+  history.add(ctx, c, id, 'suspension_timeout', u.bh)
+  if u.bh == 'auto_resume' or u.bh == 'auto_resume_with_timeout_signal' then
+    local g = nil
+    if u.bh == 'auto_resume_with_timeout_signal' then
+      g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system', source = '',
+        correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '' }
+    end
+    suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout', delay = 0,
+      signal = g and signal.encode(g, '') })
+    return
+  end
+  local cancel = u.bh == 'cancel'
+  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout', 'suspension_timeout:' .. u.bh)
+  local extra = { 'fc', 'suspension_timeout' }
+  if cancel then extra[3], extra[4] = 'cb', 'system_timeout_policy' end
+  settle.finish(ctx, c, id, cancel and 'T3' or (u.bh == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
 end

@@ -1,10 +1,10 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
--- and what was revoked is requeued, delays come due, attempt timeouts and deadlines fire, lost rings are repeated. At most about 100
--- executions a call. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
+-- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
+-- waitpoints expire, lost rings are repeated. At most about 100 executions a call. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
 -- Args:    protocol owner release
--- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung; ALREADY_SATISFIED owner
+-- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints; ALREADY_SATISFIED owner
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_tick_do = {}
 
@@ -97,9 +97,13 @@ function ff_tick_do.fire(ctx, id, n)
       local what = settle.requeue(ctx, c, id)
       n[what] = n[what] + 1
     end
+  elseif core.suspended(c) and c.tt and tonumber(c.tt) <= ctx.now then
+    settle.timeout(ctx, c, id)
+    n.suspensions = n.suspensions + 1
   else
     local next_due = deadline
-    if c.s == 'A1' and timeout and (not next_due or timeout < next_due) then next_due = timeout end
+    if core.suspended(c) then timeout = c.tt and tonumber(c.tt) end
+    if (c.s == 'A1' or core.suspended(c)) and timeout and (not next_due or timeout < next_due) then next_due = timeout end
     home.alarm(ctx, next_due, id)
   end
 end
@@ -112,6 +116,24 @@ function ff_tick_do.alarms(ctx, budget, n)
     n.touched = n.touched + 1
   end
   home.apply(ctx)
+end
+
+-- waitpoints closes pending ones whose time is over.
+function ff_tick_do.waitpoints(ctx, budget, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.pending(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
+  if #due == budget then n.more = true end
+  for i = 1, #due do
+    local id, wid = string.sub(due[i], 1, 36), string.sub(due[i], 38)
+    local w = waitpoint.read(ctx, id, wid)
+    if w and w.state == 'p' and tonumber(w.expires) <= ctx.now then
+      waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')
+      waitpoint.count(ctx, { wp = redis.call('HGET', keys.core(ctx.r, id), 'wp') or nil }, id, -1)
+      n.waitpoints = n.waitpoints + 1
+    else
+      redis.call('ZREM', keys.pending(ctx.r), due[i])
+    end
+    n.touched = n.touched + 1
+  end
 end
 
 -- rering repeats rings that may have been lost: ready routes and waiters coexist.
@@ -145,8 +167,8 @@ end
 -- next_due is the earliest thing a tick waits for, nil when nothing exists.
 function ff_tick_do.next_due(ctx, n)
   local least = nil
-  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r) }
-  for i = 1, 3 do
+  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r) }
+  for i = 1, 4 do
     local at = ctx.heads[sets[i]]
     if n.touched > 0 then -- what was worked on may have moved from one set to another
       ff_tick_do.is_due(ctx, sets[i])
@@ -155,7 +177,7 @@ function ff_tick_do.next_due(ctx, n)
     if at and (not least or at < least) then least = at end
   end
   if least then return least end
-  if redis.call('EXISTS', sets[1], sets[2], sets[3], keys.ready(ctx.r)) == 0 then return nil end
+  if redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 0 then return nil end
   return ctx.now + 1000
 end
 
@@ -167,18 +189,20 @@ local function ff_tick(k, argv)
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     redis.call('HDEL', ctx.r, 'owner')
-    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
+    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
   if current and current ~= owner and root.overdue(ctx) == '0' then return reply.already(current) end
 
   ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
-  local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0, more = false }
+  local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
+    suspensions = 0, waitpoints = 0, more = false }
   if ff_tick_do.is_due(ctx, keys.sessions(ctx.r)) then ff_tick_do.sessions(ctx, 60, n) end
   if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
     ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
   end
   if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
+  if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
   ff_tick_do.rering(ctx, n)
   local due = ff_tick_do.next_due(ctx, n)
   if n.more then due = ctx.now end
@@ -190,5 +214,5 @@ local function ff_tick(k, argv)
   end
   return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
     reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
-    reply.int(n.rung))
+    reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints))
 end

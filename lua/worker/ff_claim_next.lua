@@ -6,7 +6,7 @@
 -- Flags:   none
 -- Go:      Engine.ClaimNext
 -- Args:    protocol session number ttl max interest table wait rotation
--- Replies: OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}]}
+-- Replies: OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}] [resume]}
 -- Errors:  invalid_input lease_expired claim_out_of_order interest_unknown partition_missing partition_frozen protocol_mismatch
 local function ff_claim_next(k, argv)
   local ctx, refused = root.enter(k, argv, true)

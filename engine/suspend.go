@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// CreatePendingWaitpoint opens a waitpoint while the attempt goes on, for 1 s to 7 days, so that its token can be handed
+// out before the attempt suspends; signals are buffered (lua/suspend/ff_create_pending_waitpoint.lua). With a name
+// (≤ 128 bytes) it is kept as a step: a later call under that name, in any attempt, gets the same waitpoint, whatever
+// identity was minted for it. ErrWaitpointLimit beyond 64 open ones; ErrNoTokenKeys, ErrKidNotCurrent (slot 0: the current kid).
+//
+// Spec 20 §3.1.
+func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m Minted, life time.Duration) (Opened, error) {
+	args := append(fenceArgs([]string{protocol}, f), name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce, strconv.FormatInt(life.Milliseconds(), 10))
+	r, err := e.call(ctx, fnPend, f.Execution.Partition(), args...)
+	if err != nil {
+		return Opened{}, err
+	}
+	out := Opened{ID: r.uuid(), Key: r.text(), Kid: r.text(), Nonce: r.text(), ExpiresAt: r.instant()}
+	return out, r.fail()
+}
+
+// CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has expired.
+// ErrWaitpointNotFound; ErrWaitpointNotPending for one that a suspension waits on. Spec 20 §3.9.
+func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
+	return e.settled(ctx, fnCloseWaitpoint, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), id.String()))
+}
+
+// SuspendExecution gives up the lease until a condition is met (lua/suspend/ff_suspend_execution.lua). The attempt stays and its
+// timeout stands still. When signals that came early suffice, nothing is given up (Satisfied). A repeat after a lost
+// reply answers the same, also with other minted waitpoints if it carries the same Request.
+//
+// Errors: ErrCondition; ErrWaitpointNotFound, ErrWaitpointNotPending, ErrWaitpointExpired, ErrWaitpointKey for a binding (slot
+// 0: its key); ErrStepLimit when the answer of the wait before cannot be kept; ErrKidNotCurrent (slot 0: the current kid).
+//
+// Spec 20 §3.2.
+func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
+	timeout := ""
+	if q.Timeout > 0 {
+		timeout = strconv.FormatInt(max(1, q.Timeout.Milliseconds()), 10)
+	}
+	args := append(fenceArgs([]string{protocol}, f), q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour,
+		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, strconv.Itoa(len(q.Bindings)))
+	for _, b := range q.Bindings {
+		if b.Pending {
+			args = append(args, b.ID.String(), b.Key, "p", "", "", "")
+		} else {
+			args = append(args, b.ID.String(), b.Key, "f", b.Kid, b.Digest, b.Nonce)
+		}
+	}
+	r, err := e.call(ctx, fnSuspend, f.Execution.Partition(), args...)
+	if err != nil {
+		return Suspended{}, err
+	}
+	out := Suspended{Already: r.already}
+	switch what := r.text(); what {
+	case "satisfied":
+		out.Satisfied = true
+	case "suspended":
+	default:
+		r.stop("suspended is %q", clip(what))
+	}
+	out.Suspension, out.TimeoutAt = r.uuid(), r.instant()
+	outcome := r.bytes()
+	out.Kid = r.text()
+	for range r.count(4) {
+		out.Waitpoints = append(out.Waitpoints, Opened{ID: r.uuid(), Key: r.text(), Kid: r.text(), Nonce: r.text()})
+	}
+	if out.Satisfied && r.err == nil {
+		if out.Resume, err = DecodeResume(outcome); err != nil {
+			return Suspended{}, err
+		}
+	}
+	return out, r.fail()
+}
+
+// ResumeRequest asks to resume a suspended execution without a signal.
+type ResumeRequest struct {
+	Request    uuid.UUID     // makes a repeat harmless; nil mints one
+	Suspension uuid.UUID     // only if this is the current one; nil: whichever is
+	Auto       bool          // a policy asks, not an operator
+	By         string        // who asks, 1..64 bytes
+	Reason     string        // ≤ 1 KiB
+	Delay      time.Duration // 0..30 days until it may be claimed
+}
+
+// ResumeExecution resumes a suspended execution on the word of an operator or a policy (lua/suspend/ff_resume_execution.lua).
+// already: this request was applied before. ErrNotSuspended (slot 0: its code), ErrSuspensionChanged (slot 0: the
+// current one), ErrNotFound. Spec 20 §3.7.
+func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q ResumeRequest) (already bool, err error) {
+	expected, trigger := "", "operator"
+	if q.Suspension != uuid.Nil {
+		expected = q.Suspension.String()
+	}
+	if q.Auto {
+		trigger = "auto_resume"
+	}
+	if q.Request == uuid.Nil {
+		q.Request = uuid.New()
+	}
+	return e.settled(ctx, fnResume, id.Partition(), []string{protocol, id.UUID().String(), expected, q.Request.String(), trigger,
+		q.By, cut(q.Reason, flowfabric.MaxReason), strconv.FormatInt(q.Delay.Milliseconds(), 10)})
+}
+
+// DeliverSignal brings a signal to a waitpoint for whoever holds its token, of which digest is the SHA-256 in 64 hex digits
+// (lua/suspend/ff_deliver_signal.lua). Whatever else there is or is not, a wrong token is ErrInvalidToken. Then: ErrTokenExpired,
+// ErrNotSignalable (slot 0: the code), ErrWaitpointClosed (slots: reason, when), ErrSignalLimit. A repeat of the same signal
+// or key is answered like the first.
+//
+// Spec 20 §3.4.
+func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s NewSignal) (Delivered, error) {
+	return e.deliver(ctx, fnDeliver, id, s, waitpoint.String(), digest)
+}
+
+// ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua). waitpoint is the id
+// or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound. 20-S33.
+func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s NewSignal) (Delivered, error) {
+	s.SourceType = SourceOperator
+	return e.deliver(ctx, fnApprove, id, s, waitpoint)
+}
+
+func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.ExecutionID, s NewSignal, target ...string) (Delivered, error) {
+	if s.ID == uuid.Nil {
+		s.ID = uuid.New()
+	}
+	ttl := "0"
+	if s.IdempotencyKey != "" {
+		ttl = strconv.FormatInt(cmp.Or(s.DedupTTL, flowfabric.DefaultDedupTTL).Milliseconds(), 10)
+	}
+	created := ""
+	if !s.CreatedAt.IsZero() {
+		created = strconv.FormatInt(max(0, s.CreatedAt.UnixMilli()), 10)
+	}
+	args := append(append([]string{protocol, id.UUID().String()}, target...), s.ID.String(), s.Name, s.Category, s.SourceType, s.Source,
+		s.Correlation, s.IdempotencyKey, ttl, created, cmp.Or(s.Encoding, "json"), rueidis.BinaryString(s.Payload))
+	r, err := e.call(ctx, f, id.Partition(), args...)
+	if err != nil {
+		return Delivered{}, err
+	}
+	out := Delivered{Signal: r.uuid(), Effect: r.text()}
+	out.Open = waitpointStates[r.text()].Open()
+	out.Duplicate = r.already && out.Signal != s.ID
+	return out, r.fail()
+}
+
+// ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua). Of m the key
+// is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. ErrWaitpointNotFound, ErrWaitpointNotOpen. 20-S43.
+func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted, by string) (key string, err error) {
+	r, err := e.call(ctx, fnReissue, id.Partition(), protocol, id.UUID().String(), m.ID.String(), m.Kid, m.Digest, m.Nonce, by)
+	if err != nil {
+		return "", err
+	}
+	r.uuid()
+	key = r.text()
+	return key, r.fail()
+}
+
+// ReadSuspension reads the current or last suspension of an execution and its waitpoints (lua/read/ff_read_suspension.lua).
+// ErrNotFound; ErrResultPurged while a tombstone is left. Spec 20 §3.11, §3.12.
+func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (SuspensionRecord, error) {
+	r, err := e.call(ctx, fnReadSuspension, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return SuspensionRecord{}, err
+	}
+	out := SuspensionRecord{Code: flowfabric.Code(r.text())}
+	outcome := r.bytes()
+	u := r.pairs()
+	for range r.count(2) {
+		w, err := decodeWaitpoint(r.text(), r.text())
+		if err != nil {
+			r.stop("%w", err)
+			break
+		}
+		out.Waitpoints = append(out.Waitpoints, w)
+	}
+	slices.SortFunc(out.Waitpoints, func(a, b Waitpoint) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	if outcome != nil && r.err == nil {
+		resume, err := DecodeResume(outcome)
+		if err != nil {
+			return SuspensionRecord{}, err
+		}
+		out.Resume = &resume
+	}
+	if r.err == nil && u["id"] != "" {
+		fillSuspension(&out, u, r)
+	}
+	return out, r.fail()
+}
+
+// fillSuspension reads the fields of lua/lib/suspension.lua.
+func fillSuspension(out *SuspensionRecord, u map[string]string, r *reader) {
+	number := func(field string) int64 {
+		if u[field] == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(u[field], 10, 64)
+		if err != nil {
+			r.stop("suspension %s is %q", field, clip(u[field]))
+		}
+		return n
+	}
+	at := func(field string) time.Time {
+		if n := number(field); n > 0 {
+			return time.UnixMilli(n)
+		}
+		return time.Time{}
+	}
+	id, err := uuid.Parse(u["id"])
+	if err != nil {
+		r.stop("suspension id: %w", err)
+	}
+	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["nm"], u["rc"], u["bh"], u["c"]
+	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = at("cr"), at("to"), at("gl"), at("cl")
+	out.ResumeDelay = time.Duration(number("rd")) * time.Millisecond
+	out.Signals, out.Matched = int(number("gn")), int(number("gm"))
+	out.CloseReason, out.Cause, out.Trigger = u["cs"], u["ca"], u["tr"]
+}
+
+// ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most
+// 1,000 (lua/read/ff_read_signals.lua). The payload is there only while a signal is buffered. ErrWaitpointNotFound.
+func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (out []Signal, total int, err error) {
+	r, err := e.call(ctx, fnReadSignals, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), strconv.Itoa(offset))
+	if err != nil {
+		return nil, 0, err
+	}
+	total = int(r.number())
+	for range r.count(1) {
+		s, err := decodeSignal(r.text())
+		if err != nil {
+			return nil, 0, err
+		}
+		out = append(out, s)
+	}
+	return out, total, r.fail()
+}

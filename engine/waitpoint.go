@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Prefixes of steps that the library records for itself; names of users never begin with the unit separator.
+const (
+	// StepAwait + name keeps what a wait was answered; [DecodeResume] reads it.
+	StepAwait = unit + "a:"
+	// StepWaitpoint + name keeps a pending waitpoint; [DecodeOpened] reads it.
+	StepWaitpoint = unit + "w:"
+)
+
+// Minted is a waitpoint's identity: what its token was made of, and the SHA-256 of that token.
+type Minted struct {
+	ID     uuid.UUID
+	Key    string // 1..256 bytes without control characters
+	Kid    string
+	Nonce  string // 32 hex digits
+	Digest string // 64 hex digits
+}
+
+// Opened is a waitpoint as its holder gets to know it; the token follows from it and the secret of its kid.
+type Opened struct {
+	ID        uuid.UUID
+	Key       string
+	Kid       string
+	Nonce     string
+	ExpiresAt time.Time // of a pending one
+}
+
+// DecodeOpened reads the step that keeps a pending waitpoint.
+func DecodeOpened(blob []byte) (Opened, error) {
+	p := strings.SplitN(string(blob), " ", 5)
+	if len(p) != 5 {
+		return Opened{}, fmt.Errorf("%w: a waitpoint of %d parts", flowfabric.ErrReply, len(p))
+	}
+	id, err1 := uuid.Parse(p[0])
+	ms, err2 := strconv.ParseInt(p[3], 10, 64)
+	if err1 != nil || err2 != nil {
+		return Opened{}, fmt.Errorf("%w: waitpoint %q", flowfabric.ErrReply, clip(string(blob)))
+	}
+	return Opened{ID: id, Kid: p[1], Nonce: p[2], ExpiresAt: time.UnixMilli(ms), Key: p[4]}, nil
+}
+
+// Binding is one waitpoint of a suspension: a fresh one, or a pending one of which only ID and Key matter.
+type Binding struct {
+	Minted
+	Pending bool
+}
+
+// Suspension asks to suspend a held attempt.
+type Suspension struct {
+	ID          uuid.UUID     // of the suspension; makes a repeat harmless
+	Request     string        // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
+	Name        string        // ≤ 128 bytes; under which what it is answered is kept for later passes; "" keeps nothing
+	Reason      string        // a reason code of spec 20 §5
+	Timeout     time.Duration // 0: waits for ever
+	Behaviour   string        // what the timeout does, spec 20 §3.8
+	ResumeDelay time.Duration // 0..30 days between resumption and the next claim
+	Condition   string        // as lua/lib/condition.lua describes it; package suspend writes it
+	Bindings    []Binding     // ≤ 16, numbered from 1 in the condition
+}
+
+// Suspended answers SuspendExecution.
+type Suspended struct {
+	Satisfied  bool // signals that came early suffice: the lease is kept, and Resume tells which
+	Already    bool // an earlier call had done it
+	Suspension uuid.UUID
+	TimeoutAt  time.Time
+	Resume     Resume
+	Kid        string // the key that signs in this partition now
+	Waitpoints []Opened
+}
+
+// WaitpointState is where a waitpoint is in its life (spec 20 §6.2).
+type WaitpointState string
+
+// The states of a waitpoint.
+const (
+	WaitpointPending WaitpointState = "pending"
+	WaitpointActive  WaitpointState = "active"
+	WaitpointClosed  WaitpointState = "closed"
+	WaitpointExpired WaitpointState = "expired"
+)
+
+// Open reports whether the waitpoint takes signals.
+func (s WaitpointState) Open() bool { return s == WaitpointPending || s == WaitpointActive }
+
+var waitpointStates = map[string]WaitpointState{"p": WaitpointPending, "a": WaitpointActive, "c": WaitpointClosed, "x": WaitpointExpired}
+
+// Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
+type Waitpoint struct {
+	ID           uuid.UUID
+	Key          string
+	State        WaitpointState
+	Kid          string // of the key its token is signed with
+	Fingerprint  string // of the token, 16 hex digits
+	CreatedAt    time.Time
+	ActivatedAt  time.Time
+	ExpiresAt    time.Time // pending: when it expires; active: the suspension's timeout
+	Suspension   uuid.UUID
+	Signals      int
+	Matched      int
+	LastSignalAt time.Time
+	ClosedAt     time.Time
+	CloseReason  string
+}
+
+// waitpointParts is how many parts lua/lib/waitpoint.lua joins.
+const waitpointParts = 15
+
+func decodeWaitpoint(id, text string) (Waitpoint, error) {
+	p := strings.Split(text, unit)
+	state := waitpointStates[p[0]]
+	if len(p) != waitpointParts || state == "" {
+		return Waitpoint{}, fmt.Errorf("%w: waitpoint %s", flowfabric.ErrReply, clip(id))
+	}
+	w := Waitpoint{State: state, Key: p[1], Kid: p[2], Fingerprint: fingerprint(p[3]), CloseReason: p[13]}
+	var errs [9]error
+	w.ID, errs[0] = uuid.Parse(id)
+	w.CreatedAt, errs[1] = millisAt(p[5])
+	w.ActivatedAt, errs[2] = millisAt(p[6])
+	w.ExpiresAt, errs[3] = millisAt(p[7])
+	if p[8] != "" {
+		w.Suspension, errs[4] = uuid.Parse(p[8])
+	}
+	w.Signals, errs[5] = strconv.Atoi(p[9])
+	w.Matched, errs[6] = strconv.Atoi(p[10])
+	w.LastSignalAt, errs[7] = millisAt(p[11])
+	w.ClosedAt, errs[8] = millisAt(p[12])
+	for _, err := range errs {
+		if err != nil {
+			return Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", flowfabric.ErrReply, clip(id), err)
+		}
+	}
+	return w, nil
+}
+
+// fingerprint of a token, made from its digest, which would itself open the waitpoint (spec 20 §2.8).
+func fingerprint(digest string) string {
+	sum := sha256.Sum256([]byte(digest))
+	return hex.EncodeToString(sum[:8])
+}
+
+// SuspensionRecord is the current suspension of an execution, or its last one.
+type SuspensionRecord struct {
+	Code         flowfabric.Code // the execution's state now
+	ID           uuid.UUID       // nil: it was never suspended
+	Name         string
+	Reason       string
+	Behaviour    string
+	CreatedAt    time.Time
+	TimeoutAt    time.Time
+	ResumeDelay  time.Duration
+	Condition    string
+	Signals      int
+	Matched      int
+	LastSignalAt time.Time
+	ClosedAt     time.Time // zero: it is open
+	CloseReason  string
+	Cause        string
+	Trigger      string // signal, operator, auto_resume, timeout, cancelled or deadline
+	Resume       *Resume
+	Waitpoints   []Waitpoint // every one that is still known, also of earlier suspensions
+}

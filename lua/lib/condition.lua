@@ -1,0 +1,170 @@
+-- condition: what a suspension waits for (spec 20 §4). The text is written by Go: nodes joined by the record separator,
+-- children before their parents, the root last; the parts of a node are joined by the unit separator.
+--   L waitpoint need name...          signals by name on one waitpoint, each name a slot of its own ('' takes any name)
+--   C n kind name waitpoint...        n distinct w waitpoints, s signals or c sources, by name ('' takes any)
+--   G need node...                    that many of the nodes
+--   O                                 an operator only      T    the timeout only
+-- Waitpoints are numbered as the suspension lists them. What satisfied a part is a token of that part alone, so
+-- two counts never share (20-S25), and the tree is computed from its leaves (20-S9).
+local condition = {}
+
+local US, RS = '\31', '\30'
+
+-- name accepts '' and 1..128 bytes without control characters that do not begin with two underscores.
+function condition.name(text)
+  return text and #text <= 128 and not string.find(text, '%c') and string.sub(text, 1, 2) ~= '__'
+end
+
+local shape = {}
+
+function shape.L(n, p, count)
+  n.wp, n.need, n.names = args.int(p[2], 1, count), args.int(p[3], 1, 64), {}
+  if not n.wp then return 'waitpoint' end
+  if #p < 4 or #p > 67 then return 'names: 1..64' end
+  for i = 4, #p do
+    if not condition.name(p[i]) then return 'signal name' end
+    n.names[i - 3] = p[i]
+  end
+  if not n.need or n.need > #n.names then return 'minimum exceeds the names' end
+  n.uses[n.wp] = true
+end
+
+function shape.C(n, p, count)
+  n.need, n.kind, n.name = args.int(p[2], 1, 1000), p[3], p[4]
+  if not n.need then return 'count_n: 1..1000' end
+  if n.kind ~= 'w' and n.kind ~= 's' and n.kind ~= 'c' then return 'kind of count' end
+  if not condition.name(n.name) then return 'signal name' end
+  if #p < 5 then return 'count_waitpoints_empty' end
+  for i = 5, #p do
+    local w = args.int(p[i], 1, count)
+    if not w or n.uses[w] then return 'waitpoint' end
+    n.uses[w] = true
+  end
+  if n.kind == 'w' and n.need > #p - 4 then return 'count_exceeds_waitpoint_set' end
+end
+
+function shape.G(n, p, _, nodes, taken)
+  n.need, n.members = args.int(p[2], 1, 32), {}
+  if #p < 3 then return 'allof_empty_members' end
+  for i = 3, #p do
+    local m = args.int(p[i], 1, #nodes)
+    if not m or taken[m] then return 'member' end
+    taken[m], n.members[i - 2] = true, m
+    n.depth = math.max(n.depth, nodes[m].depth + 1)
+    for w in pairs(nodes[m].uses) do n.uses[w] = true end
+  end
+  if not n.need or n.need > #n.members then return 'minimum exceeds the members' end
+  if n.depth > 4 then return 'depth: at most 4' end
+end
+
+-- parse returns the nodes of a condition over count waitpoints, or nil and what is wrong.
+function condition.parse(text, count)
+  if not text or #text < 1 or #text > 16384 then return nil, 'condition: 1..16384 bytes' end
+  if text == 'O' or text == 'T' then
+    if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
+    return { { op = text } }
+  end
+  local lines, nodes, taken = pack.split(text, RS), {}, {}
+  if #lines > 32 then return nil, 'nodes: at most 32' end
+  for i = 1, #lines do
+    local p = pack.split(lines[i], US)
+    local n = { op = p[1], depth = 1, uses = {} }
+    if not shape[n.op] then return nil, 'node' end
+    local bad = shape[n.op](n, p, count, nodes, taken)
+    if bad then return nil, bad end
+    nodes[i] = n
+  end
+  for i = 1, #nodes - 1 do
+    if not taken[i] then return nil, 'node without parent' end
+  end
+  for w = 1, count do
+    if not nodes[#nodes].uses[w] then return nil, 'extra_binding_not_referenced_by_condition' end
+  end
+  return nodes
+end
+
+-- A state is what was satisfied so far: counts by node, tokens that are new in this call, and key, the hash of those
+-- stored before (nil when nothing is).
+local function has(state, t)
+  if state.tokens[t] == nil then
+    state.tokens[t] = state.key and redis.call('HEXISTS', state.key, t) == 1 or false
+  end
+  return state.tokens[t]
+end
+
+-- slot finds the slot of a list that a signal takes: an exact name before '', else in order (20-S38). Returns its
+-- token, false when those it fits are taken, nil when it fits none.
+local function slot(state, n, i, name)
+  local fits, free = nil, nil
+  for s = 1, #n.names do
+    if n.names[s] == name or n.names[s] == '' then
+      local t = i .. US .. s
+      fits = fits or false
+      if not has(state, t) then
+        if n.names[s] == name then return t end
+        free = free or t
+      end
+    end
+  end
+  return free or fits
+end
+
+-- distinct is the same for a count.
+local function distinct(state, n, i, g)
+  if n.name ~= '' and n.name ~= g.name then return nil end
+  local what = g.waitpoint
+  if n.kind == 's' then what = g.id end
+  if n.kind == 'c' then what = reply.int(#g.source_type) .. ':' .. g.source_type .. g.source end
+  local t = i .. US .. what
+  if (state.counts[i] or 0) >= n.need or has(state, t) then return false end
+  return t
+end
+
+-- complete tells whether the root is satisfied.
+function condition.complete(state, nodes)
+  local done = {}
+  for i = 1, #nodes do
+    local n, have = nodes[i], 0
+    if n.op == 'G' then
+      for m = 1, #n.members do
+        if done[n.members[m]] then have = have + 1 end
+      end
+    else
+      have = state.counts[i] or 0
+    end
+    done[i] = n.need and have >= n.need or false
+  end
+  return done[#nodes]
+end
+
+-- take evaluates one signal on waitpoint number w in memory: the effect, and the tokens it adds.
+function condition.take(state, nodes, w, g)
+  local fits, added = false, {}
+  for i = 1, #nodes do
+    local n, t = nodes[i], nil
+    if n.op == 'L' and n.wp == w then t = slot(state, n, i, g.name) end
+    if n.op == 'C' and n.uses[w] then t = distinct(state, n, i, g) end
+    if t ~= nil then fits = true end
+    if t then
+      state.tokens[t] = true
+      state.counts[i] = (state.counts[i] or 0) + 1
+      state.changed[i] = true
+      added[#added + 1] = t
+    end
+  end
+  if #added == 0 then
+    if #nodes == 1 and nodes[1].op == 'L' then return 'no_op', added end
+    return fits and 'appended_to_waitpoint_duplicate' or 'signal_ignored_matcher_failed', added
+  end
+  if condition.complete(state, nodes) then return 'resume_condition_satisfied', added end
+  return 'appended_to_waitpoint', added
+end
+
+-- wants_key tells whether a signal on waitpoint w must carry an idempotency key: signals are counted there, and the
+-- repeat of one must not count twice.
+function condition.wants_key(nodes, w)
+  for i = 1, #nodes do
+    if nodes[i].op == 'C' and nodes[i].kind == 's' and nodes[i].uses[w] then return true end
+  end
+  return false
+end

@@ -1,0 +1,152 @@
+-- suspension: how an attempt stops without a lease, and what ends that (spec 20 §1.1, §6). The record of the last one
+-- stays until the next, so that whoever claims learns what it was resumed by. Fields:
+--   id suspension   nm name the handler waits under  rc reason code    rq request key      ho fence it was made under
+--   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
+--   wp waitpoints, by comma                          n<i> satisfied parts of node i
+--   gn signals      gm matched ones                  gb their bytes    gl last signal at
+--   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
+--   by who resumed  why the reason given             re request of the resumption
+local suspension = {}
+
+local US = '\31'
+local memo = '\31a:' -- a step of this name keeps what a wait was answered; names of users never begin so
+
+-- codes are the states of the reasons (spec 20 §5).
+suspension.codes = {
+  waiting_for_signal = 'S1', step_boundary = 'S1', waiting_for_approval = 'S2', waiting_for_callback = 'S3',
+  waiting_for_tool_result = 'S4', waiting_for_operator_review = 'S5', manual_pause = 'S5', paused_by_policy = 'S6',
+  paused_by_budget = 'S7',
+}
+
+suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true, auto_resume_with_timeout_signal = true,
+  escalate = true }
+
+-- read returns the record of the current suspension or the last one; empty when there never was one.
+function suspension.read(ctx, id)
+  local v, u = redis.call('HGETALL', keys.suspension(ctx.r, id)), {}
+  for i = 1, #v, 2 do u[v[i]] = v[i + 1] end
+  return u
+end
+
+function suspension.holder(f)
+  return f.session .. ' ' .. f.claim .. ' ' .. f.epoch .. ' ' .. f.attempt
+end
+
+function suspension.list(u)
+  if not u.wp or u.wp == '' then return {} end
+  return pack.split(u.wp, ',')
+end
+
+-- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its length.
+function suspension.outcome(ctx, id, u)
+  local signals = (u.gm and u.gm ~= '0') and redis.call('HVALS', keys.matched(ctx.r, id)) or {}
+  local out = { table.concat({ u.nm or '', u.ca or '', u.id or '', u.cl or '', u.to or '', u.cz or '', u.by or '', u.why or '',
+    reply.int(#signals) }, US) }
+  for i = 1, #signals do
+    out[#out + 1] = US
+    out[#out + 1] = reply.int(#signals[i])
+    out[#out + 1] = ':'
+    out[#out + 1] = signals[i]
+  end
+  return table.concat(out)
+end
+
+-- remember plans to keep the outcome of the last suspension as a step, before its record is replaced. It returns name,
+-- value and the step bytes after that; nil when it told nobody anything; or nil and an error when it does not fit.
+function suspension.remember(ctx, c, id, u)
+  if not u.nm or not c.sg then return nil end
+  local name, value = memo .. u.nm, suspension.outcome(ctx, id, u)
+  local key = keys.steps(ctx.r, id)
+  if redis.call('HEXISTS', key, name) == 1 then return nil end
+  local total = tonumber(c.sb or '0') + #name + #value
+  if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
+  if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  return { name = name, value = value, total = reply.int(total) }
+end
+
+-- replace makes room for a new record: what the last one told becomes a step.
+function suspension.replace(ctx, id, kept)
+  if kept then
+    redis.call('HSET', keys.core(ctx.r, id), 'sb', kept.total)
+    redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
+  end
+  redis.call('UNLINK', keys.suspension(ctx.r, id), keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+end
+
+-- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
+-- reason), cause, and maybe trigger, closer, by, why, request.
+function suspension.shut(ctx, c, id, u, e)
+  local key, list = keys.suspension(ctx.r, id), suspension.list(u)
+  local fields = { 'cl', ctx.t, 'cs', e.reason, 'ca', e.cause }
+  local function put(field, value)
+    if value and value ~= '' then
+      fields[#fields + 1], fields[#fields + 2] = field, value
+    end
+  end
+  put('tr', e.trigger)
+  put('cz', e.closer)
+  put('by', e.by)
+  put('why', e.why)
+  put('re', e.request)
+  redis.call('UNLINK', keys.satisfied(ctx.r, id))
+  if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
+    if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end
+    if e.signal then redis.call('HSET', keys.matched(ctx.r, id), u.id, e.signal) end
+    put('gm', e.signal and '1' or '0')
+    put('gb', e.signal and reply.int(#e.signal) or '0')
+  end
+  redis.call('HSET', key, unpack(fields))
+  u.cl, u.cs, u.ca = ctx.t, e.reason, e.cause
+  local closed = 0
+  for i = 1, #list do
+    local w = waitpoint.read(ctx, id, list[i])
+    if w and waitpoint.open(w) then
+      waitpoint.close(ctx, id, list[i], w, 'c', e.reason)
+      closed = closed + 1
+    end
+  end
+  if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
+end
+
+-- told is how many bytes the next claim brings along; an execution that ended needs none.
+function suspension.told(u)
+  return reply.int(512 + tonumber(u.gb or '0') + #(u.why or '') + #(u.nm or ''))
+end
+
+-- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on.
+function suspension.resume(ctx, c, id, u, e)
+  local key = keys.core(ctx.r, id)
+  local delay = e.delay or tonumber(u.rd or '0')
+  u.why = e.why
+  if delay > 0 then
+    redis.call('HSET', key, 's', 'R2c', 'du', reply.int(ctx.now + delay), 'sg', suspension.told(u))
+  else
+    redis.call('HSET', key, 's', 'R1i', 'sg', suspension.told(u))
+  end
+  if c.tt then
+    redis.call('HDEL', key, 'tt')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  end
+  suspension.shut(ctx, c, id, u, e)
+  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.closer)
+  if delay > 0 then
+    home.delay(ctx, ctx.now + delay, id)
+  else
+    home.enqueue(ctx, c.r, core.score(c), id)
+  end
+  core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')
+end
+
+-- finish closes the suspension of an execution that ends while it waits; without one it closes what waitpoints are open.
+function suspension.finish(ctx, c, id, reason)
+  if core.suspended(c) then
+    local cause = { attempt_cancelled = 'cancelled', expired = 'deadline' }
+    local u = suspension.read(ctx, id)
+    suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
+      reason = suspension.reasons[reason] or 'timed_out_' .. (u.bh or 'fail') })
+  end
+  waitpoint.abandon(ctx, c, id, 'attempt_ended')
+end
+
+-- reasons are the close reasons by how the stream of the attempt ends (spec 20 §6.3).
+suspension.reasons = { attempt_cancelled = 'cancelled', expired = 'expired:execution_deadline' }

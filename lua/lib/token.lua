@@ -1,0 +1,66 @@
+-- token: the states of the keys that waitpoint tokens are signed with (spec 20 §2, design §10). The server knows a
+-- key by its id, its fingerprint and until when it is good; secrets and tokens never come here. Fields of the hash:
+--   current    id of the key that signs
+--   k:<kid>    "<fingerprint> <expiry>", expiry 0 for the current one
+local token = {}
+
+-- kid: 1..32 of A-Z a-z 0-9 . _ -
+function token.kid(text)
+  return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
+end
+
+-- hex: exactly size lower-case digits.
+function token.hex(text, size)
+  return text and #text == size and not string.find(text, '[^0-9a-f]')
+end
+
+-- state returns fingerprint and expiry of a key, nil when it is not known.
+function token.state(ctx, kid)
+  local text = redis.call('HGET', keys.kids(ctx.r), 'k:' .. kid)
+  if not text then return nil end
+  local fingerprint, expiry = string.match(text, '^(%x+) (%d+)$')
+  return fingerprint, tonumber(expiry or '1')
+end
+
+-- good: the current key has expiry 0, the others are good until theirs.
+function token.good(ctx, expiry)
+  return expiry and (expiry == 0 or expiry > ctx.now)
+end
+
+-- current is the id of the key that signs, nil when none was ever set.
+function token.current(ctx)
+  if ctx.kid == nil then ctx.kid = redis.call('HGET', keys.kids(ctx.r), 'current') end
+  return ctx.kid or nil
+end
+
+-- mintable returns nil when a token signed with the key may be stored, else the error.
+function token.mintable(ctx, kid)
+  local current = token.current(ctx)
+  if not current then return reply.err('hmac_secret_not_initialized') end
+  if kid == current then return nil end
+  local _, expiry = token.state(ctx, kid)
+  if token.good(ctx, expiry) then return nil end
+  return reply.err('kid_not_current', current)
+end
+
+-- same compares two digests in a time that does not depend on where they differ.
+function token.same(a, b)
+  if #a ~= #b then return false end
+  local difference = 0
+  for i = 1, #a do
+    local d = string.byte(a, i) - string.byte(b, i)
+    difference = difference + d * d
+  end
+  return difference == 0
+end
+
+-- verify answers whoever presents a token by its digest, before anything else is looked at: whether there is such a
+-- waitpoint is told only to those who hold its token (spec 20 §2.7). w is the waitpoint, or nil.
+function token.verify(ctx, w, digest)
+  if not token.current(ctx) then return reply.err('hmac_secret_not_initialized') end
+  if not w or not token.same(w.digest, digest) then return reply.err('invalid_token') end
+  local _, expiry = token.state(ctx, w.kid)
+  if not expiry then return reply.err('invalid_token') end
+  if not token.good(ctx, expiry) then return reply.err('token_expired') end
+  return nil
+end

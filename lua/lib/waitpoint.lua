@@ -1,0 +1,130 @@
+-- waitpoint: an address for signals, with a key (the caller's name for it) and a token (spec 20 §1.2). All waitpoints
+-- of an execution are in one hash, so one of another execution cannot even be named (20-S1). A record is its parts
+-- joined by the unit separator. States: p pending, a active, c closed, x expired.
+local waitpoint = {}
+
+local US = '\31'
+local parts = { 'state', 'key', 'kid', 'digest', 'nonce', 'created', 'activated', 'expires', 'suspension', 'signals', 'matched',
+  'last', 'closed', 'reason', 'bytes' }
+local most_open, most_kept = 64, 128
+
+function waitpoint.decode(text)
+  local values, w = pack.split(text, US), {}
+  for i = 1, #parts do w[parts[i]] = values[i] or '' end
+  return w
+end
+
+function waitpoint.encode(w)
+  local values = {}
+  for i = 1, #parts do values[i] = w[parts[i]] or '' end
+  return table.concat(values, US)
+end
+
+-- read returns one waitpoint of an execution, or nil.
+function waitpoint.read(ctx, id, wid)
+  local text = redis.call('HGET', keys.waitpoints(ctx.r, id), wid)
+  return text and waitpoint.decode(text) or nil
+end
+
+-- all returns every waitpoint of an execution by its id; there are at most most_kept and a few.
+function waitpoint.all(ctx, id)
+  local list, all, count = redis.call('HGETALL', keys.waitpoints(ctx.r, id)), {}, 0
+  for i = 1, #list, 2 do
+    all[list[i]] = waitpoint.decode(list[i + 1])
+    count = count + 1
+  end
+  return all, count
+end
+
+function waitpoint.open(w) return w.state == 'p' or w.state == 'a' end
+
+-- key: 1..256 bytes without control characters.
+function waitpoint.key(text)
+  return text and #text >= 1 and #text <= 256 and not string.find(text, '%c')
+end
+
+-- judge checks what a new waitpoint is made of: id, key, kid, digest of the token, nonce. Returns what is wrong.
+function waitpoint.judge(wid, key, kid, digest, nonce)
+  if not args.uuid(wid) then return 'waitpoint id' end
+  if not waitpoint.key(key) then return 'waitpoint key: 1..256 bytes without control characters' end
+  if not token.kid(kid) then return 'kid: 1..32 of A-Z a-z 0-9 . _ -' end
+  if not token.hex(digest, 64) then return 'token digest: 64 hex digits' end
+  if not token.hex(nonce, 32) then return 'nonce: 32 hex digits' end
+  return nil
+end
+
+-- count changes how many open waitpoints the core says there are.
+function waitpoint.count(ctx, c, id, change)
+  local n = tonumber(c.wp or '0') + change
+  c.wp = n > 0 and reply.int(n) or nil
+  if c.wp then
+    redis.call('HSET', keys.core(ctx.r, id), 'wp', c.wp, 'uw', '1')
+  else
+    redis.call('HDEL', keys.core(ctx.r, id), 'wp')
+  end
+end
+
+-- room tells whether more pending waitpoints may be opened.
+function waitpoint.room(c) return tonumber(c.wp or '0') < most_open end
+
+function waitpoint.save(ctx, id, wid, w)
+  redis.call('HSET', keys.waitpoints(ctx.r, id), wid, waitpoint.encode(w))
+end
+
+-- index files an open waitpoint under its token key: who rotates keys must know until when tokens are needed.
+function waitpoint.index(ctx, id, wid, w)
+  redis.call('ZADD', keys.open(ctx.r, w.kid), w.expires ~= '' and w.expires or '9999999999999', id .. ':' .. wid)
+end
+
+-- pend stores a new pending waitpoint; core counts and indexes follow.
+function waitpoint.pend(ctx, c, id, wid, w)
+  waitpoint.save(ctx, id, wid, w)
+  redis.call('ZADD', keys.pending(ctx.r), w.expires, id .. ':' .. wid)
+  waitpoint.index(ctx, id, wid, w)
+  waitpoint.count(ctx, c, id, 1)
+  root.need(ctx, tonumber(w.expires))
+end
+
+-- close ends one open waitpoint for good: state c or x, and why. The caller counts.
+function waitpoint.close(ctx, id, wid, w, state, reason)
+  if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
+  redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
+  w.state, w.closed, w.reason = state, ctx.t, reason
+  waitpoint.save(ctx, id, wid, w)
+end
+
+-- abandon closes what is still open when an execution ends.
+function waitpoint.abandon(ctx, c, id, reason)
+  if not c.wp then return end
+  local all = waitpoint.all(ctx, id)
+  for wid, w in pairs(all) do
+    if waitpoint.open(w) then waitpoint.close(ctx, id, wid, w, 'c', reason) end
+  end
+  redis.call('HDEL', keys.core(ctx.r, id), 'wp')
+  c.wp = nil
+end
+
+-- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep. Called
+-- where waitpoints are made; those named in keep stay.
+function waitpoint.prune(ctx, id, keep)
+  if redis.call('HLEN', keys.waitpoints(ctx.r, id)) <= most_kept then return end
+  local closed = {}
+  for wid, w in pairs(waitpoint.all(ctx, id)) do
+    if not waitpoint.open(w) and not keep[wid] then closed[#closed + 1] = { id = wid, at = tonumber(w.closed) or 0 } end
+  end
+  table.sort(closed, function(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.id < b.id
+  end)
+  for i = 1, #closed - most_kept / 2 do
+    redis.call('HDEL', keys.waitpoints(ctx.r, id), closed[i].id)
+    redis.call('UNLINK', keys.signals(ctx.r, id, closed[i].id), keys.delivered(ctx.r, id, closed[i].id))
+  end
+end
+
+-- purge removes everything that is stored about an execution's waitpoints and suspensions.
+function waitpoint.purge(ctx, id)
+  local r, ids = ctx.r, redis.call('HKEYS', keys.waitpoints(ctx.r, id))
+  for i = 1, #ids do redis.call('UNLINK', keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i])) end
+  redis.call('UNLINK', keys.waitpoints(r, id), keys.suspension(r, id), keys.satisfied(r, id), keys.matched(r, id))
+end

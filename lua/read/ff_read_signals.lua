@@ -1,0 +1,22 @@
+-- ff_read_signals: what was delivered to a waitpoint, oldest first, at most 100 a call: up to 1,000 signals are kept.
+-- The payload is there while the signal waits to be evaluated; those of signals that a condition took are with its suspension.
+-- Flags:   no-writes
+-- Go:      Engine.ReadSignals
+-- Args:    protocol id waitpoint offset
+-- Replies: OK total count {signal}
+-- Errors:  invalid_input execution_not_found result_purged waitpoint_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_read_signals(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, wid, offset = args.id(argv[2]), args.id(argv[3]), args.int(argv[4], 0, 1000000)
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+  if not offset then return reply.err('invalid_input', 'offset') end
+  if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return purge.missing(ctx, id) end
+  if redis.call('HEXISTS', keys.waitpoints(ctx.r, id), wid) == 0 then return reply.err('waitpoint_not_found') end
+  local key = keys.signals(ctx.r, id, wid)
+  local list = redis.call('LRANGE', key, reply.int(offset), reply.int(offset + 99))
+  local out = { 1, 'OK', reply.int(redis.call('LLEN', key)), reply.int(#list) }
+  for i = 1, #list do out[#out + 1] = list[i] end
+  return out
+end

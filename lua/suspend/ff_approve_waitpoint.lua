@@ -1,0 +1,38 @@
+-- ff_approve_waitpoint: brings a signal to an open waitpoint on the word of an operator, who needs no token but must say
+-- who they are (20-S33). The waitpoint is named by its id or by its key.
+-- Flags:   none
+-- Go:      Engine.ApproveWaitpoint
+-- Args:    protocol id waitpoint signal name category sourcetype source correlation key ttl created encoding payload
+-- Replies: OK signal effect state; ALREADY_SATISFIED signal effect state
+-- Errors:  invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
+local ff_approve = {}
+
+-- find returns the waitpoint of this id or key; of several with the key an open one, else the one closed last.
+function ff_approve.find(ctx, id, which)
+  local w = waitpoint.read(ctx, id, which)
+  if w then return which, w end
+  local wid = nil
+  for other, o in pairs(waitpoint.all(ctx, id)) do
+    if o.key == which and (not w or waitpoint.open(o) or (not waitpoint.open(w) and tonumber(o.closed) > tonumber(w.closed))) then
+      wid, w = other, o
+    end
+  end
+  return wid, w
+end
+
+local function ff_approve_waitpoint(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, which = args.id(argv[2]), argv[3]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not waitpoint.key(which) then return reply.err('invalid_input', 'waitpoint: its id or its key') end
+  local g, bad = signal.parse(argv, 4)
+  if not g then return bad end
+  if g.source_type ~= 'operator' or g.source == '' then
+    return reply.err('invalid_input', 'source: an operator who is named')
+  end
+  if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return purge.missing(ctx, id) end
+  local wid, w = ff_approve.find(ctx, id, which)
+  if not w then return reply.err('waitpoint_not_found', which) end
+  return signal.deliver(ctx, id, wid, w, g)
+end

@@ -1,0 +1,41 @@
+-- ff_close_waitpoint: the holder takes back a pending waitpoint. What was buffered stays readable; the step that
+-- recorded the waitpoint goes, so that its name may be used anew.
+-- Flags:   allow-oom
+-- Go:      Engine.CloseWaitpoint
+-- Args:    protocol id session claim epoch attempt waitpoint
+-- Replies: OK closed; ALREADY_SATISFIED closed
+-- Errors:  invalid_input waitpoint_not_found waitpoint_not_pending execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local ff_close = {}
+
+-- forget removes the step of the waitpoint, if it is its.
+function ff_close.forget(ctx, c, id, wid, w)
+  local key, step = keys.steps(ctx.r, id), '\31w:' .. w.key
+  local value = c.sb and redis.call('HGET', key, step)
+  if not value or string.sub(value, 1, 36) ~= wid then return end
+  redis.call('HDEL', key, step)
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('HDEL', keys.core(ctx.r, id), 'sb')
+  else
+    redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb) - #step - #value))
+  end
+end
+
+local function ff_close_waitpoint(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local wid = args.id(argv[7])
+  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+  local c = core.read(ctx, f.id)
+  local answer = fence.check(ctx, c, f)
+  if answer then return answer end
+  local w = waitpoint.read(ctx, f.id, wid)
+  if not w then return reply.err('waitpoint_not_found') end
+  if not waitpoint.open(w) then return reply.already('closed') end
+  if w.state ~= 'p' then return reply.err('waitpoint_not_pending') end
+  waitpoint.close(ctx, f.id, wid, w, 'c', 'proactive_close')
+  waitpoint.count(ctx, c, f.id, -1)
+  ff_close.forget(ctx, c, f.id, wid, w)
+  return reply.ok('closed')
+end

@@ -1,0 +1,68 @@
+-- ff_create_pending_waitpoint: the holder opens a waitpoint before it suspends, so that its token can be handed out;
+-- signals that come early are buffered. With a name the waitpoint is recorded as a step, and the next pass of the
+-- handler gets the same one. At most 64 are open.
+-- Flags:   none
+-- Go:      Engine.CreatePendingWaitpoint
+-- Args:    protocol id session claim epoch attempt name waitpoint key kid digest nonce lifetime
+-- Replies: OK waitpoint key kid nonce expires; ALREADY_SATISFIED the same
+-- Errors:  invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local ff_pend = {}
+
+function ff_pend.answer(make, wid, w)
+  return make(wid, w.key, w.kid, w.nonce, w.expires)
+end
+
+-- recorded answers a name that a waitpoint was recorded under before.
+function ff_pend.recorded(ctx, id, step)
+  local text = redis.call('HGET', keys.steps(ctx.r, id), step)
+  if not text then return nil end
+  local wid = string.sub(text, 1, 36)
+  local w = waitpoint.read(ctx, id, wid)
+  return w and ff_pend.answer(reply.already, wid, w)
+end
+
+local function ff_create_pending_waitpoint(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local name, wid, lifetime = argv[7], argv[8], args.int(argv[13], 1000, 604800000)
+  local w = { state = 'p', key = argv[9], kid = argv[10], digest = argv[11], nonce = argv[12], created = ctx.t, signals = '0',
+    matched = '0', bytes = '0' }
+  if not name or #name > 128 or string.find(name, '%c') then return reply.err('invalid_input', 'name: at most 128 bytes') end
+  local wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
+  if wrong then return reply.err('invalid_input', wrong) end
+  if not lifetime then return reply.err('invalid_input', 'lifetime: 1000..604800000 ms') end
+  w.expires = reply.int(ctx.now + lifetime)
+  local c = core.read(ctx, f.id)
+  local answer = fence.check(ctx, c, f)
+  if answer then return answer end
+  local step, value = '\31w:' .. name, wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. w.expires .. ' ' .. w.key
+  if name ~= '' then
+    answer = c.sb and ff_pend.recorded(ctx, f.id, step)
+    if answer then return answer end
+  end
+  local known = waitpoint.read(ctx, f.id, wid)
+  if known then
+    if known.digest == w.digest and known.key == w.key and waitpoint.open(known) then
+      return ff_pend.answer(reply.already, wid, known)
+    end
+    return reply.err('waitpoint_already_exists', wid)
+  end
+  if not waitpoint.room(c) then return reply.err('waitpoint_limit_exceeded', 'open waitpoints: at most 64') end
+  answer = token.mintable(ctx, w.kid)
+  if answer then return answer end
+  local total = tonumber(c.sb or '0') + #step + #value
+  if name ~= '' then
+    if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
+    if c.sb and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  end
+
+  waitpoint.pend(ctx, c, f.id, wid, w)
+  if name ~= '' then
+    redis.call('HSET', keys.core(ctx.r, f.id), 'sb', reply.int(total))
+    redis.call('HSET', keys.steps(ctx.r, f.id), step, value)
+  end
+  waitpoint.prune(ctx, f.id, {})
+  return ff_pend.answer(reply.ok, wid, w)
+end

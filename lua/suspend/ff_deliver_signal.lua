@@ -1,0 +1,22 @@
+-- ff_deliver_signal: brings a signal to a waitpoint, pending or active, for whoever holds its token, of which only
+-- the SHA-256 is presented. Whoever does not is told the same whatever there is or is not (spec 20 §2.7). A delivery
+-- that was made before is answered as it was then.
+-- Flags:   none
+-- Go:      Engine.DeliverSignal
+-- Args:    protocol id waitpoint digest signal name category sourcetype source correlation key ttl created encoding payload
+-- Replies: OK signal effect state; ALREADY_SATISFIED signal effect state
+-- Errors:  invalid_input payload_too_large invalid_token token_expired hmac_secret_not_initialized target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
+local function ff_deliver_signal(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+  if not token.hex(digest, 64) then return reply.err('invalid_token') end
+  local g, bad = signal.parse(argv, 5)
+  if not g then return bad end
+  local w = waitpoint.read(ctx, id, wid)
+  bad = token.verify(ctx, w, digest)
+  if bad then return bad end
+  return signal.deliver(ctx, id, wid, w, g)
+end

@@ -1,0 +1,46 @@
+-- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The old
+-- token is dead at once (20-S43).
+-- Flags:   none
+-- Go:      Engine.ReissueToken
+-- Args:    protocol id waitpoint kid digest nonce by
+-- Replies: OK waitpoint key; ALREADY_SATISFIED waitpoint key
+-- Errors:  invalid_input execution_not_found waitpoint_not_found waitpoint_not_open hmac_secret_not_initialized kid_not_current partition_missing partition_frozen protocol_mismatch
+local ff_reissue = {}
+
+-- steps keeps the recorded waitpoint of a handler in step with its new token.
+function ff_reissue.step(ctx, id, wid, w)
+  local key, step = keys.steps(ctx.r, id), '\31w:' .. w.key
+  local value = redis.call('HGET', key, step)
+  if not value or string.sub(value, 1, 36) ~= wid then return end
+  local new = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. string.match(value, '^%S+ %S+ %S+ (%d+)') .. ' ' .. w.key
+  redis.call('HSET', key, step, new)
+  redis.call('HINCRBY', keys.core(ctx.r, id), 'sb', reply.int(#new - #value))
+end
+
+local function ff_reissue_token(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, wid, kid, digest, nonce, by = args.id(argv[2]), args.id(argv[3]), argv[4], argv[5], argv[6], argv[7]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+  local wrong = waitpoint.judge(wid, 'key', kid, digest, nonce)
+  if wrong then return reply.err('invalid_input', wrong) end
+  if not by or #by < 1 or #by > 64 or string.find(by, '%c') then
+    return reply.err('invalid_input', 'by: 1..64 bytes without control characters')
+  end
+  local c = core.read(ctx, id)
+  if not c.s then return reply.err('execution_not_found') end
+  local w = waitpoint.read(ctx, id, wid)
+  if not w then return reply.err('waitpoint_not_found') end
+  if w.digest == digest then return reply.already(wid, w.key) end
+  if not waitpoint.open(w) or core.terminal(c) then return reply.err('waitpoint_not_open', w.reason) end
+  local answer = token.mintable(ctx, kid)
+  if answer then return answer end
+  redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
+  w.kid, w.digest, w.nonce = kid, digest, nonce
+  waitpoint.save(ctx, id, wid, w)
+  waitpoint.index(ctx, id, wid, w)
+  ff_reissue.step(ctx, id, wid, w)
+  history.add(ctx, c, id, 'token_reissued', by, w.key)
+  return reply.ok(wid, w.key)
+end

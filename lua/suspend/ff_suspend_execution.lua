@@ -1,0 +1,174 @@
+-- ff_suspend_execution: the holder gives up its lease until a condition over waitpoints is met, an operator resumes it,
+-- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
+-- key are given). When signals that came early suffice, the lease is kept and the answer brings them.
+-- Flags:   none
+-- Go:      Engine.SuspendExecution
+-- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition count {waitpoint key mode kid digest nonce}
+-- Replies: OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same
+-- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local ff_suspend = {}
+
+-- parse judges everything that needs no look at the store.
+function ff_suspend.parse(argv)
+  local q = { id = args.uuid(argv[7]), request = argv[8], name = argv[9], reason = argv[10], behaviour = argv[12],
+    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], count = args.int(argv[15], 0, 16), list = {}, bound = {} }
+  if not q.id then return nil, 'suspension id' end
+  if not q.request or #q.request > 256 then return nil, 'request: at most 256 bytes' end
+  if not q.name or #q.name > 128 or string.find(q.name, '%c') then return nil, 'name: at most 128 bytes without control characters' end
+  if not suspension.codes[q.reason] then return nil, 'reason code' end
+  if argv[11] ~= '' then
+    q.timeout = args.int(argv[11], 1, 315360000000)
+    if not q.timeout then return nil, 'timeout: 1 ms to ten years' end
+  end
+  if not suspension.behaviours[q.behaviour] then return nil, 'timeout behaviour' end
+  if not q.delay then return nil, 'resume delay: 0..2592000000 ms' end
+  if not q.count or #argv ~= 15 + 6 * q.count then return nil, 'waitpoints: at most 16' end
+  local ids, names = {}, {}
+  for n = 1, q.count do
+    local i = 10 + 6 * n
+    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5] }
+    local wrong = nil
+    if w.mode == 'f' then
+      wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
+    elseif w.mode ~= 'p' then
+      wrong = 'waitpoint mode: f or p'
+    elseif not args.id(wid) then
+      wrong = 'waitpoint id'
+    end
+    if not wrong and (ids[wid] or names[w.key]) then wrong = 'the same waitpoint twice' end
+    if wrong then return nil, wrong end
+    ids[wid], names[w.key], q.list[n], q.bound[n] = true, true, wid, w
+  end
+  return q
+end
+
+-- bind reads the pending waitpoints and makes the fresh ones, in memory. Returns an error reply, or nil.
+function ff_suspend.bind(ctx, id, q)
+  for n = 1, q.count do
+    local wid, b = q.list[n], q.bound[n]
+    local w = waitpoint.read(ctx, id, wid)
+    if b.mode == 'p' then
+      if not w then return reply.err('waitpoint_not_found', b.key) end
+      if w.state == 'x' or (w.state == 'p' and tonumber(w.expires) <= ctx.now) then return reply.err('pending_waitpoint_expired', b.key) end
+      if w.state ~= 'p' then return reply.err('waitpoint_not_pending', b.key) end
+      if w.key ~= b.key then return reply.err('waitpoint_key_mismatch', b.key) end
+      q.bound[n] = w
+    else
+      if w then return reply.err('waitpoint_already_exists', b.key) end
+      local answer = token.mintable(ctx, b.kid)
+      if answer then return answer end
+      b.state, b.created, b.signals, b.matched, b.bytes = 'a', ctx.t, '0', '0', '0'
+    end
+  end
+  return nil
+end
+
+-- answer tells what was done; also when it was done before and the reply was lost.
+function ff_suspend.answer(ctx, make, id, u, what)
+  local list, outcome = suspension.list(u), ''
+  if what == 'satisfied' then outcome = suspension.outcome(ctx, id, u) end
+  local out = make(what, u.id, u.to or '0', outcome, token.current(ctx) or '', reply.int(#list))
+  for i = 1, #list do
+    local w = waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = list[i], w.key, w.kid, w.nonce
+  end
+  return out
+end
+
+-- repeated recognises a call that was made before under the same fence, as long as its suspension is the last one.
+function ff_suspend.repeated(ctx, c, f, q)
+  if not c.uw then return nil end
+  local u = suspension.read(ctx, f.id)
+  if u.ho ~= suspension.holder(f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
+  return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended')
+end
+
+-- record writes the new record, and its waitpoints as they are now.
+function ff_suspend.record(ctx, c, f, q, plan)
+  local id = f.id
+  local u = { id = q.id, rc = q.reason, ho = suspension.holder(f), cr = ctx.t, bh = q.behaviour, c = q.condition,
+    to = q.timeout and reply.int(ctx.now + q.timeout), nm = q.name ~= '' and q.name or nil,
+    rq = q.request ~= '' and q.request or nil, rd = q.delay > 0 and reply.int(q.delay) or nil,
+    wp = q.count > 0 and table.concat(q.list, ',') or nil }
+  if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
+  if #plan.matched > 0 then u.gm, u.gb = reply.int(#plan.matched / 2), reply.int(plan.bytes) end
+  if not plan.satisfied then
+    for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
+  end
+  local fields = {}
+  for field, value in pairs(u) do
+    fields[#fields + 1], fields[#fields + 2] = field, value
+  end
+  redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
+  signal.apply(ctx, id, q.list, q.bound, plan)
+  local opened, keep = 0, {}
+  for n = 1, q.count do
+    local wid, w = q.list[n], q.bound[n]
+    if w.state == 'p' then
+      redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid)
+    else
+      opened = opened + 1
+    end
+    w.state, w.activated, w.expires, w.suspension, keep[wid] = 'a', ctx.t, u.to or '', q.id, true
+    waitpoint.save(ctx, id, wid, w)
+    waitpoint.index(ctx, id, wid, w)
+  end
+  if opened > 0 then waitpoint.count(ctx, c, id, opened) end
+  waitpoint.prune(ctx, id, keep)
+  return u
+end
+
+-- park gives up the lease. What is left of the attempt timeout is remembered (20-S35).
+function ff_suspend.park(ctx, c, f, q)
+  local key, code = keys.core(ctx.r, f.id), suspension.codes[q.reason]
+  local due = q.timeout and ctx.now + q.timeout
+  redis.call('HSET', key, 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id))
+  if due then redis.call('HSET', key, 'tt', reply.int(due)) end
+  if c.ta then
+    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
+    redis.call('HDEL', key, 'ta')
+  end
+  if c.sg then redis.call('HDEL', key, 'sg') end
+  local deadline = c.dl and tonumber(c.dl)
+  local first = due and deadline and math.min(due, deadline) or due or deadline
+  if first or c.ta then home.alarm(ctx, first, f.id) end
+end
+
+local function ff_suspend_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local q, wrong = ff_suspend.parse(argv)
+  if not q then return reply.err('invalid_input', wrong) end
+  local nodes
+  nodes, wrong = condition.parse(q.condition, q.count)
+  if not nodes then return reply.err('invalid_resume_condition', wrong) end
+  if nodes[1].op == 'T' and not q.timeout then return reply.err('invalid_resume_condition', 'timeout_only_without_deadline') end
+  local c = core.read(ctx, f.id)
+  local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, f.id, q)
+  if answer then return answer end
+  local plan, kept, last
+  plan, answer = signal.replay(ctx, f.id, nodes, q.list, q.bound)
+  if not plan then return answer end
+  if c.uw then
+    last = suspension.read(ctx, f.id)
+    kept, answer = suspension.remember(ctx, c, f.id, last)
+    if answer then return answer end
+  end
+
+  if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
+  suspension.replace(ctx, f.id, kept)
+  local u = ff_suspend.record(ctx, c, f, q, plan)
+  if plan.satisfied then
+    suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
+    u.cz = plan.closer
+    redis.call('HSET', keys.core(ctx.r, f.id), 'uw', '1', 'sg', suspension.told(u))
+    return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied')
+  end
+  history.add(ctx, c, f.id, 'suspended', q.reason, q.name)
+  home.leave(ctx, c, f.id)
+  core.announce(ctx, c, f.id, suspension.codes[q.reason])
+  home.apply(ctx)
+  return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended')
+end
