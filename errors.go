@@ -102,7 +102,7 @@ var (
 	ErrInvalidGrace  = define("invalid_grace_ms", ClassCaller, "a grace period is a whole number of milliseconds from 0")
 	ErrKeyConflict   = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret")
 	ErrGraceTooShort = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period")
-	ErrKidNotCurrent = define("kid_not_current", ClassRetry, "the token key that was used to sign is not in use in this partition")
+	ErrKidNotCurrent = define("kid_not_current", ClassCaller, "the token key that was used to sign is not in use in this partition")
 
 	ErrWaitpointNotFound   = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint")
 	ErrWaitpointExists     = define("waitpoint_already_exists", ClassInfo, "a waitpoint of this id exists; ids are never used twice")
@@ -159,6 +159,10 @@ var (
 	ErrAttemptTimeout = define("attempt_timeout", ClassStop, "the attempt ran longer than its timeout")
 	// ErrDeadline: the execution's deadline passed.
 	ErrDeadline = define("execution_deadline", ClassStop, "the execution's deadline passed")
+	// ErrWaitTimeout: a wait lasted longer than its Within, and OnTimeout says to go on.
+	ErrWaitTimeout = define("wait_timeout", ClassStop, "nobody answered the wait in time")
+	// ErrNoSignal: an operator resumed the execution without a signal, so that there is no value.
+	ErrNoSignal = define("resumed_without_signal", ClassStop, "the execution was resumed without a signal")
 	// ErrTaskConsumed: the task was already settled.
 	ErrTaskConsumed = define("task_consumed", ClassCaller, "the task has already been settled")
 	// ErrUnflushed: frames could not be acknowledged, so the terminal call was not sent.

@@ -81,6 +81,10 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	t.begin(b.codec)
 	defer t.end()
 	out := recovered(b.run, ctx, t)
+	if waits := t.waiting(); waits != nil && waits.Wanted() != "" && out.Kind == OutcomeComplete {
+		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
+			"the handler returned a result although wait %s had asked to suspend: return the error of a wait", waits.Wanted())))
+	}
 	if out.Kind == OutcomeComplete {
 		if unused := t.UnusedSteps(); len(unused) > 0 {
 			t.Logger().WarnContext(ctx, "flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps", unused)

@@ -3,6 +3,8 @@ package handler
 import (
 	"errors"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Permanent marks an error that no retry can mend: the execution fails at once, whatever its policy says, and
@@ -75,5 +77,5 @@ func is[E error](err error) bool {
 
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
-	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err)
+	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err)
 }

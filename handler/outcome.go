@@ -8,13 +8,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Failure categories given by this package and by package runtime. Spec 40 §11.
 //
 // Others that a stored failure, a history or a metric may show: permanent (never retried, see [Category]); frames_lost
 // (the server no longer has frames it acknowledged, after a failover; retried like any failure); execution_deadline
-// (the deadline passed, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt, which
+// (the deadline passed, the end); suspension_timeout (a wait lasted too long, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt, which
 // consumes no retry); max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
 const (
 	CategoryHandlerError = "handler_error"            // the handler returned an error
@@ -22,6 +23,8 @@ const (
 	CategoryDecode       = "extractor_payload_decode" // the input, or a recorded step, does not decode
 	CategoryNoHandler    = "runtime_no_handler"       // no handler for the kind in this worker
 	CategoryTimeout      = "attempt_timeout"          // the attempt ran longer than its Timeout
+	CategoryAwaitIgnored = "await_ignored"            // the handler completed although it had asked to wait
+	CategorySuspend      = "suspend_refused"          // what the handler wants to wait for cannot be waited for
 	CategoryOverBudget   = "budget_exceeded"          // a hard budget limit ended the handler's context
 )
 
@@ -42,9 +45,11 @@ const (
 	// OutcomeAbandon settles nothing: the execution is no longer this worker's, or its deadline has passed and
 	// the server ends it by itself. A worker that still holds it should release it.
 	OutcomeAbandon
+	// OutcomeSuspend gives up the lease until Outcome.Suspend is answered; the attempt goes on then.
+	OutcomeSuspend
 )
 
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon"}
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend"}
 
 // String is a short lower-case name, fit for a metric label.
 func (k OutcomeKind) String() string {
@@ -57,11 +62,12 @@ func (k OutcomeKind) String() string {
 // Outcome is what one pass of a handler leads to. Only the fields of its Kind are set, and Err.
 type Outcome struct {
 	Kind    OutcomeKind
-	Result  []byte         // OutcomeComplete: encoded, at most 1 MiB
-	Delay   time.Duration  // OutcomeDelay: whole milliseconds, 0..10 years
-	Failure engine.Failure // OutcomeFail: within the bounds the server checks
-	Reason  string         // OutcomeCancel: at most 1 KiB
-	Err     error          // what the handler returned, or why the execution is not its own; nil if complete
+	Result  []byte            // OutcomeComplete: encoded, at most 1 MiB
+	Delay   time.Duration     // OutcomeDelay: whole milliseconds, 0..10 years
+	Failure engine.Failure    // OutcomeFail: within the bounds the server checks
+	Reason  string            // OutcomeCancel: at most 1 KiB
+	Suspend engine.Suspension // OutcomeSuspend
+	Err     error             // what the handler returned, or why the execution is not its own; nil if complete
 }
 
 // Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure.
@@ -69,10 +75,10 @@ type Outcome struct {
 //
 //  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
 //  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
-//     [Cancel], [Permanent] and [Delay]: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
+//     [Cancel], [Permanent], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
-//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], [RetryAfter], [Category].
+//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend, [RetryAfter], [Category].
 //  4. OutcomeFail, category handler_error.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
@@ -95,7 +101,19 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, flowfabric.MaxDelay), Err: err}
 	}
+	if wanted, ok := errors.AsType[*suspend.Wanted](err); ok && !is[*permanentError](err) {
+		return suspended(t, wanted, err)
+	}
 	return failed(CategoryHandlerError, err)
+}
+
+// suspended is the outcome of a handler that waits.
+func suspended(t *Task, wanted *suspend.Wanted, err error) Outcome {
+	q, bad := t.Waits().Suspension(wanted)
+	if bad != nil {
+		return failed(CategorySuspend, fmt.Errorf("%w: %w", bad, err))
+	}
+	return Outcome{Kind: OutcomeSuspend, Suspend: q, Err: err}
 }
 
 // fromContext reports an error that a handler returns because its context ended.

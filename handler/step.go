@@ -62,7 +62,7 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	return value, nil
 }
 
-// UnusedSteps lists, sorted, the recorded steps that this pass has not asked for so far. After a handler has
+// UnusedSteps lists, sorted, the recorded steps, answered waits and pending waitpoints that this pass has not asked for so far. After a handler has
 // completed it should be empty: if not, the handler was changed or chose another path than an earlier pass, and
 // the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
 func (t *Task) UnusedSteps() []string {
@@ -73,6 +73,9 @@ func (t *Task) UnusedSteps() []string {
 		if _, ok := t.asked[name]; !ok {
 			unused = append(unused, name)
 		}
+	}
+	if t.waits != nil {
+		unused = append(unused, t.waits.Unused()...)
 	}
 	slices.Sort(unused)
 	return unused
@@ -86,13 +89,21 @@ type running struct {
 	name string
 }
 
+// insideStep names the running step that ctx belongs to, or "".
+func (t *Task) insideStep(ctx context.Context) string {
+	if outer, ok := ctx.Value(stepKey{}).(running); ok && outer.task == t {
+		return outer.name
+	}
+	return ""
+}
+
 // ask takes a name for this pass and returns what is recorded under it.
 func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
 	if err := validateStepName(name); err != nil {
 		return nil, false, err
 	}
-	if outer, ok := ctx.Value(stepKey{}).(running); ok && outer.task == t {
-		return nil, false, fmt.Errorf("%w: step %s runs inside step %s; steps cannot be nested", flowfabric.ErrInvalidInput, name, outer.name)
+	if outer := t.insideStep(ctx); outer != "" {
+		return nil, false, fmt.Errorf("%w: step %s runs inside step %s; steps cannot be nested", flowfabric.ErrInvalidInput, name, outer)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
@@ -49,6 +51,11 @@ type TaskConfig struct {
 	// Progress takes what [Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
+	// Keyring signs the tokens of waitpoints. nil: only waits without waitpoints.
+	Keyring *suspend.Keyring
+	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
+	Waitpoints suspend.Opener
+
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
 	// a step or progress because another process holds the execution. May be nil.
 	Cancel func(cause error)
@@ -69,12 +76,23 @@ type Task struct {
 	asked   map[string]struct{} // names this pass has used
 	ended   bool                // the handler has returned
 	refused error               // the server says that another process holds the execution
+	waits   *suspend.Pass       // nil until it is needed: most handlers never wait
 }
 
 // NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
 func NewTask(cfg TaskConfig) *Task {
 	t := &Task{cfg: cfg, codec: JSON, steps: map[string][]byte{}, asked: map[string]struct{}{}}
-	maps.Copy(t.steps, cfg.Claim.Steps)
+	waited := cfg.Claim.Resume != nil
+	for name, value := range cfg.Claim.Steps {
+		if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) {
+			waited = true
+		} else {
+			t.steps[name] = value
+		}
+	}
+	if waited {
+		t.Waits()
+	}
 	t.logger = sync.OnceValue(func() *slog.Logger {
 		if cfg.Logger != nil {
 			return cfg.Logger
@@ -117,6 +135,24 @@ func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
+
+// Waits is what package suspend knows of this task; handlers use suspend.Await and its siblings instead.
+func (t *Task) Waits() *suspend.Pass {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waits == nil {
+		t.waits = suspend.NewPass(suspend.PassConfig{
+			Claim: t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
+	}
+	return t.waits
+}
+
+// waiting is what the task knows of waits, nil when there is nothing to know.
+func (t *Task) waiting() *suspend.Pass {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waits
+}
 
 // Logger has the attributes execution, attempt, kind and lane; in a worker also worker.
 func (t *Task) Logger() *slog.Logger { return t.logger() }
@@ -164,6 +200,9 @@ func (t *Task) begin(codec Codec) {
 	defer t.mu.Unlock()
 	t.codec, t.ended = codec, false
 	clear(t.asked)
+	if t.waits != nil {
+		t.waits.Begin()
+	}
 }
 
 // end closes the pass: a goroutine that outlived its handler records nothing more.
@@ -171,4 +210,7 @@ func (t *Task) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
+	if t.waits != nil {
+		t.waits.End()
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Config says where a worker finds work, what it takes, and how it stops. Only URL is required; the zero value
@@ -33,6 +34,11 @@ type Config struct {
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool
+
+	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…", see [suspend.ParseKeyring]. Default the environment
+	// variable FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
+	// signals.
+	TokenKeys string
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
 	Namespace string
@@ -91,6 +97,7 @@ func (cfg Config) WithDefaults() Config {
 		cfg.Lanes = []string{flowfabric.DefaultLane}
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
+	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
 	cfg.Instance = cmp.Or(cfg.Instance, defaultInstance())
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, flowfabric.DefaultConcurrency)
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
@@ -136,6 +143,9 @@ func (cfg Config) Validate() error {
 	}
 	if _, err := flowfabric.NormalizeCapabilities(cfg.Capabilities); err != nil {
 		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
+	}
+	if _, err := suspend.ParseKeyring(cfg.TokenKeys); err != nil {
+		return fmt.Errorf("%w: Config.TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
 	if i := slices.IndexFunc(cfg.Middleware, func(m handler.Middleware) bool { return m == nil }); i >= 0 {
 		return fmt.Errorf("%w: Config.Middleware[%d] is nil", flowfabric.ErrConfig, i)

@@ -53,11 +53,18 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		}
 	}()
 	task := handler.NewTask(handler.TaskConfig{
-		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Cancel: j.refused, Logger: j.logger(),
+		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
+		Cancel: j.refused, Logger: j.logger(),
 	})
-	outcome := handle(ctx, task)
-	settled = true
-	j.settle(outcome, writer)
+	for {
+		outcome := handle(ctx, task)
+		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer) {
+			continue
+		}
+		settled = true
+		j.settle(outcome, writer)
+		return
+	}
 }
 
 // hopeless is the outcome of an execution that no further attempt can help.

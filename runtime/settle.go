@@ -89,6 +89,8 @@ func (j *job) send(o handler.Outcome) error {
 			_, err := j.store.CancelExecution(ctx, fence.Execution,
 				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})
 			return j.settled(err, "cancel", "")
+		case handler.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
+			return j.settled(nil, "suspend", "")
 		case handler.OutcomeRelease, handler.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
 			_, err := j.store.ReleaseExecution(ctx, fence)
 			return j.settled(err, "release", "")

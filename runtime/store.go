@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/maintain"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
@@ -21,6 +22,8 @@ type store interface {
 	handler.StepRecorder
 	handler.ProgressRecorder
 	handler.FrameReader
+	suspend.Opener
+	suspend.Seeder
 	settler
 	Cluster() bool
 	Close()
@@ -36,6 +39,7 @@ type settler interface {
 	FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error)
 	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration) (already bool, err error)
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
+	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, cancellation engine.Cancellation) (already bool, err error)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Worker takes work from a server and runs handlers. Create it with [New] and call [Worker.Run] once.
@@ -20,7 +21,8 @@ type Worker struct {
 	health   *health
 	log      *slog.Logger
 	started  atomic.Bool
-	serving  chan struct{} // closed once work can arrive
+	serving  chan struct{}    // closed once work can arrive
+	keyring  *suspend.Keyring // nil: handlers wait without waitpoints only
 	open     func(context.Context, Config) (store, func(), error)
 }
 
@@ -38,6 +40,10 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()
+	keyring, err := suspend.Configured(cfg.URL, cfg.TokenKeys)
+	if err != nil {
+		return nil, err
+	}
 	cfg.Capabilities, _ = flowfabric.NormalizeCapabilities(cfg.Capabilities) // just validated
 	m := newMetrics()
 	if err := m.register(cfg.Registerer); err != nil {
@@ -45,7 +51,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 	}
 	return &Worker{
 		cfg: cfg, registry: registry, metrics: m, health: newHealth(cfg.ReadyWindow),
-		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), open: open,
+		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), keyring: keyring, open: open,
 	}, nil
 }
 
@@ -72,6 +78,9 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("flowfabric: start worker: %w", err)
 	}
 	defer release()
+	if err := w.keyring.Seed(ctx, s); err != nil {
+		return fmt.Errorf("flowfabric: start worker: %w", err)
+	}
 	w.health.success()
 	return newRun(ctx, w, s).serve(ctx)
 }

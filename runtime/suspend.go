@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
+// the handler runs again. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
+func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer) (again bool) {
+	if err := writer.Flush(j.run.ctx); err != nil {
+		return false // settling meets the same error, and knows what to do about it
+	}
+	reply, err := j.suspended(&outcome.Suspend, task)
+	switch {
+	case err == nil && reply.Satisfied:
+		task.Waits().Resumed(reply.Resume)
+		j.metrics.settle(j.route.Kind, "satisfied", "")
+		return true
+	case err == nil:
+		j.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
+		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Err: outcome.Err}
+	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
+		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+	default:
+		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
+		refused := refusedOutcome("suspend", err)
+		refused.Failure.Category = handler.CategorySuspend
+		// Keys are configuration, which somebody may mend before the next attempt.
+		refused.Failure.Permanent = !errors.Is(err, flowfabric.ErrNoTokenKeys) && !errors.Is(err, flowfabric.ErrKidNotCurrent)
+		*outcome = refused
+	}
+	return false
+}
+
+// suspended makes the call until it is answered; once more when the partition signs with another key of ours.
+func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
+	for again := false; ; again = true {
+		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
+			reply, err = j.store.SuspendExecution(ctx, j.held.Fence(), *q)
+			return err
+		})
+		if again || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !task.Waits().Remint(q, err) {
+			return reply, err
+		}
+	}
+}
+
+// CreatePendingWaitpoint implements [suspend.Opener] under the hold.
+func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (opened engine.Opened, err error) {
+	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
+		opened, err = j.store.CreatePendingWaitpoint(ctx, f, name, m, life)
+		return err
+	})
+	return opened, err
+}

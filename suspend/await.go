@@ -1,0 +1,274 @@
+package suspend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Reason says why an execution waits, as dashboards show it (spec 20 §5).
+type Reason string
+
+// The reasons. The default is ReasonSignal.
+const (
+	ReasonSignal     Reason = "waiting_for_signal"
+	ReasonApproval   Reason = "waiting_for_approval"
+	ReasonCallback   Reason = "waiting_for_callback"
+	ReasonToolResult Reason = "waiting_for_tool_result"
+	ReasonReview     Reason = "waiting_for_operator_review"
+	ReasonPolicy     Reason = "paused_by_policy"
+	ReasonBudget     Reason = "paused_by_budget"
+	ReasonStep       Reason = "step_boundary"
+	ReasonPause      Reason = "manual_pause"
+)
+
+// Behaviour is what happens when a wait lasts longer than [Within] allows (spec 20 §3.8). No retry policy applies.
+type Behaviour string
+
+// The behaviours. The default is Fail.
+const (
+	Fail     Behaviour = "fail"                            // the execution fails (dead letter), category suspension_timeout
+	Cancel   Behaviour = "cancel"                          // it is cancelled
+	Expire   Behaviour = "expire"                          // it expires
+	Resume   Behaviour = "auto_resume"                     // the handler goes on; the wait returns ErrWaitTimeout
+	Escalate Behaviour = "escalate"                        // it goes on waiting, for an operator's review; signals still resume it
+	Notice   Behaviour = "auto_resume_with_timeout_signal" // Resume, and Result.Signals has one signal named __timeout
+)
+
+type options struct {
+	within    time.Duration
+	behaviour Behaviour
+	reason    Reason
+	delay     time.Duration
+	named     string
+}
+
+// Option changes a wait.
+type Option func(*options)
+
+// Within bounds the wait: 1 ms to ten years from the moment the execution suspends, by the server's clock. Default: for ever.
+func Within(d time.Duration) Option { return func(o *options) { o.within = d } }
+
+// OnTimeout says what happens after [Within]. Default [Fail].
+func OnTimeout(b Behaviour) Option { return func(o *options) { o.behaviour = b } }
+
+// Because says why the execution waits. Default [ReasonSignal].
+func Because(r Reason) Option { return func(o *options) { o.reason = r } }
+
+// ResumeAfter keeps the execution back for up to 30 days after it was resumed. Default 0.
+func ResumeAfter(d time.Duration) Option { return func(o *options) { o.delay = d } }
+
+// Named makes [Await] wait for a signal of this name, 1..128 bytes. Default: any.
+func Named(signal string) Option { return func(o *options) { o.named = signal } }
+
+// Result is what a wait was answered.
+type Result struct {
+	Cause      string          // engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied
+	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted
+	By         string          // the operator who resumed it
+	Reason     string          // what they said
+	Suspension uuid.UUID
+	ResumedAt  time.Time
+	TimeoutAt  time.Time // zero: none was set
+}
+
+// Await waits for one signal on the waitpoint called name and returns its payload, decoded from JSON (a []byte gets it as it
+// is, a string also from encoding utf8). If [Pending] opened a waitpoint of that key before, it waits on that one; else it
+// opens one, which operators reach by its key and outsiders through a token that client.ReissueToken makes.
+//
+// The first pass gets an error that the handler must return, wrapped or not: it is what suspends the execution, after the
+// handler has returned. Slot, lease and goroutine are free while it waits. When it goes on, the handler runs again from the
+// top, and this Await returns the answer. name is 1..128 bytes of printable ASCII, unique within a pass.
+//
+// Errors: flowfabric.ErrWaitTimeout after [Within] with OnTimeout([Resume]); ErrNoSignal when an operator resumed the
+// execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
+// ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. A payload that does not decode is returned as
+// such each time; what to do about it is the handler's decision.
+//
+// Spec 20; design §4.
+func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
+	var value T
+	cond := Signal(name)
+	if o := applied(opts); o.named != "" {
+		cond = cond.Named(o.named)
+	}
+	r, err := Wait(ctx, t, name, cond, opts...)
+	if err != nil {
+		return value, err
+	}
+	if len(r.Signals) == 0 {
+		return value, fmt.Errorf("wait %s: %w (cause %s, by %q: %s)", name, flowfabric.ErrNoSignal, r.Cause, r.By, r.Reason)
+	}
+	if value, err = Decode[T](r.Signals[0]); err != nil {
+		return value, fmt.Errorf("wait %s: %w", name, err)
+	}
+	return value, nil
+}
+
+// Wait is [Await] for any condition; each key of it is a waitpoint that [Pending] opened before, or a fresh one. An operator
+// who resumes the execution is an answer (Result.Cause) and no error. Errors: as Await, but for ErrNoSignal.
+func Wait(ctx context.Context, t Task, name string, cond Condition, opts ...Option) (Result, error) {
+	p := t.Waits()
+	answer, err := p.ask(ctx, name)
+	if err != nil {
+		return Result{}, err
+	}
+	if answer != nil {
+		return result(name, answer)
+	}
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	w, err := want(name, cond, applied(opts))
+	if err != nil {
+		return Result{}, fmt.Errorf("wait %s: %w", name, err)
+	}
+	p.mu.Lock()
+	p.wanted = name
+	p.mu.Unlock()
+	return Result{}, w
+}
+
+// result reads an answer; a timeout is an error.
+func result(name string, a *engine.Resume) (Result, error) {
+	r := Result{Cause: a.Cause, Signals: a.Signals, By: a.By, Reason: a.Reason, Suspension: a.Suspension, ResumedAt: a.ClosedAt, TimeoutAt: a.TimeoutAt}
+	if a.Cause == engine.CauseTimeout {
+		return r, fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
+	}
+	return r, nil
+}
+
+// On is a wait for handlers that are state machines of their own: returned by one, it suspends the execution, and the next
+// pass finds the answer with [Resumed]. Nothing is kept for later passes. A condition or option that is not valid fails the
+// attempt for good.
+func On(cond Condition, opts ...Option) error {
+	w, err := want("", cond, applied(opts))
+	if err != nil {
+		return err
+	}
+	return w
+}
+
+// Resumed tells what ended the execution's last suspension; ok is false if there was none. A timeout is an answer here.
+func Resumed(t Task) (r Result, ok bool) {
+	p := t.Waits()
+	p.mu.Lock()
+	last := p.last
+	p.mu.Unlock()
+	if last == nil {
+		return Result{}, false
+	}
+	r, _ = result(last.Name, last)
+	return r, true
+}
+
+// Pending opens a waitpoint before the handler waits, for 1 s to 7 days, and returns its token to hand out; a later [Await] or
+// [Wait] on the key uses it, and signals that come before that count. In every pass, also after a crash, the same key gets the
+// same token: hand it out inside a step, so that it is handed out once. key is 1..128 bytes of printable ASCII.
+//
+// Errors: flowfabric.ErrNoTokenKeys when no token key is configured; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
+// ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause. Spec 20 §3.1.
+func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token, error) {
+	p := t.Waits()
+	if err := checkName(key); err != nil {
+		return Token{}, err
+	}
+	if life < flowfabric.MinWaitpointLife || life > flowfabric.MaxWaitpointLife {
+		return Token{}, fmt.Errorf("%w: waitpoint %s: life is %v, want %v..%v", flowfabric.ErrInvalidInput, key, life, flowfabric.MinWaitpointLife, flowfabric.MaxWaitpointLife)
+	}
+	if err := p.inside(ctx, "waitpoint "+key); err != nil {
+		return Token{}, err
+	}
+	w, err := p.open(ctx, key, life)
+	if err != nil {
+		return Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
+	}
+	return p.cfg.Keyring.token(t.ID(), w)
+}
+
+// Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8.
+func Decode[T any](s engine.Signal) (T, error) {
+	var value T
+	switch p := any(&value).(type) {
+	case *[]byte:
+		*p = s.Payload
+		return value, nil
+	case *string:
+		if s.Encoding == "utf8" {
+			*p = string(s.Payload)
+			return value, nil
+		}
+	}
+	if s.Encoding != "json" {
+		return value, fmt.Errorf("%w: signal %q has encoding %s, which does not decode into %T", flowfabric.ErrInvalidInput, s.Name, s.Encoding, value)
+	}
+	if err := json.Unmarshal(s.Payload, &value); err != nil {
+		return value, fmt.Errorf("%w: payload of signal %q does not decode into %T: %w", flowfabric.ErrInvalidInput, s.Name, value, err)
+	}
+	return value, nil
+}
+
+// Wanted is the error by which a handler asks to be suspended. Handlers return it; runtimes find it with errors.As.
+type Wanted struct {
+	name string
+	text string
+	keys []string
+	opts options
+}
+
+func (w *Wanted) Error() string {
+	if w.name == "" {
+		return "suspend the execution until its condition is met"
+	}
+	return "suspend the execution until " + w.name + " is answered"
+}
+
+// Name is the wait's name, "" from [On].
+func (w *Wanted) Name() string { return w.name }
+
+func applied(opts []Option) options {
+	o := options{behaviour: Fail, reason: ReasonSignal}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+func want(name string, cond Condition, o options) (*Wanted, error) {
+	text, keys, err := cond.compile()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case cond.op == 'T' && o.within <= 0:
+		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", flowfabric.ErrCondition)
+	case o.within < 0 || o.within > flowfabric.MaxDelay:
+		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years", flowfabric.ErrInvalidInput, o.within)
+	case o.delay < 0 || o.delay > flowfabric.MaxResumeDelay:
+		return nil, fmt.Errorf("%w: ResumeAfter is %v, want 0..30 days", flowfabric.ErrInvalidInput, o.delay)
+	}
+	switch o.behaviour {
+	case Fail, Cancel, Expire, Resume, Escalate, Notice:
+	default:
+		return nil, fmt.Errorf("%w: OnTimeout is %q, want Fail, Cancel, Expire, Resume, Notice or Escalate", flowfabric.ErrInvalidInput, string(o.behaviour))
+	}
+	switch o.reason {
+	case ReasonSignal, ReasonApproval, ReasonCallback, ReasonToolResult, ReasonReview, ReasonPolicy, ReasonBudget, ReasonStep, ReasonPause:
+	default:
+		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
+	}
+	return &Wanted{name: name, text: text, keys: keys, opts: o}, nil
+}
+
+// IsWanted reports that err asks to suspend, so that middleware does not take it for a failure.
+func IsWanted(err error) bool {
+	_, ok := errors.AsType[*Wanted](err)
+	return ok
+}

@@ -1,0 +1,35 @@
+// Package suspend lets an attempt stop for an hour or a month without holding a slot, a lease or a goroutine, until
+// somebody signals it, an operator resumes it, or its timeout passes; and it owns the tokens by which outsiders signal.
+//
+//	handler ── Await / Wait / On ──▶ error ──▶ runtime: flush frames, suspend in one call
+//	                                              │ signals came early and suffice: the lease is kept, another pass runs
+//	                                              ▼
+//	                              parked: waitpoints open, nothing held
+//	                                              │ signal (token) · approval or resume (operator) · timeout
+//	                                              ▼
+//	                              claimable again ──▶ next pass: the same Await returns the answer
+//
+// A handler runs from the top in every pass. What an earlier pass did in steps is not repeated, and a wait that was answered
+// returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within a pass, and
+// loops number theirs.
+//
+// # Tokens
+//
+// A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands out its
+// token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an HMAC over
+// everything that identifies the waitpoint, made with a key of the [Keyring], which is configuration; the server stores
+// only the token's SHA-256. Whoever signals needs no key. Operators need no token: see client.Approve.
+//
+// Tokens print as redacted, whatever prints them; [Token.Reveal] is the one way to the text.
+//
+// # What can go wrong, and what follows
+//
+//   - The process dies after a token was handed out and before the wait: the waitpoint outlives the attempt, the next one
+//     gets the same token from [Pending], and waits on it.
+//   - The call that suspends is not answered: it is repeated, and answered as the first time.
+//   - A signal is delivered twice: with an idempotency key the second is answered like the first.
+//   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.
+//   - Nobody ever signals: the wait lasts for ever unless it has [Within]; what then happens is [OnTimeout].
+//
+// Spec 20; design §4, §10.
+package suspend

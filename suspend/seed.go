@@ -1,0 +1,48 @@
+package suspend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Configured is the keyring for a server: text if there is any (see [ParseKeyring]), [Development] for an embedded server, else
+// none (nil).
+func Configured(url, text string) (*Keyring, error) {
+	k, err := ParseKeyring(text)
+	if k == nil && err == nil && (strings.HasPrefix(url, "embedded://") || strings.HasPrefix(url, "inproc://")) {
+		return Development(), nil
+	}
+	return k, err
+}
+
+// Seeder makes a key known where none is; *engine.Engine is one.
+type Seeder interface {
+	SeedTokenKey(ctx context.Context, k engine.TokenKey) ([]engine.KeySeeded, error)
+}
+
+// Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be called
+// at every start; the nil keyring does nothing. flowfabric.ErrConfig when a partition uses a key that is not in the ring and
+// none of the ring is good there: the configuration is behind a rotation, or ahead of one. ErrKeyConflict when a kid is in use with
+// another secret. Spec 20 §2.4.
+func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
+	first, ok := k.First()
+	if !ok {
+		return nil
+	}
+	partitions, err := s.SeedTokenKey(ctx, first)
+	if err != nil {
+		return fmt.Errorf("token key %q: %w", first.Kid, err)
+	}
+	for i, p := range partitions {
+		if _, has := k.Key(p.Current); !has && !p.Good {
+			return fmt.Errorf("%w: partition %d signs tokens with kid %q, which is not among the token keys (%s); add its secret, or rotate with client.RotateTokenKeys",
+				flowfabric.ErrConfig, i, p.Current, strings.Join(k.Kids(), ","))
+		}
+		k.Use(uint16(i), p.Current)
+	}
+	return nil
+}
