@@ -58,18 +58,20 @@ var positive = map[string][]string{
 	"latency":   {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
 	"append":    {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
 	"tail":      {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"suspend":   {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
 	"renew":     {measure.ServerCPU},
 	"idle":      {measure.ServerCPU, measure.ClientCPU},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
-var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}}
+var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}, "suspend": {measure.Parked}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
 	"drain":     {measure.Retained: 300},
 	"lifecycle": {measure.Retained: 300},
 	"latency":   {measure.Items: 20},
+	"suspend":   {measure.Items: 20},
 	"append":    {measure.Items: 1440}, // 18 calls to each of 8 streams, 10 frames each
 	"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
 	"idle":      {measure.Workers: 3},

@@ -39,6 +39,9 @@ const (
 	EventExpired   EventKind = "expired"
 	EventPriority  EventKind = "priority"
 	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
+
+	EventSuspended EventKind = "suspended" // Detail: the reason; Reason: the name under which the handler waits
+	EventResumed   EventKind = "resumed"   // Detail: the cause; By: the operator, or the id of the signal
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -134,6 +137,10 @@ func recorded(text string, r *reader) []Event {
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms)
 		}
+	case EventSuspended:
+		e.Detail, e.Reason = p[5], p[6]
+	case EventResumed:
+		e.Detail, e.By = p[5], p[6]
 	default:
 		e.Detail = p[5]
 	}

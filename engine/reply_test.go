@@ -3,9 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -61,7 +64,48 @@ var callers = []struct {
 		_, err := e.DelayExecution(ctx, sampleFence, time.Second)
 		return err
 	}},
+	{"ff_create_pending_waitpoint", func(ctx context.Context, e *Engine) error {
+		_, err := e.CreatePendingWaitpoint(ctx, sampleFence, "", Minted{}, time.Second)
+		return err
+	}},
+	{"ff_suspend_execution", func(ctx context.Context, e *Engine) error {
+		_, err := e.SuspendExecution(ctx, sampleFence, Suspension{})
+		return err
+	}},
+	{"ff_deliver_signal", func(ctx context.Context, e *Engine) error {
+		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", NewSignal{})
+		return err
+	}},
+	{"ff_approve_waitpoint", func(ctx context.Context, e *Engine) error {
+		_, err := e.ApproveWaitpoint(ctx, sampleID, "key", NewSignal{})
+		return err
+	}},
+	{"ff_reissue_token", func(ctx context.Context, e *Engine) error {
+		_, err := e.ReissueToken(ctx, sampleID, Minted{}, "me")
+		return err
+	}},
+	{"ff_set_token_keys", func(ctx context.Context, e *Engine) error {
+		return firstError(nil, e.RotateTokenKey(ctx, TokenKey{}, 0, false), func(k KeyRotated) error { return k.Err })
+	}},
+	{"ff_list_token_keys", func(ctx context.Context, e *Engine) error {
+		return firstError(nil, e.TokenKeys(ctx), func(k PartitionKeys) error { return k.Err })
+	}},
+	{"ff_read_suspension", func(ctx context.Context, e *Engine) error { _, err := e.ReadSuspension(ctx, sampleID); return err }},
+	{"ff_read_signals", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.ReadSignals(ctx, sampleID, uuid.Nil, 0)
+		return err
+	}},
 }
+
+// What the replies about suspensions hold: ids, a stored signal, a resumption by it, and a closed waitpoint.
+const (
+	sampleUUID   = "00000000-0000-4000-8000-000000000001"
+	sampleSignal = sampleUUID + "\x1f" + sampleUUID + "\x1fkey\x1fgo\x1f\x1fweb\x1fme\x1f\x1f\x1f5\x1f6\x1fjson\x1fappended_to_waitpoint\x1f7\x1f1"
+	samplePoint  = "c\x1fkey\x1fk1\x1fd\x1fn\x1f5\x1f6\x1f7\x1f" + sampleUUID + "\x1f1\x1f1\x1f8\x1f9\x1fresumed\x1f1"
+)
+
+var sampleResume = "it\x1fsignal\x1f" + sampleUUID + "\x1f5\x1f6\x1f" + sampleUUID + "\x1f\x1f\x1f1\x1f" +
+	strconv.Itoa(len(sampleSignal)) + ":" + sampleSignal
 
 func firstError[T any](err error, items []T, of func(T) error) error {
 	for _, x := range items {
@@ -75,7 +119,7 @@ func firstError[T any](err error, items []T, of func(T) error) error {
 // good holds for each function a reply it must understand, slot by slot.
 var good = map[string][]string{
 	"ff_claim_next": {"OK", "0", "0", "1", "0", "0", "4", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 0", "in", "1", "a.b", "c", "1", "s", "v"},
+		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume},
 	"ff_read_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1f\x1f", "1", "1700000030000", "0",
 		"4", "s", "A1", "r", "4", "ct", "1700000000000", "po", "3,0,1000,60000,2000,1,100,10,0",
 		"3", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "0r", "boom", "progress", "0\x1f3\x1f\x1fhalf", "1", "a.b", "c"},
@@ -91,7 +135,19 @@ var good = map[string][]string{
 	"ff_delay_execution":     {"OK", "1700000001000"},
 	"ff_change_priority":     {"OK", "0", "5"},
 	"ff_purge_execution":     {"OK", "0"},
-	"ff_pass_ring":           {"OK", "1"},
+
+	"ff_create_pending_waitpoint": {"OK", sampleUUID, "key", "k1", "n", "1700000000000"},
+	"ff_suspend_execution":        {"OK", "satisfied", sampleUUID, "1700000000000", sampleResume, "k1", "1", sampleUUID, "key", "k1", "n"},
+	"ff_deliver_signal":           {"OK", sampleUUID, "appended_to_waitpoint", "a"},
+	"ff_approve_waitpoint":        {"OK", sampleUUID, "appended_to_waitpoint", "a"},
+	"ff_reissue_token":            {"OK", sampleUUID, "key"},
+	"ff_set_token_keys":           {"OK", "rotated", "k1", "2", "3"},
+	"ff_list_token_keys":          {"OK", "k1", "1", "k1", "0123456789abcdef", "0", "2", "1700000000000"},
+	"ff_read_suspension": {"OK", "R1i", sampleResume, "4", "id", sampleUUID, "cr", "5", "gn", "1", "ca", "signal",
+		"1", sampleUUID, samplePoint},
+	"ff_read_signals": {"OK", "1", "1", sampleSignal},
+
+	"ff_pass_ring": {"OK", "1"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

@@ -78,7 +78,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	}
 	if out.Satisfied && r.err == nil {
 		if out.Resume, err = DecodeResume(outcome); err != nil {
-			return Suspended{}, err
+			r.stop("%w", err)
 		}
 	}
 	return out, r.fail()
@@ -187,7 +187,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	if outcome != nil && r.err == nil {
 		resume, err := DecodeResume(outcome)
 		if err != nil {
-			return SuspensionRecord{}, err
+			r.stop("%w", err)
 		}
 		out.Resume = &resume
 	}
@@ -237,7 +237,8 @@ func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, wai
 	for range r.count(1) {
 		s, err := decodeSignal(r.text())
 		if err != nil {
-			return nil, 0, err
+			r.stop("%w", err)
+			break
 		}
 		out = append(out, s)
 	}

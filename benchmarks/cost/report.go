@@ -23,6 +23,7 @@ var budgets = []struct {
 	{"append", 1, 28}, {"append", 32, 5},
 	{"renew", 1, 5},
 	{"tick", 1, 12},
+	{"suspend", 1, 60}, {"signal", 1, 60},
 }
 
 var sizes = []struct {

@@ -50,7 +50,7 @@ func round(ctx context.Context, s *server.Server, o Options, batch int, samples 
 		b.lanes = append(b.lanes, &lane{partition: uint16(p), claim: engine.ClaimRequest{Partition: uint16(p), Session: session,
 			Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
 	}
-	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick} {
+	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick, b.wait} {
 		speed, err := s.Calibrate(ctx) // beside every step, because machines drift within a round
 		if err != nil {
 			return err

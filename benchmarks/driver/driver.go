@@ -4,7 +4,7 @@
 //	System ──Serve──▶ Server (private, empty)          one per scenario
 //	   └────Open────▶ Store ──Submit, SubmitMany──▶    one per round, after Server.Reset
 //	                    └────Work──▶ handler           one worker per call, as if it were a process
-//	                    └────Streamer, Leaser, Counter: only systems that have it
+//	                    └────Streamer, Suspender, Leaser, Counter: only systems that have it
 //
 // # What every driver keeps, so that figures can be compared
 //
@@ -116,6 +116,13 @@ type Leaser interface {
 // Counter is a [Store] that can tell how many completed jobs the server retains.
 type Counter interface {
 	Done(ctx context.Context) (int, error)
+}
+
+// Suspender is a [Store] whose jobs can wait for a signal from outside without occupying a worker.
+type Suspender interface {
+	// Suspend submits n jobs with the given payload and returns once all of them wait. signal wakes job i, and returns
+	// once the server has confirmed that; resumed is called as soon as the job's handler runs again. stop ends the worker.
+	Suspend(ctx context.Context, payload []byte, n int, resumed func(i int)) (signal func(ctx context.Context, i int) error, stop func() error, err error)
 }
 
 // Streamer is a [Store] whose running jobs put out frames that others can follow.

@@ -30,6 +30,7 @@ const (
 	Waiting    = "bytes_waiting"           // per job, payload not counted
 	Active     = "bytes_active"            //
 	Done       = "bytes_done"              //
+	Parked     = "bytes_suspended"         //
 	Retained   = "done_retained"           // completed jobs that the server still knows after the round
 	Leases     = "held"                    // jobs held at once
 	HoldUSec   = "holding_server_us_per_s" // server processor time per second of holding, above that of an idle worker

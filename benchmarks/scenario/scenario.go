@@ -48,6 +48,7 @@ var All = []Scenario{
 	{"append", "frames of running jobs, many per call, beside raw pipelined XADD", appendFrames},
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
 	{"renew", "one worker holds many jobs; what keeping them costs the server", renew},
+	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
 }

@@ -285,7 +285,7 @@ var claimScenarios = []scenario{
 		a := w.must("ff_claim_next", claimArgs(k.request(3))...)
 		modes := []string{}
 		for _, slot := range a.slots {
-			if h := strings.Fields(slot); len(h) == 16 {
+			if h := strings.Fields(slot); len(h) == claimWords {
 				modes = append(modes, h[13])
 			}
 		}

@@ -230,6 +230,10 @@ func (w *world) stage() staged {
 	w.no(err)
 	w.frames(e, 1, 1)
 	w.no(w.complete(e, "r").Err)
+	w.seed()
+	handed := w.pend(f, "handed")
+	asleep := w.create(priority(1), deadline(time.Hour))
+	wait := w.stopped(k.one(asleep).Fence, within(time.Minute, "escalate"), awaiting("it"))
 	waiting := w.createN(2)[0]
 	w.create(delay(time.Hour))
 	idle := w.worker("idle")
@@ -237,6 +241,14 @@ func (w *world) stage() staged {
 	idle.nothing()
 	w.tick()
 	calls := append(fencedCalls(f),
+		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
+		call{"ff_approve_waitpoint", wireApprove(asleep, wait.Key, "go")},
+		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
+		call{"ff_reissue_token", wireReissue(asleep, wait)},
+		call{"ff_set_token_keys", wireKey("rotate", "k2", "1000", "1")},
+		call{"ff_list_token_keys", []string{"1"}},
+		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
+		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
 		call{"ff_set_interest", []string{"1", "abc123", "2", "1", "2"}},
@@ -258,6 +270,11 @@ func (w *world) stage() staged {
 		call{"ff_freeze_partition", []string{"1", "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{"1", id.UUID().String(), "0"}},
 	)
+	for _, c := range calls {
+		if c.name == "ff_close_waitpoint" {
+			c.args[6] = handed.ID.String()
+		}
+	}
 	next := k.request(1)
 	calls = append(calls, call{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
 	return staged{calls: calls, fence: f}
@@ -276,6 +293,9 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_record_step", with("step", "value")},
 		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},
+		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},
+		{"ff_close_waitpoint", with(uuid.NewString())},
+		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
 	}
 }
 

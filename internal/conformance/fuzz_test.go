@@ -19,17 +19,15 @@ var fuzzScenarios = []scenario{
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
 		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
-		for i := range ops {
+		for i := 0; i < ops || ops >= 2000 && i < 3*ops && len(f.unseen()) > 0; i++ {
 			if i%250 == 0 {
 				f.begin()
 			}
 			f.step()
 		}
 		w.Logf("seed %d: %d calls, %d states, answers: %v", seed, ops, len(f.states), f.answers)
-		for _, code := range reachable {
-			if ops >= 2000 && code != "A2" && f.states[string(code)] == 0 {
-				w.Errorf("no execution was ever %s", code)
-			}
+		if unseen := f.unseen(); ops >= 2000 && len(unseen) > 0 {
+			w.Errorf("no execution was ever %v", unseen)
 		}
 	}},
 	{name: "design §2.2 no text of a caller ever formed a key outside its partition", run: func(w *world) {
@@ -49,11 +47,18 @@ var fuzzScenarios = []scenario{
 			waiting, late := w.create(), w.create(delay(time.Hour), deadline(2*time.Hour))
 			ended := w.create(priority(5), tags(map[string]string{"a.b": "c"}))
 			w.complete(x.worker.one(ended).Fence, "r")
+			handed := w.pend(x.fence, "handed")
+			w.signal(x.id, handed, "go", engine.EffectBuffered)
+			asleep := w.create(priority(6))
+			wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
+			w.signal(asleep, wait, "go", engine.EffectAppended)
+			token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
 			w.quiet = false
 			w.check()
 			done := w.core(ended)
 			names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
 				"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
+				"ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
 				"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
 				"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
 			for _, command := range damage {
@@ -153,7 +158,41 @@ var damages = map[string][]string{
 	"progress of no attempt": {"HSET ROOT:a:ACTIVE progress 0\x1f5\x1f50\x1fx", sound, "HSET ROOT:a:ACTIVE progress 1\x1f5\x1f50\x1fx"},
 	"a purge of a live one":  {"HSET ROOT:x:ENDED pu 1", sound, "HSET ROOT:x:ACTIVE pu 1"},
 	"a reason to die":        {"HSET ROOT:s:SESSION why x"},
-	"a ring at no time":      {"HSET ROOT ring 5", sound, "HSET ROOT ring soon"},
+
+	"a suspended one that waits":         {"ZADD ROOT:q:ROUTE 1 ASLEEP"},
+	"a suspended one without record":     {"DEL ROOT:u:ASLEEP"},
+	"a suspended one that was resumed":   {"HSET ROOT:u:ASLEEP cl 5 cs resumed ca operator"},
+	"another reason":                     {"HSET ROOT:u:ASLEEP rc manual_pause"},
+	"no timeout":                         {"HDEL ROOT:x:ASLEEP tt"},
+	"no alarm of a suspension":           {"ZREM ROOT:alarms ASLEEP"},
+	"a late alarm of a suspension":       {"ZINCRBY ROOT:alarms 1 ASLEEP"},
+	"an open waitpoint too many":         {"HINCRBY ROOT:x:ASLEEP wp 1"},
+	"waitpoints forgotten":               {"HDEL ROOT:x:ACTIVE uw"},
+	"no expiry":                          {"ZREM ROOT:pending ACTIVE:HANDED"},
+	"another expiry":                     {"ZINCRBY ROOT:pending 1 ACTIVE:HANDED"},
+	"a pending one that is active":       {"ZADD ROOT:pending 5 ASLEEP:WAIT"},
+	"an open one that is not listed":     {"ZREM ROOT:open:k1 ASLEEP:WAIT"},
+	"an open one listed at another time": {"ZINCRBY ROOT:open:k1 1 ASLEEP:WAIT"},
+	"an open one of another key":         {"ZADD ROOT:open:k9 5 ASLEEP:WAIT"},
+	"a lost signal":                      {"DEL ROOT:g:ACTIVE:HANDED"},
+	"a signal not known again":           {"DEL ROOT:gd:ACTIVE:HANDED"},
+	"a signal of no waitpoint":           {"RPUSH ROOT:g:ACTIVE:WAIT x"},
+	"a lost waitpoint":                   {"HDEL ROOT:wp:ASLEEP WAIT"},
+	"a broken waitpoint":                 {"HSET ROOT:wp:ASLEEP WAIT x"},
+	"a part that nothing met":            {"HSET ROOT:us:ASLEEP 1\x1f2 SIGNAL"},
+	"a part uncounted":                   {"DEL ROOT:us:ASLEEP"},
+	"a part of no node":                  {"HSET ROOT:us:ASLEEP 7\x1f2 SIGNAL"},
+	"a lost match":                       {"DEL ROOT:um:ASLEEP"},
+	"a match uncounted":                  {"HSET ROOT:u:ASLEEP gm 0"},
+	"signals uncounted":                  {"HINCRBY ROOT:u:ASLEEP gn 1"},
+	"a broken match":                     {"HSET ROOT:um:ASLEEP SIGNAL x"},
+	"a resumption nobody made":           {"HSET ROOT:x:ASLEEP sg 600"},
+	"a suspension of nobody":             {"HSET ROOT:u:00000000-0000-0000-0000-000000000000 id 1"},
+	"no token key":                       {"HDEL ROOT:kids k:k1"},
+	"a token key of no shape":            {"HSET ROOT:kids k:k2 x"},
+	"a step of nobody":                   {"HSET ROOT:k:ACTIVE \x1fx y", "HINCRBY ROOT:x:ACTIVE sb 3"},
+	"another condition":                  {sound, "HSET ROOT:u:ASLEEP c O"},
+	"a ring at no time":                  {"HSET ROOT ring 5", sound, "HSET ROOT ring soon"},
 }
 
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
@@ -171,11 +210,29 @@ type fuzzer struct {
 	answers  map[string]int
 	log      []string // calls since begin
 	requests []string
+	points   []pointed // waitpoints that were made
+}
+
+// pointed is a waitpoint with its execution.
+type pointed struct {
+	id flowfabric.ExecutionID
+	engine.Minted
+}
+
+// unseen are the states that no execution was ever in.
+func (f *fuzzer) unseen() (codes []flowfabric.Code) {
+	for _, code := range reachable {
+		if code != "A2" && f.states[string(code)] == 0 {
+			codes = append(codes, code)
+		}
+	}
+	return codes
 }
 
 func (f *fuzzer) begin() {
 	f.reset()
-	f.workers, f.fences, f.ids, f.log = nil, nil, nil, nil
+	f.workers, f.fences, f.ids, f.log, f.points = nil, nil, nil, nil, nil
+	f.setKey("seed", kid, 0, false)
 	for i := range 3 {
 		f.workers = append(f.workers, f.newWorker(i))
 	}
@@ -231,23 +288,32 @@ func (f *fuzzer) tail() string { return strings.Join(f.log[max(0, len(f.log)-15)
 func (f *fuzzer) next() (call, func(answer)) {
 	k := f.workers[f.r.IntN(len(f.workers))]
 	switch n := f.r.IntN(100); {
-	case n < 16 && len(f.ids) < 24:
+	case n < 14 && len(f.ids) < 24:
 		return f.submit()
-	case n < 34:
+	case n < 30:
 		return f.claim(k)
-	case n < 64:
+	case n < 54:
 		if len(f.fences) == 0 {
 			return f.claim(k)
 		}
 		recent := f.fences[max(0, len(f.fences)-12):]
-		calls := fencedCalls(recent[f.r.IntN(len(recent))])
+		fence := recent[f.r.IntN(len(recent))]
+		if n >= 45 {
+			return f.wait(fence)
+		}
+		calls := fencedCalls(fence)
 		c := calls[f.r.IntN(len(calls))]
 		if c.name == "ff_append_frames" {
 			c.args[6] = strconv.Itoa(1 + f.r.IntN(3))
 		}
 		return c, nil
+	case n < 65 && len(f.points) > 0:
+		return f.tell(f.points[max(0, len(f.points)-1-f.r.IntN(8))])
 	case n < 70 && len(f.ids) > 0:
 		id := f.ids[f.r.IntN(len(f.ids))]
+		if len(f.fences) > 0 && f.r.IntN(2) > 0 {
+			id = f.fences[max(0, len(f.fences)-1-f.r.IntN(3))].Execution
+		}
 		if n >= 66 {
 			return f.operate(k, id.UUID().String()), nil
 		}
@@ -345,7 +411,7 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 			k.number = q.Number
 		}
 		for _, slot := range slots {
-			if h := strings.Fields(slot); len(h) == 16 {
+			if h := strings.Fields(slot); len(h) == claimWords {
 				id, err := flowfabric.ParseUUID(h[0])
 				f.no(err)
 				attempt, _ := strconv.ParseUint(h[1], 10, 32)

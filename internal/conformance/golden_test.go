@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 )
 
 // goldenFile says what every function does to an execution in every state, one line each: state, function, answer,
@@ -23,6 +25,7 @@ var goldenScenarios = []scenario{
 		for _, code := range reachable {
 			for _, name := range goldenCalls {
 				w.reset()
+				w.hands = true
 				x := w.state(code, deadline(24*time.Hour), timeout(12*time.Hour))
 				c := w.goldenCall(name, x)
 				before := w.digest()
@@ -64,6 +67,8 @@ var goldenCalls = []string{
 	"fail as a timeout", "delay", "delay by nothing", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
 	"step", "progress", "append", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
 	"priority", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
+	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
+	"reissue a token", "read suspension", "read signals",
 }
 
 // goldenCall is one of them, made by the holder where there was one.
@@ -163,9 +168,45 @@ func (w *world) goldenCall(name string, x placed) call {
 		return call{"ff_tick", []string{"1", ticker, "0"}}
 	case "pass ring":
 		return call{"ff_pass_ring", []string{"1", "abc0"}}
+	case "open a waitpoint":
+		return fenced("ff_create_pending_waitpoint", wirePend("draft", minted("draft"))...)
+	case "close a waitpoint":
+		return fenced("ff_close_waitpoint", x.waitpoint.ID.String())
+	case "suspend":
+		return fenced("ff_suspend_execution", wireSuspend(suspension())...)
+	case "suspend again":
+		if x.suspension.Condition == "" { // it was never
+			x.suspension = suspension(onPending(x.waitpoint))
+			x.suspension.Bindings[0].Key = cmp.Or(x.waitpoint.Key, "none")
+		}
+		return fenced("ff_suspend_execution", wireSuspend(x.suspension)...)
+	case "deliver":
+		return call{"ff_deliver_signal", wireDeliver(x.id, x.token(), "go")}
+	case "deliver without token":
+		wrong := x.token()
+		wrong.Digest = digestOf("a guess")
+		return call{"ff_deliver_signal", wireDeliver(x.id, wrong, "go")}
+	case "approve":
+		return call{"ff_approve_waitpoint", wireApprove(x.id, cmp.Or(x.waitpoint.Key, "none"), "go")}
+	case "resume":
+		return call{"ff_resume_execution", wireResume(x.id, request.String())}
+	case "reissue a token":
+		return call{"ff_reissue_token", wireReissue(x.id, x.token())}
+	case "read suspension":
+		return operator("ff_read_suspension")
+	case "read signals":
+		return operator("ff_read_signals", x.waitpoint.ID.String(), "0")
 	}
 	w.Fatalf("no call %q", name)
 	return call{}
+}
+
+// token is the waitpoint's, or one that nobody has.
+func (x placed) token() engine.Minted {
+	if x.waitpoint.Key == "" {
+		return minted("none")
+	}
+	return x.waitpoint
 }
 
 // goldenAnswer is a reply's code and, of what else it says, the part that does not depend on time.
@@ -183,6 +224,16 @@ func (w *world) goldenAnswer(c call, a answer) string {
 	case c.name == "ff_fail_execution" && a.status == 1, c.name == "ff_revoke_lease" && a.status == 1,
 		c.name == "ff_session_held" && a.status == 1:
 		return code + " " + a.slots[0]
+	case slices.Contains([]string{"ff_suspend_execution", "ff_resume_execution"}, c.name) && a.status == 1:
+		return code + " " + a.slots[0]
+	case slices.Contains([]string{"ff_deliver_signal", "ff_approve_waitpoint"}, c.name) && a.status == 1:
+		return code + " " + a.slots[1] + " " + a.slots[2]
+	case c.name == "ff_read_suspension" && a.status == 1:
+		told := "told nothing"
+		if a.slots[1] != "" {
+			told = "told"
+		}
+		return code + " " + told
 	case c.name == "ff_tick":
 		return code + " requeued " + a.slots[4]
 	case c.name == "ff_read_attempt_stream" && a.status == 1:

@@ -84,6 +84,15 @@ type fixed struct {
 	fence                   flowfabric.Fence
 	waiting, ended, further flowfabric.ExecutionID
 	worker                  *worker
+	asleep                  flowfabric.ExecutionID
+	handed, awaited         engine.Minted // pending of the holder; active of the one asleep
+}
+
+// fixedMint is the identity of a waitpoint that is the same in every run.
+func fixedMint(key string) engine.Minted {
+	m := engine.Minted{ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(key)), Key: key, Kid: kid, Nonce: strings.Repeat("0", 32)}
+	m.Digest = digestOf(tokenOf(m))
+	return m
 }
 
 func (w *world) stageFixed() fixed {
@@ -103,6 +112,13 @@ func (w *world) stageFixed() fixed {
 	held := w.create(id(2), priority(8), retries(1), deadline(time.Hour), timeout(time.Minute))
 	w.no(w.complete(s.worker.one(s.ended).Fence, "r").Err)
 	s.fence = s.worker.one(held).Fence
+	w.seed()
+	s.handed, s.awaited = fixedMint("handed"), fixedMint("awaited")
+	_, err := w.e.CreatePendingWaitpoint(w.ctx, s.fence, "handed", s.handed, time.Hour)
+	w.no(err)
+	s.asleep = w.create(id(5), priority(7))
+	w.suspend(s.worker.one(s.asleep).Fence, waitFor(conditionOf(names(1, 1, "go")), s.awaited), within(time.Minute, "escalate"),
+		func(q *engine.Suspension) { q.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte("asleep")) })
 	s.waiting = w.create(id(3))
 	s.further = w.create(id(4), delay(time.Second))
 	w.tick()
@@ -227,12 +243,65 @@ var writings = []writing{
 		_, err := e.PassRing(w.ctx, w.p, s.worker.interest)
 		return "", err
 	}},
+	{"ff_create_pending_waitpoint", "open a waitpoint", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		o, err := e.CreatePendingWaitpoint(w.ctx, s.fence, "draft", fixedMint("draft"), time.Hour)
+		return words(o), err
+	}},
+	{"ff_close_waitpoint", "close a waitpoint", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.CloseWaitpoint(w.ctx, s.fence, s.handed.ID)
+		return "", err
+	}},
+	{"ff_suspend_execution", "suspend", nothingFirst, waitingOn("")},
+	{"ff_suspend_execution", "suspend on what came before", func(w *world, s fixed) {
+		w.send(s.fence.Execution, s.handed, engine.NewSignal{ID: request, Name: "go"}, engine.EffectBuffered)
+	}, waitingOn("p")},
+	{"ff_resume_execution", "resume", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		_, err := e.ResumeExecution(w.ctx, s.asleep, engine.ResumeRequest{Request: request, By: "op"})
+		return "", err
+	}},
+	{"ff_deliver_signal", "deliver", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		d, err := e.DeliverSignal(w.ctx, s.asleep, s.awaited.ID, s.awaited.Digest, engine.NewSignal{ID: request, Name: "go", Payload: []byte("1")})
+		return words(d), err
+	}},
+	{"ff_deliver_signal", "deliver early", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		d, err := e.DeliverSignal(w.ctx, s.fence.Execution, s.handed.ID, s.handed.Digest, engine.NewSignal{ID: request, Name: "go", IdempotencyKey: "k"})
+		return words(d), err
+	}},
+	{"ff_approve_waitpoint", "approve", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		d, err := e.ApproveWaitpoint(w.ctx, s.asleep, "awaited", engine.NewSignal{ID: request, Name: "go", Source: "op"})
+		return words(d), err
+	}},
+	{"ff_reissue_token", "reissue", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		new := s.handed
+		new.Nonce, new.Digest = strings.Repeat("1", 32), digestOf("another")
+		return e.ReissueToken(w.ctx, s.fence.Execution, new, "op")
+	}},
+	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})
+		return words(out[w.p].Current, out[w.p].Good), err
+	}},
+	{"ff_set_token_keys", "rotate", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		return "", e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")}, time.Hour, true)[w.p].Err
+	}},
 	{"ff_freeze_partition", "freeze", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.FreezePartition(w.ctx, w.p, "r")
 	}},
 	{"ff_freeze_partition", "thaw", func(w *world, _ fixed) { w.set("HSET", string(w.k), "frozen", "r") }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.ThawPartition(w.ctx, w.p)
 	}},
+}
+
+// waitingOn suspends on one waitpoint, a fresh one or the pending one.
+func waitingOn(mode string) func(*world, *engine.Engine, fixed) (string, error) {
+	return func(w *world, e *engine.Engine, s fixed) (string, error) {
+		q := suspension(waitFor(conditionOf(names(1, 1, "go")), fixedMint("fresh")), awaiting("it"), within(time.Minute, "fail"))
+		if mode == "p" {
+			onPending(s.handed)(&q)
+		}
+		q.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte("suspension"))
+		a, err := e.SuspendExecution(w.ctx, s.fence, q)
+		return words(a.Satisfied, a.Suspension, a.TimeoutAt, a.Waitpoints, told(&a.Resume)), err
+	}
 }
 
 func failing(permanent bool) func(*world, *engine.Engine, fixed) (string, error) {

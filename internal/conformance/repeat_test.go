@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -71,6 +72,37 @@ var repeatables = []repeatable{
 		return call{"ff_pass_ring", []string{"1", k.interest}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
+	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_create_pending_waitpoint")},
+	{what: "open a waitpoint without a name", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		c := fencedCall("ff_create_pending_waitpoint")(w)
+		c.args[6] = ""
+		return c
+	}},
+	{what: "close a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_close_waitpoint")},
+	{what: "suspend", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_suspend_execution")},
+	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		f := w.stage().fence
+		m := w.pend(f, "early")
+		w.signal(f.Execution, m, "go", engine.EffectBuffered)
+		return call{"ff_suspend_execution", slices.Concat([]string{"1"}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
+	}},
+	{what: "resume", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_resume_execution")},
+	{what: "deliver", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_deliver_signal")},
+	{what: "deliver what nobody wants", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		c := stagedCall("ff_deliver_signal")(w)
+		c.args[5] = "other"
+		return c
+	}},
+	{what: "deliver early", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		f := w.stage().fence
+		return call{"ff_deliver_signal", wireDeliver(f.Execution, w.pend(f, "early"), "go")}
+	}},
+	{what: "approve", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_approve_waitpoint")},
+	{what: "reissue a token", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_reissue_token")},
+	{what: "rotate token keys", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_set_token_keys")},
+	{what: "seed a token key", first: "OK", second: "ALREADY_SATISFIED", call: func(*world) call {
+		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
+	}},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
 		w.createN(3, timeout(time.Minute))

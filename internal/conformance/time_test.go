@@ -260,16 +260,27 @@ var timeScenarios = []scenario{
 }
 
 // reachable are the states that the functions so far can produce.
-var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "A1", "A2", "A3", "T1", "T2", "T3", "T3n", "T4", "T4n"}
+var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2c", "A1", "A2", "A3", "S1", "S2", "S5",
+	"T1", "T2", "T3", "T3n", "T4", "T4n"}
 
 // placed is an execution that was brought into a state, with the fence of its last claim.
 type placed struct {
 	id     flowfabric.ExecutionID
 	fence  flowfabric.Fence
 	worker *worker
+
+	waitpoint  engine.Minted     // that it waits on, or that was handed out
+	suspension engine.Suspension // the last
 }
 
-// state brings a new execution into a state. Only A2, R1r, T4 and T4n move the clock.
+// halt suspends what is held until the signal go comes.
+func (w *world) halt(x *placed, opts ...suspending) {
+	w.Helper()
+	x.suspension, _ = w.suspend(x.fence, append([]suspending{awaiting("it")}, opts...)...)
+	x.waitpoint = x.suspension.Bindings[0].Minted
+}
+
+// state brings a new execution into a state, in a partition with a token key. Only A2, R1r, T4 and T4n move the clock.
 func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	w.Helper()
 	opts = append([]option{retries(3)}, opts...)
@@ -285,6 +296,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	case "R2b":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
 	}
+	w.setKey("seed", kid, 0, false)
 	x := placed{id: w.create(opts...)}
 	switch code {
 	case "R1f", "R2af":
@@ -297,8 +309,20 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		x.worker = w.worker("w1")
 		x.fence = x.worker.one(x.id).Fence
 		w.frames(x.fence, 1, 1)
+		if w.hands {
+			x.waitpoint = w.pend(x.fence, "handed")
+		}
 	}
 	switch code {
+	case "S1":
+		w.halt(&x)
+	case "S2":
+		w.halt(&x, because("waiting_for_approval"))
+	case "S5":
+		w.halt(&x, because("manual_pause"))
+	case "R2c":
+		w.halt(&x, resumedAfter(time.Hour))
+		w.signal(x.id, x.waitpoint, "go", engine.EffectSatisfied)
 	case "R1t", "R2b", "T2":
 		w.fail(x.fence, "x")
 	case "R1p":

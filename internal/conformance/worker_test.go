@@ -206,6 +206,9 @@ func claimArgs(q engine.ClaimRequest) []string {
 		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10)}
 }
 
+// claimWords is how many words begin a claim in a reply.
+const claimWords = 17
+
 // fenceArgs is the wire form of a fence.
 func fenceArgs(f flowfabric.Fence) []string {
 	return []string{f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10)}

@@ -37,6 +37,7 @@ type world struct {
 	k       keys.Partition
 	checker *invariant.Checker // remembers what it saw since the reset
 	quiet   bool               // no checks: the same steps were checked before
+	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {

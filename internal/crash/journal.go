@@ -138,14 +138,17 @@ func (j *Journal) claims(in string, r request, slots [][]byte) {
 	for range number() {
 		header := strings.Fields(next())
 		fmt.Fprintf(&b, "claim %d %d %s%s %s %s %s %s\n", r.sent.UnixNano(), now, in, header[0], r.args[5], r.args[6], header[2], header[1])
-		flags := header[len(header)-3:] // input, tags, steps
+		flags := header[len(header)-4:] // input, tags, steps, resume
 		if flags[0] == "1" {
 			next()
 		}
-		for _, pairs := range flags[1:] {
+		for _, pairs := range flags[1:3] {
 			if pairs == "1" {
 				slots = slots[2*number():]
 			}
+		}
+		if flags[3] == "1" {
+			next()
 		}
 	}
 	if b.Len() > 0 {

@@ -21,7 +21,7 @@ func (x *execution) attempts(code flowfabric.Code) {
 	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
 		x.want(f, ran)
 	}
-	now, before := past{epoch: x.number("e"), attempts: n, replays: x.number("pc")}, x.before[x.id]
+	now, before := course{epoch: x.number("e"), attempts: n, replays: x.number("pc")}, x.before[x.id].course
 	if code[0] == 'T' {
 		now.ended = x.core["s"] + " at " + x.core["en"]
 	}
@@ -29,7 +29,7 @@ func (x *execution) attempts(code flowfabric.Code) {
 		before.ended != "" && now != before && now.replays == before.replays {
 		x.say("went back from %+v to %+v", before, now)
 	}
-	x.now[x.id] = now
+	x.now[x.id] = past{course: now, points: x.points, suspension: x.Hashes[":u:"+x.id]}
 	if ran {
 		// A replay starts both counts anew.
 		others := x.number("rc") + x.number("lc")
@@ -109,6 +109,9 @@ func (x *execution) blobs() {
 	size := 0
 	for name, value := range x.Hashes[":k:"+x.id] {
 		size += len(name) + len(value)
+		if strings.HasPrefix(name, "\x1f") {
+			x.ownStep(name, value)
+		}
 	}
 	if float64(size) != x.number("sb") {
 		x.say("%d bytes of steps, the core says %q", size, x.core["sb"])

@@ -15,7 +15,14 @@ type Checker struct {
 }
 
 // past is what may never go back: the epoch and the number of attempts grow, an end is final unless replayed.
+// So do closed waitpoints and closed suspensions.
 type past struct {
+	course
+	points     map[string]point
+	suspension map[string]string
+}
+
+type course struct {
 	epoch, attempts, replays float64
 	ended                    string
 }
@@ -36,6 +43,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.indexes()
 	l.sessions()
 	l.waiters()
+	l.tokens()
 	l.satellites()
 	l.tombstones()
 	l.lifetimes()
@@ -80,7 +88,7 @@ func (l *look) rootFields() {
 	}
 	// Somebody must be told to tick: wake is never later than the first thing due, unless that is overdue.
 	first := math.Inf(1)
-	for _, index := range []string{":sessions", ":delayed", ":alarms"} {
+	for _, index := range []string{":sessions", ":delayed", ":alarms", ":pending"} {
 		for _, at := range l.ZSets[index] {
 			first = min(first, at)
 		}

@@ -37,6 +37,8 @@ var areas = map[string]string{
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "hash", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string",
+	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "hash", ":wp:": "hash", ":us:": "hash", ":um:": "hash",
+	":g:": "list", ":gd:": "hash",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

@@ -14,6 +14,8 @@ type execution struct {
 	*look
 	id   string
 	core map[string]string
+
+	points map[string]point // its waitpoints
 }
 
 func (x *execution) say(format string, args ...any) {
@@ -42,7 +44,7 @@ func (x *execution) want(field string, present bool) {
 
 // open tells whether the last attempt is still to be finished.
 func open(code flowfabric.Code) bool {
-	return slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai"}, code)
+	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c"}, code)
 }
 
 func (x *execution) verify() {
@@ -68,6 +70,7 @@ func (x *execution) verify() {
 	x.timers(code, state)
 	x.replays(code)
 	x.history()
+	x.suspension(code, state)
 	x.attempts(code)
 	if x.has("pu") {
 		x.purged(state)
@@ -79,7 +82,7 @@ func (x *execution) verify() {
 	x.stream(code)
 }
 
-// home: X1, X2, X3, I3, I4. A revoked execution is parked: it is in no index but the alarms.
+// home: X1, X2, X3, I3, I4. A revoked execution is parked, a suspended one waits: they are in no index but the alarms.
 func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	homes := x.homes[x.id]
 	want, score := "", 0.0
@@ -88,7 +91,7 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		want, score = ":done", x.number("en")+86400000
 	case code == flowfabric.CodeActive:
 		want, score = ":h:"+x.core["ss"], x.number("cl")
-	case code == flowfabric.CodeRevoked:
+	case code == flowfabric.CodeRevoked, state.LifecyclePhase == "suspended":
 		if len(homes) > 0 {
 			x.say("is in %v, belongs in none", homes)
 		}
@@ -113,15 +116,17 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 // which may not wait longer than its deadline.
 func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
 	x.want("ta", code == flowfabric.CodeActive && x.has("to"))
-	if x.has("tr") && (!x.has("to") || !slices.Contains([]flowfabric.Code{"A1", "R1i", "R2ai"}, code)) {
+	if x.has("tr") && (!x.has("to") || !open(code) || code == flowfabric.CodeRevoked) {
 		x.say("keeps attempt time")
 	}
 	due := math.Inf(1)
 	if x.has("dl") {
 		due = x.number("dl")
 	}
-	if x.has("ta") {
-		due = min(due, x.number("ta"))
+	for _, timer := range []string{"ta", "tt"} {
+		if x.has(timer) {
+			due = min(due, x.number(timer))
+		}
 	}
 	at, armed := x.ZSets[":alarms"][x.id]
 	switch {

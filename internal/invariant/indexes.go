@@ -113,10 +113,16 @@ func (l *look) satellites() {
 	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists)} {
 		for _, key := range owned {
 			family, _ := area(key)
-			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:"}, family) {
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
+			if family == ":g:" || family == ":gd:" {
+				if l.Hashes[":wp:"+id][attempt] == "" {
+					l.wrong("%s has no waitpoint", key)
+				}
+				continue
+			}
 			if _, ok := l.Hashes[":x:"+id]; !ok {
 				l.wrong("%s has no core", key)
 			}

@@ -12,7 +12,7 @@ import (
 
 // prose lists the errors whose slots are text for people.
 var prose = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "too_many_routes",
-	"stale_lease", "replay_not_allowed", "step_limit_exceeded", "partition_missing", "partition_frozen", "protocol_mismatch"}
+	"stale_lease", "replay_not_allowed", "invalid_resume_condition", "step_limit_exceeded", "partition_missing", "partition_frozen", "protocol_mismatch"}
 
 // decode reads what a call was answered into the words of the model.
 func decode(c call, status int64, code string, slots []string) (r model.Reply, err error) {
@@ -37,6 +37,9 @@ func decode(c call, status int64, code string, slots []string) (r model.Reply, e
 		return claimReply(c, true, code, slots), nil
 	}
 	r = model.Reply{Code: code}
+	if c.Kind == "suspend" && slots[3] != "" {
+		slots[3] = sorted(slots[3])
+	}
 	for i, s := range slots {
 		if !slices.Contains(kinds[c.Kind].drop, i) {
 			r.Slots = append(r.Slots, s)
@@ -88,6 +91,30 @@ func claimReply(c call, ok bool, code string, slots []string) model.Reply {
 	return r
 }
 
+// sorted puts the signals of a resumption, which come in no order, into theirs.
+func sorted(blob string) string {
+	parts := strings.SplitN(blob, "\x1f", 10)
+	if len(parts) < 10 {
+		return blob
+	}
+	var signals []string
+	for rest := parts[9]; rest != ""; {
+		size, tail, _ := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			panic(err)
+		}
+		signals = append(signals, tail[:n])
+		rest = strings.TrimPrefix(tail[n:], "\x1f")
+	}
+	slices.Sort(signals)
+	out := strings.Join(parts[:9], "\x1f")
+	for _, s := range signals {
+		out += "\x1f" + strconv.Itoa(len(s)) + ":" + s
+	}
+	return out
+}
+
 // walk takes slots from the front.
 type walk struct{ slots []string }
 
@@ -115,7 +142,7 @@ func (w *walk) pairs() map[string]string {
 }
 
 // claim reads the header (id attempt epoch type route priority created claimed retries reclaims timeleft deadlinein
-// sequence input tags steps) and what follows it.
+// sequence input tags steps resume) and what follows it.
 func (w *walk) claim(q model.ClaimRequest) model.Claim {
 	h := strings.Fields(w.next())
 	n := func(i int) int64 {
@@ -137,6 +164,14 @@ func (w *walk) claim(q model.ClaimRequest) model.Claim {
 	}
 	if n(15) == 1 {
 		c.Steps = w.pairs()
+		for name, value := range c.Steps {
+			if strings.HasPrefix(name, "\x1fa:") {
+				c.Steps[name] = sorted(value)
+			}
+		}
+	}
+	if n(16) == 1 {
+		c.Resume = sorted(w.next())
 	}
 	return c
 }

@@ -30,6 +30,49 @@ type call struct {
 	Set     map[string]string
 	List    []string
 	Routes  []int
+	Wait    model.Wait
+	Point   model.Point
+	Signal  model.Signal
+	Resume  model.Resumption
+}
+
+// usual makes up what a call about a suspension leaves out.
+func (c call) usual() call {
+	if c.Point.ID == "" {
+		c.Point = point(1)
+	}
+	if c.Wait.ID == "" {
+		c.Wait = model.Wait{ID: subject, Reason: "waiting_for_signal", Behaviour: "fail", Point: c.Point, Need: 1, Names: []string{"go"}}
+	}
+	if c.Signal.ID == "" {
+		c.Signal = model.Signal{ID: subject, Name: "go"}
+	}
+	if c.Resume.Request == "" {
+		c.Resume = model.Resumption{Request: subject, Trigger: "operator", By: "me"}
+	}
+	return c
+}
+
+// point is the n-th waitpoint.
+func point(n int) model.Point {
+	return model.Point{ID: fmt.Sprintf("00000000-0000-4000-a000-%012x", n), Key: "key" + strconv.Itoa(n%2), Kid: model.Kid, Digest: fmt.Sprintf("%064x", n),
+		Nonce: fmt.Sprintf("%032x", n)}
+}
+
+func suspension(q model.Wait) []string {
+	timeout, condition, count := "", q.Only, "0"
+	if q.Timeout != 0 {
+		timeout = text(q.Timeout)
+	}
+	var bound []string
+	if q.Only == "" {
+		condition, count = strings.Join(append([]string{"L", "1", strconv.Itoa(q.Need)}, q.Names...), "\x1f"), "1"
+		bound = []string{q.Point.ID, q.Point.Key, "f", q.Point.Kid, q.Point.Digest, q.Point.Nonce}
+		if q.Pending {
+			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", ""}
+		}
+	}
+	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, count}, bound...)
 }
 
 // request is an id made of Number2.
@@ -56,6 +99,14 @@ func (c call) String() string {
 		return fmt.Sprintf("%s %+v", text, c.Cancel)
 	case "replay":
 		return fmt.Sprintf("%s %+v", text, c.Replay)
+	case "suspend":
+		return fmt.Sprintf("%s %+v", text, c.Wait)
+	case "pend", "unpend":
+		return fmt.Sprintf("%s %+v", text, c.Point)
+	case "signal":
+		return fmt.Sprintf("%s %s %+v", text, c.Point.ID, c.Signal)
+	case "resume":
+		return fmt.Sprintf("%s %+v", text, c.Resume)
 	}
 	return text
 }
@@ -139,6 +190,28 @@ var kinds = map[string]kind{
 		}
 		return args
 	}, func(p *model.Partition, c call) model.Reply { return p.SetInterest(c.Name, c.Routes) }, nil},
+	"suspend": {"ff_suspend_execution", func(c call) []string { return append(fence(c), suspension(c.usual().Wait)...) },
+		func(p *model.Partition, c call) model.Reply { return p.Suspend(c.ID, c.Fence, c.usual().Wait) }, nil},
+	"pend": {"ff_create_pending_waitpoint", func(c call) []string {
+		w := c.usual().Point
+		return append(fence(c), c.Name, w.ID, w.Key, w.Kid, w.Digest, w.Nonce, text(1000+c.Number))
+	}, func(p *model.Partition, c call) model.Reply {
+		return p.Pend(c.ID, c.Fence, c.Name, c.usual().Point, 1000+c.Number)
+	}, nil},
+	"unpend": {"ff_close_waitpoint", func(c call) []string { return append(fence(c), c.usual().Point.ID) },
+		func(p *model.Partition, c call) model.Reply { return p.Unpend(c.ID, c.Fence, c.usual().Point.ID) }, nil},
+	"signal": {"ff_deliver_signal", func(c call) []string {
+		c = c.usual()
+		g := c.Signal
+		return []string{c.ID, c.Point.ID, c.Point.Digest, g.ID, g.Name, "", "t", "s", "", g.Key, text(g.TTL), "", "json", g.Payload}
+	}, func(p *model.Partition, c call) model.Reply {
+		c = c.usual()
+		return p.Deliver(c.ID, c.Point.ID, c.Point.Digest, c.Signal)
+	}, nil},
+	"resume": {"ff_resume_execution", func(c call) []string {
+		q := c.usual().Resume
+		return []string{c.ID, q.Expected, q.Request, q.Trigger, q.By, q.Why, text(q.Delay)}
+	}, func(p *model.Partition, c call) model.Reply { return p.Resume(c.ID, c.usual().Resume) }, nil},
 	"tick": {"ff_tick", func(c call) []string { return []string{c.Name, bit(c.Flag)} },
 		func(p *model.Partition, c call) model.Reply { return p.Tick(c.Name, c.Flag) }, []int{9}},
 }

@@ -152,6 +152,9 @@ func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Repl
 		if x.Resumed {
 			c.Type = flowfabric.AttemptResumed
 		}
+		if x.Told {
+			c.Resume = x.Suspension.outcome()
+		}
 		r.Claims = append(r.Claims, c)
 	}
 	return r

@@ -16,12 +16,13 @@
 //	R1i goes on ◀─tick─ R2ai ◀─ delay ───── A1 ── timeout, none left ───▶ T4
 //	R1i        ◀─ release ───────────────── A1 ── revoke ─▶ A3
 //	R1r lost   ◀─ tick, session dead ────── A1    A3 ─ tick ─▶ R1r, over the cap ▶ T2
+//	R1i, R2c ◀─ signal, operator ── S1, S2, S5 ◀─ suspend ── A1
 //	R1p replayed ◀─ replay ── any T         anything but T ── cancel ▶ T3, deadline ▶ T4
 //
 // An end is T3n or T4n when it never ran. The table of all moves is [Legal]; a method that would break it panics.
 //
 // Failure story: a call that is refused changes nothing, because every method decides before it writes. A call may be
 // repeated after a lost reply: it is fenced, or it finds that its effect already holds. The model knows no I/O, no
-// waking of workers, no jitter and no retention by age; a partition in it holds fewer executions than one tick may
+// waking of workers, no token keys, no conditions of several parts, no jitter and no retention by age; a partition in it holds fewer executions than one tick may
 // touch (20 of each kind of timer). A Partition is for one goroutine; [Partition.Clone] makes others.
 package model

@@ -16,7 +16,7 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "release": 4, "cancel": 4,
 	"step": 8, "progress": 4, "append": 8, "priority": 3, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
-	"held": 2, "close": 3, "interest": 2, "tick": 14}
+	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4}
 
 // lottery has each kind as often as its weight.
 var lottery = func() (all []string) {
@@ -27,7 +27,7 @@ var lottery = func() (all []string) {
 }()
 
 // fenced are the calls of a holder.
-var fenced = []string{"complete", "complete and claim", "fail", "delay", "release", "step", "progress", "append", "revoke"}
+var fenced = []string{"complete", "complete and claim", "fail", "delay", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend"}
 
 const (
 	workers = 3
@@ -47,6 +47,14 @@ type hand struct {
 	fences   []model.Claim
 	requests int
 	past     []call
+	points   []pointed
+	made     int // waitpoints, signals and suspensions so far
+}
+
+// pointed is a waitpoint with its execution.
+type pointed struct {
+	id string
+	model.Point
 }
 
 func newHand(p *model.Partition) *hand {
@@ -165,6 +173,13 @@ func (h *hand) draw(t *rapid.T) call {
 		if rarely(t, "bad", 30) {
 			c.Name = "not hex"
 		}
+	case "suspend", "pend", "unpend":
+		h.fence(t, &c)
+		h.wait(t, &c)
+	case "signal":
+		h.signal(t, &c)
+	case "resume":
+		h.resume(t, &c)
 	case "tick":
 		c.Name, c.Flag = one(t, "owner", "t1", "t1", "t1", "t1", "t2"), rarely(t, "release", 15)
 		if rarely(t, "bad", 60) {
@@ -179,6 +194,13 @@ func (h *hand) draw(t *rapid.T) call {
 func (h *hand) learn(c call, r model.Reply) {
 	if c.Kind == "create" && r.Code == model.OK && !slices.Contains(h.ids, c.Submit.ID) {
 		h.ids = append(h.ids, c.Submit.ID)
+	}
+	if c = c.usual(); (c.Kind == "pend" || c.Kind == "suspend" && c.Wait.Only == "") && r.Code == model.OK {
+		made := c.Point
+		if c.Kind == "suspend" {
+			made = c.Wait.Point
+		}
+		h.points = append(h.points, pointed{c.ID, made})
 	}
 	claimed := r
 	if r.Next != nil {

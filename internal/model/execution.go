@@ -23,9 +23,13 @@ var Legal = map[Code][]Code{
 	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
 	"R2ai": {"R1i", "T3", "T4"},              // due
 	"R2b":  {"R1t", "T3", "T4"},              // due
-	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "A3"},
-	"A3":   {"R1r", "T2", "T3", "T4"}, // tick; the same over the reclaim cap; cancel; deadline
-	"T1":   {"R1p"},                   // replay
+	"R2c":  {"R1i", "T3", "T4"},              // due
+	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "A3", "S1", "S2", "S5"},
+	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
+	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
+	"S5":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an operator
+	"A3":   {"R1r", "T2", "T3", "T4"},              // tick; the same over the reclaim cap; cancel; deadline
+	"T1":   {"R1p"},                                // replay
 	"T2":   {"R1p"},
 	"T3":   {"R1p"},
 	"T3n":  {"R1p"},
@@ -39,7 +43,7 @@ var claims = map[Code]flowfabric.AttemptType{
 }
 
 // due says what a delay becomes.
-var due = map[Code]Code{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t"}
+var due = map[Code]Code{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2c": "R1i"}
 
 // Execution is one execution. Times are ms, 0 = never.
 type Execution struct {
@@ -71,6 +75,10 @@ type Execution struct {
 	Released                  *Release
 	Request                   string // of the last replay
 	Tags, Steps               map[string]string
+
+	Suspension *Suspension // the current one, or the last
+	Points     map[string]Waitpoint
+	Told       bool // claims bring what the last suspension was answered
 }
 
 // Attempt is one try. State is "" until it ends.
@@ -112,7 +120,7 @@ func (x *Execution) terminal() bool { return x.Code[0] == 'T' }
 
 // open reports whether the last attempt has not ended yet.
 func (x *Execution) open() bool {
-	return x.Code == "A1" || x.Code == "A3" || x.Code == "R1i" || x.Code == "R2ai"
+	return x.Code == "A1" || x.Code == "A3" || x.Code == "R1i" || x.Code == "R2ai" || x.Code == "R2c" || x.suspended()
 }
 
 // attempt is the current or last attempt, nil before the first.
@@ -126,7 +134,7 @@ func (x *Execution) attempt() *Attempt {
 // score orders a queue: higher priority first, then older (spec 10 §3.1).
 func (x *Execution) score() int64 { return x.Created - int64(x.Priority)*1_000_000_000_000 }
 
-// alarm is when time will do something to it wherever it is: deadline, attempt timeout, or the requeue of what was
+// alarm is when time will do something to it wherever it is: deadline, timeout of attempt or suspension, or the requeue of what was
 // revoked. 0 = never.
 func (x *Execution) alarm() int64 {
 	switch {
@@ -136,6 +144,8 @@ func (x *Execution) alarm() int64 {
 		return x.RevokedAt
 	case x.Code == "A1" && x.TimeoutAt != 0 && (x.Deadline == 0 || x.TimeoutAt < x.Deadline):
 		return x.TimeoutAt
+	case x.suspended() && x.Suspension.Until != 0 && (x.Deadline == 0 || x.Suspension.Until < x.Deadline):
+		return x.Suspension.Until
 	}
 	return x.Deadline
 }
@@ -162,5 +172,5 @@ func (x *Execution) close(reason string) {
 func (x *Execution) clone() *Execution {
 	c := *x
 	c.Attempts, c.Tags, c.Steps = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps)
-	return &c // Released is never changed in place
+	return &c // Released, Suspension and Points are never changed in place
 }

@@ -216,18 +216,43 @@ func (h *history) worker(c *client, calls int) {
 
 // settle is something that a holder does.
 func (h *history) settle(c *client, mine model.Claim) call {
-	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "release", "step", "progress", "append", "cancel"}
+	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "release", "step", "progress", "append", "cancel",
+		"suspend", "suspend", "suspend", "pend", "unpend"}
 	kind := all[c.r.IntN(len(all))]
-	return call{Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Value: text(int64(c.r.IntN(2))), Number: int64(c.r.IntN(2)) * 20_000 % 101,
+	return call{Wait: h.wait(c, mine), Point: pointOf(mine), Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Value: text(int64(c.r.IntN(2))), Number: int64(c.r.IntN(2)) * 20_000 % 101,
 		Number2: uint64(1 + c.r.IntN(2)), Count: 1, Failure: model.Failure{Category: "c", Permanent: c.r.IntN(5) == 0, After: int64(c.r.IntN(3)) - 1},
 		Cancel: model.Cancellation{Source: "owner", Reason: "r"}}
+}
+
+// pointOf is the waitpoint that a holder may open; who knows the claim can name it.
+func pointOf(claim model.Claim) model.Point { return point(int(claim.Fence.Epoch % 1_000_000_000)) }
+
+// wait is a suspension on it, for at most 20 s or for ever.
+func (h *history) wait(c *client, mine model.Claim) model.Wait {
+	return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "it", Reason: "waiting_for_signal",
+		Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel", "auto_resume_with_timeout_signal", "escalate"}[c.r.IntN(4)],
+		Delay: int64(c.r.IntN(3)/2) * 20_000, Point: pointOf(mine), Pending: c.r.IntN(3) == 0, Need: 1 + c.r.IntN(2), Names: []string{"go", ""}}
+}
+
+// signals is what others say to what somebody waits for.
+func (h *history) signals(c *client, i int) {
+	claim, ok := h.anybody(c.r)
+	if !ok {
+		return
+	}
+	id := fmt.Sprintf("%08x-0000-4000-9000-%012x", c.id, i)
+	if c.r.IntN(4) == 0 {
+		h.record(c, call{Kind: "resume", ID: claim.ID, Resume: model.Resumption{Request: id, Trigger: "operator", By: "op", Delay: int64(c.r.IntN(2)) * 20_000}})
+		return
+	}
+	h.record(c, call{Kind: "signal", ID: claim.ID, Point: pointOf(claim), Signal: model.Signal{ID: id, Name: "go", Key: []string{"", "k"}[c.r.IntN(2)], TTL: 1000}})
 }
 
 // operator does what people do to executions.
 func (h *history) operator(c *client, calls int) {
 	for i := range calls {
 		id := h.ids[c.r.IntN(len(h.ids))]
-		switch c.r.IntN(12) {
+		switch c.r.IntN(18) {
 		case 0, 1:
 			h.record(c, call{Kind: "cancel", ID: id, Cancel: model.Cancellation{Source: "operator_override"}})
 		case 2, 3, 4:
@@ -245,6 +270,8 @@ func (h *history) operator(c *client, calls int) {
 			h.record(c, call{Kind: "tags", ID: id, Set: map[string]string{"a.b": text(int64(c.r.IntN(2)))}})
 		case 10:
 			h.record(c, call{Kind: "purge", ID: id, Number: 86_400_000})
+		case 11, 12, 13, 14, 15, 16:
+			h.signals(c, i)
 		default:
 			h.record(c, call{Kind: read, ID: id})
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"maps"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -70,7 +71,9 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 		a.Progress = Progress{}
 	}
 	if q.Drop {
-		x.Steps = map[string]string{}
+		x.Steps, x.Told = map[string]string{}, false
+	} else { // their end closed the waitpoints that were handed out
+		maps.DeleteFunc(x.Steps, func(name, _ string) bool { return strings.HasPrefix(name, waitStep) })
 	}
 	if x.Deadline != 0 {
 		if x.Span == 0 {

@@ -113,6 +113,11 @@ func (p *Partition) Due() []int64 {
 			all = append(all, x.DelayUntil)
 		}
 		all = append(all, x.alarm())
+		for _, w := range x.Points {
+			if w.State == "p" {
+				all = append(all, w.Expires)
+			}
+		}
 	}
 	for _, s := range p.Sessions {
 		all = append(all, s.Expires)

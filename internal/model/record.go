@@ -10,7 +10,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if len(name) < 1 || len(name) > 128 {
+	if len(name) < 1 || len(name) > 128 || name[0] == unit[0] {
 		return answer("invalid_input")
 	}
 	if len(value) > flowfabric.MaxStepBytes {

@@ -26,6 +26,7 @@ type Claim struct {
 	Sequence             uint64
 	Input                bool
 	Tags, Steps          map[string]string
+	Resume               string // what the last suspension was answered, its signals sorted
 }
 
 // Fence is what a holder proves itself with, besides the execution's id. Without any part it is no fence; with some

@@ -141,6 +141,9 @@ func (s *server) reset(ctx context.Context, t failer) {
 	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", "1"); err != nil || code != model.OK {
 		t.Fatalf("boot: %s %v", code, err)
 	}
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", "1", "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
+		t.Fatalf("seed: %s %v", code, err)
+	}
 }
 
 // fcall calls a function and splits its envelope.

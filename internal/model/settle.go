@@ -196,6 +196,7 @@ func (p *Partition) finish(x *Execution, to Code, closed string) {
 		to += "n"
 	}
 	x.close(closed)
+	p.ended(x, closed)
 	x.TimeoutAt, x.TimeLeft, x.Ended = 0, 0, p.Now
 	p.move(x, to)
 }

@@ -8,7 +8,8 @@ import (
 
 // Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
 // due, then alarms fire in their order. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
-// ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired.
+// ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
+// suspensions that timed out, pending waitpoints that expired.
 func (p *Partition) Tick(owner string, release bool) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -21,7 +22,7 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 			return answer(Already, p.Owner)
 		}
 		p.Owner = ""
-		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0")
+		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
 	}
 	if p.Owner != "" && p.Owner != owner && !p.late() {
 		return answer(Already, p.Owner)
@@ -31,13 +32,14 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 	p.deaths(&n)
 	p.promotions(&n)
 	p.alarms(&n)
+	p.expirations(&n)
 	p.Wake = p.next()
 	idle, in := p.Wake == 0, max(0, p.Wake-p.Now)
 	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted), number(n.timedout),
-		number(n.expired))
+		number(n.expired), number(n.suspensions), number(n.waitpoints))
 }
 
-type counts struct{ requeued, exhausted, promoted, timedout, expired int }
+type counts struct{ requeued, exhausted, promoted, timedout, expired, suspensions, waitpoints int }
 
 // deaths looks at sessions that may have ended, makes that final, and requeues what they held.
 func (p *Partition) deaths(n *counts) {
@@ -101,6 +103,9 @@ func (p *Partition) alarms(n *counts) {
 			n.expired++
 		case x.Code == "A3":
 			p.requeue(x, "lease_revoked", n)
+		case x.suspended():
+			p.timeout(x)
+			n.suspensions++
 		default:
 			p.lost(x, id, "attempt_timeout")
 			p.fail(x, Failure{Category: "attempt_timeout", After: -1}, true)
@@ -138,6 +143,11 @@ func (p *Partition) next() int64 {
 	for _, x := range p.Executions {
 		at(x.alarm())
 		at(x.DelayUntil)
+		for _, w := range x.Points {
+			if w.State == "p" {
+				at(w.Expires)
+			}
+		}
 		anything = anything || x.waiting()
 	}
 	for _, s := range p.Sessions {

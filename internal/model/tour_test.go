@@ -28,6 +28,7 @@ func (x *pair) tour() {
 	}
 	x.renewed()
 	x.exhausted()
+	x.waits()
 	for _, kind := range fenced {
 		x.wrongFences(kind)
 	}
@@ -100,6 +101,16 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 		held("delay")
 	case "A3":
 		held("revoke")
+	case "S1", "S2", "S5", "R2c":
+		held("")
+		from := code
+		if code == "R2c" {
+			from = "S1"
+		}
+		x.halt(f, from, 0, "fail", map[model.Code]int64{"R2c": x.wait}[code])
+		if code == "R2c" {
+			x.make(call{Kind: "signal", ID: subject})
+		}
 	case "T1":
 		held("complete")
 	case "T3", "R1p":
@@ -198,7 +209,7 @@ func (x *pair) wrongFences(kind string) {
 	try(func(c *call) { c.Fence.Attempt++ })
 	try(func(*call) { x.advance(x.p.Now + 30_000) })
 	try(func(*call) { x.advance(x.p.Now + 29_999) }) // the last moment
-	for _, code := range []model.Code{"A3", "R1i", "R1t", "R1r", "T1", "T2", "T3", "T4"} {
+	for _, code := range []model.Code{"A3", "R1i", "R1t", "R1r", "S1", "R2c", "T1", "T2", "T3", "T4"} {
 		c.Fence = x.reach(code)
 		x.make(c)
 		c.Fence.Session = "other~1"

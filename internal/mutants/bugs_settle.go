@@ -36,14 +36,14 @@ var settleMutants = []Mutant{
 	{"finish: the stream stays open", "10-D39", settleFile,
 		`  stream.close(ctx, c, id, reason)`, ``, suite("stream|cancel")},
 	{"finish: the alarm stays", "10-D36", settleFile,
-		`  if c.dl or c.ta or c.s == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
+		`  if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
 	{"finish: nobody is told", "design §1", settleFile,
-		`  home.done(ctx, id)
+		`  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
-  core.announce(ctx, c, id, code)`, `  home.done(ctx, id)
+  core.announce(ctx, c, id, code)`, `  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)`, suite("cancel|settle")},
 	{"finish: the timer of the attempt is kept", "10-D36", settleFile,
-		`  if c.ta or c.tr or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'du') end`, ``, suite("cancel|settle|time")},
+		`  if c.ta or c.tr or c.tt or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end`, ``, suite("cancel|settle|time")},
 
 	{"pause: what is left of the attempt's time is forgotten", "10-D27", settleFile,
 		`    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))`, ``, suite("settle|time|claim")},

@@ -7,7 +7,7 @@ local limits = { name = 128, category = 64, source_type = 64, source = 256, corr
 local encodings = { json = true, utf8 = true, bytes = true }
 local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 524288, 10000, 262144
 
--- parse reads ten arguments from position i: signal id, name, category, source type, source, correlation, idempotency key,
+-- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation, idempotency key,
 -- ttl, created, encoding, payload.
 function signal.parse(argv, i)
   local g = { id = argv[i], name = argv[i + 1], category = argv[i + 2], source_type = argv[i + 3], source = argv[i + 4],
@@ -135,19 +135,20 @@ local function evaluate(ctx, c, id, wid, w, g)
     u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes)
     fields[5], fields[6], fields[7], fields[8] = 'gm', u.gm, 'gb', u.gb
     redis.call('HSET', keys.matched(ctx.r, id), g.id, text)
-    for i in pairs(s.changed) do
-      fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
-    end
   end
-  redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
-  waitpoint.save(ctx, id, wid, w)
   remember(ctx, id, wid, g)
   log(ctx, id, wid, g, '')
   if g.effect == 'resume_condition_satisfied' then
-    suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id })
+    suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
+      known = { [wid] = w }, fields = fields })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
   end
+  for i in pairs(s.changed) do
+    fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
+  end
+  redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
+  waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
     tokens[2 * i - 1], tokens[2 * i] = added[i], g.id

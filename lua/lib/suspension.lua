@@ -28,8 +28,10 @@ function suspension.read(ctx, id)
   return u
 end
 
+-- holder is the fence that a suspension was made under. No epoch is given twice, so the end of the session's name is
+-- enough; with all of it the value would break the compact encoding and double the record.
 function suspension.holder(f)
-  return f.session .. ' ' .. f.claim .. ' ' .. f.epoch .. ' ' .. f.attempt
+  return string.match(f.session, '[^~]*$') .. ' ' .. f.claim .. ' ' .. f.epoch .. ' ' .. f.attempt
 end
 
 function suspension.list(u)
@@ -74,21 +76,30 @@ function suspension.replace(ctx, id, kept)
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
--- reason), cause, and maybe trigger, closer, by, why, request.
+-- reason), cause, and maybe trigger, closer, by, why, request; known, waitpoints that were read and changed but not yet
+-- saved; and fields, of the record, likewise.
 function suspension.shut(ctx, c, id, u, e)
   local key, list = keys.suspension(ctx.r, id), suspension.list(u)
-  local fields = { 'cl', ctx.t, 'cs', e.reason, 'ca', e.cause }
+  local fields, known = e.fields or {}, e.known or {}
   local function put(field, value)
     if value and value ~= '' then
       fields[#fields + 1], fields[#fields + 2] = field, value
     end
   end
+  put('cl', ctx.t)
+  put('cs', e.reason)
+  put('ca', e.cause)
   put('tr', e.trigger)
   put('cz', e.closer)
   put('by', e.by)
   put('why', e.why)
   put('re', e.request)
-  redis.call('UNLINK', keys.satisfied(ctx.r, id))
+  for field in pairs(u) do
+    if string.find(field, '^n%d') then
+      redis.call('UNLINK', keys.satisfied(ctx.r, id))
+      break
+    end
+  end
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
     if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end
     if e.signal then redis.call('HSET', keys.matched(ctx.r, id), u.id, e.signal) end
@@ -99,7 +110,7 @@ function suspension.shut(ctx, c, id, u, e)
   u.cl, u.cs, u.ca = ctx.t, e.reason, e.cause
   local closed = 0
   for i = 1, #list do
-    local w = waitpoint.read(ctx, id, list[i])
+    local w = known[list[i]] or waitpoint.read(ctx, id, list[i])
     if w and waitpoint.open(w) then
       waitpoint.close(ctx, id, list[i], w, 'c', e.reason)
       closed = closed + 1

@@ -64,6 +64,17 @@ function waitpoint.count(ctx, c, id, change)
   end
 end
 
+-- step finds the step that keeps a waitpoint, whatever its name: name and value, or nil.
+function waitpoint.step(ctx, id, wid)
+  local key = keys.steps(ctx.r, id)
+  local names = redis.call('HKEYS', key)
+  for i = 1, #names do
+    local value = string.sub(names[i], 1, 3) == '\31w:' and redis.call('HGET', key, names[i])
+    if value and string.sub(value, 1, 36) == wid then return names[i], value end
+  end
+  return nil
+end
+
 -- room tells whether more pending waitpoints may be opened.
 function waitpoint.room(c) return tonumber(c.wp or '0') < most_open end
 

@@ -18,7 +18,7 @@ function ff_stream.reason(ctx, id, attempt, code)
   if not record then return ff_stream.codes[code] or '' end
   local state, category = string.match(record, '^[^\31]*\31[^\31]*\31[^\31]*\31([^\31]*)\31([^\31]*)')
   if category == 'attempt_timeout' or category == 'execution_deadline' then return 'expired' end
-  if category == 'lease_revoked' then return category end
+  if category == 'lease_revoked' or category == 'suspension_timeout' then return category end
   return ff_stream.states[state] or ''
 end
 

@@ -8,10 +8,10 @@
 local ff_close = {}
 
 -- forget removes the step of the waitpoint, if it is its.
-function ff_close.forget(ctx, c, id, wid, w)
-  local key, step = keys.steps(ctx.r, id), '\31w:' .. w.key
-  local value = c.sb and redis.call('HGET', key, step)
-  if not value or string.sub(value, 1, 36) ~= wid then return end
+function ff_close.forget(ctx, c, id, wid)
+  if not c.sb then return end
+  local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
+  if not step then return end
   redis.call('HDEL', key, step)
   if redis.call('EXISTS', key) == 0 then
     redis.call('HDEL', keys.core(ctx.r, id), 'sb')
@@ -36,6 +36,6 @@ local function ff_close_waitpoint(k, argv)
   if w.state ~= 'p' then return reply.err('waitpoint_not_pending') end
   waitpoint.close(ctx, f.id, wid, w, 'c', 'proactive_close')
   waitpoint.count(ctx, c, f.id, -1)
-  ff_close.forget(ctx, c, f.id, wid, w)
+  ff_close.forget(ctx, c, f.id, wid)
   return reply.ok('closed')
 end

@@ -54,8 +54,12 @@ local function ff_create_pending_waitpoint(k, argv)
   if answer then return answer end
   local total = tonumber(c.sb or '0') + #step + #value
   if name ~= '' then
+    local old = c.sb and redis.call('HGET', keys.steps(ctx.r, f.id), step) -- its waitpoint is remembered no more
+    if old then total = total - #step - #old end
     if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-    if c.sb and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+    if c.sb and not old and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then
+      return reply.err('step_limit_exceeded', 'steps: at most 1000')
+    end
   end
 
   waitpoint.pend(ctx, c, f.id, wid, w)

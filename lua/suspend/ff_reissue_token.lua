@@ -7,11 +7,10 @@
 -- Errors:  invalid_input execution_not_found waitpoint_not_found waitpoint_not_open hmac_secret_not_initialized kid_not_current partition_missing partition_frozen protocol_mismatch
 local ff_reissue = {}
 
--- steps keeps the recorded waitpoint of a handler in step with its new token.
+-- step keeps the recorded waitpoint of a handler in step with its new token.
 function ff_reissue.step(ctx, id, wid, w)
-  local key, step = keys.steps(ctx.r, id), '\31w:' .. w.key
-  local value = redis.call('HGET', key, step)
-  if not value or string.sub(value, 1, 36) ~= wid then return end
+  local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
+  if not step then return end
   local new = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. string.match(value, '^%S+ %S+ %S+ (%d+)') .. ' ' .. w.key
   redis.call('HSET', key, step, new)
   redis.call('HINCRBY', keys.core(ctx.r, id), 'sb', reply.int(#new - #value))

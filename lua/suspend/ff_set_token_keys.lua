@@ -43,7 +43,7 @@ local function ff_set_token_keys(k, argv)
   local known, expiry = token.state(ctx, kid)
   if known and known ~= fingerprint and (token.good(ctx, expiry) or kid == current) then return reply.err('rotation_conflict', kid) end
   if current == kid and known then return reply.already(current, '1') end
-  if mode == 'seed' and current then return reply.already(current, token.good(ctx, expiry) and '1' or '0') end
+  if mode == 'seed' and current and current ~= kid then return reply.already(current, token.good(ctx, expiry) and '1' or '0') end
   local previous, open = '', 0
   if current and current ~= kid then
     local needed

@@ -64,12 +64,12 @@ function ff_suspend.bind(ctx, id, q)
 end
 
 -- answer tells what was done; also when it was done before and the reply was lost.
-function ff_suspend.answer(ctx, make, id, u, what)
+function ff_suspend.answer(ctx, make, id, u, what, known)
   local list, outcome = suspension.list(u), ''
   if what == 'satisfied' then outcome = suspension.outcome(ctx, id, u) end
   local out = make(what, u.id, u.to or '0', outcome, token.current(ctx) or '', reply.int(#list))
   for i = 1, #list do
-    local w = waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
+    local w = known[list[i]] or waitpoint.read(ctx, id, list[i]) or { key = '', kid = '', nonce = '' }
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = list[i], w.key, w.kid, w.nonce
   end
   return out
@@ -80,7 +80,7 @@ function ff_suspend.repeated(ctx, c, f, q)
   if not c.uw then return nil end
   local u = suspension.read(ctx, f.id)
   if u.ho ~= suspension.holder(f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
-  return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended')
+  return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended', {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
@@ -101,33 +101,41 @@ function ff_suspend.record(ctx, c, f, q, plan)
   end
   redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
   signal.apply(ctx, id, q.list, q.bound, plan)
-  local opened, keep = 0, {}
+  local known = {}
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
-    if w.state == 'p' then
-      redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid)
-    else
-      opened = opened + 1
-    end
-    w.state, w.activated, w.expires, w.suspension, keep[wid] = 'a', ctx.t, u.to or '', q.id, true
+    if w.state == 'p' then redis.call('ZREM', keys.pending(ctx.r), id .. ':' .. wid) end
+    w.state, w.activated, w.expires, w.suspension, known[wid] = 'a', ctx.t, u.to or '', q.id, w
     waitpoint.save(ctx, id, wid, w)
     waitpoint.index(ctx, id, wid, w)
   end
-  if opened > 0 then waitpoint.count(ctx, c, id, opened) end
-  waitpoint.prune(ctx, id, keep)
-  return u
+  if c.uw then waitpoint.prune(ctx, id, known) end
+  return u, known
+end
+
+-- fresh is how many waitpoints a call makes.
+function ff_suspend.fresh(q)
+  local fresh = 0
+  for n = 1, q.count do
+    if q.bound[n].mode == 'f' then fresh = fresh + 1 end
+  end
+  return fresh
 end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered (20-S35).
 function ff_suspend.park(ctx, c, f, q)
   local key, code = keys.core(ctx.r, f.id), suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  redis.call('HSET', key, 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id))
-  if due then redis.call('HSET', key, 'tt', reply.int(due)) end
-  if c.ta then
-    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
-    redis.call('HDEL', key, 'ta')
+  local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id) }
+  local function put(field, value)
+    fields[#fields + 1], fields[#fields + 2] = field, reply.int(value)
   end
+  local open = tonumber(c.wp or '0') + ff_suspend.fresh(q)
+  if open > 0 then put('wp', open) end
+  if due then put('tt', due) end
+  if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end
+  redis.call('HSET', key, unpack(fields))
+  if c.ta then redis.call('HDEL', key, 'ta') end
   if c.sg then redis.call('HDEL', key, 'sg') end
   local deadline = c.dl and tonumber(c.dl)
   local first = due and deadline and math.min(due, deadline) or due or deadline
@@ -158,17 +166,19 @@ local function ff_suspend_execution(k, argv)
   end
 
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
-  suspension.replace(ctx, f.id, kept)
-  local u = ff_suspend.record(ctx, c, f, q, plan)
+  if c.uw then suspension.replace(ctx, f.id, kept) end
+  local u, known = ff_suspend.record(ctx, c, f, q, plan)
   if plan.satisfied then
+    local fresh = ff_suspend.fresh(q)
+    if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
     suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
     u.cz = plan.closer
     redis.call('HSET', keys.core(ctx.r, f.id), 'uw', '1', 'sg', suspension.told(u))
-    return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied')
+    return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
   history.add(ctx, c, f.id, 'suspended', q.reason, q.name)
   home.leave(ctx, c, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   home.apply(ctx)
-  return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended')
+  return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)
 end

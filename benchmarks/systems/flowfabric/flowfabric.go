@@ -29,6 +29,9 @@ import (
 // kind is the name of the benchmark's jobs.
 const kind = "bench"
 
+// tokenKeys sign the tokens of the suspend scenario; workers of the others have them too, as in production.
+const tokenKeys = "bench:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
 var definition = handler.Define[[]byte, []byte](kind)
 
 // System is FlowFabric with its default settings. It is a [driver.System].
@@ -106,7 +109,7 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 
 // work starts a worker and waits until it is ready.
 func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Context, *handler.Task, []byte) ([]byte, error)) (func() error, error) {
-	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log},
+	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log, TokenKeys: tokenKeys},
 		handler.Bind(definition, fn))
 	if err != nil {
 		return nil, err

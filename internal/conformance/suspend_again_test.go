@@ -1,0 +1,139 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Suspending again, in vain, and on the word of an operator.
+var againScenarios = []scenario{
+	{name: "spec 20 §11 #41 a suspension whose reply was lost", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		turn := func() engine.Suspension { return suspension(asked("turn"), awaiting("it"), within(time.Hour, "fail")) }
+		q := turn()
+		first := w.repeats(c.Fence, q, turn()) // what the second try minted does not count
+		w.refuses("another request", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("other")))
+		for what, stranger := range everyStranger(c.Fence) {
+			w.refuses("the request of another "+what, flowfabric.ErrNotActive, "S1", w.suspending(stranger, asked("turn")))
+		}
+		w.signal(id, q.Bindings[0].Minted, "go", engine.EffectSatisfied)
+		w.unchanged("the same again, after it was resumed", func() {
+			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
+			w.no(err)
+			same(w, "suspension", words(again.Already, again.Satisfied, again.Suspension), words(true, false, first.Suspension))
+		})
+		next := k.one(id)
+		again, err := w.e.SuspendExecution(w.ctx, next.Fence, turn())
+		w.no(err)
+		w.check()
+		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
+		w.refuses("the first turn's repeat", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("turn")))
+	}},
+	{name: "spec 20 §11 #41 a suspension is known by its id, and with its early signals", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		q := suspension(within(time.Hour, "fail"))
+		again := suspension()
+		again.ID = q.ID
+		w.repeats(c.Fence, q, again)
+		_, c = w.holder()
+		p := w.pend(c.Fence, "wp")
+		w.signal(c.Fence.Execution, p, "go", engine.EffectBuffered)
+		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
+		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
+		w.no(w.complete(c.Fence, "").Err)
+	}},
+	{name: "spec 20 §11 #42 a refused suspension leaves the last one", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting(awaiting("it"))
+		id := c.Fence.Execution
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		c = k.one(id)
+		pending := w.pend(c.Fence, "p")
+		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "x", w.suspending(c.Fence, onPending(minted("x"))))
+		w.refuses("the second waitpoint", flowfabric.ErrWaitpointNotFound, "x",
+			w.suspending(c.Fence, waitFor(count(1, "w", "", 1, 2)), onPending(pending, minted("x"))))
+		w.refuses("the wrong key", flowfabric.ErrWaitpointKey, "q", w.suspending(c.Fence, func(q *engine.Suspension) {
+			p := pending
+			p.Key = "q"
+			q.Bindings = []engine.Binding{{Minted: p, Pending: true}}
+		}))
+		w.refuses("an id that was used", flowfabric.ErrWaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
+		w.refuses("an unknown key", flowfabric.ErrKidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
+		same(w, "still", w.closing(id), "resumed signal signal signal: go")
+		w.release(c.Fence)
+		again := k.one(id)
+		same(w, "told", told(again.Resume), "signal: go")
+		_, kept := again.Steps[engine.StepAwait+"it"]
+		same(w, "a step yet", kept, false)
+		w.suspend(again.Fence)
+		w.resume(id)
+		step, err := engine.DecodeResume(k.one(id).Steps[engine.StepAwait+"it"])
+		w.no(err)
+		same(w, "a step", words(told(&step), step.Name), "signal: go it")
+	}},
+	{name: "spec 20 §11 #44 conditions that no signal meets", run: func(w *world) {
+		w.seed()
+		for what, condition := range map[string]string{"operator": operatorOnly, "timeout": timeoutOnly} {
+			_, c := w.holder()
+			id := c.Fence.Execution
+			w.suspend(c.Fence, waitFor(condition), within(time.Hour, "auto_resume"), because("waiting_for_operator_review"))
+			same(w, what+" has waitpoints", len(w.record(id).Waitpoints), 0)
+			w.resume(id)
+			c = w.claims(id)
+			same(w, what, words(told(c.Resume), c.Resume.By, c.Resume.Reason), "operator: op told to")
+			w.complete(c.Fence, "")
+		}
+		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
+		for _, name := range []string{"__operator_only__", "__timeout_only__", "__timeout", "__", ""} {
+			w.refuses(name, flowfabric.ErrInvalidInput, "signal name", w.delivering(s.id, s.wp, engine.NewSignal{Name: name}))
+			w.refuses(name+" of an operator", flowfabric.ErrInvalidInput, "signal name", func() error {
+				_, err := w.e.ApproveWaitpoint(w.ctx, s.id, s.wp.Key, engine.NewSignal{Name: name, Source: "op"})
+				return err
+			})
+		}
+		w.signal(s.id, s.wp, "_one", engine.EffectAppended)
+	}},
+	{name: "spec 20 §11 #44 an operator resumes once, and only what they mean", run: func(w *world) {
+		w.seed()
+		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
+		w.signal(s.id, s.wp, "go", engine.EffectAppended)
+		resuming := func(q engine.ResumeRequest) func() error {
+			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
+		}
+		w.refuses("another suspension", flowfabric.ErrSuspensionChanged, w.record(s.id).ID.String(), resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
+		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
+		request := engine.ResumeRequest{By: "op", Request: uuid.New(), Suspension: w.record(s.id).ID}
+		for _, again := range []bool{false, true} {
+			already, err := w.e.ResumeExecution(w.ctx, s.id, request)
+			w.no(err)
+			w.check()
+			same(w, "already", already, again)
+		}
+		w.refuses("twice", flowfabric.ErrNotSuspended, "R1i", resuming(engine.ResumeRequest{By: "op"}))
+		same(w, "what came before did not resume it", told(w.claims(s.id).Resume), "operator:")
+		w.refuses("while it runs", flowfabric.ErrNotSuspended, "A1", resuming(engine.ResumeRequest{By: "op"}))
+	}},
+}
+
+// repeats suspends, and makes the call again in a second form: it must be answered like the first and change nothing.
+func (w *world) repeats(f flowfabric.Fence, q, again engine.Suspension) engine.Suspended {
+	w.Helper()
+	first, err := w.e.SuspendExecution(w.ctx, f, q)
+	w.no(err)
+	w.check()
+	w.unchanged("the same again", func() {
+		second, err := w.e.SuspendExecution(w.ctx, f, again)
+		w.no(err)
+		same(w, "already", words(first.Already, second.Already), "false true")
+		second.Already = false
+		same(w, "answer", words(second), words(first))
+	})
+	return first
+}

@@ -1,0 +1,237 @@
+package conformance
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Limits, the list, and what is left after the end.
+var boundScenarios = []scenario{
+	{name: "spec 20 §11 #38 ten thousand signals of a suspension", needs: []string{"Functions"}, run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting()
+		id := c.Fence.Execution
+		first := engine.NewSignal{ID: uuid.New(), Name: "first", IdempotencyKey: "key"}
+		w.send(id, m, first, engine.EffectNone)
+		var failed atomic.Int32
+		together(8, func(int) {
+			for range (flowfabric.MaxSuspensionSignals - 8) / 8 {
+				if _, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "other"}); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+		same(w, "failed", failed.Load(), 0)
+		for w.record(id).Signals < flowfabric.MaxSuspensionSignals {
+			w.signal(id, m, "other", engine.EffectNone)
+		}
+		w.refuses("the 10,001st", flowfabric.ErrSignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		w.unchanged("a repeat", func() {
+			again := first
+			again.ID = uuid.New()
+			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, again)
+			w.no(err)
+			same(w, "a repeat", words(d.Duplicate, d.Signal, d.Effect), words(true, first.ID, engine.EffectNone))
+		})
+		_, kept, err := w.e.ReadSignals(w.ctx, id, m.ID, 0)
+		w.no(err)
+		same(w, "kept", kept, 1000)
+		same(w, "counted", words(w.waitpoint(id, m).Signals, w.waitpoint(id, m).Matched), "10000 0")
+		w.resume(id)
+		k.ttl = time.Hour
+		m = w.stopped(k.one(id).Fence)
+		same(w, "the next starts at", w.record(id).Signals, 0)
+		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §8 a thousand early signals", needs: []string{"Functions"}, run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+		w.quiet = true
+		for i := range flowfabric.MaxBufferedSignals {
+			w.signal(id, []engine.Minted{p, q}[i%2], "other", engine.EffectBuffered)
+		}
+		w.quiet = false
+		w.check()
+		for _, m := range []engine.Minted{p, q} {
+			w.refuses("the 1,001st", flowfabric.ErrSignalLimit, "buffered signals: at most 1000", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		}
+		w.suspend(c.Fence, onPending(p))
+		same(w, "evaluated", words(w.record(id).Signals, w.record(id).Matched), "500 0")
+		w.signal(id, q, "go", engine.EffectBuffered) // those that were evaluated make room
+		w.signal(id, p, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §8 bytes that are kept for a wait", run: func(w *world) {
+		w.seed()
+		large := func(n int) engine.NewSignal {
+			return engine.NewSignal{Name: "go", Encoding: "bytes", Payload: make([]byte, n)}
+		}
+		_, c := w.holder()
+		id := c.Fence.Execution
+		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+		for i := range 8 {
+			w.send(id, []engine.Minted{p, q}[i%2], large(flowfabric.MaxSignal), engine.EffectBuffered)
+		}
+		w.refuses("a byte over 512 KiB", flowfabric.ErrSignalLimit, "buffered bytes: at most 524288", w.delivering(id, p, large(1)))
+		const taken = "bytes of the signals that a condition took: at most 262144"
+		w.refuses("a wait that they would overflow", flowfabric.ErrSignalLimit, taken, w.suspending(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)))
+		w.complete(c.Fence, "")
+
+		s := w.sleeps(waitFor(names(1, 5, "", "", "", "", ""), minted("wp")))
+		for range 3 {
+			w.send(s.id, s.wp, large(flowfabric.MaxSignal), engine.EffectAppended)
+		}
+		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, taken, w.delivering(s.id, s.wp, large(flowfabric.MaxSignal)))
+		w.send(s.id, s.wp, large(1), engine.EffectAppended)
+		w.send(s.id, s.wp, large(1), engine.EffectSatisfied)
+		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
+	}},
+	{name: "spec 20 §11 #39 payloads", run: func(w *world) {
+		w.seed()
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
+		}
+		full := make([]byte, flowfabric.MaxSignal)
+		_, err := rand.Read(full)
+		w.no(err)
+		_, c := w.holder()
+		id := c.Fence.Execution
+		p := w.pend(c.Fence, "p")
+		bytes := func(name string, b []byte) engine.NewSignal {
+			return engine.NewSignal{Name: name, Encoding: "bytes", Payload: b, Category: "c", SourceType: "t", Source: "s", Correlation: "r", CreatedAt: time.UnixMilli(1234)}
+		}
+		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "signal: at most 65536 bytes", w.delivering(id, p, bytes("x", append(full, 0))))
+		w.send(id, p, bytes("early", all), engine.EffectBuffered)
+		list, _, err := w.e.ReadSignals(w.ctx, id, p.ID, 0)
+		w.no(err)
+		same(w, "buffered", string(list[0].Payload), string(all))
+		w.suspend(c.Fence, onPending(p), waitFor(names(1, 4, "early", "all", "full", "none")), onPending(p))
+		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "", w.delivering(id, p, bytes("all", append(full, 0))))
+		w.send(id, p, bytes("all", all), engine.EffectAppended)
+		w.send(id, p, bytes("full", full), engine.EffectAppended)
+		w.send(id, p, bytes("none", nil), engine.EffectSatisfied)
+		want := map[string][]byte{"early": all, "all": all, "full": full, "none": nil}
+		for _, g := range w.claims(id).Resume.Signals {
+			same(w, g.Name, string(g.Payload), string(want[g.Name]))
+			same(w, g.Name, words(g.Encoding, g.Category, g.SourceType, g.Source, g.Correlation, g.CreatedAt.UnixMilli(), g.Waitpoint, g.WaitpointKey),
+				words("bytes", "c", "t", "s", "r", 1234, p.ID, "p"))
+			delete(want, g.Name)
+		}
+		same(w, "missing", len(want), 0)
+	}},
+	{name: "spec 20 §11 #40 the list of waitpoints", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		k.ttl = time.Hour
+		id, f := c.Fence.Execution, c.Fence
+		var open []engine.Minted
+		var secrets []string
+		w.quiet = true
+		for i := range 250 {
+			m := w.pend(f, "wp"+strconv.Itoa(i))
+			secrets = append(secrets, m.Digest, m.Nonce, strings.TrimPrefix(tokenOf(m), kid+":"))
+			if i%50 == 7 {
+				open = append(open, m)
+				continue
+			}
+			_, err := w.e.CloseWaitpoint(w.ctx, f, m.ID)
+			w.no(err)
+		}
+		w.quiet = false
+		w.check()
+		list := func(want ...engine.Minted) string {
+			r := w.record(id)
+			if n := len(r.Waitpoints); n > 128 || n < 64 {
+				w.Fatalf("%d waitpoints are remembered", n)
+			}
+			text := fmt.Sprintf("%+v", r)
+			for _, s := range secrets {
+				if strings.Contains(text, s) {
+					w.Fatalf("%s is in %s", s, text)
+				}
+			}
+			keys := map[string]string{}
+			for _, p := range r.Waitpoints {
+				if p.State.Open() {
+					keys[p.ID.String()] = p.Key
+				}
+			}
+			same(w, "open", len(keys), len(want))
+			for _, m := range want {
+				same(w, "open", keys[m.ID.String()], m.Key)
+			}
+			return text
+		}
+		list(open...)
+		q, _ := w.suspend(f, waitFor(conditionOf(names(1, 1, "go"), names(2, 1, "go"), group(1, 1, 2)), minted("fresh"), open[0]),
+			func(q *engine.Suspension) { q.Bindings[1].Pending = true })
+		fresh := q.Bindings[0].Minted
+		secrets = append(secrets, fresh.Digest, fresh.Nonce)
+		list(append([]engine.Minted{fresh}, open...)...)
+		same(w, "states", words(w.waitpoint(id, fresh).State, w.waitpoint(id, open[0]).State, w.waitpoint(id, open[1]).State), "active active pending")
+		same(w, "fingerprints", w.waitpoint(id, fresh).Fingerprint == w.waitpoint(id, open[0]).Fingerprint, false)
+		for _, m := range open[1:] {
+			w.signal(id, m, "go", engine.EffectBuffered) // what was listed can still be signalled
+		}
+		w.cancel(id)
+		list()
+		same(w, "reason of the pending ones", w.waitpoint(id, open[4]).CloseReason, "attempt_ended")
+	}},
+	{name: "spec 20 §11 #47 nothing is left after a purge", run: func(w *world) {
+		w.seed()
+		k := w.worker("w1")
+		id := w.create(retries(1), deadline(time.Hour), tags(map[string]string{"a.b": "c"}))
+		f := k.one(id).Fence
+		w.frames(f, 1, 2)
+		named := minted("named")
+		_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "named", named, time.Minute)
+		w.no(err)
+		closed := w.pend(f, "closed")
+		_, err = w.e.CloseWaitpoint(w.ctx, f, closed.ID)
+		w.no(err)
+		w.signal(id, named, "early", engine.EffectBuffered)
+		m := w.stopped(f, awaiting("it"), waitFor(names(1, 2, "go", "on"), minted("wp")), within(time.Minute, "fail"))
+		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "go", engine.EffectAppended)
+		mine := func() (found []string) {
+			for _, key := range w.keys() {
+				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, id.UUID().String()) {
+					found = append(found, rest[:strings.Index(rest[1:], ":")+2])
+				}
+			}
+			slices.Sort(found)
+			return found
+		}
+		same(w, "while it waits", words(mine()), words([]string{":e:", ":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":i:", ":k:", ":t:", ":u:", ":um:", ":us:", ":wp:", ":x:"}))
+		w.signal(id, m, "on", engine.EffectSatisfied)
+		f = k.one(id).Fence
+		w.suspend(f, within(time.Minute, "fail"))
+		w.advance(time.Minute)
+		w.settleTime()
+		w.code(id, "T2")
+		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T2", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		_, err = w.e.PurgeExecution(w.ctx, id, 0)
+		w.no(err)
+		w.check()
+		same(w, "left", words(mine()), "[:z:]")
+		for line := range strings.Lines(w.digest()) {
+			if strings.Contains(line, id.UUID().String()) && !strings.HasPrefix(line, ":z:") && !strings.HasPrefix(line, "expires :z:") {
+				w.Errorf("left: %s", line)
+			}
+		}
+		w.refuses("a signal after", flowfabric.ErrInvalidToken, "", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+	}},
+}

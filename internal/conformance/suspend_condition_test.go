@@ -1,0 +1,221 @@
+package conformance
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// wrong is a condition that nobody may wait for.
+type wrong struct {
+	condition string
+	fresh     int
+	detail    string
+}
+
+var wrongConditions = map[string]wrong{
+	"empty":                      {"", 0, "condition: 1..16384 bytes"},
+	"long":                       {strings.Repeat("x", 16385), 1, "condition: 1..16384 bytes"},
+	"nothing known":              {"X\x1f1", 1, "node"},
+	"no members":                 {conditionOf(spelled("G", "1")), 1, "allof_empty_members"},
+	"none of the members":        {conditionOf(names(1, 1, "a"), group(0, 1)), 1, "minimum exceeds the members"},
+	"more than the members":      {conditionOf(names(1, 1, "a"), group(2, 1)), 1, "minimum exceeds the members"},
+	"a member twice":             {conditionOf(names(1, 1, "a"), group(2, 1, 1)), 1, "member"},
+	"a later member":             {conditionOf(group(1, 2), names(1, 1, "a")), 1, "member"},
+	"itself":                     {conditionOf(names(1, 1, "a"), group(2, 1, 2)), 1, "member"},
+	"a node without parent":      {conditionOf(names(1, 1, "a"), names(1, 1, "b")), 1, "node without parent"},
+	"n of 0":                     {conditionOf(count(0, "w", "", 1)), 1, "count_n: 1..1000"},
+	"n of 1001":                  {conditionOf(count(1001, "s", "", 1)), 1, "count_n: 1..1000"},
+	"an empty set":               {conditionOf(count(1, "w", "")), 1, "count_waitpoints_empty"},
+	"n over the set":             {conditionOf(count(3, "w", "", 1, 2)), 2, "count_exceeds_waitpoint_set"},
+	"twice in a set":             {conditionOf(count(1, "w", "", 1, 1)), 1, "waitpoint"},
+	"an unknown kind":            {conditionOf(count(1, "x", "", 1)), 1, "kind of count"},
+	"a reserved name to count":   {conditionOf(count(1, "w", "__go", 1)), 1, "signal name"},
+	"a reserved name":            {conditionOf(names(1, 1, "__operator_only__")), 1, "signal name"},
+	"a control character":        {conditionOf(names(1, 1, "a\nb")), 1, "signal name"},
+	"a long name":                {conditionOf(names(1, 1, strings.Repeat("n", 129))), 1, "signal name"},
+	"no names":                   {conditionOf(spelled("L", "1", "1")), 1, "names: 1..64"},
+	"more than the names":        {conditionOf(names(1, 2, "a")), 1, "minimum exceeds the names"},
+	"none of the names":          {conditionOf(names(1, 0, "a")), 1, "minimum exceeds the names"},
+	"an unbound waitpoint":       {conditionOf(names(2, 1, "a")), 1, "waitpoint"},
+	"an unbound one to count":    {conditionOf(count(1, "w", "", 1, 2)), 1, "waitpoint"},
+	"an unused waitpoint":        {conditionOf(names(1, 1, "a")), 2, "extra_binding_not_referenced_by_condition"},
+	"an operator and waitpoints": {operatorOnly, 1, "extra_binding_not_referenced_by_condition"},
+	"a timeout and waitpoints":   {timeoutOnly, 1, "extra_binding_not_referenced_by_condition"},
+	"an operator inside":         {conditionOf(operatorOnly, group(1, 1)), 0, "node"},
+	"a timeout inside":           {conditionOf(names(1, 1, "a"), timeoutOnly, group(1, 1, 2)), 1, "node"},
+	"a timeout without one":      {timeoutOnly, 0, "timeout_only_without_deadline"},
+	"depth 5":                    {conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3), group(1, 4)), 1, "depth: at most 4"},
+	"33 nodes":                   {many(33), 1, "nodes: at most 32"},
+}
+
+// many is a condition of n nodes: a group of one-name lists on the first waitpoint.
+func many(n int) string {
+	var nodes []string
+	var members []int
+	for i := range n - 1 {
+		nodes, members = append(nodes, names(1, 1, "a")), append(members, i+1)
+	}
+	return conditionOf(append(nodes, group(n-1, members...))...)
+}
+
+// freshly mints n waitpoints.
+func freshly(n int) (all []engine.Minted) {
+	for i := range n {
+		all = append(all, minted("wp"+strconv.Itoa(i+1)))
+	}
+	return all
+}
+
+// Conditions of several parts.
+var compositeScenarios = []scenario{
+	{name: "spec 20 §11 #33 all of three", run: func(w *world) {
+		w.seed()
+		for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}} {
+			wp := freshly(3)
+			s := w.sleeps(waitFor(conditionOf(names(1, 1, "go"), names(2, 1, "go"), names(3, 1, ""), group(3, 1, 2, 3)), wp...))
+			var ids []string
+			for i, at := range order {
+				effect := engine.EffectAppended
+				if i == 2 {
+					effect = engine.EffectSatisfied
+				}
+				ids = append(ids, w.signal(s.id, wp[at], "go", effect).Signal.String())
+				if i < 2 {
+					w.code(s.id, "S1")
+					w.signal(s.id, wp[at], "go", engine.EffectAgain)
+					if at != 2 {
+						w.signal(s.id, wp[at], "other", engine.EffectUnmatched)
+					}
+				}
+			}
+			w.code(s.id, "R1i")
+			for _, m := range wp {
+				p := w.waitpoint(s.id, m)
+				same(w, m.Key, words(p.State, p.CloseReason, p.Matched), "closed resumed 1")
+			}
+			r := w.record(s.id).Resume
+			var got []string
+			for _, g := range r.Signals {
+				got = append(got, g.ID.String())
+			}
+			same(w, "closer", r.Closer, ids[2])
+			slices.Sort(ids)
+			slices.Sort(got)
+			same(w, "satisfiers", words(got), words(ids))
+			w.no(w.complete(w.claims(s.id).Fence, "").Err)
+		}
+	}},
+	{name: "spec 20 §11 #34 two approvals and a payment", run: func(w *world) {
+		w.seed()
+		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)), minted("wp")))
+		w.stop()
+		keyed := func(name string) engine.NewSignal {
+			w.pass(time.Millisecond) // what is told is in the order in which it was accepted
+			return engine.NewSignal{Name: name, IdempotencyKey: uuid.NewString()}
+		}
+		w.refuses("a counted signal without a key", flowfabric.ErrInvalidInput, "idempotency key", w.delivering(s.id, s.wp, engine.NewSignal{Name: "approve"}))
+		w.send(s.id, s.wp, keyed("approve"), engine.EffectAppended)
+		w.send(s.id, s.wp, keyed("approve"), engine.EffectAppended)
+		w.send(s.id, s.wp, keyed("approve"), engine.EffectAgain)
+		w.code(s.id, "S1")
+		w.send(s.id, s.wp, keyed("paid"), engine.EffectSatisfied)
+		same(w, "told", told(w.claims(s.id).Resume), "signal: approve approve paid")
+	}},
+	{name: "spec 20 §11 #35 two sources", run: func(w *world) {
+		w.seed()
+		from := func(kind, who string) engine.NewSignal {
+			return engine.NewSignal{Name: "ok", SourceType: kind, Source: who}
+		}
+		for _, pair := range [][2]engine.NewSignal{{from("person", "ann"), from("person", "bob")}, {from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
+			s := w.sleeps(waitFor(conditionOf(count(2, "c", "", 1)), minted("wp")))
+			w.send(s.id, s.wp, pair[0], engine.EffectAppended)
+			w.send(s.id, s.wp, pair[0], engine.EffectAgain)
+			w.send(s.id, s.wp, pair[1], engine.EffectSatisfied)
+			w.no(w.complete(w.claims(s.id).Fence, "").Err)
+		}
+	}},
+	{name: "spec 20 §11 #36 conditions that are refused", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		for what, x := range wrongConditions {
+			w.refuses(what, flowfabric.ErrCondition, x.detail, w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
+		}
+		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: at most 16", w.suspending(c.Fence, waitFor(names(1, 1, "a"), freshly(17)...)))
+		twice := freshly(2)
+		twice[1].ID = twice[0].ID
+		both := waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)
+		w.refuses("one id twice", flowfabric.ErrInvalidInput, "the same waitpoint twice", w.suspending(c.Fence, both))
+		twice[1].ID, twice[1].Key = uuid.New(), twice[0].Key
+		w.refuses("one key twice", flowfabric.ErrInvalidInput, "the same waitpoint twice", w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))
+		// The largest that is allowed, and what was refused has left nothing in its way.
+		all := make([]int, 16)
+		for i := range all {
+			all[i] = i + 1
+		}
+		for what, x := range map[string]wrong{
+			"32 nodes": {condition: many(32), fresh: 1}, "n of 1000": {condition: count(1000, "c", "", 1), fresh: 1},
+			"16 waitpoints": {condition: count(16, "w", "", all...), fresh: 16},
+			"depth 4":       {condition: conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3)), fresh: 1},
+			"64 names":      {condition: names(1, 64, strings.Split(strings.Repeat("n,", 63)+"n", ",")...), fresh: 1},
+		} {
+			_, c := w.holder()
+			w.suspend(c.Fence, waitFor(x.condition, freshly(x.fresh)...))
+			same(w, what, w.record(c.Fence.Execution).Condition, x.condition)
+			w.cancel(c.Fence.Execution)
+		}
+		w.suspend(c.Fence)
+	}},
+	{name: "spec 20 §11 #37 several parts and early signals", run: func(w *world) {
+		w.seed()
+		both := conditionOf(names(1, 1, "a"), count(2, "c", "b", 2), group(2, 1, 2))
+		w.stop()
+		from := func(name, who string) engine.NewSignal {
+			w.pass(time.Millisecond)
+			return engine.NewSignal{Name: name, Source: who}
+		}
+		_, c := w.holder()
+		id := c.Fence.Execution
+		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+		w.send(id, p, from("a", ""), engine.EffectBuffered)
+		for _, who := range []string{"ann", "ann", "bob"} {
+			w.send(id, q, from("b", who), engine.EffectBuffered)
+		}
+		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(both), onPending(p, q)))
+		w.no(err)
+		w.check()
+		same(w, "satisfied", words(s.Satisfied, told(&s.Resume)), "true already_satisfied: a b b")
+		same(w, "effects", w.logged(id, q), "b "+engine.EffectAppended+", b "+engine.EffectAgain+", b "+engine.EffectSatisfied)
+		for _, m := range []engine.Minted{p, q} {
+			same(w, "waitpoint", words(w.waitpoint(id, m).State, w.waitpoint(id, m).CloseReason), "closed resumed")
+			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed", w.delivering(id, m, engine.NewSignal{Name: "a"}))
+		}
+		w.no(w.complete(c.Fence, "").Err) // the lease was never given up
+		// Half of it came early, the other half goes to a fresh waitpoint.
+		_, c = w.holder()
+		id = c.Fence.Execution
+		q = w.pend(c.Fence, "q")
+		w.send(id, q, from("b", "ann"), engine.EffectBuffered)
+		w.send(id, q, from("other", ""), engine.EffectBuffered)
+		mixed := suspension(waitFor(both, minted("p"), q))
+		mixed.Bindings[1].Pending = true
+		s, err = w.e.SuspendExecution(w.ctx, c.Fence, mixed)
+		w.no(err)
+		w.check()
+		same(w, "satisfied", s.Satisfied, false)
+		same(w, "effects", w.logged(id, q), "b "+engine.EffectAppended+", other "+engine.EffectUnmatched)
+		same(w, "counted", words(w.record(id).Signals, w.record(id).Matched, w.waitpoint(id, q).Signals, w.waitpoint(id, q).Matched), "2 1 2 1")
+		w.send(id, q, from("b", "ann"), engine.EffectAgain)
+		w.advance(time.Millisecond) // what is told is in the order of time
+		w.send(id, mixed.Bindings[0].Minted, from("a", ""), engine.EffectAppended)
+		w.advance(time.Millisecond)
+		w.send(id, q, from("b", "bob"), engine.EffectSatisfied)
+		same(w, "told", told(w.claims(id).Resume), "signal: b a b")
+	}},
+}

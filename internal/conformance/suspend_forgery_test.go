@@ -1,0 +1,229 @@
+package conformance
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// refusal is one way to present a token that opens nothing.
+type refusal struct {
+	what   string
+	id     flowfabric.ExecutionID
+	wp     uuid.UUID
+	digest string
+}
+
+// refusals builds waitpoints in every state, and presents to each a token that is not its own; among them the genuine
+// token of another execution's waitpoint.
+func (w *world) refusals() (all []refusal) {
+	w.Helper()
+	add := func(what string, id flowfabric.ExecutionID, wp uuid.UUID, digest string) {
+		all = append(all, refusal{what, id, wp, digest})
+	}
+	never := minted("never")
+	open := w.sleeps()
+	other := w.sleeps()
+	add("unknown execution", flowfabric.NewExecutionID(w.p), never.ID, never.Digest)
+	add("unknown execution, genuine token", flowfabric.NewExecutionID(w.p), open.wp.ID, open.wp.Digest)
+	add("unknown waitpoint", open.id, never.ID, never.Digest)
+	add("unknown waitpoint, genuine token", open.id, never.ID, open.wp.Digest)
+	add("foreign waitpoint", open.id, other.wp.ID, other.wp.Digest)
+	add("foreign token", open.id, open.wp.ID, other.wp.Digest)
+	add("active", open.id, open.wp.ID, flip(open.wp.Digest, 0))
+	add("active, last bit", open.id, open.wp.ID, flip(open.wp.Digest, 255))
+	_, c := w.holder(deadline(24 * time.Hour))
+	pending, closed, expired := w.pend(c.Fence, "pending"), w.pend(c.Fence, "closed"), minted("expired")
+	_, err := w.e.CloseWaitpoint(w.ctx, c.Fence, closed.ID)
+	w.no(err)
+	_, err = w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", expired, time.Second)
+	w.no(err)
+	w.advance(time.Second)
+	add("due", c.Fence.Execution, expired.ID, flip(expired.Digest, 1))
+	w.settleTime()
+	same(w, "expired", w.waitpoint(c.Fence.Execution, expired).State, engine.WaitpointExpired)
+	all[len(all)-1].what = "expired"
+	add("pending", c.Fence.Execution, pending.ID, flip(pending.Digest, 1))
+	add("closed", c.Fence.Execution, closed.ID, flip(closed.Digest, 1))
+	resumed := w.sleeps()
+	w.signal(resumed.id, resumed.wp, "go", engine.EffectSatisfied)
+	w.claims(resumed.id)
+	add("resumed", resumed.id, resumed.wp.ID, flip(resumed.wp.Digest, 1))
+	ended := w.sleeps()
+	w.cancel(ended.id)
+	add("terminal", ended.id, ended.wp.ID, flip(ended.wp.Digest, 1))
+	purged := w.sleeps()
+	w.cancel(purged.id)
+	_, err = w.e.PurgeExecution(w.ctx, purged.id, 0)
+	w.no(err)
+	w.check()
+	add("purged, genuine token", purged.id, purged.wp.ID, purged.wp.Digest)
+	return all
+}
+
+// Tokens that are not genuine, and signals that come more than once.
+var forgeryScenarios = []scenario{
+	{name: "spec 20 §2.7 a refusal tells nothing: the same bytes after the same commands", needs: []string{"Functions"}, run: func(w *world) {
+		w.seed()
+		all := w.refusals()
+		old := w.sleeps(within(time.Hour, "fail"))
+		same(w, "rotated", w.setKey("rotate", "k2", 0, true).code, "OK")
+		all = append(all, refusal{"a key that is gone", old.id, old.wp.ID, flip(old.wp.Digest, 1)})
+		m := w.monitor()
+		want, ran := "", ""
+		w.unchanged("refusals", func() {
+			for _, x := range all {
+				mark := uuid.NewString()
+				reply, commands := m.call("ff_deliver_signal", mark, "1", x.id.UUID().String(), x.wp.String(), x.digest, mark, "go", "", "", "", "", "key",
+					"1000", "", "json", "payload")
+				if want == "" {
+					want, ran = reply, strings.Join(commands, "\n")
+					w.Logf("%q after\n%s", want, ran)
+					if !strings.Contains(want, "invalid_token") || len(commands) < 3 {
+						w.Fatalf("%q after %q", want, ran)
+					}
+				}
+				same(w, x.what+": reply", reply, want)
+				same(w, x.what+": commands", strings.Join(commands, "\n"), ran)
+			}
+		})
+	}},
+	{name: "spec 20 §2.3 forged digests", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		pending := w.pend(c.Fence, "p")
+		active := w.sleeps(waitFor(names(1, 1, ""), minted("wp")))
+		try := func(id flowfabric.ExecutionID, m engine.Minted, digest string) error {
+			_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digest, engine.NewSignal{Name: "go"})
+			return err
+		}
+		n := w.rounds(int(min(100000, number("FLOWFABRIC_SOAK", 2000))))
+		var accepted atomic.Int32
+		w.unchanged("forgery", func() {
+			step := 256 / w.rounds(256)
+			for bit := 0; bit < 256; bit += step { // of the digest
+				w.is(try(active.id, active.wp, flip(active.wp.Digest, bit)), flowfabric.ErrInvalidToken)
+				w.is(try(c.Fence.Execution, pending, flip(pending.Digest, bit)), flowfabric.ErrInvalidToken)
+			}
+			genuine := tokenOf(active.wp)
+			for bit := 0; bit < 8*len(genuine); bit += step { // of the token
+				forged := []byte(genuine)
+				forged[bit/8] ^= 1 << (bit % 8)
+				w.is(try(active.id, active.wp, digestOf(string(forged))), flowfabric.ErrInvalidToken)
+			}
+			for _, digest := range []string{"", active.wp.Digest[:63], active.wp.Digest + "0", strings.ToUpper(active.wp.Digest), tokenOf(active.wp),
+				active.wp.Nonce, strings.Repeat("0", 64), " " + active.wp.Digest[1:]} {
+				w.is(try(active.id, active.wp, digest), flowfabric.ErrInvalidToken)
+			}
+			together(8, func(i int) {
+				for range (n + 7) / 8 {
+					b := make([]byte, 32)
+					_, _ = rand.Read(b)
+					if err := try(active.id, active.wp, hex.EncodeToString(b)); !errors.Is(err, flowfabric.ErrInvalidToken) {
+						w.Errorf("%x: %v", b, err)
+						accepted.Add(1)
+					}
+				}
+			})
+		})
+		same(w, "accepted", accepted.Load(), 0)
+		w.Logf("%d random digests", n)
+		w.signal(c.Fence.Execution, pending, "go", engine.EffectBuffered)
+		w.signal(active.id, active.wp, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §2.4 four keys within the grace", run: func(w *world) {
+		w.seed()
+		var all []sleeper
+		for _, next := range []string{"k2", "k3", "k4", ""} {
+			current, _ := w.keyState()
+			_, c := w.holder()
+			m := mintedBy(current, "wp")
+			all = append(all, sleeper{c.Fence.Execution, c.Fence, m})
+			w.suspend(c.Fence, waitFor(names(1, 2, "go", "on"), m))
+			if next != "" {
+				same(w, "rotated", w.setKey("rotate", next, time.Hour, true).code, "OK")
+				w.advance(10 * time.Minute)
+			}
+		}
+		for _, s := range all {
+			w.signal(s.id, s.wp, "go", engine.EffectAppended)
+		}
+		w.advance(30 * time.Minute) // the first key was retired an hour ago
+		for i, s := range all {
+			if i == 0 {
+				w.refuses("under the first key", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, engine.NewSignal{Name: "on"}))
+				continue
+			}
+			w.signal(s.id, s.wp, "on", engine.EffectSatisfied)
+		}
+	}},
+	{name: "spec 20 §3.4 one signal delivered a thousand times at once", run: func(w *world) {
+		w.seed()
+		n := w.rounds(1000)
+		if !w.srv.Features.Functions {
+			n = 40 // Lua is the slow part there
+		}
+		for _, by := range []string{"key", "id"} {
+			for want, condition := range map[string]string{engine.EffectSatisfied: names(1, 1, "go"), engine.EffectAppended: names(1, 2, "go", "go"),
+				engine.EffectNone: names(1, 1, "no"), engine.EffectBuffered: ""} {
+				_, c := w.holder()
+				id := c.Fence.Execution
+				m := minted("wp")
+				if want == engine.EffectBuffered {
+					m = w.pend(c.Fence, "wp")
+				} else {
+					w.suspend(c.Fence, waitFor(condition, m))
+				}
+				answers, errs := make([]engine.Delivered, n), make([]error, n)
+				sent := make([]engine.NewSignal, n)
+				for i := range sent {
+					sent[i] = engine.NewSignal{ID: uuid.New(), Name: "go", IdempotencyKey: "key"}
+					if by == "id" {
+						sent[i] = engine.NewSignal{ID: sent[0].ID, Name: "go"}
+					}
+				}
+				together(n, func(i int) { answers[i], errs[i] = w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, sent[i]) })
+				w.no(errors.Join(errs...))
+				w.check()
+				first := 0
+				for i, a := range answers {
+					if a.Signal == sent[i].ID {
+						first++
+					}
+					same(w, "answer", words(a.Signal, a.Effect, a.Duplicate), words(answers[0].Signal, want, a.Signal != sent[i].ID))
+				}
+				what := want + " by " + by
+				same(w, what, first, map[string]int{"key": 1, "id": n}[by])
+				same(w, what, w.logged(id, m), "go "+want)
+				same(w, what, w.waitpoint(id, m).Signals, 1)
+				switch want {
+				case engine.EffectSatisfied:
+					same(w, what, words(told(w.claims(id).Resume), strings.Count(w.kinds(id), "resumed")), "signal: go 1")
+				case engine.EffectBuffered:
+					w.suspend(c.Fence, waitFor(names(1, 2, "go", "go")), onPending(m))
+					same(w, what, words(w.record(id).Signals, w.record(id).Matched), "1 1")
+				default:
+					same(w, what, w.record(id).Signals, 1)
+				}
+			}
+		}
+	}},
+}
+
+// flip changes one bit of a digest.
+func flip(digest string, bit int) string {
+	b, err := hex.DecodeString(digest)
+	if err != nil {
+		panic(err)
+	}
+	b[bit/8] ^= 1 << (bit % 8)
+	return hex.EncodeToString(b)
+}

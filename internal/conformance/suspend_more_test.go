@@ -1,0 +1,446 @@
+package conformance
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// rounds is how often something random or exhaustive is tried on this server.
+func (w *world) rounds(n int) int { return max(1, n/max(1, w.srv.Share)) }
+
+// sleeper is a suspended execution, who held it, and its first waitpoint.
+type sleeper struct {
+	id    flowfabric.ExecutionID
+	fence flowfabric.Fence
+	wp    engine.Minted
+}
+
+// sleepers creates, claims and suspends n executions; nothing else may be claimable.
+func (w *world) sleepers(k *worker, n int, opts ...suspending) (all []sleeper) {
+	w.Helper()
+	for _, c := range w.takes(k, n) {
+		all = append(all, sleeper{c.Fence.Execution, c.Fence, w.stopped(c.Fence, opts...)})
+	}
+	return all
+}
+
+// takes creates and claims n executions; nothing else may be claimable.
+func (w *world) takes(k *worker, n int) (all []engine.Claim) {
+	w.Helper()
+	w.createN(n)
+	for len(all) < n {
+		claims := k.claim(min(100, n-len(all)))
+		if len(claims) == 0 {
+			w.Fatalf("claimed %d of %d", len(all), n)
+		}
+		all = append(all, claims...)
+	}
+	return all
+}
+
+// sleeps is waiting for those who need no worker.
+func (w *world) sleeps(opts ...suspending) sleeper {
+	w.Helper()
+	_, c, m := w.waiting(opts...)
+	return sleeper{c.Fence.Execution, c.Fence, m}
+}
+
+// claims has an idle worker of its own claim exactly the wanted execution.
+func (w *world) claims(id flowfabric.ExecutionID) engine.Claim {
+	w.Helper()
+	return w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(id)
+}
+
+// refuses fails unless run is refused with a sentinel and its first details, and leaves the partition as it is.
+func (w *world) refuses(what string, want error, details string, run func() error) {
+	w.Helper()
+	w.unchanged(what, func() {
+		w.Helper()
+		err := run()
+		if !errors.Is(err, want) {
+			w.Fatalf("%s: got error %v, want %v", what, err, want)
+		}
+		coded, _ := errors.AsType[*flowfabric.Error](err)
+		if got := strings.Join(coded.Detail, " "); !strings.HasPrefix(got, details) {
+			w.Fatalf("%s: got details %q, want %q", what, got, details)
+		}
+	})
+}
+
+// delivering tells a delivery's error only.
+func (w *world) delivering(id flowfabric.ExecutionID, m engine.Minted, s engine.NewSignal) func() error {
+	return func() error {
+		_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, s)
+		return err
+	}
+}
+
+func (w *world) suspending(f flowfabric.Fence, opts ...suspending) func() error {
+	return func() error {
+		_, err := w.e.SuspendExecution(w.ctx, f, suspension(opts...))
+		return err
+	}
+}
+
+// closing is how a suspension ended: close reason, cause and trigger, and what whoever goes on is told.
+func (w *world) closing(id flowfabric.ExecutionID) string {
+	w.Helper()
+	r := w.record(id)
+	if r.ClosedAt.IsZero() {
+		return "open"
+	}
+	return words(r.CloseReason, r.Cause, r.Trigger, told(r.Resume))
+}
+
+var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, againScenarios,
+	rotationScenarios, forgeryScenarios, pauseScenarios)
+
+// Timeouts, claims, and what whoever goes on is told.
+var timeoutScenarios = []scenario{
+	{name: "spec 20 §11 #26 what auto_resume tells", run: func(w *world) {
+		w.seed()
+		for behaviour, want := range map[string]string{"auto_resume": "timeout:", "auto_resume_with_timeout_signal": "timeout: __timeout"} {
+			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour), awaiting("it"))
+			due := w.record(s.id).TimeoutAt
+			w.signal(s.id, s.wp, "a", engine.EffectAppended)
+			w.advance(time.Minute)
+			same(w, "suspensions", w.tick().Suspensions, 1)
+			same(w, "closed", w.closing(s.id), "timed_out_auto_resume timeout timeout "+want)
+			same(w, "waitpoint", words(w.waitpoint(s.id, s.wp).State, w.waitpoint(s.id, s.wp).CloseReason), "closed timed_out_auto_resume")
+			c := w.claims(s.id)
+			same(w, behaviour, told(c.Resume), want)
+			same(w, "when and what", words(c.Resume.TimeoutAt.Equal(due), c.Resume.ClosedAt.Before(due), c.Resume.Closer, c.Resume.Name), "true false  it")
+			same(w, "one attempt", words(c.Type, c.Fence.Attempt), "resumed 0")
+			for _, g := range c.Resume.Signals {
+				same(w, "who says so", words(g.SourceType, g.Effect, g.Waitpoint), words("system", engine.EffectTimeout, uuid.Nil))
+			}
+			w.no(w.complete(c.Fence, "").Err)
+		}
+	}},
+	{name: "spec 20 §11 #27 escalated to an operator", run: func(w *world) {
+		w.seed()
+		ends := map[string]func(s sleeper){
+			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", engine.EffectSatisfied) },
+			"resumed_by_operator operator operator operator:": func(s sleeper) { w.resume(s.id) },
+		}
+		for want, end := range ends {
+			s := w.sleeps(within(time.Minute, "escalate"), because("waiting_for_approval"))
+			w.code(s.id, "S2")
+			w.advance(time.Minute)
+			same(w, "suspensions", w.tick().Suspensions, 1)
+			w.code(s.id, "S5")
+			r := w.record(s.id)
+			same(w, "record", words(r.Reason, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Behaviour), "waiting_for_operator_review true true ")
+			p := w.waitpoint(s.id, s.wp)
+			same(w, "waitpoint", words(p.State, p.ExpiresAt.IsZero()), "active true")
+			d := w.dump()
+			_, armed := d.ZSets[":alarms"][s.id.UUID().String()]
+			same(w, "armed", armed, false)
+			same(w, "needed", d.ZSets[":open:"+kid][s.id.UUID().String()+":"+s.wp.ID.String()], 9999999999999)
+			same(w, "history", strings.Contains(w.kinds(s.id), "escalated"), true)
+			w.advance(time.Hour)
+			same(w, "once", w.tick().Suspensions, 0)
+			end(s)
+			same(w, "closed", w.closing(s.id), want)
+			list, _, err := w.e.ReadSignals(w.ctx, s.id, s.wp.ID, 0)
+			w.no(err)
+			for _, g := range list {
+				same(w, "late", g.LateBy, 0)
+			}
+			w.no(w.complete(w.claims(s.id).Fence, "").Err)
+		}
+		// The deadline of the execution still counts.
+		_, c := w.holder(deadline(2 * time.Minute))
+		w.stopped(c.Fence, within(time.Minute, "escalate"))
+		w.advance(time.Minute)
+		same(w, "suspensions", w.tick().Suspensions, 1)
+		w.advance(time.Minute)
+		same(w, "expired", w.tick().Expired, 1)
+		w.code(c.Fence.Execution, "T4")
+		same(w, "closed", w.closing(c.Fence.Execution), "expired:execution_deadline deadline deadline nothing")
+		w.worker("idle").nothing()
+	}},
+	{name: "spec 20 §11 #28 a timeout and a signal: the first decides", run: func(w *world) {
+		w.seed()
+		w.stop()
+		s := w.sleeps(within(time.Second, "fail"))
+		w.pass(1500 * time.Millisecond)
+		w.signal(s.id, s.wp, "go", engine.EffectSatisfied) // late, but nothing else has ended the wait
+		list, _, err := w.e.ReadSignals(w.ctx, s.id, s.wp.ID, 0)
+		w.no(err)
+		same(w, "late by", list[0].LateBy, 500*time.Millisecond)
+		same(w, "a late tick", w.tick().Suspensions, 0)
+		w.code(s.id, "R1i")
+		w.no(w.complete(w.claims(s.id).Fence, "").Err)
+		s = w.sleeps(within(time.Second, "fail"))
+		w.pass(time.Second - 1)
+		w.pass(time.Millisecond)
+		same(w, "suspensions", w.tick().Suspensions, 1)
+		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, engine.NewSignal{Name: "go"}))
+	}},
+	{name: "spec 20 §11 #28 a timeout and a signal at once", run: func(w *world) {
+		w.seed()
+		w.stop()
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		w.quiet = true
+		timeouts, signals, rounds := 0, 0, w.rounds(100)
+		for round := range rounds {
+			batch := w.sleepers(k, 10, within(time.Second, "fail"))
+			w.pass(time.Second)
+			errs := make([]error, 11)
+			var tick engine.TickReply
+			together(11, func(i int) {
+				if i == 10 {
+					tick, errs[i] = w.e.Tick(w.ctx, w.p, ticker, false)
+					return
+				}
+				s := batch[i]
+				d, err := w.e.DeliverSignal(w.ctx, s.id, s.wp.ID, s.wp.Digest, engine.NewSignal{Name: "go"})
+				if err == nil && d.Effect != engine.EffectSatisfied {
+					err = errors.New("effect " + d.Effect)
+				}
+				errs[i] = err
+			})
+			w.no(errs[10])
+			ended := 0
+			for i, s := range batch {
+				if errs[i] == nil {
+					same(w, "signalled", words(w.stateOf(s.id), w.closing(s.id)), "R1i resumed signal signal signal: go")
+					signals++
+					continue
+				}
+				w.is(errs[i], flowfabric.ErrNotSignalable)
+				same(w, "timed out", words(w.stateOf(s.id), w.closing(s.id)), "T2 timed_out_fail timeout timeout nothing")
+				ended++
+			}
+			same(w, "suspensions", tick.Suspensions, ended)
+			timeouts += ended
+			same(w, "timers and open waitpoints", words(w.size(w.k.Alarms()), w.size(w.k.Open(kid))), "0 0")
+			for _, c := range k.claim(10) {
+				w.no(w.complete(c.Fence, "").Err)
+			}
+			if round%30 == 0 || round == rounds-1 {
+				w.quiet = false
+				w.check()
+				w.quiet = true
+			}
+		}
+		w.Logf("%d timeouts, %d signals", timeouts, signals)
+	}},
+	{name: "spec 20 §11 #29 the timeout of an earlier suspension", run: func(w *world) {
+		w.seed()
+		for what, opts := range map[string][]suspending{"none": nil, "later": {within(time.Hour, "fail")}} {
+			k, c, m := w.waiting(within(time.Minute, "fail"))
+			id := c.Fence.Execution
+			w.signal(id, m, "go", engine.EffectSatisfied)
+			k.ttl = time.Hour
+			c = k.one(id)
+			w.suspend(c.Fence, opts...)
+			w.advance(time.Minute)
+			w.sameBut("the time of the first", func() { same(w, "suspensions", w.tick().Suspensions, 0) }, "root", ":sessions")
+			// Also if an entry of the first had stayed behind: what fires looks at the record.
+			before := w.digest("root", ":sessions")
+			w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), id.UUID().String())
+			same(w, "suspensions of a stale entry", w.tick().Suspensions, 0)
+			if after := w.digest("root", ":sessions"); after != before {
+				w.Fatalf("%s: a stale entry:\n%s", what, difference(before, after))
+			}
+			w.cancel(id)
+		}
+	}},
+	{name: "spec 20 §11 #30 who may close a pending waitpoint", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		f, id := c.Fence, c.Fence.Execution
+		m, other := w.pend(f, "a"), w.pend(f, "b")
+		w.signal(id, m, "go", engine.EffectBuffered)
+		closing := func(f flowfabric.Fence, wp uuid.UUID) func() error {
+			return func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, wp); return err }
+		}
+		for what, stranger := range strangers(f) {
+			w.refuses("another "+what, flowfabric.ErrStaleLease, "", closing(stranger, m.ID))
+		}
+		w.refuses("no fence", flowfabric.ErrFenceRequired, "", func() error {
+			same(w, "no fence", w.fcall("ff_close_waitpoint", "1", id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
+			return flowfabric.NewError("", "fence_required")
+		})
+		w.refuses("unknown", flowfabric.ErrWaitpointNotFound, "", closing(f, uuid.New()))
+		for _, again := range []bool{false, true} {
+			already, err := w.e.CloseWaitpoint(w.ctx, f, m.ID)
+			w.no(err)
+			w.check()
+			same(w, "already", already, again)
+		}
+		p := w.waitpoint(id, m)
+		same(w, "closed", words(p.State, p.CloseReason, p.ClosedAt.IsZero()), "closed proactive_close false")
+		same(w, "what was buffered is still told", w.logged(id, m), "go "+engine.EffectBuffered)
+		w.refuses("a signal", flowfabric.ErrWaitpointClosed, "proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
+			w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		w.refuses("a wait", flowfabric.ErrWaitpointNotPending, "a", w.suspending(f, onPending(m)))
+		q, _ := w.suspend(f, onPending(other))
+		same(w, "nothing is left to expire", w.size(w.k.Pending()), 0)
+		w.refuses("an active one has no holder who could", flowfabric.ErrNotActive, "S1", closing(f, other.ID))
+		w.signal(id, other, "go", engine.EffectSatisfied)
+		c = k.one(id)
+		w.refuses("a wait for one that was waited for", flowfabric.ErrWaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
+		late := minted("c")
+		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", late, time.Second)
+		w.no(err)
+		w.advance(time.Second)
+		same(w, "expired", w.tick().Waitpoints, 1)
+		already, err := w.e.CloseWaitpoint(w.ctx, c.Fence, late.ID)
+		w.no(err)
+		same(w, "an expired one", words(already, w.waitpoint(id, late).State, w.waitpoint(id, late).CloseReason), "true expired pending_expired")
+		w.complete(c.Fence, "")
+		w.refuses("an ended execution", flowfabric.ErrNotActive, "T1", closing(c.Fence, late.ID))
+	}},
+	{name: "spec 20 §11 #30 expiry and activation at once", run: func(w *world) {
+		w.seed()
+		w.stop()
+		k := w.worker("w1")
+		k.ttl = time.Hour
+		w.quiet = true
+		activated, expired, rounds := 0, 0, w.rounds(100)
+		for round := range rounds {
+			claims := w.takes(k, 10)
+			pending := make([]engine.Minted, 10)
+			for i, c := range claims {
+				pending[i] = minted("wp")
+				_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", pending[i], time.Second)
+				w.no(err)
+			}
+			errs := make([]error, 12)
+			together(12, func(i int) {
+				switch i {
+				case 10:
+					errs[i] = w.do("HINCRBY", string(w.k), "clock_pin", "1000").Error()
+				case 11:
+					for range 5 {
+						_, err := w.e.Tick(w.ctx, w.p, ticker, false)
+						errs[i] = errors.Join(errs[i], err)
+					}
+				default:
+					_, errs[i] = w.e.SuspendExecution(w.ctx, claims[i].Fence, suspension(onPending(pending[i])))
+				}
+			})
+			w.no(errors.Join(errs[10], errs[11]))
+			for i, c := range claims {
+				id := c.Fence.Execution
+				p := w.waitpoint(id, pending[i])
+				if errs[i] == nil {
+					indexed := w.do("ZSCORE", w.k.Pending(), id.UUID().String()+":"+p.ID.String()).Error() == nil
+					same(w, "activated", words(w.stateOf(id), p.State, w.closing(id), indexed), "S1 active open false")
+					w.signal(id, pending[i], "go", engine.EffectSatisfied)
+					activated++
+					continue
+				}
+				w.is(errs[i], flowfabric.ErrWaitpointExpired)
+				same(w, "expired", words(w.stateOf(id), p.State == engine.WaitpointPending || p.State == engine.WaitpointExpired), "A1 true")
+				w.no(w.complete(c.Fence, "").Err)
+				expired++
+			}
+			for _, c := range k.claim(10) {
+				w.no(w.complete(c.Fence, "").Err)
+			}
+			if round%30 == 0 || round == rounds-1 {
+				w.quiet = false
+				w.check()
+				w.quiet = true
+			}
+		}
+		w.Logf("%d activated, %d expired", activated, expired)
+	}},
+	{name: "spec 20 §11 #31 the claim of a resumed execution", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting(resumedAfter(time.Second))
+		id := c.Fence.Execution
+		w.unchanged("the old holder while it waits", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.code(id, "R2c")
+		k.nothing()
+		w.advance(time.Second)
+		w.tick()
+		w.code(id, "R1i")
+		unable := w.worker("unable")
+		unable.can = func(engine.Route) bool { return false }
+		unable.nothing()
+		again := w.worker("w2").one(id)
+		same(w, "type, attempt", words(again.Type, again.Fence.Attempt, w.read(id).Attempts), "resumed 0 1")
+		same(w, "newer", again.Fence.Epoch > c.Fence.Epoch, true)
+		same(w, "told", told(again.Resume), "signal: go")
+		w.unchanged("the old holder", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrStaleLease) })
+		w.refuses("the old holder's wait", flowfabric.ErrStaleLease, "", w.suspending(c.Fence))
+		w.no(w.complete(again.Fence, "").Err)
+		w.unchanged("after the end", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
+	}},
+	{name: "spec 20 §11 #32 what is told of a suspension, by its end", run: func(w *world) {
+		w.seed()
+		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
+		_, c := w.holder()
+		same(w, "none", words(told(c.Resume), w.record(c.Fence.Execution).ID, told(w.record(c.Fence.Execution).Resume)), words("nothing", uuid.Nil, "nothing"))
+		w.complete(c.Fence, "")
+		ends := []struct {
+			want string
+			code flowfabric.Code
+			run  func(s sleeper)
+			opts []suspending
+		}{
+			{"cancelled cancelled cancelled nothing", "T3", func(s sleeper) { w.cancel(s.id) }, nil},
+			{"timed_out_fail timeout timeout nothing", "T2", func(sleeper) { w.advance(time.Minute); w.tick() }, []suspending{within(time.Minute, "fail")}},
+			{"resumed_by_operator operator operator operator:", "R1i", func(s sleeper) { w.resume(s.id) }, nil},
+			{"resumed operator auto_resume operator:", "R1i", func(s sleeper) {
+				_, err := w.e.ResumeExecution(w.ctx, s.id, engine.ResumeRequest{By: "policy", Auto: true})
+				w.no(err)
+			}, nil},
+		}
+		for _, e := range ends {
+			s := w.sleeps(append(e.opts, two)...)
+			w.signal(s.id, s.wp, "a", engine.EffectAppended) // took part, but did not end it (20-S14)
+			same(w, "while it waits", words(w.closing(s.id), told(w.record(s.id).Resume)), "open nothing")
+			e.run(s)
+			w.check()
+			w.code(s.id, e.code)
+			same(w, "ended", w.closing(s.id), e.want)
+			if e.code == "R1i" {
+				w.no(w.complete(w.claims(s.id).Fence, "").Err)
+			}
+		}
+		// A later attempt is told the same, because what a wait was answered is as durable as a step.
+		_, c = w.holder(retries(1))
+		id := c.Fence.Execution
+		m := w.stopped(c.Fence, awaiting("it"))
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.fail(w.claims(id).Fence, "x")
+		w.advance(time.Minute)
+		w.tick()
+		again := w.claims(id)
+		same(w, "the next attempt", words(again.Type, told(again.Resume)), "retry signal: go")
+		w.complete(again.Fence, "")
+		w.unchanged("malformed and unknown ids", func() {
+			same(w, "malformed", w.fcall("ff_read_suspension", "1", "x").code, "invalid_input")
+			_, err := w.e.ReadSuspension(w.ctx, flowfabric.NewExecutionID(w.p))
+			w.is(err, flowfabric.ErrNotFound)
+		})
+		_, err := w.e.PurgeExecution(w.ctx, id, 0)
+		w.no(err)
+		_, err = w.e.ReadSuspension(w.ctx, id)
+		w.is(err, flowfabric.ErrResultPurged)
+	}},
+}
+
+// size is how many members a sorted set has.
+func (w *world) size(key string) int64 {
+	w.Helper()
+	n, err := w.do("ZCARD", key).AsInt64()
+	w.no(err)
+	return n
+}

@@ -1,0 +1,435 @@
+package conformance
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var pendingScenarios = []scenario{
+	{name: "spec 20 §11 #18 signals that came early suffice", run: func(w *world) {
+		w.seed()
+		k, c := w.holder(retries(1))
+		id := c.Fence.Execution
+		m := w.pend(c.Fence, "p")
+		p := w.waitpoint(id, m)
+		same(w, "pending", words(p.State, p.Key, p.Suspension, p.ExpiresAt.Sub(p.CreatedAt)), words("pending", "p", uuid.Nil, time.Hour))
+		x := w.dump()
+		same(w, "due", words(x.ZSets[":pending"]), words(map[string]float64{id.UUID().String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())}))
+		d := w.send(id, m, engine.NewSignal{Name: "go", Payload: []byte("early")}, engine.EffectBuffered)
+		same(w, "open", d.Open, true)
+		w.send(id, m, engine.NewSignal{Name: "go", Payload: []byte("second")}, engine.EffectBuffered)
+		q := suspension(onPending(m), within(time.Hour, "fail"))
+		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+		w.no(err)
+		w.check()
+		same(w, "answer", words(s.Satisfied, s.Already, s.Suspension, told(&s.Resume), s.Resume.Closer, string(s.Resume.Signals[0].Payload)),
+			words(true, false, q.ID, "already_satisfied: go", d.Signal, "early"))
+		w.code(id, "A1")
+		same(w, "renewed", len(w.renew(k, 0).Lost), 0)
+		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil)
+		w.no(err)
+		w.unchanged("a lost reply", func() {
+			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+			w.no(err)
+			s.Already = true
+			same(w, "again", words(again), words(s))
+		})
+		p = w.waitpoint(id, m) // in what is remembered of the execution, so that a purge finds it
+		same(w, "waitpoint", words(p.State, p.CloseReason, p.Suspension, p.Signals, p.Matched), words("closed", "resumed", q.ID, 2, 1))
+		r := w.record(id)
+		same(w, "record", words(r.ID, r.ClosedAt.IsZero(), r.CloseReason, r.Cause, told(r.Resume), r.Signals, r.Matched), words(q.ID, false, "resumed", "already_satisfied", "already_satisfied: go", 2, 1))
+		same(w, "log", w.logged(id, m), "go resume_condition_satisfied, go buffered_for_pending_waitpoint")
+		x = w.dump()
+		same(w, "indexes", words(len(x.ZSets[":pending"]), len(x.ZSets[":open:"+kid]), len(x.ZSets[":alarms"])), "0 0 0")
+		w.tooLate("a later signal", id, m, "resumed")
+		// It does not resume the next one either, and the answer stays with the attempt until then.
+		w.fail(c.Fence, "x")
+		w.advance(time.Second)
+		w.settleTime()
+		n := k.one(id)
+		same(w, "told to the next attempt", told(n.Resume), "already_satisfied: go")
+		w.suspend(n.Fence)
+		w.tooLate("under the next suspension", id, m, "resumed")
+	}},
+	{name: "spec 20 §11 #19 signals that came early count", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		m := w.pend(c.Fence, "p")
+		w.signal(id, m, "other", engine.EffectBuffered)
+		w.suspend(c.Fence, onPending(m))
+		p, r := w.waitpoint(id, m), w.record(id)
+		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched), "active 1 0 1 0")
+		same(w, "log", w.logged(id, m), "other no_op")
+		same(w, "not pending", len(w.dump().ZSets[":pending"]), 0)
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		n := k.one(id)
+		same(w, "told", told(n.Resume), "signal: go")
+		// A part of the condition may be met before the suspension.
+		two := w.pend(n.Fence, "two")
+		w.send(id, two, engine.NewSignal{Name: "b", IdempotencyKey: "k"}, engine.EffectBuffered)
+		w.suspend(n.Fence, waitFor(conditionOf(names(1, 2, "a", "b"))), onPending(two))
+		d, err := w.deliver(id, two, engine.NewSignal{Name: "b", IdempotencyKey: "k"})
+		w.no(err)
+		same(w, "a repeat is told what became of the first", words(d.Duplicate, d.Effect), words(true, engine.EffectAppended))
+		w.signal(id, two, "b", engine.EffectNone)
+		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
+		w.signal(id, two, "a", engine.EffectSatisfied)
+		same(w, "told", told(k.one(id).Resume), "signal: b a")
+	}},
+	{name: "spec 20 §11 #20 a pending waitpoint ends at its time", run: func(w *world) {
+		w.stop()
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		m, early := minted("p"), minted("q")
+		for _, x := range []engine.Minted{m, early} {
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", x, 5*time.Second)
+			w.no(err)
+		}
+		w.pass(5*time.Second - time.Millisecond)
+		w.signal(id, m, "go", engine.EffectBuffered)
+		w.signal(id, early, "other", engine.EffectBuffered)
+		w.pass(time.Millisecond)
+		refused := func() {
+			w.unchanged("suspend", func() {
+				_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
+				w.is(err, flowfabric.ErrWaitpointExpired)
+				same(w, "which", detail(err, 0), "p")
+			})
+			w.tooLate("deliver", id, m, "pending_expired")
+		}
+		refused() // by the clock, before the tick has seen it
+		same(w, "open", w.waitpoint(id, m).State, engine.WaitpointPending)
+		same(w, "expired", w.tick().Waitpoints, 2)
+		p := w.waitpoint(id, m)
+		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")
+		same(w, "what came stays readable", w.logged(id, m), "go buffered_for_pending_waitpoint")
+		refused()
+		w.suspend(c.Fence)
+	}},
+	{name: "spec 20 §11 #21 senders race with the suspension", run: func(w *world) {
+		soak := number("FLOWFABRIC_SOAK", 1000)
+		rounds, senders := max(3, int(soak)/100/max(1, w.srv.Share)), 50
+		if soak > 10000 {
+			senders = 200
+		}
+		for range rounds {
+			w.reset() // what is checked again and again stays small
+			w.seed()
+			w.race(senders)
+		}
+	}},
+	{name: "spec 20 §11 #22 a repeated delivery is answered like the first", run: func(w *world) {
+		w.seed()
+		_, c, m := w.waiting()
+		id := c.Fence.Execution
+		key := engine.NewSignal{Name: "go", IdempotencyKey: "once"}
+		var first atomic.Pointer[engine.Delivered]
+		var repeats atomic.Int32
+		together(5, func(int) {
+			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, key)
+			switch {
+			case err != nil || d.Effect != engine.EffectSatisfied || d.Open:
+				w.Errorf("%+v %v", d, err)
+			case d.Duplicate:
+				repeats.Add(1)
+			default:
+				first.Store(&d)
+			}
+		})
+		w.check()
+		same(w, "repeats", repeats.Load(), 4)
+		again := func(when string) {
+			w.unchanged(when, func() {
+				d, err := w.deliver(id, m, engine.NewSignal{Name: "other", IdempotencyKey: "once"})
+				w.no(err)
+				same(w, when, words(d.Signal, d.Effect, d.Duplicate, d.Open), words(first.Load().Signal, engine.EffectSatisfied, true, false))
+			})
+		}
+		same(w, "counted once", w.waitpoint(id, m).Signals, 1)
+		again("while it waits to be claimed")
+		n := w.worker("w2").one(id)
+		again("while it is claimed")
+		next := w.stopped(n.Fence)
+		again("suspended anew")
+		w.tooLate("another signal", id, m, "resumed")
+		w.signal(id, next, "other", engine.EffectNone)
+		w.cancel(id)
+		again("after the end")
+		_, err := w.deliver(id, next, engine.NewSignal{Name: "go"})
+		w.is(err, flowfabric.ErrNotSignalable)
+		same(w, "end", detail(err, 0), "T3")
+		// Without a key a signal is known by its own id, so that a call may be repeated after a lost reply.
+		_, c, m = w.waiting()
+		s := engine.NewSignal{ID: uuid.New(), Name: "go"}
+		w.send(c.Fence.Execution, m, s, engine.EffectSatisfied)
+		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, engine.EffectSatisfied) })
+	}},
+	{name: "spec 20 §11 #23 numbers that are none", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting(within(time.Hour, "fail"))
+		id := c.Fence.Execution
+		f := k.one(w.create()).Fence
+		pending := w.pend(f, "p")
+		deliver := signalArgs(id, m.ID.String(), m.Digest, "go")
+		approve := append(append([]string{"1", id.UUID().String(), m.ID.String()}, deliver[4:7]...), append([]string{"operator", "ann"}, deliver[9:]...)...)
+		pend := append([]string{"1"}, append(fenceArgs(f), "", uuid.NewString(), "key", kid, m.Digest, strings.Repeat("0", 32), "60000")...)
+		resume := []string{"1", id.UUID().String(), "", uuid.NewString(), "operator", "op", "", "0"}
+		calls := []struct {
+			name    string
+			args    []string
+			numbers map[int]string // position, and the least number above its bounds
+			void    []int          // positions where nothing means none
+		}{
+			{"ff_deliver_signal", deliver, map[int]string{11: "604800001", 12: "9007199254740992"}, []int{12}},
+			{"ff_approve_waitpoint", approve, map[int]string{10: "604800001", 11: "9007199254740992"}, []int{11}},
+			{"ff_suspend_execution", suspendArgs(fenceArgs(f), suspension(within(time.Hour, "fail"))), map[int]string{10: "315360000001", 12: "2592000001", 14: "17"}, []int{10}},
+			{"ff_create_pending_waitpoint", pend, map[int]string{12: "604800001"}, nil},
+			{"ff_resume_execution", resume, map[int]string{7: "2592000001"}, nil},
+		}
+		for _, x := range calls {
+			for at, above := range x.numbers {
+				for _, bad := range []string{"", "-1", "1.5", "1e3", " 1", "1 ", "+1", "0x10", "007", "nan", "inf", "1\x00", strings.Repeat("9", 17), strings.Repeat("9", 400), above} {
+					if bad == "" && slices.Contains(x.void, at) {
+						continue
+					}
+					args := append([]string(nil), x.args...)
+					args[at] = bad
+					w.unchanged(x.name, func() {
+						same(w, label("%s %d %q", x.name, at, bad), w.fcall(x.name, args...).code, "invalid_input")
+					})
+				}
+			}
+			for n := range len(x.args) { // whatever is missing, the call answers and writes nothing
+				w.unchanged(x.name, func() {
+					if a := w.fcall(x.name, x.args[:n]...); a.status != 0 {
+						w.Fatalf("%s with %d of %d arguments: %+v", x.name, n, len(x.args), a)
+					}
+				})
+			}
+		}
+		for _, n := range []string{"999", "0"} {
+			pend[12] = n
+			w.unchanged("a life that is too short", func() { same(w, n, w.fcall("ff_create_pending_waitpoint", pend...).code, "invalid_input") })
+		}
+		pend[12] = "1000"
+		w.must("ff_create_pending_waitpoint", pend...)
+		deliver[5], deliver[11], deliver[12] = "other", "604800000", "9007199254740991"
+		same(w, "delivered", w.must("ff_deliver_signal", deliver...).slots[1], engine.EffectNone)
+		w.check()
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(f.Execution, pending, "go", engine.EffectBuffered)
+	}},
+}
+
+// race is one round: senders bring signals to a pending waitpoint, one of them the one that is waited for, while its
+// holder suspends on it. Whoever comes first, none that was accepted is lost (20-S3).
+func (w *world) race(senders int) {
+	w.Helper()
+	k, c := w.holder()
+	id := c.Fence.Execution
+	m := w.pend(c.Fence, "p")
+	effects := make([]string, senders)
+	var suspended engine.Suspended
+	together(senders+1, func(i int) {
+		if i == senders {
+			s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
+			if err != nil {
+				w.Error(err)
+			}
+			suspended = s
+			return
+		}
+		name := "other"
+		if i == senders/2 {
+			name = "go"
+		}
+		d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: name, Payload: []byte(strconv.Itoa(i))})
+		if err == nil {
+			effects[i] = d.Effect
+		} else if !errors.Is(err, flowfabric.ErrWaitpointClosed) || name == "go" {
+			w.Errorf("%s: %v", name, err)
+		}
+	})
+	w.check()
+	seen := map[string]int{}
+	accepted := 0
+	for _, e := range effects {
+		seen[e]++
+		if e != "" {
+			accepted++
+		}
+	}
+	p, r := w.waitpoint(id, m), w.record(id)
+	log := w.logged(id, m)
+	same(w, "accepted", words(p.Signals, r.Signals, strings.Count(log, ",")+1), words(accepted, accepted, accepted))
+	same(w, "matched", words(p.State, p.CloseReason, p.Matched, r.Matched, strings.Count(log, "go "+engine.EffectSatisfied)), "closed resumed 1 1 1")
+	if suspended.Satisfied {
+		same(w, "satisfied at once", words(told(&suspended.Resume), seen[engine.EffectSatisfied]+seen[engine.EffectNone]), "already_satisfied: go 0")
+		w.code(id, "A1")
+		w.no(w.complete(c.Fence, "").Err)
+		return
+	}
+	// Everything that was buffered was replayed, whether or not the wanted signal came later.
+	same(w, "never evaluated", strings.Count(log, engine.EffectBuffered), 0)
+	same(w, "told", told(r.Resume), "signal: go")
+	w.code(id, "R1i")
+	n := k.one(id)
+	same(w, "told to the claim", told(n.Resume), "signal: go")
+	w.no(w.complete(n.Fence, "").Err)
+}
+
+// timeoutRow is a row of spec 20 §3.8.
+type timeoutRow struct {
+	behaviour, code, reason string // what the execution becomes, why the suspension closed
+	attempt, stream         string // how the attempt ends ("" if it goes on), why its stream closed
+	late                    error  // what a late signal is told
+}
+
+var timeoutRows = []timeoutRow{
+	{"fail", "T2", "timed_out_fail", "ended_failure", "suspension_timeout", flowfabric.ErrNotSignalable},
+	{"cancel", "T3", "timed_out_cancel", "ended_cancelled", "suspension_timeout", flowfabric.ErrNotSignalable},
+	{"expire", "T4", "timed_out_expire", "ended_failure", "suspension_timeout", flowfabric.ErrNotSignalable},
+	{"auto_resume", "R1i", "timed_out_auto_resume", "", "", flowfabric.ErrWaitpointClosed},
+	{"auto_resume_with_timeout_signal", "R1i", "timed_out_auto_resume", "", "", flowfabric.ErrWaitpointClosed},
+	{"escalate", "S5", "", "", "", nil},
+}
+
+var suspensionTimeScenarios = []scenario{
+	{name: "spec 20 §11 #24 the delay after a resumption", run: func(w *world) {
+		w.stop()
+		w.seed()
+		k, c := w.holder()
+		k.ttl = time.Hour
+		id := c.Fence.Execution
+		for cycle := range 2 {
+			m := w.stopped(c.Fence, resumedAfter(500*time.Millisecond))
+			same(w, "recorded", w.record(id).ResumeDelay, 500*time.Millisecond)
+			w.signal(id, m, "go", engine.EffectSatisfied)
+			s := w.code(id, "R2c")
+			same(w, "shown", words(s.State.Public, s.State.Eligibility, s.State.BlockingReason, s.State.AttemptState, s.DelayUntil.Sub(w.record(id).ClosedAt)),
+				words("delayed", "not_eligible_until_time", "waiting_for_resume_delay", "attempt_interrupted", 500*time.Millisecond))
+			k.nothing()
+			w.pass(400 * time.Millisecond)
+			same(w, "not yet", w.tick().Promoted, 0)
+			w.pass(99 * time.Millisecond)
+			same(w, "not yet", w.tick().Promoted, 0)
+			w.pass(time.Millisecond)
+			same(w, "promoted", w.tick().Promoted, 1)
+			s = w.code(id, "R1i")
+			same(w, "no delay is left", s.DelayUntil.IsZero(), true)
+			c = k.one(id)
+			same(w, "cycle "+strconv.Itoa(cycle), words(c.Type, c.Fence.Attempt, told(c.Resume)), "resumed 0 signal: go")
+		}
+		w.stopped(c.Fence, resumedAfter(time.Hour))
+		_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 2 * time.Second})
+		w.no(err)
+		w.check()
+		w.code(id, "R2c")
+		w.pass(2*time.Second - time.Millisecond)
+		same(w, "an operator says when", w.tick().Promoted, 0)
+		w.pass(time.Millisecond)
+		same(w, "promoted", w.tick().Promoted, 1)
+		c = k.one(id)
+		m := w.stopped(c.Fence, resumedAfter(time.Hour))
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.cancel(id)
+		same(w, "nothing is delayed", len(w.dump().ZSets[":delayed"]), 0)
+	}},
+	{name: "spec 20 §11 #25 what a timeout does", run: func(w *world) {
+		for _, row := range timeoutRows {
+			w.reset()
+			w.stop()
+			w.seed()
+			row.verify(w)
+		}
+	}},
+}
+
+// verify suspends with a condition that is half met, lets the timeout pass and holds what follows against the row.
+func (row timeoutRow) verify(w *world) {
+	w.Helper()
+	_, c := w.holder(retries(3), timeout(time.Hour), deadline(24*time.Hour))
+	id := c.Fence.Execution
+	w.frames(c.Fence, 1, 1)
+	m := minted("wp")
+	q, _ := w.suspend(c.Fence, waitFor(conditionOf(names(1, 2, "a", "b")), m), within(10*time.Second, row.behaviour))
+	w.signal(id, m, "a", engine.EffectAppended)
+	w.pass(10*time.Second - time.Millisecond)
+	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
+	w.set("ZADD", w.k.Alarms(), "5", id.UUID().String()) // the record decides, not the index
+	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
+	w.code(id, "S1")
+	w.pass(time.Millisecond)
+	same(w, row.behaviour+" is due", w.tick().Suspensions, 1)
+	same(w, "once", w.tick().Suspensions, 0)
+	s, r := w.code(id, flowfabric.Code(row.code)), w.record(id)
+	p, meta := w.waitpoint(id, m), w.streamOf(id)
+	same(w, row.behaviour+" stream", words(meta.Closed, meta.ClosedReason), words(row.stream != "", row.stream))
+	same(w, "retries", words(s.Retries, s.Attempts), "0 1") // the retry policy is not asked
+	x := w.dump()
+	switch {
+	case row.attempt != "":
+		a := s.AttemptLog[0]
+		same(w, row.behaviour+" attempt", words(a.State, a.Category, a.Reason, s.FailureCategory, len(x.ZSets[":alarms"]), len(x.ZSets[":done"])),
+			words(row.attempt, "suspension_timeout", "suspension_timeout:"+row.behaviour, "suspension_timeout", 0, 1))
+		if row.behaviour == "cancel" {
+			same(w, "cancelled by", s.CancelledBy, "system_timeout_policy")
+		}
+	default:
+		same(w, row.behaviour+" alarm", x.ZSets[":alarms"][id.UUID().String()], float64(s.DeadlineAt.UnixMilli()))
+		same(w, "attempts in the log", len(s.AttemptLog), 0)
+	}
+	if row.behaviour == "escalate" {
+		row.escalated(w, id, m)
+		return
+	}
+	same(w, row.behaviour+" suspension", words(r.ID, r.ClosedAt.Equal(r.TimeoutAt), r.CloseReason, r.Cause, r.Trigger), words(q.ID, true, row.reason, "timeout", "timeout"))
+	same(w, row.behaviour+" waitpoint", words(p.State, p.CloseReason), words("closed", row.reason))
+	same(w, "parts", x.Hashes[":us:"+id.UUID().String()] == nil && len(x.ZSets[":open:"+kid]) == 0, true)
+	w.unchanged("a late signal", func() {
+		_, err := w.deliver(id, m, engine.NewSignal{Name: "b"})
+		w.is(err, row.late)
+	})
+	if row.attempt != "" {
+		return
+	}
+	n := w.worker("w2").one(id)
+	same(w, "the same attempt", words(n.Type, n.Fence.Attempt, n.LastSequence, n.Resume.TimeoutAt.Equal(r.TimeoutAt)), "resumed 0 1 true")
+	if row.behaviour == "auto_resume" {
+		same(w, "told", told(n.Resume), "timeout:") // not even the signal that was taken
+		return
+	}
+	same(w, "told", told(n.Resume), "timeout: __timeout")
+	g := n.Resume.Signals[0]
+	same(w, "the signal", words(g.SourceType, g.Effect, g.AcceptedAt.Equal(r.TimeoutAt), len(g.Payload)), "system timeout true 0")
+}
+
+// escalated is what an operator finds; the signals that are still wanted go on counting.
+func (row timeoutRow) escalated(w *world, id flowfabric.ExecutionID, m engine.Minted) {
+	w.Helper()
+	s, r, p := w.read(id), w.record(id), w.waitpoint(id, m)
+	same(w, "shown", words(s.State.Public, s.State.BlockingReason, r.Reason, r.TimeoutAt.IsZero(), r.Behaviour, r.ClosedAt.IsZero(), r.Matched),
+		"suspended paused_by_operator waiting_for_operator_review true  true 1")
+	same(w, "waitpoint", words(p.State, p.ExpiresAt.IsZero()), "active true")
+	same(w, "history", strings.HasSuffix(w.kinds(id), " escalated"), true)
+	w.signal(id, m, "b", engine.EffectSatisfied)
+	same(w, "told", told(w.worker("w2").one(id).Resume), "signal: a b")
+}
+
+func (w *world) streamOf(id flowfabric.ExecutionID) engine.StreamMeta {
+	w.Helper()
+	m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+	w.no(err)
+	return m
+}

@@ -1,0 +1,159 @@
+package conformance
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// What a rotation means for waitpoints that are open.
+var rotationScenarios = []scenario{
+	{name: "spec 20 §11 #45 a rotation that would strand a waitpoint", run: func(w *world) {
+		w.seed()
+		stranding := func(details string) {
+			w.Helper()
+			w.unchanged("a rotation", func() {
+				a := w.setKey("rotate", "k2", time.Hour, false)
+				same(w, "code", words(a.code, strings.Join(a.slots, " ")), words("grace_too_short", details))
+			})
+		}
+		s := w.sleeps(within(2*time.Hour, "fail"))
+		stranding("k1 1 " + strconv.FormatInt(w.record(s.id).TimeoutAt.UnixMilli(), 10))
+		forever := w.sleeps()
+		stranding("k1 2 9999999999999")
+		w.cancel(forever.id)
+		_, c := w.holder()
+		o, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", minted("p"), 3*time.Hour)
+		w.no(err)
+		stranding("k1 2 " + strconv.FormatInt(o.ExpiresAt.UnixMilli(), 10))
+		a := w.setKey("rotate", "k2", time.Hour, true)
+		same(w, "forced", words(a.code, strings.Join(a.slots, " ")), "OK rotated k1 0 2")
+		w.signal(s.id, s.wp, "other", engine.EffectNone) // within the grace
+		w.advance(time.Hour)
+		w.refuses("after the grace", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, engine.NewSignal{Name: "go"}))
+		forged := s.wp
+		forged.Digest = flip(s.wp.Digest, 0)
+		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "", w.delivering(s.id, forged, engine.NewSignal{Name: "go"}))
+		w.refuses("a token of the old key", flowfabric.ErrKidNotCurrent, "k2", w.reissuing(s.id, anew("k1", s.wp)))
+		fresh := anew("k2", s.wp)
+		w.no(w.reissuing(s.id, fresh)())
+		w.check()
+		w.signal(s.id, fresh, "go", engine.EffectSatisfied)
+		w.refuses("a closed waitpoint", flowfabric.ErrWaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
+	}},
+	{name: "spec 20 §11 #45 a new token for an open waitpoint", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		active := w.sleeps()
+		recorded, plain := minted("recorded"), w.pend(c.Fence, "plain")
+		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "recorded", recorded, time.Hour)
+		w.no(err)
+		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "", w.reissuing(id, minted("x")))
+		w.refuses("of another execution", flowfabric.ErrWaitpointNotFound, "", w.reissuing(id, anew(kid, active.wp)))
+		for old, id := range map[engine.Minted]flowfabric.ExecutionID{active.wp: active.id, plain: id, recorded: id} {
+			fresh := anew(kid, old)
+			for range 2 {
+				key, err := w.e.ReissueToken(w.ctx, id, fresh, "op")
+				w.no(err)
+				w.check()
+				same(w, "key", key, old.Key)
+			}
+			w.refuses("the old token of "+old.Key, flowfabric.ErrInvalidToken, "", w.delivering(id, old, engine.NewSignal{Name: "other"}))
+			d, err := w.deliver(id, fresh, engine.NewSignal{Name: "other"})
+			w.no(err)
+			same(w, "open", d.Open, true)
+			if old == recorded {
+				recorded = fresh
+			}
+		}
+		same(w, "told once each", words(strings.Count(w.kinds(active.id), "token_reissued"), strings.Count(w.kinds(id), "token_reissued")), "1 2")
+		w.release(c.Fence) // the next claim brings the new token's making
+		got, err := engine.DecodeOpened(k.one(id).Steps[engine.StepWaitpoint+"recorded"])
+		w.no(err)
+		same(w, "recorded", words(got.ID, got.Key, got.Kid, got.Nonce), words(recorded.ID, "recorded", kid, recorded.Nonce))
+	}},
+	{name: "spec 20 §11 #46 minting while keys rotate", run: func(w *world) {
+		w.seed()
+		w.stop()
+		k := w.worker("w1")
+		n := w.rounds(1000) / 8 * 8
+		claims := w.takes(k, n)
+		waits := make([]engine.Minted, n)
+		turns := make(chan struct{})
+		var refusals atomic.Int32
+		var minters sync.WaitGroup
+		w.quiet = true
+		for i := range 8 {
+			minters.Go(func() {
+				current := "gone" // as if the last use was long ago
+				for at := i; at < n; at += 8 {
+					if at%64 == i {
+						turns <- struct{}{}
+					}
+					s, err := w.suspendUnder(current, claims[at].Fence, &waits[at])
+					if errors.Is(err, flowfabric.ErrKidNotCurrent) {
+						coded, _ := errors.AsType[*flowfabric.Error](err)
+						current = coded.Slot(0)
+						refusals.Add(1)
+						s, err = w.suspendUnder(current, claims[at].Fence, &waits[at])
+					}
+					if err != nil {
+						w.Errorf("suspension %d under %s: %v", at, current, err)
+						continue
+					}
+					if i%2 == 0 { // the others keep what they know
+						current = s.Kid
+					}
+				}
+			})
+		}
+		go func() {
+			minters.Wait()
+			close(turns)
+		}()
+		next := 2
+		for range turns { // 50 ms between rotations and a grace of 10 s: no key ends while this runs
+			w.pass(50 * time.Millisecond)
+			same(w, "rotated", w.setKey("rotate", "k"+strconv.Itoa(next), 10*time.Second, true).code, "OK")
+			next++
+		}
+		w.quiet = false
+		w.check()
+		same(w, "asked for the current key", refusals.Load(), 8)
+		kids := map[string]bool{}
+		for i, c := range claims {
+			kids[waits[i].Kid] = true
+			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest, engine.NewSignal{Name: "go"})
+			w.no(err)
+			same(w, "effect", d.Effect, engine.EffectSatisfied)
+		}
+		w.check()
+		w.Logf("%d suspensions under %d keys", n, len(kids))
+	}},
+}
+
+// anew is the identity of a waitpoint with a new token.
+func anew(kid string, m engine.Minted) engine.Minted {
+	n := mintedBy(kid, m.Key)
+	n.ID = m.ID
+	n.Digest = digestOf(tokenOf(n))
+	return n
+}
+
+// reissuing tells a re-issue's error only.
+func (w *world) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() error {
+	return func() error { _, err := w.e.ReissueToken(w.ctx, id, m, "op"); return err }
+}
+
+// suspendUnder suspends on a waitpoint that is minted under a key.
+func (w *world) suspendUnder(kid string, f flowfabric.Fence, m *engine.Minted) (engine.Suspended, error) {
+	*m = mintedBy(kid, "wp")
+	return w.e.SuspendExecution(w.ctx, f, suspension(waitFor(names(1, 1, "go"), *m)))
+}

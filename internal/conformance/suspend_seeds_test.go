@@ -1,0 +1,477 @@
+package conformance
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// openNamed opens a waitpoint for a while that is kept as a step under its key.
+func (w *world) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duration) (engine.Opened, error) {
+	w.Helper()
+	o, err := w.e.CreatePendingWaitpoint(w.ctx, f, m.Key, m, life)
+	w.check()
+	return o, err
+}
+
+// again suspends what was resumed before, until go comes, and brings it.
+func (w *world) again(id flowfabric.ExecutionID, opts ...suspending) {
+	w.Helper()
+	w.signal(id, w.stopped(w.holds(id), opts...), "go", engine.EffectSatisfied)
+}
+
+// holds claims what waits.
+func (w *world) holds(id flowfabric.ExecutionID) flowfabric.Fence {
+	w.Helper()
+	return w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(id).Fence
+}
+
+// What no other topic noticed when internal/mutants broke suspension.
+var seedScenarios = []scenario{
+	{name: "spec 20 §1.6 how long a delivery is known again", run: func(w *world) {
+		w.seed()
+		_, c, m := w.waiting()
+		id := c.Fence.Execution
+		first := engine.NewSignal{ID: uuid.New(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
+		w.send(id, m, first, engine.EffectNone)
+		repeats := func(s engine.NewSignal) {
+			w.Helper()
+			d, err := w.deliver(id, m, s)
+			w.no(err)
+			same(w, "first", d.Signal, first.ID)
+		}
+		other := engine.NewSignal{Name: "other", IdempotencyKey: "k"}
+		w.advance(time.Minute)
+		repeats(other) // an open waitpoint forgets nothing
+		w.send(id, m, engine.NewSignal{Name: "other", IdempotencyKey: first.ID.String()}, engine.EffectNone)
+		w.send(id, m, engine.NewSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"}, engine.EffectNone)
+		w.send(id, m, engine.NewSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"}, engine.EffectNone)
+		_, c, m = w.waiting()
+		id = c.Fence.Execution
+		w.send(id, m, first, engine.EffectNone)
+		w.resume(id)
+		w.advance(800 * time.Millisecond)
+		repeats(other)
+		w.advance(200 * time.Millisecond)
+		_, err := w.deliver(id, m, other)
+		w.is(err, flowfabric.ErrWaitpointClosed)
+		repeats(first)
+	}},
+	{name: "spec 20 §8 waitpoints: 64 are open, the oldest closed ones are forgotten", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		f, id := c.Fence, c.Fence.Execution
+		old := minted("named")
+		_, err := w.openNamed(f, old, time.Second)
+		w.no(err)
+		w.signal(id, old, "go", engine.EffectBuffered)
+		w.advance(time.Second)
+		same(w, "expired", w.tick().Waitpoints, 1)
+		w.quiet = true
+		var last engine.Minted
+		for range 150 {
+			w.advance(time.Millisecond)
+			w.renew(k, 0)
+			last = w.pend(f, "x")
+			w.signal(id, last, "go", engine.EffectBuffered)
+			_, err := w.e.CloseWaitpoint(w.ctx, f, last.ID)
+			w.no(err)
+		}
+		w.quiet = false
+		w.check()
+		_, _, err = w.e.ReadSignals(w.ctx, id, old.ID, 0)
+		w.is(err, flowfabric.ErrWaitpointNotFound)
+		same(w, "the last", w.logged(id, last), "go "+engine.EffectBuffered)
+		again := minted("named")
+		o, err := w.openNamed(f, again, time.Hour) // its step is there, its waitpoint no more
+		w.no(err)
+		same(w, "anew", o.ID, again.ID)
+		for range 63 {
+			w.pend(f, "y")
+		}
+		w.refuses("the 65th", flowfabric.ErrWaitpointLimit, "", func() error {
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("z"), time.Hour)
+			return err
+		})
+	}},
+	{name: "spec 20 §8 suspensions forget closed waitpoints too", run: func(w *world) {
+		w.seed()
+		id := w.create()
+		first := w.stopped(w.holds(id))
+		w.quiet = true
+		w.resume(id)
+		for range 12 {
+			var fresh []engine.Minted
+			for i := range 16 {
+				fresh = append(fresh, minted("k"+strconv.Itoa(i)))
+			}
+			all := slices.Repeat([]int{0}, 16)
+			for i := range all {
+				all[i] = i + 1
+			}
+			w.advance(time.Millisecond)
+			w.suspend(w.holds(id), waitFor(conditionOf(count(1, "w", "", all...)), fresh...))
+			w.signal(id, fresh[15], "go", engine.EffectSatisfied)
+		}
+		w.quiet = false
+		w.check()
+		if n := len(w.record(id).Waitpoints); n > 144 {
+			w.Fatalf("%d waitpoints are remembered", n)
+		}
+		_, _, err := w.e.ReadSignals(w.ctx, id, first.ID, 0)
+		w.is(err, flowfabric.ErrWaitpointNotFound)
+	}},
+	{name: "spec 20 §3.11 what a wait was answered is kept once, and only if it told something", run: func(w *world) {
+		w.seed()
+		id := w.create(retries(0))
+		for range 3 {
+			w.again(id, awaiting("it"))
+		}
+		c := w.claims(id)
+		same(w, "steps", len(c.Steps), 1)
+		w.suspend(c.Fence, awaiting("it"), within(time.Second, "fail"))
+		w.advance(time.Second)
+		w.settleTime()
+		w.code(id, "T2")
+		w.replay(id, engine.Replay{})
+		w.suspend(w.claims(id).Fence, awaiting("never"), within(time.Second, "fail"))
+		w.advance(time.Second)
+		w.settleTime()
+		w.replay(id, engine.Replay{})
+		w.again(id, awaiting("x"))
+		c = w.claims(id)
+		_, kept := c.Steps[engine.StepAwait+"never"]
+		same(w, "of the one that told nobody anything", kept, false)
+		w.cancel(id)
+		w.replay(id, engine.Replay{DropSteps: true})
+		c = w.claims(id)
+		same(w, "dropped", words(len(c.Steps), told(c.Resume)), "0 nothing")
+	}},
+	{name: "design §1 who listens hears of every suspension", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		ear := w.listen(engine.EventChannel(id))
+		m := w.stopped(c.Fence, because("waiting_for_approval"))
+		ear.hears("S2 0")
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		ear.hears("R1i 0")
+		w.suspend(w.holds(id), resumedAfter(time.Hour), within(time.Second, "escalate"))
+		ear.hears("S1 0")
+		w.advance(time.Second)
+		w.settleTime()
+		ear.hears("S5 0")
+		w.signal(id, w.bound(id), "go", engine.EffectSatisfied)
+		ear.hears("R2c 0")
+	}},
+	{name: "spec 10 X4 a deadline before the suspension's timeout", run: func(w *world) {
+		w.seed()
+		_, c := w.holder(deadline(time.Minute), timeout(time.Hour))
+		w.suspend(c.Fence, within(time.Hour, "fail"))
+		w.advance(time.Minute)
+		same(w, "expired", w.tick().Expired, 1)
+		w.code(c.Fence.Execution, "T4")
+	}},
+	{name: "spec 20-S35 the attempt's alarm does not ring while it waits", run: func(w *world) {
+		w.seed()
+		_, c := w.holder(timeout(time.Minute))
+		w.suspend(c.Fence)
+		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
+	}},
+	{name: "spec 20 §8 fresh waitpoints that were not needed are counted and closed", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		w.pend(c.Fence, "another")
+		early, fresh := w.pend(c.Fence, "early"), minted("fresh")
+		w.signal(c.Fence.Execution, early, "go", engine.EffectBuffered)
+		q := suspension(waitFor(conditionOf(count(1, "w", "go", 1, 2)), fresh, early))
+		q.Bindings[1].Pending = true
+		a, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+		w.no(err)
+		w.check()
+		same(w, "satisfied", a.Satisfied, true)
+		same(w, "open", w.at(c.Fence.Execution, "wp"), 1)
+	}},
+	{name: "spec 20 §3.8 an automatic resumption has no delay", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		w.suspend(c.Fence, within(time.Second, "auto_resume"), resumedAfter(time.Hour))
+		w.advance(time.Second)
+		same(w, "suspensions", w.tick().Suspensions, 1)
+		w.code(c.Fence.Execution, "R1i")
+	}},
+	{name: "spec 20 §3.1 an id is used once", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		m := w.pend(c.Fence, "a")
+		other := minted("a")
+		other.ID = m.ID
+		w.refuses("another token", flowfabric.ErrWaitpointExists, m.ID.String(), func() error {
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", other, time.Hour)
+			return err
+		})
+		w.refuses("fresh, but it is pending", flowfabric.ErrWaitpointExists, "a", func() error {
+			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(names(1, 1, "go")), m)))
+			return err
+		})
+	}},
+	{name: "design §12 steps of the library count as steps", run: func(w *world) {
+		w.seed()
+		w.quiet = true
+		_, c := w.holder()
+		id := c.Fence.Execution
+		w.suspend(c.Fence, awaiting("it"))
+		w.resume(id)
+		f := w.holds(id)
+		for i := range 999 {
+			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), nil)
+			w.no(err)
+		}
+		_, err := w.openNamed(f, minted("the last"), time.Hour)
+		w.no(err)
+		w.quiet = false
+		w.refuses("a waitpoint by name", flowfabric.ErrStepLimit, "", func() error {
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "x", minted("x"), time.Hour)
+			return err
+		})
+		w.refuses("a suspension", flowfabric.ErrStepLimit, "", func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
+		for _, name := range []string{"\x1fa:it", "\x1fw:it", "\x1f"} {
+			w.refuses("their names", flowfabric.ErrInvalidInput, "", func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil); return err })
+		}
+		w.pend(f, "x") // without a name
+	}},
+	{name: "design §12 bytes of the library count as bytes", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		w.suspend(c.Fence, awaiting("it"))
+		w.resume(id)
+		f := w.holds(id)
+		const kept = 5 + 2 + 8 + 36 + 13 + 2 + 7 + 1 + 8 // name, then name, cause, id, instant, who, why, count and separators
+		rest := flowfabric.MaxStepTotal - kept
+		for i := 0; rest > 0; i++ {
+			name := "s" + strconv.Itoa(i)
+			n := min(flowfabric.MaxStepBytes, rest-len(name))
+			_, err := w.e.RecordStep(w.ctx, f, name, bytes.Repeat([]byte("v"), n))
+			w.no(err)
+			rest -= n + len(name)
+			if rest > 0 && rest < 300 {
+				rest = 0 // the last one would have no name
+			}
+		}
+		left := flowfabric.MaxStepTotal - kept - int(w.at(id, "sb"))
+		if left > 1 {
+			_, err := w.e.RecordStep(w.ctx, f, "z", bytes.Repeat([]byte("v"), left-1))
+			w.no(err)
+		}
+		same(w, "what is left", flowfabric.MaxStepTotal-int(w.at(id, "sb")), kept)
+		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "1")
+		w.unchanged("a byte too much", func() {
+			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
+			w.is(err, flowfabric.ErrStepLimit)
+		})
+		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
+		w.suspend(f)
+	}},
+	{name: "spec 20 §3.9 a closed waitpoint gives its name back", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		f := c.Fence
+		_, err := w.e.RecordStep(w.ctx, f, "own", []byte("v"))
+		w.no(err)
+		all := map[string]engine.Minted{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all[name] = minted(name)
+			_, err := w.openNamed(f, all[name], time.Hour)
+			w.no(err)
+		}
+		_, err = w.e.CloseWaitpoint(w.ctx, f, all["c"].ID)
+		w.no(err)
+		w.check()
+		for name, m := range all {
+			o, err := w.openNamed(f, minted(name), time.Hour)
+			w.no(err)
+			same(w, name+" is the same", o.ID == m.ID, name != "c")
+		}
+		w.cancel(f.Execution) // closes them all, and their names are free
+		w.replay(f.Execution, engine.Replay{})
+		held := w.claims(f.Execution)
+		same(w, "steps", len(held.Steps), 1)
+		m := minted("a")
+		o, err := w.openNamed(held.Fence, m, time.Hour)
+		w.no(err)
+		same(w, "anew", o.ID, m.ID)
+	}},
+	{name: "spec 20-S43 a new token under another key", run: func(w *world) {
+		w.seed()
+		k, c := w.holder()
+		f, m := c.Fence, minted("a")
+		_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "not its key", m, time.Hour)
+		w.no(err)
+		_, err = w.openNamed(f, minted("b"), time.Hour)
+		w.no(err)
+		same(w, "rotated", w.setKey("rotate", "a-longer-kid", 2*time.Hour, false).code, "OK")
+		w.pend(f, "under the key before")
+		anew := mintedBy("a-longer-kid", "a")
+		anew.ID = m.ID
+		_, err = w.e.ReissueToken(w.ctx, f.Execution, anew, "op")
+		w.no(err)
+		w.check()
+		w.release(f)
+		o, err := engine.DecodeOpened(k.one(f.Execution).Steps[engine.StepWaitpoint+"not its key"])
+		w.no(err)
+		same(w, "what the handler gets", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, "a", anew.Kid, anew.Nonce))
+		w.signal(f.Execution, anew, "go", engine.EffectBuffered)
+	}},
+	{name: "spec 20-S33 who approves says so, and means the waitpoint that is open", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		for at, value := range map[int]string{6: "", 5: "web", 4: strings.Repeat("c", 65)} {
+			m := w.pend(c.Fence, "draft")
+			args := wireApprove(id, m.ID.String(), "go")
+			args[at+1] = value
+			w.unchanged("approval", func() { same(w, value, w.fcall("ff_approve_waitpoint", args...).code, "invalid_input") })
+		}
+		var closed int64
+		for range 6 {
+			m := w.pend(c.Fence, "pay")
+			w.advance(time.Second)
+			_, err := w.e.CloseWaitpoint(w.ctx, c.Fence, m.ID)
+			w.no(err)
+			closed = w.waitpoint(id, m).ClosedAt.UnixMilli()
+		}
+		a := w.fcall("ff_approve_waitpoint", wireApprove(id, "pay", "go")...)
+		same(w, "the last", words(a.code, a.slots), words("waitpoint_closed", []string{"proactive_close", strconv.FormatInt(closed, 10)}))
+		for range 4 { // in which order they are looked at is a matter of chance
+			open := w.pend(c.Fence, "pay")
+			d, err := w.e.ApproveWaitpoint(w.ctx, id, "pay", engine.NewSignal{Name: "go", Source: "me"})
+			w.no(err)
+			same(w, "the open one", words(d.Effect, w.logged(id, open)), words(engine.EffectBuffered, "go "+engine.EffectBuffered))
+			_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, open.ID)
+			w.no(err)
+		}
+	}},
+	{name: "design §6 a resumption beyond what a claim inlines", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		for i := range 2 {
+			_, err := w.e.RecordStep(w.ctx, c.Fence, "s"+strconv.Itoa(i), bytes.Repeat([]byte("v"), 200<<10))
+			w.no(err)
+		}
+		m := w.stopped(c.Fence, waitFor(conditionOf(names(1, 3, "go", "go", "go")), minted("wp")))
+		for i := range 3 {
+			w.send(id, m, engine.NewSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)}, map[bool]string{true: engine.EffectSatisfied, false: engine.EffectAppended}[i == 2])
+		}
+		k := w.worker("w2")
+		k.nothingYet()
+		a := w.must("ff_claim_next", claimArgs(k.request(1))...)
+		for _, slot := range a.slots {
+			if h := strings.Fields(slot); len(h) == claimWords {
+				same(w, "input, tags, steps, resume", words(h[13:]), "[1 0 1 2]")
+			}
+		}
+		r, err := w.e.ClaimNext(w.ctx, k.request(1)) // the repeat, decoded
+		w.no(err)
+		same(w, "told", told(r.Claims[0].Resume), "signal: go go go")
+	}},
+	{name: "spec 20 §8 what is buffered has bounds over all waitpoints", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		a, b := w.pend(c.Fence, "a"), w.pend(c.Fence, "b")
+		large := engine.NewSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), flowfabric.MaxSignal)}
+		for i := range 8 {
+			w.send(id, []engine.Minted{a, b}[i%2], large, engine.EffectBuffered)
+		}
+		one := engine.NewSignal{Name: "go", Payload: []byte("p")}
+		w.refuses("a byte more", flowfabric.ErrSignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, one); return err })
+		w.refuses("more than a condition takes", flowfabric.ErrSignalLimit, "", func() error {
+			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(names(1, 4, "go", "go", "go", "go"))), onPending(a)))
+			return err
+		})
+		large.Payload = append(large.Payload, 'p')
+		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
+	}},
+	{name: "spec 20 §3.6 six hundred signals came early", needs: []string{"Functions"}, run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		m := w.pend(c.Fence, "a")
+		w.quiet = true
+		for range 600 {
+			w.signal(id, m, "other", engine.EffectBuffered)
+		}
+		w.quiet = false
+		w.suspend(c.Fence, waitFor(conditionOf(names(1, 1, "go"))), onPending(m))
+		same(w, "evaluated", w.record(id).Signals, 600)
+	}},
+	{name: "spec 20-S10 a request belongs to its holder", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		w.suspend(c.Fence, asked("r1"))
+		w.resume(id)
+		_, second := w.suspend(w.holds(id), asked("r1"))
+		same(w, "suspended anew", words(second.Already, w.record(id).ID == second.Suspension), "false true")
+	}},
+	{name: "design §9 a purge leaves nothing of waitpoints", run: func(w *world) {
+		w.seed()
+		id := w.create(retries(0))
+		w.again(id, awaiting("it"))
+		f := w.holds(id)
+		m := w.pend(f, "draft")
+		w.signal(id, m, "go", engine.EffectBuffered)
+		m = w.stopped(f, waitFor(conditionOf(names(1, 2, "go", "on")), minted("x")), within(time.Second, "fail"))
+		w.signal(id, m, "go", engine.EffectAppended)
+		w.advance(time.Second)
+		w.settleTime()
+		w.code(id, "T2")
+		told := w.create()
+		w.again(told)
+		w.no(w.complete(w.holds(told), "").Err)
+		for _, id := range []flowfabric.ExecutionID{id, told} {
+			_, err := w.e.PurgeExecution(w.ctx, id, 48*time.Hour)
+			w.no(err)
+			w.check()
+			for _, key := range w.keys() {
+				if strings.Contains(key, id.UUID().String()) && key != w.k.Tombstone(id.UUID()) {
+					w.Errorf("%s is left", key)
+				}
+			}
+		}
+	}},
+	{name: "spec 20 §6.2 what was handed out ends with its execution", run: func(w *world) {
+		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T4"} {
+			w.reset()
+			w.hands = true
+			x := w.state(code)
+			p := w.waitpoint(x.id, x.waitpoint)
+			same(w, string(code), words(p.State, p.CloseReason), "closed attempt_ended")
+		}
+	}},
+}
+
+// bound is the active waitpoint of an execution, with a token that is new: the one before is lost to the test.
+func (w *world) bound(id flowfabric.ExecutionID) engine.Minted {
+	w.Helper()
+	for _, p := range w.record(id).Waitpoints {
+		if p.State == engine.WaitpointActive {
+			m := minted(p.Key)
+			m.ID = p.ID
+			_, err := w.e.ReissueToken(w.ctx, id, m, "op")
+			w.no(err)
+			return m
+		}
+	}
+	w.Fatal("nothing is active")
+	return engine.Minted{}
+}

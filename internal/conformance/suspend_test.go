@@ -1,0 +1,291 @@
+package conformance
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var suspendScenarios = slices.Concat(suspensionScenarios, tokenScenarios, pendingScenarios, suspensionTimeScenarios)
+
+// reasons are the rows of spec 20 §5.
+var reasons = []struct {
+	reason string
+	code   flowfabric.Code
+	shown  string
+}{
+	{"waiting_for_signal", "S1", "waiting_for_signal"}, {"step_boundary", "S1", "waiting_for_signal"},
+	{"waiting_for_approval", "S2", "waiting_for_approval"}, {"waiting_for_callback", "S3", "waiting_for_callback"},
+	{"waiting_for_tool_result", "S4", "waiting_for_tool_result"}, {"waiting_for_operator_review", "S5", "paused_by_operator"},
+	{"manual_pause", "S5", "paused_by_operator"}, {"paused_by_policy", "S6", "paused_by_policy"}, {"paused_by_budget", "S7", "waiting_for_budget"},
+}
+
+// suspendArgs is the wire form of a suspension. Positions: 1..5 fence, 6 suspension, 7 request, 8 name, 9 reason, 10 timeout,
+// 11 behaviour, 12 delay, 13 condition, 14 count, then six a waitpoint.
+func suspendArgs(fence []string, q engine.Suspension) []string {
+	return slices.Concat([]string{"1"}, fence, wireSuspend(q))
+}
+
+// waitpointCalls are the three calls by which a holder deals with waitpoints; pending is one that it may close.
+func (w *world) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string]func() error {
+	return map[string]func() error{
+		"suspend": func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err },
+		"pend": func() error {
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("other"), time.Hour)
+			return err
+		},
+		"close": func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, pending); return err },
+	}
+}
+
+// tooLate fails unless a delivery with the right token is refused because the waitpoint is closed for the wanted reason.
+func (w *world) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, reason string) {
+	w.Helper()
+	w.unchanged(what, func() {
+		_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+		w.is(err, flowfabric.ErrWaitpointClosed)
+		same(w, what, detail(err, 0), reason)
+	})
+}
+
+// detail is a slot of a server's refusal.
+func detail(err error, slot int) string {
+	if coded, ok := errors.AsType[*flowfabric.Error](err); ok {
+		return coded.Slot(slot)
+	}
+	return ""
+}
+
+var suspensionScenarios = []scenario{
+	{name: "spec 20 §11 #1 suspend gives up the lease", run: func(w *world) {
+		w.seed()
+		for _, row := range reasons {
+			k, c := w.holder()
+			id := c.Fence.Execution
+			q, s := w.suspend(c.Fence, because(row.reason))
+			x := w.code(id, row.code)
+			same(w, row.reason, words(x.State.LifecyclePhase, x.State.OwnershipState, x.State.Eligibility, x.State.BlockingReason, x.State.AttemptState,
+				x.State.Public, x.Attempts, x.Epoch), words("suspended", "unowned", "not_applicable", row.shown, "attempt_interrupted", "suspended", 1, c.Fence.Epoch))
+			held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+			w.no(err)
+			same(w, "held", len(held), 0)
+			r := w.record(id)
+			same(w, "record", words(r.Code, r.ID, r.Reason, r.Behaviour, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Cause, r.Resume == nil),
+				words(row.code, q.ID, row.reason, "fail", true, true, "", true))
+			// What a token is made of comes back; the token (kid:64 hex digits) is the business of who holds the secret.
+			m := q.Bindings[0].Minted
+			same(w, "waitpoints", words(s.Waitpoints, s.Kid), words([]engine.Opened{{ID: m.ID, Key: "wp", Kid: kid, Nonce: m.Nonce}}, kid))
+			p := w.waitpoint(id, m)
+			same(w, "waitpoint", words(p.State, p.Key, p.Kid, p.Suspension, p.ExpiresAt.IsZero(), p.Signals), words("active", "wp", kid, q.ID, true, 0))
+			if strings.Contains(w.digest(), tokenOf(m)[len(kid)+1:]) {
+				w.Fatal("the token is stored")
+			}
+		}
+		same(w, "nothing without a timeout is due", len(w.dump().ZSets[":alarms"]), 0)
+		_, c := w.holder()
+		id := c.Fence.Execution
+		_, s := w.suspend(c.Fence, within(time.Minute, "cancel"))
+		r := w.record(id)
+		same(w, "timeout", words(r.TimeoutAt.Sub(r.CreatedAt), r.TimeoutAt.Equal(s.TimeoutAt), r.Behaviour), words(time.Minute, true, "cancel"))
+		same(w, "alarm", words(w.dump().ZSets[":alarms"]), words(map[string]float64{id.UUID().String(): float64(s.TimeoutAt.UnixMilli())}))
+		for name, call := range w.everyFencedCall(c.Fence) {
+			w.unchanged(name, func() {
+				if err := call(); err == nil {
+					w.Fatal("a holder that suspended may still " + name)
+				}
+			})
+		}
+		f := w.worker("w9").one(w.create()).Fence
+		for _, q := range []engine.Suspension{suspension(because("")), suspension(because("tired")), suspension(within(time.Minute, "")), suspension(within(time.Minute, "explode"))} {
+			w.unchanged(q.Reason+q.Behaviour, func() {
+				_, err := w.e.SuspendExecution(w.ctx, f, q)
+				w.is(err, flowfabric.ErrInvalidInput)
+			})
+		}
+	}},
+	// An expired holder is refused and not marked: only the tick writes that (design §2.5). A session, claim or attempt that is
+	// not the holder's are all a stale lease; no separate code says which attempt a suspension belongs to.
+	{name: "spec 20 §11 #2 suspend under another fence", run: func(w *world) {
+		w.seed()
+		_, c := w.holder(retries(1))
+		f := c.Fence
+		pending := w.pend(f, "p").ID
+		for name, stale := range everyStranger(f) {
+			for call, try := range w.waitpointCalls(stale, pending) {
+				w.unchanged(name+" "+call, func() { w.is(try(), flowfabric.ErrStaleLease) })
+			}
+		}
+		fence := fenceArgs(f)
+		for from := range 4 {
+			half := slices.Clone(fence)
+			half[1+from] = ""
+			w.unchanged("half a fence", func() {
+				same(w, "code", w.fcall("ff_suspend_execution", suspendArgs(half, suspension())...).code, "partial_fence")
+			})
+		}
+		w.unchanged("no fence", func() {
+			none := []string{fence[0], "", "", "", ""}
+			same(w, "code", w.fcall("ff_suspend_execution", suspendArgs(none, suspension())...).code, "fence_required")
+		})
+		w.unchanged("no execution", func() {
+			lost := f
+			lost.Execution = flowfabric.NewExecutionID(w.p)
+			_, err := w.e.SuspendExecution(w.ctx, lost, suspension())
+			w.is(err, flowfabric.ErrNotFound)
+		})
+		w.advance(ttl)
+		for call, try := range w.waitpointCalls(f, pending) {
+			w.unchanged("expired "+call, func() { w.is(try(), flowfabric.ErrLeaseExpired) })
+		}
+		w.code(f.Execution, "A2")
+		_, c = w.holder()
+		pending = w.pend(c.Fence, "p").ID
+		w.revoke(c.Fence.Execution)
+		for call, try := range w.waitpointCalls(c.Fence, pending) {
+			w.unchanged("revoked "+call, func() { w.is(try(), flowfabric.ErrLeaseRevoked) })
+		}
+	}},
+	{name: "spec 20 §11 #3 suspend twice", run: func(w *world) {
+		w.seed()
+		_, c := w.holder()
+		id := c.Fence.Execution
+		q, first := w.suspend(c.Fence)
+		w.unchanged("another suspension", func() {
+			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension())
+			w.is(err, flowfabric.ErrNotActive)
+			same(w, "code", detail(err, 0), "S1")
+		})
+		w.unchanged("the same after a lost reply", func() {
+			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+			w.no(err)
+			first.Already = true
+			same(w, "answer", words(again), words(first))
+		})
+		w.signal(id, q.Bindings[0].Minted, "go", engine.EffectSatisfied)
+		w.unchanged("the same after it was resumed", func() {
+			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
+			w.no(err)
+			same(w, "already", words(again.Already, again.Satisfied), "true false")
+		})
+	}},
+	{name: "spec 20 §11 #4 the signal resumes", run: func(w *world) {
+		w.seed()
+		_, c := w.holder(timeout(time.Minute), deadline(24*time.Hour))
+		id := c.Fence.Execution
+		w.frames(c.Fence, 1, 2)
+		w.advance(20 * time.Second)
+		q, _ := w.suspend(c.Fence, within(2*time.Hour, "fail"))
+		m := q.Bindings[0].Minted
+		w.advance(time.Hour)
+		d := w.send(id, m, engine.NewSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann", Correlation: "c1", Payload: []byte(`{"a":1}`)}, engine.EffectSatisfied)
+		same(w, "open", d.Open, false)
+		s := w.code(id, "R1i")
+		same(w, "state", words(s.State.BlockingReason, s.State.Eligibility, s.State.AttemptState, s.State.Public, s.Attempts), "waiting_for_worker eligible_now attempt_interrupted waiting 1")
+		r := w.record(id)
+		same(w, "suspension", words(r.ClosedAt.IsZero(), r.CloseReason, r.Cause, r.Trigger, r.Signals, r.Matched), "false resumed signal signal 1 1")
+		p := w.waitpoint(id, m)
+		same(w, "waitpoint", words(p.State, p.CloseReason, p.ClosedAt.Equal(r.ClosedAt), p.Signals, p.Matched, p.LastSignalAt.Equal(r.LastSignalAt)), "closed resumed true 1 1 true")
+		x := w.dump()
+		same(w, "indexes", words(len(x.ZSets[":open:"+kid]), len(x.ZSets[":pending"]), x.ZSets[":alarms"][id.UUID().String()], x.Hashes[":us:"+id.UUID().String()] == nil),
+			words(0, 0, float64(s.DeadlineAt.UnixMilli()), true))
+		n := w.worker("w2").one(id)
+		same(w, "the same attempt", words(n.Type, n.Fence.Attempt, n.LastSequence, n.Fence.Epoch > c.Fence.Epoch), "resumed 0 2 true")
+		if n.TimeLeft > 40*time.Second || n.TimeLeft < 30*time.Second {
+			w.Fatalf("the attempt has %s left of 60 s after 20 s", n.TimeLeft)
+		}
+		g := n.Resume.Signals[0]
+		same(w, "told", words(told(n.Resume), n.Resume.Suspension, n.Resume.Closer, g.ID, g.Category, g.SourceType, g.Source, g.Correlation, g.Encoding, string(g.Payload), g.Waitpoint, g.WaitpointKey),
+			words("signal: go", q.ID, d.Signal, d.Signal, "human", "person", "ann", "c1", "json", `{"a":1}`, m.ID, "wp"))
+		w.no(w.complete(n.Fence, "").Err)
+	}},
+	{name: "spec 20 §11 #5 a signal that nothing waits for", run: func(w *world) {
+		w.seed()
+		_, c, m := w.waiting(within(time.Hour, "fail"))
+		id := c.Fence.Execution
+		d := w.signal(id, m, "other", engine.EffectNone)
+		same(w, "open", d.Open, true)
+		w.code(id, "S1")
+		p, r := w.waitpoint(id, m), w.record(id)
+		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched, r.LastSignalAt.Equal(p.LastSignalAt)), "active 1 0 1 0 true")
+		same(w, "recorded", w.logged(id, m), "other no_op")
+		same(w, "still due", len(w.dump().ZSets[":alarms"]), 1)
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
+		same(w, "told", told(w.record(id).Resume), "signal: go")
+	}},
+	{name: "spec 20 §11 #6 all of two names", run: func(w *world) {
+		w.seed()
+		m := minted("wp")
+		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
+		id := c.Fence.Execution
+		w.signal(id, m, "a", engine.EffectAppended)
+		w.code(id, "S1")
+		w.signal(id, m, "a", engine.EffectNone)
+		w.code(id, "S1")
+		p := w.waitpoint(id, m)
+		same(w, "counted", words(p.Signals, p.Matched), "2 1")
+		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
+		w.signal(id, m, "b", engine.EffectSatisfied)
+		w.code(id, "R1i")
+		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
+		same(w, "told", told(w.record(id).Resume), "signal: a b")
+	}},
+	{name: "spec 20 §11 #7 slots and wildcards", run: func(w *world) {
+		w.seed()
+		for _, x := range []struct {
+			what, condition string
+			signals         []string // name and effect
+		}{
+			{"two slots of one name", names(1, 2, "a", "a"), []string{"a", engine.EffectAppended, "b", engine.EffectNone, "a", engine.EffectSatisfied}},
+			{"any name", names(1, 1, ""), []string{"whatever", engine.EffectSatisfied}},
+			{"the exact name goes before the wildcard", names(1, 2, "", "a"), []string{"a", engine.EffectAppended, "x", engine.EffectSatisfied}},
+			{"the wildcard takes what is left", names(1, 2, "", "a"), []string{"x", engine.EffectAppended, "x", engine.EffectNone, "a", engine.EffectSatisfied}},
+			{"also the same name", names(1, 2, "", "a"), []string{"a", engine.EffectAppended, "a", engine.EffectSatisfied}},
+			{"two of three", names(1, 2, "a", "b", "c"), []string{"c", engine.EffectAppended, "c", engine.EffectNone, "a", engine.EffectSatisfied}},
+		} {
+			m := minted("wp")
+			_, c, _ := w.waiting(waitFor(conditionOf(x.condition), m))
+			for i := 0; i < len(x.signals); i += 2 {
+				w.code(c.Fence.Execution, "S1")
+				w.signal(c.Fence.Execution, m, x.signals[i], x.signals[i+1])
+			}
+			w.code(c.Fence.Execution, "R1i")
+			same(w, x.what, w.read(c.Fence.Execution).State.Public, flowfabric.Waiting)
+			w.cancel(c.Fence.Execution)
+		}
+	}},
+	{name: "spec 20 §11 #8 a condition that can never be met", run: func(w *world) {
+		w.seed()
+		f := w.worker("w1").one(w.create()).Fence
+		for _, bad := range []string{names(1, 2, "v"), names(1, 3, "a", "b"), names(1, 0, "a"), names(1, 1, "__operator_only__"), names(2, 1, "a"),
+			names(1, 1), names(1, 1, "a\x00"), names(1, 1, strings.Repeat("n", 129)), timeoutOnly, operatorOnly, "", "X", names(1, 1, "a") + "\x1e" + names(1, 1, "b")} {
+			w.unchanged(bad, func() {
+				_, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(bad, minted("wp"))))
+				w.is(err, flowfabric.ErrCondition)
+			})
+		}
+		w.unchanged("the timeout only, without one", func() {
+			_, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(timeoutOnly)))
+			w.is(err, flowfabric.ErrCondition)
+			same(w, "why", detail(err, 0), "timeout_only_without_deadline")
+		})
+		w.suspend(f, waitFor(timeoutOnly), within(time.Minute, "auto_resume"))
+	}},
+}
+
+// everyStranger are fences that differ from one in a single part.
+func everyStranger(f flowfabric.Fence) map[string]flowfabric.Fence {
+	all := strangers(f)
+	older, newer, next := f, f, f
+	older.Epoch--
+	newer.Epoch++
+	next.Attempt++
+	all["older epoch"], all["newer epoch"], all["attempt"] = older, newer, next
+	return all
+}

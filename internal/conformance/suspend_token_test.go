@@ -1,0 +1,343 @@
+package conformance
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6 category,
+// 7 source type, 8 source, 9 correlation, 10 key, 11 ttl, 12 created, 13 encoding, 14 payload.
+func signalArgs(id flowfabric.ExecutionID, waitpoint, digest, name string) []string {
+	return []string{"1", id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "", "json", "p"}
+}
+
+// flipped is a text with one character changed.
+func flipped(text string, at int) string {
+	b := []byte(text)
+	if b[at] == '0' {
+		b[at] = '1'
+	} else {
+		b[at] = '0'
+	}
+	return string(b)
+}
+
+var tokenScenarios = []scenario{
+	// What of a token is no token at all (no colon, an empty part, capitals) is refused before the server is asked. The server
+	// sees the SHA-256 of whatever was presented: each of these is simply not the digest of the token.
+	{name: "spec 20 §11 #9 only the token opens", run: func(w *world) {
+		w.seed()
+		_, c, m := w.waiting()
+		id, token := c.Fence.Execution, tokenOf(m)
+		mac := token[len(kid)+1:]
+		for what, text := range map[string]string{
+			"nothing": "", "no colon": kid + mac, "no kid": ":" + mac, "no mac": kid + ":", "short": token[:len(token)-1], "long": token + "0",
+			"capitals": kid + ":" + strings.ToUpper(mac), "another kid": "k2:" + mac, "the first digit": flipped(token, len(kid)+1),
+			"the last digit": flipped(token, len(token)-1), "space": token + " ", "the token of another": tokenOf(minted("wp")), "its digest": m.Digest,
+		} {
+			w.unchanged(what, func() {
+				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(text), engine.NewSignal{Name: "go"})
+				w.is(err, flowfabric.ErrInvalidToken)
+			})
+		}
+		for _, digest := range []string{"", "0", m.Digest[:63], m.Digest + "0", strings.ToUpper(m.Digest), flipped(m.Digest, 0), flipped(m.Digest, 63),
+			strings.Repeat("0", 64), strings.Repeat("g", 64), token} {
+			w.unchanged("digest "+digest, func() {
+				a := w.fcall("ff_deliver_signal", signalArgs(id, m.ID.String(), digest, "go")...)
+				same(w, label("%q", digest), words(a), "{0 invalid_token []}")
+			})
+		}
+		w.signal(id, m, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §11 #10 a rotated key is good for its grace", run: func(w *world) {
+		w.stop()
+		w.seed()
+		_, c, m := w.waiting()
+		id := c.Fence.Execution
+		same(w, "rotated", words(w.setKey("rotate", "k2", time.Minute, true)), "{1 OK [rotated k1 0 1]}")
+		w.signal(id, m, "other", engine.EffectNone)
+		w.pass(time.Minute - time.Millisecond)
+		w.signal(id, m, "other", engine.EffectNone)
+		current, known := w.keyState()
+		same(w, "keys", words(current, len(known), known[kid].Current, known[kid].Open, known["k2"].Current, known["k2"].ExpiresAt.IsZero()), "k2 2 false 1 true true")
+		w.pass(time.Millisecond)
+		w.unchanged("past the grace", func() {
+			_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+			w.is(err, flowfabric.ErrTokenExpired)
+			_, err = w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(flipped(tokenOf(m), len(kid)+1)), engine.NewSignal{Name: "go"})
+			w.is(err, flowfabric.ErrInvalidToken)
+			_, known = w.keyState()
+			same(w, "keys", len(known), 1)
+		})
+		w.unchanged("nor is anything minted with it", func() {
+			f := c.Fence
+			_, err := w.e.ReissueToken(w.ctx, id, mintedAs(m.ID, kid), "op")
+			w.is(err, flowfabric.ErrKidNotCurrent)
+			same(w, "the current one", detail(err, 0), "k2")
+			_, err = w.e.SuspendExecution(w.ctx, f, suspension())
+			w.is(err, flowfabric.ErrNotActive)
+		})
+		f := w.worker("w5").one(w.create()).Fence
+		w.unchanged("nor suspended on it", func() {
+			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
+			w.is(err, flowfabric.ErrKidNotCurrent)
+			same(w, "the current one", detail(err, 0), "k2")
+			_, err = w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("p"), time.Hour)
+			w.is(err, flowfabric.ErrKidNotCurrent)
+		})
+		n := mintedBy("k2", "wp")
+		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
+		w.signal(f.Execution, n, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §11 #11 any key within its grace verifies", run: func(w *world) {
+		w.stop()
+		w.seed()
+		_, c, m := w.waiting()
+		id := c.Fence.Execution
+		forced := func(kid string, grace time.Duration) answer {
+			a := w.setKey("rotate", kid, grace, true)
+			same(w, "rotated to "+kid, a.code, "OK")
+			return a
+		}
+		forced("k2", time.Hour)
+		forced("k3", time.Hour)
+		w.signal(id, m, "other", engine.EffectNone)
+		w.pass(30 * time.Minute)
+		forced(kid, time.Hour)
+		current, known := w.keyState()
+		same(w, "back", words(current, known[kid].ExpiresAt.IsZero(), len(known)), "k1 true 3")
+		w.pass(31 * time.Minute) // past what was the grace of k1
+		w.signal(id, m, "other", engine.EffectNone)
+		same(w, "what was forgotten: k2, of which nothing needs the tokens", forced("k4", time.Hour).slots[2], "1")
+		w.signal(id, m, "other", engine.EffectNone)
+		w.pass(time.Hour - time.Millisecond)
+		w.signal(id, m, "other", engine.EffectNone)
+		w.pass(time.Millisecond)
+		_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+		w.is(err, flowfabric.ErrTokenExpired)
+		same(w, "k1 and k3 go", forced("k5", time.Hour).slots[2], "2")
+		w.unchanged("the token of a key that is forgotten", func() {
+			_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+			w.is(err, flowfabric.ErrInvalidToken)
+		})
+	}},
+	// The server knows secrets by their fingerprint alone; whether a secret is hex of the right length is found where it is read.
+	{name: "spec 20 §11 #12 what a rotation refuses", run: func(w *world) {
+		w.seed()
+		print := printOf("secret of " + kid)
+		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{"1"}, args...)...) }
+		w.unchanged("the same key", func() {
+			same(w, "rotate", words(w.setKey("rotate", kid, time.Hour, false)), "{1 ALREADY_SATISFIED [k1 1]}")
+		})
+		w.unchanged("the same kid with another secret", func() {
+			for _, mode := range []string{"rotate", "seed"} {
+				same(w, mode, words(call(mode, kid, printOf("x"), "0", "1")), "{0 rotation_conflict [k1]}")
+			}
+		})
+		for _, bad := range []string{"", "a:b", "a b", "ä", "a\n", strings.Repeat("k", 33), "k/1"} {
+			w.unchanged("kid", func() { same(w, label("%q", bad), call("rotate", bad, print, "0", "0").code, "invalid_kid") })
+		}
+		for _, bad := range []string{"-1", "1.5", "inf", "nan", "", "1e3", "+1", " 1", "01", "0x1", "9007199254740992", "9007199254740991", strings.Repeat("9", 40)} {
+			w.unchanged("grace", func() { same(w, label("%q", bad), call("rotate", "k2", print, bad, "0").code, "invalid_grace_ms") })
+		}
+		w.unchanged("grace", func() {
+			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second, true) {
+				w.is(r.Err, flowfabric.ErrInvalidGrace)
+			}
+		})
+		for _, bad := range [][]string{{"", "k2", print, "0", "0"}, {"drop", "k2", print, "0", "0"}, {"rotate", "k2", "", "0", "0"}, {"rotate", "k2", print[1:], "0", "0"},
+			{"rotate", "k2", print + "0", "0", "0"}, {"rotate", "k2", strings.ToUpper(print[:15]) + "A", "0", "0"}, {"rotate", "k2", print[:15] + " ", "0", "0"},
+			{"rotate", "k2", print, "0", ""}, {"rotate", "k2", print, "0", "2"}} {
+			w.unchanged("argument", func() { same(w, label("%q", bad), call(bad...).code, "invalid_input") })
+		}
+		w.rotate("k2", time.Hour)
+		w.unchanged("the kid of a key in its grace with another secret", func() {
+			same(w, "rotate", words(call("rotate", kid, printOf("x"), "0", "1")), "{0 rotation_conflict [k1]}")
+		})
+		w.advance(time.Hour)
+		same(w, "after it the kid may be used anew", words(call("rotate", kid, printOf("x"), "0", "0")), "{1 OK [rotated k2 1 0]}")
+		w.check()
+	}},
+	// A start offers its key to every partition and learns what each has; a kid that is taken by another secret is an error.
+	{name: "spec 20 §11 #13 seeding at every start", run: func(w *world) {
+		forget := func(p uint16) { w.set("DEL", keys.Of(p).Kids()) }
+		for p := range uint16(partitions) {
+			forget(p)
+			defer forget(p)
+		}
+		seed := func(kid string) (seeded, good int, current string) {
+			all, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("secret of " + kid)})
+			w.no(err)
+			for _, s := range all {
+				if s.Seeded {
+					seeded++
+				}
+				if s.Good {
+					good++
+				}
+			}
+			return seeded, good, all[w.p].Current
+		}
+		same(w, "first", words(seed(kid)), words(partitions, partitions, kid))
+		w.check()
+		w.unchanged("again", func() { same(w, "again", words(seed(kid)), words(0, partitions, kid)) })
+		w.unchanged("another secret", func() {
+			_, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("x")})
+			w.is(err, flowfabric.ErrKeyConflict)
+		})
+		w.unchanged("another kid", func() { same(w, "another kid", words(seed("k2")), words(0, 0, kid)) })
+		forget(w.p)
+		same(w, "one partition that was emptied", words(seed(kid)), words(1, partitions, kid))
+		for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("secret of k2")}, time.Hour, false) {
+			w.no(r.Err)
+			same(w, "rotated", words(r.Previous, r.Noop, r.Open), "k1 false 0")
+		}
+		same(w, "a process with the key before, within its grace", words(seed(kid)), words(0, partitions, "k2"))
+		w.set("HDEL", w.k.Kids(), "k:k2") // torn: the current key is named, and not known
+		same(w, "repaired by its seed", words(seed("k2")), words(1, partitions, "k2"))
+		current, known := w.keyState()
+		same(w, "keys", words(current, known["k2"].Current, known["k2"].Fingerprint), words("k2", true, printOf("secret of k2")))
+		w.set("HSET", w.k.Kids(), "k:k2", "")
+		same(w, "or by a rotation", words(w.setKey("rotate", "k2", time.Hour, false)), "{1 OK [rotated  0 0]}")
+		w.check()
+	}},
+	// Secrets never come to the server; what may be damaged there is what it knows of a key.
+	{name: "spec 20 §11 #14 without a key nothing is minted or accepted", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting()
+		id := c.Fence.Execution
+		f := k.one(w.create()).Fence
+		closed := func(what string, want error) {
+			w.unchanged(what, func() {
+				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "go"})
+				w.is(err, want)
+			})
+		}
+		w.set("DEL", w.k.Kids())
+		closed("no keys", flowfabric.ErrNoTokenKeys)
+		w.unchanged("nothing is told apart", func() {
+			_, err := w.e.DeliverSignal(w.ctx, id, uuid.New(), m.Digest, engine.NewSignal{Name: "go"})
+			w.is(err, flowfabric.ErrNoTokenKeys)
+		})
+		w.unchanged("mint", func() {
+			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
+			w.is(err, flowfabric.ErrNoTokenKeys)
+			_, err = w.e.CreatePendingWaitpoint(w.ctx, f, "", minted("p"), time.Hour)
+			w.is(err, flowfabric.ErrNoTokenKeys)
+			_, err = w.e.ReissueToken(w.ctx, id, mintedAs(m.ID, kid), "op")
+			w.is(err, flowfabric.ErrNoTokenKeys)
+		})
+		w.set("HSET", w.k.Kids(), "current", kid)
+		closed("a current key that is not known", flowfabric.ErrInvalidToken)
+		for _, damaged := range []string{"", "x", "0", printOf("secret of " + kid), printOf("secret of "+kid) + " ", printOf("secret of "+kid) + " x", " 0"} {
+			w.set("HSET", w.k.Kids(), "k:"+kid, damaged)
+			w.unchanged("damaged", func() {
+				if d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "go"}); err == nil {
+					w.Fatalf("a token of a key that is %q was accepted: %+v", damaged, d)
+				}
+			})
+		}
+		w.set("DEL", w.k.Kids())
+		w.seed()
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.suspend(f)
+	}},
+	{name: "spec 20 §11 #15 the token of another execution", run: func(w *world) {
+		w.seed()
+		_, a, ma := w.waiting()
+		_, b, mb := w.waiting()
+		for _, x := range []struct {
+			id     flowfabric.ExecutionID
+			m      engine.Minted
+			digest string
+		}{
+			{b.Fence.Execution, ma, ma.Digest}, {a.Fence.Execution, mb, mb.Digest}, {b.Fence.Execution, mb, ma.Digest}, {a.Fence.Execution, ma, mb.Digest},
+		} {
+			w.unchanged("a crossed token", func() {
+				_, err := w.e.DeliverSignal(w.ctx, x.id, x.m.ID, x.digest, engine.NewSignal{Name: "go"})
+				w.is(err, flowfabric.ErrInvalidToken)
+			})
+		}
+		w.signal(a.Fence.Execution, ma, "go", engine.EffectSatisfied)
+		w.code(b.Fence.Execution, "S1")
+		w.signal(b.Fence.Execution, mb, "go", engine.EffectSatisfied)
+	}},
+	{name: "spec 20 §11 #16 an old token does not reach a later suspension", run: func(w *world) {
+		w.seed()
+		for _, end := range []struct {
+			how, reason string
+			run         func(id flowfabric.ExecutionID)
+		}{
+			{"operator", "resumed_by_operator", w.resume},
+			{"timeout", "timed_out_auto_resume", func(flowfabric.ExecutionID) { w.advance(time.Minute); w.settleTime() }},
+			{"deadline and replay", "expired:execution_deadline", func(id flowfabric.ExecutionID) {
+				w.advance(time.Hour)
+				w.settleTime()
+				w.code(id, "T4")
+				w.replay(id, engine.Replay{})
+			}},
+			{"cancel and replay", "cancelled", func(id flowfabric.ExecutionID) { w.cancel(id); w.replay(id, engine.Replay{}) }},
+		} {
+			_, c := w.holder(deadline(time.Hour))
+			id := c.Fence.Execution
+			var opts []suspending
+			if end.how == "timeout" {
+				opts = append(opts, within(time.Minute, "auto_resume"))
+			}
+			m := w.stopped(c.Fence, opts...)
+			end.run(id)
+			w.tooLate(end.how+", not claimed yet", id, m, end.reason)
+			n := w.worker("w2").one(id)
+			w.tooLate(end.how+", claimed", id, m, end.reason)
+			next := w.stopped(n.Fence)
+			w.tooLate(end.how+", suspended anew", id, m, end.reason)
+			w.unchanged(end.how+", on an operator's word", func() {
+				_, err := w.e.ApproveWaitpoint(w.ctx, id, m.ID.String(), engine.NewSignal{Name: "go", Source: "ann"})
+				w.is(err, flowfabric.ErrWaitpointClosed)
+			})
+			w.signal(id, next, "go", engine.EffectSatisfied)
+			w.complete(w.worker("w3").one(id).Fence, "")
+		}
+	}},
+	{name: "spec 20 §11 #17 strangers are told nothing", run: func(w *world) {
+		w.seed()
+		_, c, m := w.waiting()
+		id := c.Fence.Execution
+		_, _, foreign := w.waiting()
+		_, ended, gone := w.waiting()
+		w.cancel(ended.Fence.Execution)
+		_, resumed, used := w.waiting()
+		w.signal(resumed.Fence.Execution, used, "go", engine.EffectSatisfied)
+		bad := digestOf("a guess")
+		nobody := flowfabric.NewExecutionID(w.p)
+		w.unchanged("deliveries without the token", func() {
+			for what, args := range map[string][]string{
+				"no execution": signalArgs(nobody, m.ID.String(), m.Digest, "go"), "no waitpoint": signalArgs(id, uuid.NewString(), m.Digest, "go"),
+				"foreign waitpoint": signalArgs(id, foreign.ID.String(), foreign.Digest, "go"), "wrong token": signalArgs(id, m.ID.String(), bad, "go"),
+				"wrong token of a closed waitpoint": signalArgs(resumed.Fence.Execution, used.ID.String(), bad, "go"),
+				"wrong token of an ended execution": signalArgs(ended.Fence.Execution, gone.ID.String(), bad, "go"), "no digest": signalArgs(id, m.ID.String(), "", "go"),
+				"an id that is none": signalArgs(id, strings.Repeat("x", 36), bad, "go"), "a key in place of an id": signalArgs(id, "current"+strings.Repeat(" ", 29), bad, "go"),
+			} {
+				same(w, what, words(w.fcall("ff_deliver_signal", args...)), "{0 invalid_token []}")
+			}
+		})
+		for i, args := range [][]string{signalArgs(nobody, m.ID.String(), m.Digest, ""), signalArgs(id, m.ID.String(), m.Digest, "")} {
+			same(w, "what is wrong with the signal does not tell them apart "+strconv.Itoa(i), w.fcall("ff_deliver_signal", args...).code, "invalid_input")
+		}
+	}},
+}
+
+// mintedAs is a new token for a waitpoint that exists.
+func mintedAs(id uuid.UUID, kid string) engine.Minted {
+	m := mintedBy(kid, "")
+	m.ID = id
+	m.Digest = digestOf(tokenOf(m))
+	return m
+}
