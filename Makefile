@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test soak mutants deps demo bench
+.PHONY: help check fmt test soak mutants browser deps demo bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,18 @@ soak: ## the full counts of what `make test` samples: random calls, concurrent h
 mutants: ## seed over 300 bugs one by one, each of which the tests must catch (ten minutes); BUGS='-run ^tick:' narrows it down
 	$(GO) run ./internal/mutants $(BUGS)
 
+browser: ## the approval page in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser
+	@./tools/install-chromium
+	cd tools/browser && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -count=1 ./...
+
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
 
-demo: ## stream tokens from a worker to a producer, nothing to install
-	$(GO) run ./examples/llm-streaming
+demo: ## both examples, nothing to install: token streaming, and a release that waits for people while its worker is killed
+	@printf '\n== 1 of 2: examples/llm-streaming ==\n\n'
+	@$(GO) run ./examples/llm-streaming
+	@printf '\n\n== 2 of 2: examples/approval-flow -crash ==\n\n'
+	@$(GO) run ./examples/approval-flow -crash
 
 bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
 	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)
