@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Config says where the store is and what submissions have in common. Only URL is required.
@@ -43,6 +45,10 @@ type Config struct {
 	// Creator is stored with every submission, at most 64 bytes, and named as who asked for a replay, a revocation or
 	// another priority ([By] wins). Default none.
 	Creator string
+	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see suspend.ParseKeyring. Only
+	// [Client.ReissueToken] and [Client.RotateTokenKeys] need it; signals need none. Default the environment variable
+	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
+	TokenKeys string
 	// SubmitTimeout is how long a create call is repeated while it is not answered; then the outcome is unknown
 	// ([UnknownOutcomeError]). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
 	SubmitTimeout time.Duration
@@ -54,6 +60,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, flowfabric.DefaultNamespace)
+	c.TokenKeys = cmp.Or(c.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
 	c.SubmitTimeout = cmp.Or(c.SubmitTimeout, 15*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -82,6 +89,7 @@ type store interface {
 	creator
 	subscriber
 	operator
+	signaller
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
@@ -101,6 +109,7 @@ type Client struct {
 	cfg     Config
 	store   store
 	tails   tailer
+	keyring *suspend.Keyring // nil: no token keys
 	submits *coalescer
 	waits   *hub
 	end     context.CancelCauseFunc // ends waits and late batches
@@ -117,6 +126,10 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	keyring, err := suspend.Configured(cfg.URL, cfg.TokenKeys)
+	if err != nil {
+		return nil, fmt.Errorf("%w: client: TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
+	}
 	url, release, err := embedded.Resolve(ctx, cfg.URL, cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -130,14 +143,15 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		release()
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	return newClient(cfg, eng, stream.NewHub(eng), eng.Close, release), nil
+	cfg.TokenKeys = "" // a client that is printed shows no secret
+	return newClient(cfg, eng, stream.NewHub(eng), keyring, eng.Close, release), nil
 }
 
 // newClient expects a config with its defaults filled in.
-func newClient(cfg Config, s store, tails tailer, release ...func()) *Client {
+func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, release ...func()) *Client {
 	life, end := context.WithCancelCause(context.Background())
 	return &Client{
-		cfg: cfg, store: s, tails: tails, end: end, release: release,
+		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
 		submits: newCoalescer(life, s, s.Partitions(), cfg.SubmitTimeout),
 		waits:   newHub(life, s),
 	}

@@ -8,20 +8,43 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // byID is every method about one execution, by the verb its errors begin with.
 func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) error {
 	return map[string]func(context.Context, flowfabric.ExecutionID) error{
-		"get":                func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
-		"wait for":           func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.RawResult(ctx, id); return err },
-		"history of":         func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.History(ctx, id); return err },
-		"cancel":             func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id, "") },
-		"replay":             func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Replay(ctx, id) },
-		"revoke":             func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Revoke(ctx, id, "") },
-		"purge":              func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Purge(ctx, id) },
-		"set tags of":        func(ctx context.Context, id flowfabric.ExecutionID) error { return c.SetTags(ctx, id, nil) },
+		"get":         func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
+		"wait for":    func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.RawResult(ctx, id); return err },
+		"history of":  func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.History(ctx, id); return err },
+		"cancel":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id, "") },
+		"replay":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Replay(ctx, id) },
+		"revoke":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Revoke(ctx, id, "") },
+		"purge":       func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Purge(ctx, id) },
+		"set tags of": func(ctx context.Context, id flowfabric.ExecutionID) error { return c.SetTags(ctx, id, nil) },
+		"resume":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Resume(ctx, id, "anna") },
+		"suspension of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.Suspension(ctx, id)
+			return err
+		},
+		"waitpoints of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.Waitpoints(ctx, id)
+			return err
+		},
+		"reissue token of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.ReissueToken(ctx, id, known, "anna")
+			return err
+		},
+		"approve": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.Approve(ctx, id, "release", "", nil)
+			return err
+		},
+		"signal": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.DeliverSignal(ctx, id, known, "", engine.NewSignal{})
+			return err
+		},
 		"change priority of": func(ctx context.Context, id flowfabric.ExecutionID) error { return c.ChangePriority(ctx, id, 1) },
 		"tail": func(ctx context.Context, id flowfabric.ExecutionID) error {
 			for _, err := range c.Tail(ctx, id) {
@@ -50,6 +73,9 @@ func TestEveryCallAfterClose(t *testing.T) {
 	_, many := SubmitMany(t.Context(), c, echo, []string{"x", "y"}, Priority(-1))
 	for what, err := range map[string]error{
 		"ping": c.Ping(t.Context()), "submit": one, "many": many, "priority": c.ChangePriority(t.Context(), id, -1),
+		"no token":  func() error { _, err := c.Signal(t.Context(), suspend.Token{}, nil); return err }(),
+		"keys":      func() error { _, err := c.TokenKeys(t.Context()); return err }(),
+		"rotate":    func() error { _, err := c.RotateTokenKeys(t.Context(), "", -1); return err }(),
 		"tombstone": c.Purge(t.Context(), id, Tombstone(1)),
 	} {
 		if !errors.Is(err, ErrClosed) || flowfabric.ClassOf(err) != 0 {

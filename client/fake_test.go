@@ -39,6 +39,8 @@ type fakeStore struct {
 	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
 	asked     []any                                                                // operator calls, what each was asked
 	refusal   error                                                                // of operator calls
+	reissue   []error                                                              // replies of ReissueToken
+	rotated   []engine.KeyRotated                                                  // reply of RotateTokenKey
 }
 
 type repriority struct {
@@ -70,7 +72,7 @@ func newFake() *fakeStore {
 func (f *fakeStore) client(t *testing.T) *Client {
 	t.Helper()
 	cfg := Config{URL: "redis://fake", Logger: slog.New(slog.DiscardHandler)}.withDefaults()
-	c := newClient(cfg, f, noTails{})
+	c := newClient(cfg, f, noTails{}, nil)
 	t.Cleanup(c.Close)
 	return c
 }

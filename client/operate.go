@@ -46,10 +46,19 @@ type replayFunc func(*engine.Replay)
 
 func (f replayFunc) replay(q *engine.Replay) { f(q) }
 
-// Reason is why the execution is replayed, for its history; cut to 1 KiB.
-func Reason(text string) ReplayOption {
-	return replayFunc(func(q *engine.Replay) { q.Reason = text })
+// ReasonOption is [Reason], an option of [Client.Replay] and [Client.Resume].
+type ReasonOption interface {
+	ReplayOption
+	ResumeOption
 }
+
+type reason string
+
+func (r reason) replay(q *engine.Replay)        { q.Reason = string(r) }
+func (r reason) resume(q *engine.ResumeRequest) { q.Reason = string(r) }
+
+// Reason is why the execution is replayed or resumed, for its history; cut to 1 KiB.
+func Reason(text string) ReasonOption { return reason(text) }
 
 // FromScratch forgets the recorded steps, so that the replay computes them again. Without it they are kept, and only
 // what is missing runs.
@@ -57,11 +66,20 @@ func FromScratch() ReplayOption {
 	return replayFunc(func(q *engine.Replay) { q.DropSteps = true })
 }
 
-// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its
-// attempt.
-func Force() ReplayOption {
-	return replayFunc(func(q *engine.Replay) { q.Force = true })
+// ForceOption is [Force], an option of [Client.Replay] and [Client.RotateTokenKeys].
+type ForceOption interface {
+	ReplayOption
+	RotateOption
 }
+
+type forced struct{}
+
+func (forced) replay(q *engine.Replay) { q.Force = true }
+func (forced) rotate(force *bool)      { *force = true }
+
+// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its
+// attempt. Of a key rotation: it is made although tokens of open waitpoints then end before they are needed.
+func Force() ForceOption { return forced{} }
 
 // ReplayRequest names the request, for a caller that repeats an unanswered [Client.Replay] itself: as long as no other
 // request was applied, the same id replays the execution only once. Default a new id for every call, which makes the

@@ -15,7 +15,22 @@ const MaxIdempotencyKey = 256
 const maxCreator = 64
 
 // SubmitOption changes one submission. Later options win over earlier ones, and all of them over the definition.
-type SubmitOption func(*submission)
+type SubmitOption interface{ submit(s *submission) }
+
+type submitFunc func(*submission)
+
+func (f submitFunc) submit(s *submission) { f(s) }
+
+// KeyOption is [IdempotencyKey], an option of [Submit], [Client.Signal] and [Client.Approve].
+type KeyOption interface {
+	SubmitOption
+	SignalOption
+}
+
+type idempotencyKey string
+
+func (k idempotencyKey) submit(s *submission) { s.keyed, s.key = true, string(k) }
+func (k idempotencyKey) signal(s *sending)    { s.keyed, s.IdempotencyKey = true, string(k) }
 
 // submission is one input on its way to the server.
 type submission struct {
@@ -30,69 +45,70 @@ type submission struct {
 // second submit with an equal key and an equal payload returns the first execution ([Execution.Duplicate]), and
 // with a different payload it fails with flowfabric.ErrIdempotencyConflict. The payload is compared as encoded,
 // before any encryption hook. 1..256 bytes. Not for [SubmitMany], see [IdempotencyKeys]. Spec 10 D44.
-func IdempotencyKey(key string) SubmitOption {
-	return func(s *submission) { s.keyed, s.key = true, key }
-}
+//
+// Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
+// (engine.Delivered.Duplicate). So the key names the question that is answered, not the answer. Spec 20 S33.
+func IdempotencyKey(key string) KeyOption { return idempotencyKey(key) }
 
 // IdempotencyKeys gives every input of a [SubmitMany] its own [IdempotencyKey]; key is called once per index.
 func IdempotencyKeys(key func(index int) string) SubmitOption {
-	return func(s *submission) { s.keyFor = key }
+	return submitFunc(func(s *submission) { s.keyFor = key })
 }
 
 // Priority is 0 (default) to 9000; higher is claimed first, within a partition. A value outside is refused.
 func Priority(n int) SubmitOption {
-	return func(s *submission) { s.item.Priority = n }
+	return submitFunc(func(s *submission) { s.item.Priority = n })
 }
 
 // Delay keeps the execution from being claimed for d from the server's now, 0..10 years, in whole milliseconds.
 func Delay(d time.Duration) SubmitOption {
-	return func(s *submission) { s.item.Delay, s.item.DelayUntil = d, time.Time{} }
+	return submitFunc(func(s *submission) { s.item.Delay, s.item.DelayUntil = d, time.Time{} })
 }
 
 // DelayUntil keeps the execution from being claimed before t on the server's clock, at most 10 years ahead. A
 // time that has passed means no delay.
 func DelayUntil(t time.Time) SubmitOption {
-	return func(s *submission) { s.item.Delay, s.item.DelayUntil = 0, t }
+	return submitFunc(func(s *submission) { s.item.Delay, s.item.DelayUntil = 0, t })
 }
 
 // Deadline ends the execution as expired when it has not ended d after its submission, whatever it does then:
 // 1 ms to 10 years. 0 takes back the deadline of the definition.
 func Deadline(d time.Duration) SubmitOption {
-	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} }
+	return submitFunc(func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} })
 }
 
 // DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead. A time that has passed is
 // accepted: the execution never runs and expires at once, as soon as any worker looks after its partition.
 func DeadlineAt(t time.Time) SubmitOption {
-	return func(s *submission) { s.item.Deadline, s.item.DeadlineAt = 0, t }
+	return submitFunc(func(s *submission) { s.item.Deadline, s.item.DeadlineAt = 0, t })
 }
 
 // Tags are stored with the execution and handed to the handler: at most 64. A key such as team.region is two or more
 // words of a-z, 0-9 and _, joined by dots, beginning with a letter, at most 64 bytes; a value has at most 256 bytes. The
 // map must not change until the submit has returned.
 func Tags(tags map[string]string) SubmitOption {
-	return func(s *submission) { s.item.Tags = tags }
+	return submitFunc(func(s *submission) { s.item.Tags = tags })
 }
 
 // Lane overrides the definition's lane: 1..64 printable ASCII bytes without braces.
 func Lane(name string) SubmitOption {
-	return func(s *submission) { s.item.Lane = name }
+	return submitFunc(func(s *submission) { s.item.Lane = name })
 }
 
 // Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
 func Namespace(name string) SubmitOption {
-	return func(s *submission) { s.item.Namespace = name }
+	return submitFunc(func(s *submission) { s.item.Namespace = name })
 }
 
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
 // of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
 func Capabilities(tokens ...string) SubmitOption {
-	return func(s *submission) { s.item.Capabilities = tokens }
+	return submitFunc(func(s *submission) { s.item.Capabilities = tokens })
 }
 
 // Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
 func Creator(name string) SubmitOption {
-	return func(s *submission) { s.item.Creator = name }
+	return submitFunc(func(s *submission) { s.item.Creator = name })
 }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked

@@ -152,7 +152,7 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 		Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
 	}}
 	for _, option := range opts {
-		option(s)
+		option.submit(s)
 	}
 	if err := s.validate(time.Now()); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		"deadline 1ns":        {Deadline(1), flowfabric.ErrInvalidInput},
 		"deadline -1":         {Deadline(-1), flowfabric.ErrInvalidInput},
 		"deadline 11 years":   {DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},
-		"delay past deadline": {func(s *submission) { Delay(time.Hour)(s); Deadline(time.Hour)(s) }, flowfabric.ErrInvalidInput},
+		"delay past deadline": {submitFunc(func(s *submission) { Delay(time.Hour).submit(s); Deadline(time.Hour).submit(s) }), flowfabric.ErrInvalidInput},
 	} {
 		if _, err := Submit(ctx, c, raw, nil, x.opt); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v, want %v", name, err, x.want)

@@ -190,7 +190,7 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 	if err != nil {
 		return Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
 	}
-	return p.cfg.Keyring.token(t.ID(), w)
+	return p.cfg.Keyring.Token(t.ID(), w)
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8.

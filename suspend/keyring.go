@@ -183,7 +183,7 @@ func (k *Keyring) mint(execution flowfabric.ExecutionID, key string) (engine.Min
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	m := engine.Minted{ID: uuid.New(), Key: key, Kid: signer.kid, Nonce: hex.EncodeToString(nonce[:])}
-	token := Token{execution, m.ID, signer.kid + ":" + signer.mac(execution, m.ID, key, nonce[:])}
+	token := newToken(execution, m.ID, signer.kid+":"+signer.mac(execution, m.ID, key, nonce[:]))
 	m.Digest = token.Digest()
 	return m, token, nil
 }
@@ -196,13 +196,14 @@ func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID,
 	}
 	signer := k.find(m.Kid)
 	nonce, _ := hex.DecodeString(m.Nonce)
-	token = Token{execution, waitpoint, m.Kid + ":" + signer.mac(execution, waitpoint, key, nonce)}
+	token = newToken(execution, waitpoint, m.Kid+":"+signer.mac(execution, waitpoint, key, nonce))
 	m.ID, m.Digest = waitpoint, token.Digest()
 	return m, token, nil
 }
 
-// token makes the token of a stored waitpoint again. ErrNoTokenKeys when its key is not in the ring.
-func (k *Keyring) token(execution flowfabric.ExecutionID, w engine.Opened) (Token, error) {
+// Token makes the token of a stored waitpoint again; whoever has the keys can. flowfabric.ErrNoTokenKeys when the waitpoint's
+// key is not in the ring; ErrCorrupt for a nonce that is not 16 bytes of hex.
+func (k *Keyring) Token(execution flowfabric.ExecutionID, w engine.Opened) (Token, error) {
 	key := k.find(w.Kid)
 	if key == nil {
 		return Token{}, fmt.Errorf("waitpoint %q: %w (it was signed with kid %q, which is not configured)", w.Key, flowfabric.ErrNoTokenKeys, w.Kid)
@@ -211,7 +212,7 @@ func (k *Keyring) token(execution flowfabric.ExecutionID, w engine.Opened) (Toke
 	if err != nil || len(nonce) != 16 {
 		return Token{}, fmt.Errorf("waitpoint %q: %w: its nonce is not 16 bytes of hex", w.Key, flowfabric.ErrCorrupt)
 	}
-	return Token{execution, w.ID, w.Kid + ":" + key.mac(execution, w.ID, w.Key, nonce)}, nil
+	return newToken(execution, w.ID, w.Kid+":"+key.mac(execution, w.ID, w.Key, nonce)), nil
 }
 
 // mac binds a token to everything that identifies its waitpoint. Each part has its length in front, so that no two sets of

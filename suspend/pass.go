@@ -48,6 +48,7 @@ type Pass struct {
 
 	mu      sync.Mutex
 	answers map[string][]byte        // by name, as kept by the server
+	told    map[string]engine.Resume // by name, what was answered under this hold before last
 	last    *engine.Resume           // of the last suspension, with or without a name
 	opened  map[string]engine.Opened // pending waitpoints by key
 	asked   map[string]bool          // names of this pass, with the prefix of what they are
@@ -57,7 +58,7 @@ type Pass struct {
 
 // NewPass reads what the claim brought.
 func NewPass(cfg PassConfig) *Pass {
-	p := &Pass{cfg: cfg, answers: map[string][]byte{}, opened: map[string]engine.Opened{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
+	p := &Pass{cfg: cfg, answers: map[string][]byte{}, told: map[string]engine.Resume{}, opened: map[string]engine.Opened{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
@@ -86,10 +87,14 @@ func (p *Pass) End() {
 	p.ended = true
 }
 
-// Resumed notes that a suspension was answered at once, because signals had come early: another pass follows.
+// Resumed notes that a suspension was answered at once, because signals had come early: another pass follows, with what was
+// answered before and with this.
 func (p *Pass) Resumed(r engine.Resume) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.last != nil && p.last.Name != "" { // the server keeps it as a step, which only the next claim would bring
+		p.told[p.last.Name] = *p.last
+	}
 	p.last = &r
 }
 
@@ -106,11 +111,12 @@ func (p *Pass) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var unused []string
-	names := slices.Collect(maps.Keys(p.answers))
-	if p.last != nil && p.last.Name != "" && p.answers[p.last.Name] == nil {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(p.answers)), maps.Keys(p.told))
+	if p.last != nil && p.last.Name != "" {
 		names = append(names, p.last.Name)
 	}
-	for _, name := range names {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		if !p.asked[waitName(name)] {
 			unused = append(unused, "wait "+name)
 		}
@@ -146,6 +152,9 @@ func (p *Pass) ask(ctx context.Context, name string) (*engine.Resume, error) {
 	p.asked[waitName(name)] = true
 	if p.last != nil && p.last.Name == name {
 		return p.last, nil
+	}
+	if earlier, ok := p.told[name]; ok {
+		return &earlier, nil
 	}
 	kept, ok := p.answers[name]
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"unique"
 
 	"github.com/google/uuid"
 
@@ -20,7 +21,21 @@ import (
 type Token struct {
 	execution flowfabric.ExecutionID
 	waitpoint uuid.UUID
-	secret    string // "<kid>:<64 hex>"
+	// "<kid>:<64 hex>". Printers go past methods where a token is in somebody's unexported field; behind a handle they find an
+	// address.
+	secret unique.Handle[string]
+}
+
+func newToken(execution flowfabric.ExecutionID, waitpoint uuid.UUID, secret string) Token {
+	return Token{execution, waitpoint, unique.Make(secret)}
+}
+
+// text is the secret part, "" of the zero value.
+func (t Token) text() string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.secret.Value()
 }
 
 // macDigits is how long the MAC of a token is in hex.
@@ -44,7 +59,7 @@ func ParseToken(text string) (Token, error) {
 		strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}
-	return Token{flowfabric.MakeExecutionID(uint16(partition), execution), waitpoint, parts[3]}, nil
+	return newToken(flowfabric.MakeExecutionID(uint16(partition), execution), waitpoint, parts[3]), nil
 }
 
 func lowerHex(s string) bool {
@@ -57,7 +72,7 @@ func (t Token) Reveal() string {
 	if t.IsZero() {
 		return ""
 	}
-	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + t.execution.UUID().String() + "." + t.waitpoint.String() + "." + t.secret
+	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + t.execution.UUID().String() + "." + t.waitpoint.String() + "." + t.text()
 }
 
 // Execution is whose waitpoint the token opens.
@@ -67,17 +82,17 @@ func (t Token) Execution() flowfabric.ExecutionID { return t.execution }
 func (t Token) Waitpoint() uuid.UUID { return t.waitpoint }
 
 // IsZero reports a token that opens nothing.
-func (t Token) IsZero() bool { return t.secret == "" }
+func (t Token) IsZero() bool { return t.secret == unique.Handle[string]{} }
 
 // Digest is what a sender presents: SHA-256 of the secret part in hex. It opens the waitpoint just as the token does.
 func (t Token) Digest() string {
-	sum := sha256.Sum256([]byte(t.secret))
+	sum := sha256.Sum256([]byte(t.text()))
 	return hex.EncodeToString(sum[:])
 }
 
 // redacted is what every printer shows.
 func (t Token) redacted() string {
-	kid, mac, ok := strings.Cut(t.secret, ":")
+	kid, mac, ok := strings.Cut(t.text(), ":")
 	if !ok {
 		return "<REDACTED:malformed>"
 	}

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// endless is later than anything that ends by itself: the server files waitpoints without an end under the year 2286.
+const endless = 9_999_999_999_999
+
+// RotateOption changes a [Client.RotateTokenKeys]: [Force].
+type RotateOption interface{ rotate(force *bool) }
+
+// RotateTokenKeys makes a key sign new tokens in every partition. Tokens of the key before stay good for grace, in whole
+// milliseconds from 1 ms; 0 is 24 h (flowfabric.DefaultKeyGrace). kid names a key of Config.TokenKeys; what travels is its
+// fingerprint, never the secret. Give the key to every worker first, behind the one in use; then rotate; then drop the old one
+// from the configuration once the grace is over.
+//
+// A partition where tokens of open waitpoints are needed for longer than grace refuses, unless [Force] is given; such a token
+// then expires, and [Client.ReissueToken] makes another. The answers are in the order of partitions, each with its own error;
+// the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
+//
+// Errors: flowfabric.ErrNoTokenKeys, ErrConfig for a kid that this client has no key of, ErrInvalidGrace, before any call;
+// ErrGraceTooShort, which tells how many waitpoints are open and until when; ErrKeyConflict when the kid was used with
+// another secret; ErrTransport; the context's. Spec 20 §2.4, S18, S43.
+func (c *Client) RotateTokenKeys(ctx context.Context, kid string, grace time.Duration, opts ...RotateOption) ([]engine.KeyRotated, error) {
+	force := false
+	for _, o := range opts {
+		o.rotate(&force)
+	}
+	key, err := c.keyFor(kid)
+	grace = cmp.Or(grace, flowfabric.DefaultKeyGrace)
+	switch {
+	case c.closed.Load():
+		err = ErrClosed
+	case err == nil && (grace < time.Millisecond || grace%time.Millisecond != 0):
+		err = fmt.Errorf("%w: the grace is %s, want 1 ms or more", flowfabric.ErrInvalidGrace, grace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rotate token keys: %w", err)
+	}
+	rotated := c.store.RotateTokenKey(ctx, key, grace, force)
+	var failed partitionErrors
+	for _, r := range rotated {
+		if r.Err != nil {
+			failed.add(r.Partition, r.Err)
+		} else {
+			c.keyring.Use(r.Partition, kid)
+		}
+	}
+	return rotated, failed.sum(fmt.Sprintf("rotate token keys to %q", kid), len(rotated))
+}
+
+// TokenKeys lists the keys that verify tokens, by partition: which one signs, until when the others are good, how many
+// waitpoints are open under each and until when. Each partition has its own error; the error sums up those.
+func (c *Client) TokenKeys(ctx context.Context) ([]engine.PartitionKeys, error) {
+	if c.closed.Load() {
+		return nil, fmt.Errorf("list token keys: %w", ErrClosed)
+	}
+	listed := c.store.TokenKeys(ctx)
+	var failed partitionErrors
+	for _, p := range listed {
+		if p.Err != nil {
+			failed.add(p.Partition, p.Err)
+		}
+	}
+	return listed, failed.sum("list token keys", len(listed))
+}
+
+// partitionErrors puts the errors of many partitions into few words: one line for each kind, with the first of its kind.
+type partitionErrors struct {
+	groups []*partitionGroup
+}
+
+type partitionGroup struct {
+	code    string
+	first   uint16
+	err     error
+	count   int
+	kid     string // of ErrGraceTooShort, with what follows
+	open    int
+	needed  int64
+	endless bool
+}
+
+func (e *partitionErrors) add(partition uint16, err error) {
+	code := flowfabric.CodeOf(err)
+	var g *partitionGroup
+	for _, known := range e.groups {
+		if known.code == code {
+			g = known
+		}
+	}
+	if g == nil {
+		g = &partitionGroup{code: code, first: partition, err: err}
+		e.groups = append(e.groups, g)
+	}
+	g.count++
+	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrGraceTooShort) {
+		open, _ := strconv.Atoi(refused.Slot(1)) // 0 for a reply that this library does not know
+		needed, _ := strconv.ParseInt(refused.Slot(2), 10, 64)
+		g.kid = refused.Slot(0)
+		g.open += open
+		if needed >= endless {
+			g.endless = true
+		} else {
+			g.needed = max(g.needed, needed)
+		}
+	}
+}
+
+// sum is nil when nothing was added.
+func (e *partitionErrors) sum(verb string, partitions int) error {
+	if len(e.groups) == 0 {
+		return nil
+	}
+	var lines []string
+	all := &partitionError{}
+	for _, g := range e.groups {
+		lines = append(lines, fmt.Sprintf("%d of %d partitions: %s", g.count, partitions, g))
+		all.causes = append(all.causes, g.err)
+	}
+	all.text = verb + ": " + strings.Join(lines, "; ")
+	return all
+}
+
+func (g *partitionGroup) String() string {
+	if !errors.Is(g.err, flowfabric.ErrGraceTooShort) {
+		return fmt.Sprintf("%v (partition %d)", g.err, g.first)
+	}
+	until := "some of them have no end"
+	if !g.endless {
+		until = "the last one until " + time.UnixMilli(g.needed).UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s: waitpoints open under kid %q: %d, %s; rotate with a longer grace, or with client.Force() and then client.ReissueToken for each",
+		g.code, g.kid, g.open, until)
+}
+
+// partitionError matches what any of its partitions answered.
+type partitionError struct {
+	text   string
+	causes []error
+}
+
+func (e *partitionError) Error() string   { return e.text }
+func (e *partitionError) Unwrap() []error { return e.causes }

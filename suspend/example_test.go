@@ -1,0 +1,164 @@
+package suspend_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// serve runs a worker until stop is called, and connects a client.
+func serve(bindings ...handler.Binding) (ctx context.Context, c *client.Client, stop func()) {
+	quiet := slog.New(slog.DiscardHandler)
+	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: quiet}, bindings...)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	var running conc.WaitGroup
+	running.Go(func() { _ = worker.Run(ctx) })
+	if c, err = client.Connect(ctx, client.Config{URL: "embedded://", Logger: quiet}); err != nil {
+		panic(err)
+	}
+	return ctx, c, func() { c.Close(); cancel(); running.Wait() }
+}
+
+// A handler waits for an operator, who needs no token.
+func ExampleAwait() {
+	publish := handler.Define[string, string]("publish")
+	ctx, c, stop := serve(handler.Bind(publish, func(ctx context.Context, t *handler.Task, title string) (string, error) {
+		ok, err := suspend.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour), suspend.Because(suspend.ReasonApproval))
+		if err != nil {
+			return "", err // the first pass ends here, and holds nothing while it waits
+		}
+		return fmt.Sprintf("%s: published %t", title, ok), nil
+	}))
+	defer stop()
+	exec, err := client.Submit(ctx, c, publish, "Tides")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := waitFor(ctx, exec); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = c.Approve(ctx, exec.ID(), "editor", "anna", true)
+	fmt.Println("approved:", err)
+	fmt.Println(exec.Result(ctx))
+	// Output:
+	// approved: <nil>
+	// Tides: published true <nil>
+}
+
+// waitFor returns when an execution is suspended.
+func waitFor[T any](ctx context.Context, exec *client.Execution[T]) error {
+	for {
+		s, err := exec.Get(ctx)
+		if err != nil || s.State.Public == flowfabric.Suspended {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A token is handed out before the handler waits, once, and whoever has it may answer, also at once.
+func ExamplePending() {
+	type receipt struct{ Cents int }
+	charge := handler.Define[int, string]("charge")
+	sent := make(chan string, 1) // to the payment provider
+	ctx, c, stop := serve(handler.Bind(charge, func(ctx context.Context, t *handler.Task, cents int) (string, error) {
+		token, err := suspend.Pending(ctx, t, "payment", time.Hour)
+		if err != nil {
+			return "", err
+		}
+		if _, err := handler.Step(ctx, t, "request", func(context.Context) (bool, error) { sent <- token.Reveal(); return true, nil }); err != nil {
+			return "", err
+		}
+		paid, err := suspend.Await[receipt](ctx, t, "payment", suspend.Named("paid"), suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("paid %d cents", paid.Cents), nil
+	}))
+	defer stop()
+	exec, err := client.Submit(ctx, c, charge, 500)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	token, err := suspend.ParseToken(<-sent)
+	fmt.Println(err)
+	_, err = c.Signal(ctx, token, receipt{500}, client.SignalName("paid"), client.IdempotencyKey("payment-77"))
+	fmt.Println(err)
+	fmt.Println(exec.Result(ctx))
+	// Output:
+	// <nil>
+	// <nil>
+	// paid 500 cents <nil>
+}
+
+// People answer on a page that their link opens. Opening it does nothing; only their click does.
+func ExampleHTTPHandler() {
+	release := handler.Define[string, string]("release")
+	mailed := make(chan suspend.Token, 1)
+	ctx, c, stop := serve(handler.Bind(release, func(ctx context.Context, t *handler.Task, version string) (string, error) {
+		token, err := suspend.Pending(ctx, t, "approval", time.Hour)
+		if err != nil {
+			return "", err
+		}
+		if _, err := handler.Step(ctx, t, "mail", func(context.Context) (bool, error) { mailed <- token; return true, nil }); err != nil {
+			return "", err
+		}
+		answer, err := suspend.Await[suspend.Answer](ctx, t, "approval")
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s: %s by %s", version, answer.Choice, answer.By), nil
+	}))
+	defer stop()
+	mux := http.NewServeMux()
+	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(suspend.Token) suspend.Page {
+		return suspend.Page{Title: "Release v2?", Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}}
+	}}))
+	web := httptest.NewServer(mux)
+	defer web.Close()
+
+	exec, err := client.Submit(ctx, c, release, "v2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	token := <-mailed
+	page, err := http.Get(suspend.Link(web.URL+"/answers", token)) // the page with its form
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	page.Body.Close()
+	fmt.Println(page.StatusCode, page.Header.Get("Cache-Control"), page.Header.Get("Referrer-Policy"))
+
+	sent, err := http.PostForm(web.URL+"/answers", url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "by": {"anna"}}) // the click
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sent.Body.Close()
+	fmt.Println(sent.StatusCode)
+	fmt.Println(exec.Result(ctx))
+	// Output:
+	// 200 no-store no-referrer
+	// 200
+	// v2: approve by anna <nil>
+}

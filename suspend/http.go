@@ -1,0 +1,174 @@
+package suspend
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
+type HTTPConfig struct {
+	// Deliver takes the signals; a *client.Client.
+	Deliver Deliverer
+	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has checked
+	// it, so it must show nothing that only the holder of a good one may know. Default "Your answer is needed" with
+	// Approve and Reject.
+	Page func(Token) Page
+	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
+	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
+	ClosedStatus int
+	// Logger is told what an operator must mend (at level error), and of refusals (at level debug). Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Page is what people see who open a link: a question and the answers to choose from. All of it is plain text; line
+// breaks in Text are kept.
+type Page struct {
+	Title, Text string
+	Choices     []Choice // one button each, in this order
+}
+
+// Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the button says.
+type Choice struct{ Name, Label string }
+
+// Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads it with
+// Await[Answer].
+type Answer struct {
+	Choice  string `json:"choice"`
+	Comment string `json:"comment,omitempty"` // ≤ 8 KiB
+	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
+}
+
+// MaxComment is the longest comment of the page's form, in bytes.
+const MaxComment = 8 << 10
+
+// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Whoever has it may answer: it belongs
+// into a mail to one person, and into no log.
+func Link(base string, t Token) string {
+	base, fragment, _ := strings.Cut(base, "#")
+	separator := "?"
+	if strings.Contains(base, "?") {
+		separator = "&"
+	}
+	link := base + separator + "token=" + url.QueryEscape(t.Reveal())
+	if fragment != "" {
+		link += "#" + fragment
+	}
+	return link
+}
+
+// HTTPHandler lets outsiders answer a waitpoint with its token: people on a page that a [Link] opens, and programs with JSON
+// (signed callbacks). It may be mounted anywhere, also under http.StripPrefix, and serves every path alike. It panics when
+// Deliver is nil.
+//
+//	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
+//	            link previews do no harm, and it does not ask the store: every token that looks like one gets the page.
+//	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
+//	            correlation, category). JSON needs no field but the token: name is "signal", payload null by default.
+//
+// The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if equal. It
+// is the whole right to answer: there are no cookies, so there is nothing for a forged request of another site to borrow.
+//
+// A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first. The page
+// takes one decision for a waitpoint: a second click changes nothing, and a second decision is told which one stands. To ask
+// several people, give each a waitpoint of their own ([Count] with [Waitpoints]).
+//
+//	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}, or {"status":"closed"} for one that came too late
+//	400  a field is missing or not valid     401  no token, or one that opens nothing: always the same bytes, but for a token
+//	405  neither GET, HEAD nor POST               whose key was rotated out, whose holder is told to get a new link
+//	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
+//	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
+//
+// Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in front
+// should not log query strings, and must speak TLS. Safe for concurrent use. Spec 20 §2.8, §7, S6, S33; design §10.
+func HTTPHandler(cfg HTTPConfig) http.Handler {
+	if cfg.Deliver == nil {
+		panic("suspend.HTTPHandler: HTTPConfig.Deliver is nil")
+	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.ClosedStatus = cmp.Or(cfg.ClosedStatus, http.StatusOK)
+	if cfg.ClosedStatus != http.StatusOK && cfg.ClosedStatus != http.StatusConflict {
+		panic("suspend.HTTPHandler: HTTPConfig.ClosedStatus is neither 200 nor 409")
+	}
+	if cfg.Page == nil {
+		cfg.Page = func(Token) Page { return Page{} }
+	}
+	return &callback{cfg}
+}
+
+// callback is the handler.
+type callback struct{ cfg HTTPConfig }
+
+func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	guard(w.Header())
+	var a *reply
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		a = h.show(r)
+	case http.MethodPost:
+		a = h.act(w, r)
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		a = refused(http.StatusMethodNotAllowed, "method_not_allowed", "This does not work", "Only GET, HEAD and POST are answered here.")
+	}
+	a.write(w, r)
+}
+
+// show answers without acting.
+func (h *callback) show(r *http.Request) *reply {
+	t, a := onlyToken(queryTokens(r), bearerTokens(r))
+	if a != nil {
+		return a
+	}
+	return question(h.page(t), t)
+}
+
+// page is what to show for a token, with defaults.
+func (h *callback) page(t Token) Page {
+	p := h.cfg.Page(t)
+	p.Title = cmp.Or(p.Title, "Your answer is needed")
+	if len(p.Choices) == 0 {
+		p.Choices = []Choice{{"approve", "Approve"}, {"reject", "Reject"}}
+	}
+	return p
+}
+
+// act reads a post and delivers what it says.
+func (h *callback) act(w http.ResponseWriter, r *http.Request) *reply {
+	kind := mediaType(r)
+	if kind != typeForm && kind != typeJSON {
+		w.Header().Set("Accept-Post", typeJSON+", "+typeForm)
+		return refused(http.StatusUnsupportedMediaType, "unsupported_media_type", "This does not work", "The body must be "+typeJSON+" or "+typeForm+".")
+	}
+	body, a := readBody(w, r)
+	if a != nil {
+		return a
+	}
+	if kind == typeJSON {
+		return h.actJSON(r, body)
+	}
+	return h.actForm(r, body)
+}
+
+// guard sets the headers of every answer. The address may carry a token, so it must not be stored or passed on.
+func guard(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("X-Robots-Tag", "noindex, nofollow")
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Vary", "Accept")
+}
+
+// policy lets the page use its own style sheet and its own form, and nothing else.
+var policy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+func styleHash() string {
+	sum := sha256.Sum256([]byte(pageStyle))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,151 @@
+package suspend
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+const (
+	// pageKey is the idempotency key of what people decide on the page. It is the same for every decision, so that a second
+	// one, by whomever, is answered by the first instead of standing beside it (20-S33).
+	pageKey  = "page"
+	pageType = "person"
+
+	nonceBytes = 8
+)
+
+// actForm delivers what a person decides.
+func (h *callback) actForm(r *http.Request, body []byte) *reply {
+	fields, err := url.ParseQuery(string(body))
+	if err != nil {
+		return invalid("The form could not be read.")
+	}
+	t, a := onlyToken(fields["token"], bearerTokens(r), queryTokens(r))
+	if a != nil {
+		return a
+	}
+	p := h.page(t)
+	answer, problem := readAnswer(fields, p)
+	if problem != "" {
+		a := invalid(problem)
+		a.page = form(p, t)
+		a.page.Problem, a.page.Answer = problem, answer
+		return a
+	}
+	payload, err := json.Marshal(answer)
+	if err != nil {
+		return h.failed(t, err)
+	}
+	s := engine.NewSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
+		IdempotencyKey: pageKey, DedupTTL: flowfabric.MaxDedupTTL, Encoding: "json", Payload: payload}
+	if err := CheckSignal(s); err != nil {
+		return h.failed(t, err)
+	}
+	return h.decide(r, t, p, s)
+}
+
+// decide delivers a decision and says which one stands.
+func (h *callback) decide(r *http.Request, t Token, p Page, s engine.NewSignal) *reply {
+	d, a := h.deliver(r, t, s)
+	if a == nil && d.Duplicate && ignored(d.Effect) { // what came first does not stand, and must not keep others out
+		s.IdempotencyKey = pageKey + ":" + hex.EncodeToString(mark(t, s.Name))
+		d, a = h.deliver(r, t, s)
+	}
+	if a != nil {
+		return a
+	}
+	switch label := p.label(s.Name); {
+	case ignored(d.Effect):
+		return delivered(d, "Not accepted", fmt.Sprintf("“%s” was received, but it is not among the answers that are waited for.", label))
+	case d.Duplicate:
+		stands := "An answer was already recorded"
+		if i := slices.IndexFunc(p.Choices, func(c Choice) bool { return decided(t, c.Name, d.Signal) }); i >= 0 {
+			stands += ": “" + p.label(p.Choices[i].Name) + "”"
+		}
+		return delivered(d, "Already answered", stands+". It stands, and yours was not recorded.")
+	default:
+		return delivered(d, "Thank you", fmt.Sprintf("Your answer “%s” was recorded.", label))
+	}
+}
+
+// ignored tells an effect by which nothing was decided.
+func ignored(effect string) bool {
+	return effect == engine.EffectNone || effect == engine.EffectUnmatched
+}
+
+// readAnswer reads the fields of the form. problem says to a person what to change.
+func readAnswer(fields url.Values, p Page) (a Answer, problem string) {
+	for _, name := range []string{"choice", "comment", "by"} {
+		if len(fields[name]) > 1 {
+			return a, "The form has the field " + name + " twice."
+		}
+	}
+	text := func(name string) string {
+		return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(fields.Get(name), string(utf8.RuneError)), "\r\n", "\n"))
+	}
+	a = Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
+	switch {
+	case !slices.ContainsFunc(p.Choices, func(c Choice) bool { return c.Name == a.Choice }):
+		return a, "Please choose one of the answers."
+	case len(a.Comment) > MaxComment:
+		return a, fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), MaxComment)
+	case checkText("name", a.By, flowfabric.MaxSignalSource) != nil:
+		return a, fmt.Sprintf("The name must be a single line of at most %d bytes.", flowfabric.MaxSignalSource)
+	}
+	return a, ""
+}
+
+// label is what the button of a choice says.
+func (p Page) label(name string) string {
+	for _, c := range p.Choices {
+		if c.Name == name && c.Label != "" {
+			return c.Label
+		}
+	}
+	return name
+}
+
+// newNonce tells one rendering of the page from another, so that a click that is repeated is not taken for a second decision.
+func newNonce() string {
+	var nonce [nonceBytes]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	return hex.EncodeToString(nonce[:])
+}
+
+// decision is the id of the signal that a choice on one rendering of the page sends. Its first half tells the choice to those
+// who come later and get the id in answer; the second half is the nonce.
+func decision(t Token, choice, nonce string) (id uuid.UUID) {
+	random, err := hex.DecodeString(nonce)
+	if err != nil || len(random) != nonceBytes {
+		random, _ = hex.DecodeString(newNonce())
+	}
+	copy(id[:], mark(t, choice))
+	copy(id[8:], random)
+	id[8] = id[8]&0x3f | 0x80 // RFC 9562 variant
+	return id
+}
+
+func decided(t Token, choice string, id uuid.UUID) bool {
+	return string(mark(t, choice)) == string(id[:8])
+}
+
+// mark is eight bytes that name a choice of one waitpoint; as the beginning of a UUID they have its version, 8.
+func mark(t Token, choice string) []byte {
+	waitpoint := t.Waitpoint()
+	sum := sha256.Sum256(append(waitpoint[:], choice...))
+	sum[6] = sum[6]&0x0f | 0x80
+	return sum[:8]
+}

@@ -1,0 +1,81 @@
+package suspend
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// callbackBody is what a program posts.
+type callbackBody struct {
+	Token          string          `json:"token"`
+	Name           string          `json:"name"`
+	Payload        json.RawMessage `json:"payload"`
+	IdempotencyKey string          `json:"idempotency_key"`
+	Source         string          `json:"source"`
+	SourceType     string          `json:"source_type"`
+	Correlation    string          `json:"correlation"`
+	Category       string          `json:"category"`
+}
+
+// What a signal is called that a program posts without saying so.
+const (
+	postedName = "signal"
+	postedType = "webhook"
+)
+
+// badBody is one text for everything that is wrong with a body, which may contain a token.
+const badBody = `The body must be one JSON object with fields among token, name, payload, idempotency_key, source, source_type, correlation and category; all but payload are strings.`
+
+// parseCallback reads a body. A field that nobody knows is refused: it would be a mistake that nobody notices.
+func parseCallback(body []byte) (b callbackBody, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("null")) {
+		return callbackBody{}, false
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return callbackBody{}, false
+	}
+	if b.Payload == nil {
+		b.Payload = json.RawMessage("null")
+	}
+	return b, true
+}
+
+// signal is what the body says, to be checked.
+func (b callbackBody) signal() engine.NewSignal {
+	return engine.NewSignal{Name: cmp.Or(b.Name, postedName), Category: b.Category, SourceType: cmp.Or(b.SourceType, postedType), Source: b.Source,
+		Correlation: b.Correlation, IdempotencyKey: b.IdempotencyKey, Encoding: "json", Payload: b.Payload}
+}
+
+// actJSON delivers what a program posts.
+func (h *callback) actJSON(r *http.Request, body []byte) *reply {
+	b, ok := parseCallback(body)
+	if !ok {
+		return invalid(badBody)
+	}
+	t, a := onlyToken([]string{b.Token}, bearerTokens(r), queryTokens(r))
+	if a != nil {
+		return a
+	}
+	s := b.signal()
+	for _, key := range r.Header.Values("Idempotency-Key") {
+		if s.IdempotencyKey != "" && key != s.IdempotencyKey {
+			return invalid("The request has two different idempotency keys.")
+		}
+		s.IdempotencyKey = key
+	}
+	if err := CheckSignal(s); err != nil {
+		return h.failed(t, err)
+	}
+	d, a := h.deliver(r, t, s)
+	if a != nil {
+		return a
+	}
+	return delivered(d, "Thank you", "The signal was delivered.")
+}

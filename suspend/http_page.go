@@ -1,0 +1,87 @@
+package suspend
+
+import "html/template"
+
+// view is what the template shows: a question with its form, or a heading with a message.
+type view struct {
+	Page
+	Token   string // "" shows no form
+	Nonce   string
+	Problem string // what to change in the form
+	Answer  Answer // what was typed before
+	Heading string
+	Message string
+}
+
+// form shows the question of a page, with a nonce of its own.
+func form(p Page, t Token) *view { return &view{Page: p, Token: t.Reveal(), Nonce: newNonce()} }
+
+const pageStyle = `
+:root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --paper: #f4f5f7; --card: #fff; --line: #8c959f; --main: #0b57d0;
+  --on-main: #fff; --bad: #a40e26; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --dim: #a9b1ba; --paper: #14171a; --card: #1f2327; --line: #7d8590;
+  --main: #8ab4f8; --on-main: #10233f; --bad: #ff9a9a; } }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 1rem; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 36rem; margin: 6vh auto; padding: 1.5rem; background: var(--card); border: 1px solid color-mix(in srgb, var(--line) 35%, transparent);
+  border-radius: .75rem; overflow-wrap: anywhere; }
+h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; }
+p { margin: 0 0 1.25rem; white-space: pre-line; }
+main > :last-child { margin-bottom: 0; }
+label { display: block; margin-bottom: .25rem; font-weight: 600; }
+label span { color: var(--dim); font-weight: 400; }
+textarea, input { display: block; width: 100%; margin-bottom: 1.25rem; padding: .6rem .7rem; color: inherit; background: transparent; font: inherit;
+  border: 1px solid var(--line); border-radius: .4rem; }
+textarea { min-height: 6rem; resize: vertical; }
+.choices { display: flex; flex-wrap: wrap; gap: .75rem; }
+.choices button { flex: 1 1 9rem; min-height: 2.9rem; padding: .6rem 1rem; color: var(--main); background: transparent; font: inherit; font-weight: 600;
+  border: 2px solid var(--main); border-radius: .4rem; cursor: pointer; }
+.choices button:first-child { color: var(--on-main); background: var(--main); }
+:focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
+[role=alert] { color: var(--bad); font-weight: 600; }
+@media (max-width: 30rem) { main { margin: 0 auto; padding: 1.1rem; } }
+`
+
+// pageTemplate is one page for everything. The form posts to the address it was opened at without its query ("?"), so the
+// token travels in the body and leaves the address bar. The first button does nothing and cannot be pressed: it is the one that
+// Enter in a field would press, and nobody should approve by Enter.
+var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{if .Token}}{{.Title}}{{else}}{{.Heading}}{{end}}</title>
+<style>` + pageStyle + `</style>
+</head>
+<body>
+<main>
+{{- if .Token}}
+<h1>{{.Title}}</h1>
+{{- with .Text}}
+<p>{{.}}</p>
+{{- end}}
+{{- with .Problem}}
+<p role="alert">{{.}}</p>
+{{- end}}
+<form method="post" action="?" autocomplete="off">
+<button type="submit" disabled hidden></button>
+<input type="hidden" name="token" value="{{.Token}}">
+<input type="hidden" name="nonce" value="{{.Nonce}}">
+<label for="comment">Comment <span>(optional)</span></label>
+<textarea id="comment" name="comment" maxlength="2000">{{.Answer.Comment}}</textarea>
+<label for="by">Your name <span>(optional)</span></label>
+<input id="by" name="by" maxlength="80" autocomplete="name" value="{{.Answer.By}}">
+<div class="choices" role="group" aria-label="Your answer">
+{{- range .Choices}}
+<button type="submit" name="choice" value="{{.Name}}">{{if .Label}}{{.Label}}{{else}}{{.Name}}{{end}}</button>
+{{- end}}
+</div>
+</form>
+{{- else}}
+<h1>{{.Heading}}</h1>
+<p role="status">{{.Message}}</p>
+{{- end}}
+</main>
+</body>
+</html>
+`))
