@@ -48,20 +48,22 @@ func (e *Effects) Count(name string) (n int) {
 // then, each time in a fresh store, twice for every write to the store that the undisturbed run made: in one run the
 // worker process dies before that write, in the next one right after it was carried out. Another worker takes over when
 // the lease, of two seconds, has run out. Writes are claims, also those that find no work, appended frames, recorded
-// steps, noted progress, and whatever ends a pass of the handler. They are counted by kind: a crash at the second
-// claim. A run that comes to its end without that many, as a worker may look for work less often, is a further
+// steps, noted progress, opened waitpoints, and whatever ends a pass of the handler; and so are the answers that [Answered]
+// and [Tell] give, which the dying worker races. They are counted by kind: a crash at the second claim. A run that comes to its end without that many, as a worker may look for work less often, is a further
 // undisturbed one and is held to the same.
 //
 // Every run must agree with the first, undisturbed one:
 //
 //   - the execution ends in the same state, with the same failure category and a deeply equal result;
 //   - the same steps are recorded, with the same values;
+//   - the handler waited under the same names, in the same order, and was told the same; whether a signal came before its
+//     wait or after is a matter of time;
 //   - no frame is missing and their order is kept; more are fine, since what was not recorded is repeated;
 //   - no effect is lost: each one of the undisturbed run happens at least once in every other.
 //
 // And in every run, the first one included, no effect is done again after it was recorded: by the step of its
-// name or, if the run records none, by any step that was recorded, or pass that completed or delayed the execution,
-// after it was done. A pass that failed records nothing by itself: its retry is meant to run everything outside of
+// name or, if the run records none, by any step that was recorded, or pass that completed, delayed or suspended the
+// execution, after it was done. A pass that failed records nothing by itself: its retry is meant to run everything outside of
 // steps again, so an effect that each of several failing passes makes is as it should be, at least once, unless a step
 // was recorded in between. An effect that a retry must not repeat belongs into a handler.Step.
 //
@@ -127,6 +129,7 @@ func compare[Out any](base, r *Report[Out], results bool) {
 	if !slices.EqualFunc(sorted(r.Steps), sorted(base.Steps), same) {
 		r.errorf("steps %q; undisturbed %q", r.Steps, base.Steps)
 	}
+	compareWaits(base, r)
 	rest := r.Frames
 	for _, want := range base.Frames {
 		at := slices.IndexFunc(rest, func(f Frame) bool { return f.Type == want.Type && bytes.Equal(f.Payload, want.Payload) })

@@ -13,10 +13,23 @@
 //
 //   - [Run] takes one input to its end and returns a [Report]: result or failure, frames, steps, attempts, and how
 //     much virtual time it took. It makes its own bubble.
-//   - [New] makes a [World] in a bubble of yours, for scenarios: submit several, sleep with time.Sleep, and do to
-//     the worker what production does to it: [World.Kill], [World.LoseLease], [World.Drain].
+//   - [New] makes a [World] in a bubble of yours, for scenarios: submit several, sleep, answer, and do to the worker what
+//     production does to it: [World.Kill], [World.LoseLease], [World.Drain].
 //   - [Crashes] runs one execution again and again, with the worker dying before, and in another run after, each of
-//     its writes to the store, and holds every run against the one in which nothing happened.
+//     its writes to the store and each answer to it, and holds every run against the one in which nothing happened.
+//
+// # Who answers
+//
+// A handler that waits, see package suspend, needs somebody to answer it. An [Answer] is what they do: [Signal] and
+// [SignalWith] as a sender with a token, [Approve] and [Resume] as an operator, each as soon as it is waited for or, with
+// [Answer.After], so much virtual time later. They are given
+//
+//   - by [Answered] around the handler, which serves Run, New and Crashes: for waits known beforehand;
+//   - by [Tell] in a fake that gets a token from the handler: whoever reads the mail clicks;
+//   - by [Execution.Answer] in a scenario, or by the world's real client ([World.Client]) where a refusal is what is tested.
+//
+// Nobody answering is a test, too: virtual time passes until the wait's Within is over. [World.Sleep] lets it pass in a
+// scenario. The [Report] tells the waits, how long each lasted and what ended it.
 //
 // # What goes wrong here as it does there
 //
@@ -32,8 +45,9 @@
 //   - Waiting for the network keeps the clock from moving, and a kept-alive connection keeps the bubble from ending. Give
 //     handlers fakes, or an in-memory net.Pipe.
 //   - A mutex that is held across a sleep stops the clock too, since waiting for a mutex is not waiting for time.
-//   - An hour in which all executions wait (a delay, a retry's pause) costs nothing. An hour in which a handler
-//     runs costs about two seconds, for its worker renews leases, ticks and polls as it always does.
+//   - An hour in which all executions wait (a delay, a retry's pause, a suspension) costs nothing while the test waits in
+//     a method of this package, such as [World.Sleep]. An hour in which a handler runs, or the test is in time.Sleep,
+//     costs about two seconds, for the worker renews leases, ticks and polls as it always does.
 //
 // Design §3, §9.
 package fftest

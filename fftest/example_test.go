@@ -8,9 +8,11 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Draft and Verdict are what producers and workers of the kind write-article exchange.
@@ -84,6 +86,110 @@ func ExampleCrashes() {
 		writer := &Writer{Mail: func(string) error { fx.Did("mail"); return nil }}
 		return writer.Handle
 	}, Draft{"tides"}, nil)
+}
+
+// Publish is the definition of a handler that needs somebody's word.
+var Publish = handler.Define[Draft, Verdict]("publish-article")
+
+// Editor is its handler.
+type Editor struct {
+	Ask func(ctx context.Context, token suspend.Token, text string) error
+}
+
+// Handle mails a link to whoever decides, waits for up to a month, and obeys.
+func (e *Editor) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
+	token, err := suspend.Pending(ctx, t, "decision", 24*time.Hour)
+	if err != nil {
+		return Verdict{}, err
+	}
+	_, err = handler.Step(ctx, t, "ask", func(ctx context.Context) (bool, error) { return true, e.Ask(ctx, token, in.Topic) })
+	if err != nil {
+		return Verdict{}, err
+	}
+	yes, err := suspend.Await[bool](ctx, t, "decision", suspend.Within(30*24*time.Hour), suspend.OnTimeout(suspend.Resume))
+	switch {
+	case errors.Is(err, flowfabric.ErrWaitTimeout):
+		return Verdict{"nobody cared"}, nil
+	case err != nil:
+		return Verdict{}, err
+	case !yes:
+		return Verdict{"rejected"}, nil
+	}
+	return Verdict{"All about " + in.Topic}, nil
+}
+
+// An approval in virtual time: somebody uses the link after two weeks; an operator decides; nobody does.
+func ExampleAnswered() {
+	var t *testing.T // of the test function
+
+	reader := &Editor{Ask: func(ctx context.Context, token suspend.Token, _ string) error {
+		fftest.Tell(ctx, fftest.SignalWith(token, true).After(14*24*time.Hour))
+		return nil
+	}}
+	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"All about tides"})
+	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
+
+	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", "anna", false)), Draft{"tides"})
+	r.WantResult(Verdict{"rejected"})
+	r.WantCauses(engine.CauseSignal)
+
+	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"nobody cared"})
+	r.WantCauses(engine.CauseTimeout)
+}
+
+// The same as a scenario: the worker dies while nobody has decided.
+func ExampleExecution_Answer() {
+	var t *testing.T // of the test function
+
+	synctest.Test(t, func(t *testing.T) {
+		silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
+		w := fftest.New(t, runtime.Config{}, handler.Bind(Publish, silent.Handle))
+		x := fftest.Submit(w, Publish, Draft{"tides"})
+		x.Suspended()
+		w.Kill()
+		w.Sleep(48 * time.Hour)
+		x.Answer(fftest.Signal("decision", true))
+		x.Wait().WantResult(Verdict{"All about tides"})
+	})
+}
+
+// The examples of approvals are meant to pass.
+func TestApprovalExamples(t *testing.T) {
+	asked := 0
+	reader := &Editor{Ask: func(ctx context.Context, token suspend.Token, _ string) error {
+		asked++
+		fftest.Tell(ctx, fftest.SignalWith(token, true).After(14*24*time.Hour))
+		return nil
+	}}
+	r := fftest.Run(t, Publish, reader.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"All about tides"})
+	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+
+	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", "anna", false)), Draft{"tides"})
+	r.WantResult(Verdict{"rejected"})
+	r.WantCauses(engine.CauseSignal)
+
+	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
+	r.WantResult(Verdict{"nobody cared"})
+	r.WantCauses(engine.CauseTimeout)
+	r.WantElapsed(30*24*time.Hour, 30*24*time.Hour+2*time.Second)
+
+	synctest.Test(t, func(t *testing.T) {
+		w := fftest.New(t, runtime.Config{}, handler.Bind(Publish, silent.Handle))
+		x := fftest.Submit(w, Publish, Draft{"tides"})
+		x.Suspended()
+		w.Kill()
+		w.Sleep(48 * time.Hour)
+		x.Answer(fftest.Signal("decision", true))
+		x.Wait().WantResult(Verdict{"All about tides"})
+	})
 }
 
 // The examples are meant to pass.

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,13 +19,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/stream"
-)
-
-// Wait waits so long before it looks whether the world may nap: at first little, then twice as long each time. No
-// lease time is a multiple of these, so that the worker is not stopped in the very instant of a renewal.
-const (
-	firstTurn = 37 * time.Millisecond
-	lastTurn  = 2368 * time.Millisecond
 )
 
 // Execution is one submitted execution of a [World].
@@ -75,8 +68,9 @@ func (x *Execution[Out]) Cancel(reason string) {
 }
 
 // Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [World]
-// ends the test; the time in which everything open only waits for a time to come, 30 s or more away, is not counted.
-// An execution whose handler was run 1,000 times ends the test, too: it seems to delay itself for ever.
+// ends the test; the time in which everything open only waits for a time to come, 30 s or more away, is not counted, but
+// that in which somebody would have to answer is. An execution whose handler was run 1,000 times ends the test, too: it
+// seems to delay itself for ever.
 func (x *Execution[Out]) Wait() *Report[Out] {
 	x.world.t.Helper()
 	ctx := x.world.t.Context()
@@ -87,41 +81,13 @@ func (x *Execution[Out]) Wait() *Report[Out] {
 	if err != nil {
 		x.world.t.Fatalf("fftest: report on %s: %v", x.ID(), err)
 	}
-	return r
-}
-
-// await returns when an execution has ended.
-func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
-	pause := firstTurn
-	for patience := w.Patience; ; pause = min(2*pause, lastTurn) {
-		if napped, err := w.nap(ctx); err != nil {
-			return err
-		} else if napped {
-			pause = firstTurn
-		}
-		began := time.Now()
-		turn, cancel := context.WithTimeout(ctx, pause)
-		stop := context.AfterFunc(w.journal.weary, cancel) // a handler that is run again at once lets no time pass
-		_, err := w.client.RawResult(turn, id)
-		over := turn.Err() != nil
-		stop()
-		cancel()
-		if _, ended := errors.AsType[*client.OutcomeError](err); ended || err == nil {
-			w.forget(id)
-			return nil
-		}
-		if !over || ctx.Err() != nil {
-			return err
-		}
-		if w.journal.weary.Err() != nil {
-			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not ended", maxPasses, id)
-		}
-		if patience -= time.Since(began); patience <= 0 {
-			s, err := w.client.Get(ctx, id)
-			return errors.Join(fmt.Errorf("%s has not ended after %s of virtual time: it is %s, attempt %d",
-				id, w.Patience, s.State.Public, s.Attempts), err)
-		}
+	if len(x.world.left(x.ID())) > 0 {
+		time.Sleep(settleTime) // who has just given the last one is about to note it
 	}
+	for _, a := range x.world.left(x.ID()) {
+		r.errorf("%s was never given: the execution did not wait for it", a)
+	}
+	return r
 }
 
 // report collects what there is to know about an execution that has ended.
@@ -143,7 +109,14 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 			r.Frames = append(r.Frames, Frame{event.Attempt, event.Frame})
 		}
 	}
-	r.Steps, err = x.world.steps(ctx, x.ID())
+	stored, err := x.world.hash(ctx, keys.Of(x.ID().Partition()).Steps(x.ID().UUID()))
+	if err != nil {
+		return nil, err
+	}
+	if r.Steps, err = x.world.steps(x.ID(), stored); err != nil {
+		return nil, err
+	}
+	r.Waits, err = x.waited(ctx, r.Snapshot, stored)
 	return r, err
 }
 
@@ -160,12 +133,12 @@ func attempts(s engine.Snapshot) []engine.AttemptRecord {
 	return log
 }
 
-// steps reads the recorded steps, in the order in which they were recorded.
-func (w *World) steps(ctx context.Context, id flowfabric.ExecutionID) ([]Step, error) {
-	stored, err := w.hash(ctx, keys.Of(id.Partition()).Steps(id.UUID()))
-	if err != nil {
-		return nil, err
-	}
+// steps picks the steps of the handler from what is recorded, in the order in which they were.
+func (w *World) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
+	stored = maps.Clone(stored)
+	maps.DeleteFunc(stored, func(name, _ string) bool {
+		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint)
+	})
 	var steps []Step
 	take := func(name string) {
 		if value, ok := stored[name]; ok {

@@ -17,7 +17,11 @@ import (
 // been asked or answered anything about one.
 var housekeeping = []string{
 	"ff_configure", "ff_boot", "ff_set_interest", "ff_tick", "ff_session_renew", "ff_session_close", "ff_pass_ring",
+	"ff_set_token_keys",
 }
+
+// deliveries are the writes of those who answer waits, before and after which [Crashes] lets a worker die, too.
+var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resume_execution"}
 
 // writes are the functions before and after which [Crashes] lets a worker die.
 var writes = sync.OnceValue(func() map[string]bool {
@@ -31,10 +35,12 @@ var writes = sync.OnceValue(func() map[string]bool {
 // scriptCall is the last line of a script: the function it is made of.
 var scriptCall = regexp.MustCompile(`return (ff_\w+)\(KEYS, ARGV\)\s*$`)
 
-// recordStep's arguments: EVALSHA sha 1 root protocol id session claim epoch attempt name value.
+// The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
+// ff_suspend_execution are the same up to the attempt: … suspension request name.
 const (
 	argExecution = 5
 	argStep      = 10
+	argWait      = 12
 )
 
 // crash is where a worker is to die. The zero value: nowhere. A worker polls for work while its handlers write, so only
@@ -72,13 +78,16 @@ type journal struct {
 	passes    map[flowfabric.ExecutionID]int
 	weary     context.Context // ends when a handler was run too often
 	tire      context.CancelFunc
+	alive     *link         // of the worker that runs now, nil while none does
+	stir      chan struct{} // closed, and replaced, when a worker suspends an execution
 }
 
 // maxPasses is how often the handler of one execution is run before it counts as one that never ends.
 const maxPasses = 1000
 
 func newJournal(plan crash) *journal {
-	j := &journal{functions: map[string]string{}, calls: map[string]int{}, plan: plan, passes: map[flowfabric.ExecutionID]int{}}
+	j := &journal{functions: map[string]string{}, calls: map[string]int{}, plan: plan,
+		passes: map[flowfabric.ExecutionID]int{}}
 	j.weary, j.tire = context.WithCancel(context.Background())
 	return j
 }
@@ -89,12 +98,13 @@ const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
 	passRecorded                  // so was the completion or a delay; after a failure the same work is done again
+	waitRecorded                  // so was a wait, which ends a pass, too
 )
 
 type event struct {
 	kind      eventKind
-	execution string // of a step: its UUID
-	name      string // of the effect, the step, or the function
+	execution string // of a step or wait: its UUID
+	name      string // of the effect, the step, the wait, or the function
 }
 
 // learn returns the function that a request calls, "" for other requests and those that the server cannot carry out.
@@ -128,21 +138,16 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	if l.crashed || !writes()[function] {
 		return !l.crashed, l.crashed
 	}
-	if j.calls[function]++; j.calls[function] == 1 {
-		j.order = append(j.order, function)
-	}
-	if j.crashed == "" && function == j.plan.function && j.calls[function] == j.plan.call {
-		when := "before"
-		if j.plan.after {
-			when = "after"
-		}
-		j.crashed = fmt.Sprintf("died %s call %d of %s", when, j.plan.call, function)
-		l.crashed, j.orphaned, crashed = true, true, true
-		if !j.plan.after {
-			return false, true
-		}
+	if crashed = j.count(function, l); crashed && !j.plan.after {
+		return false, true
 	}
 	switch function {
+	case "ff_suspend_execution":
+		if len(args) > argWait {
+			j.events = append(j.events, event{waitRecorded, args[argExecution], args[argWait]})
+		}
+		close(j.stir)
+		j.stir = make(chan struct{})
 	case "ff_record_step":
 		if len(args) > argStep {
 			j.events = append(j.events, event{stepRecorded, args[argExecution], args[argStep]})
@@ -151,6 +156,54 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 		j.events = append(j.events, event{kind: passRecorded, name: function})
 	}
 	return true, crashed
+}
+
+// count counts a write and reports whether the worker behind l dies of it. The caller holds mu.
+func (j *journal) count(function string, l *link) (crashed bool) {
+	if j.calls[function]++; j.calls[function] == 1 {
+		j.order = append(j.order, function)
+	}
+	if j.crashed != "" || l == nil || function != j.plan.function || j.calls[function] != j.plan.call {
+		return false
+	}
+	when := "before"
+	if j.plan.after {
+		when = "after"
+	}
+	j.crashed = fmt.Sprintf("died %s call %d of %s", when, j.plan.call, function)
+	l.crashed, j.orphaned = true, true
+	return true
+}
+
+// outside books a request that comes from outside and returns the worker, if any, that dies before or after it.
+func (j *journal) outside(function string) (victim *link, after bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if slices.Contains(deliveries, function) && j.count(function, j.alive) {
+		return j.alive, j.plan.after
+	}
+	return nil, false
+}
+
+// enter makes what belongs to the bubble that it is called in.
+func (j *journal) enter() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stir = make(chan struct{})
+}
+
+// runs notes which worker runs now, nil for none.
+func (j *journal) runs(l *link) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.alive = l
+}
+
+// stirred returns a channel that is closed when a worker suspends an execution.
+func (j *journal) stirred() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stir
 }
 
 // begin is told that the worker behind l begins to run a handler.
@@ -187,6 +240,17 @@ func (j *journal) history() []event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.events)
+}
+
+// ranks tells in which order an execution's waits were first asked for.
+func (j *journal) ranks(id flowfabric.ExecutionID) map[string]int {
+	ranks := map[string]int{}
+	for i, e := range j.history() {
+		if _, known := ranks[e.name]; !known && e.kind == waitRecorded && e.execution == id.UUID().String() {
+			ranks[e.name] = i
+		}
+	}
+	return ranks
 }
 
 // crashedAt says where the planned crash has happened, "" if it has not.

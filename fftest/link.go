@@ -19,6 +19,7 @@ type link struct {
 	dial    inproc.Dialer
 	journal *journal
 	died    func() // told, on a connection's goroutine, that the journal's crash has come; nil: the client's link
+	wrote   func() // of the client's link: told that something is about to change; else nil
 	crashed bool   // guarded by journal.mu
 
 	mu    sync.Mutex
@@ -74,6 +75,7 @@ type conn struct {
 func (c *conn) Write(p []byte) (int, error) {
 	c.partial = append(c.partial, p...)
 	whole, crashed := 0, false
+	var late []*link // who dies of what is sent now
 	for !crashed {
 		args, size := parseRequest(c.partial[whole:])
 		if size == 0 {
@@ -82,8 +84,8 @@ func (c *conn) Write(p []byte) (int, error) {
 		deliver := true
 		if c.link.died != nil {
 			deliver, crashed = c.link.journal.note(c.link, args)
-		} else {
-			c.link.journal.learn(args)
+		} else if victim := c.outside(args); victim != nil {
+			late = append(late, victim)
 		}
 		if deliver {
 			whole += size
@@ -95,11 +97,28 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		c.partial = append(c.partial[:0], c.partial[whole:]...)
 	}
+	for _, victim := range late {
+		victim.died()
+	}
 	if crashed {
 		c.link.died() // the server carries out what it has been sent, and its answer finds nobody
 		return 0, errCut
 	}
 	return len(p), nil
+}
+
+// outside looks at a request of the client and lets a worker die before it, or returns the one that dies after it.
+func (c *conn) outside(args []string) (late *link) {
+	function := c.link.journal.learn(args)
+	if writes()[function] && c.link.wrote != nil {
+		c.link.wrote()
+	}
+	victim, after := c.link.journal.outside(function)
+	if victim != nil && !after {
+		victim.died()
+		return nil
+	}
+	return victim
 }
 
 // Close forgets the connection, too.

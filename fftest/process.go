@@ -19,6 +19,7 @@ var errKilled = fmt.Errorf("%w: the worker process was killed", flowfabric.ErrLe
 
 // process is one worker process: a runtime worker, its network, and a way to make it stop dead.
 type process struct {
+	world  *World
 	link   *link
 	hangUp func()
 	cancel context.CancelFunc
@@ -33,9 +34,8 @@ type process struct {
 
 // startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
 // when the journal's crash has killed it, onFailure when it has ended by itself.
-func startProcess(cfg runtime.Config, bindings []handler.Binding, l *link, run *sync.WaitGroup,
-	onDeath func(*process), onFailure func(error)) (*process, error) {
-	p := &process{link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
+func startProcess(w *World, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
+	p := &process{world: w, link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
 	l.died = func() {
 		if p.kill() {
 			onDeath(p)
@@ -44,14 +44,14 @@ func startProcess(cfg runtime.Config, bindings []handler.Binding, l *link, run *
 	cfg.URL, p.hangUp = inproc.Listen(l.connect)
 	cfg.Middleware = append([]handler.Middleware{p.watch}, cfg.Middleware...)
 	cfg.Logger = slog.New(&mutedHandler{cfg.Logger.Handler(), &p.dead})
-	worker, err := runtime.New(cfg, bindings...)
+	worker, err := runtime.New(cfg, w.bindings...)
 	if err != nil {
 		p.hangUp()
 		return nil, err
 	}
 	var ctx context.Context
 	ctx, p.cancel = context.WithCancel(context.Background())
-	run.Go(func() {
+	w.running.Go(func() {
 		defer close(p.ended)
 		defer p.hangUp()
 		if p.err = worker.Run(ctx); p.err != nil && ctx.Err() == nil {
@@ -81,8 +81,22 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 		}
 		p.link.journal.begin(p.link)
 		p.link.journal.pass(t.ID())
-		return next(ctx, t)
+		return next(context.WithValue(ctx, passKey{}, pass{p, t.ID()}), t)
 	}
+}
+
+// passKey marks the context of a handler at work; its value is a pass.
+type passKey struct{}
+
+type pass struct {
+	process *process
+	id      flowfabric.ExecutionID
+}
+
+// passOf returns whose handler a context belongs to; no process for one that does not run in a [World].
+func passOf(ctx context.Context) (*process, flowfabric.ExecutionID) {
+	p, _ := ctx.Value(passKey{}).(pass)
+	return p.process, p.id
 }
 
 // kill stops the process dead: from now on nothing it does has an effect on the store. It does not block, and reports

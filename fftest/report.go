@@ -37,6 +37,7 @@ type Report[Out any] struct {
 
 	Frames   []Frame                // of all attempts, in order
 	Steps    []Step                 // recorded ones, in the order of their recording
+	Waits    []Wait                 // in the order in which they began
 	Attempts []engine.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
 	Elapsed  time.Duration          // virtual time from creation to end
 	Snapshot engine.Snapshot        // everything else

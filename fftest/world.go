@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // DefaultPatience is how long [Execution.Wait] waits while something could happen, in virtual time.
@@ -40,8 +42,11 @@ type World struct {
 	server   *embedded.Server
 	dial     inproc.Dialer
 	client   *client.Client
+	keyring  *suspend.Keyring
 	journal  *journal
-	running  sync.WaitGroup // worker processes, and who replaces them
+	running  sync.WaitGroup // worker processes, who replaces them, and who answers waits
+	life     context.Context
+	end      context.CancelFunc
 	release  func()
 	shut     sync.Once
 
@@ -51,9 +56,11 @@ type World struct {
 	closed bool          // guarded by turn
 
 	mu     sync.Mutex
-	poke   chan struct{}            // closed, and replaced, when something has changed: wakes who naps
-	open   []flowfabric.ExecutionID // submitted, not known to have ended
-	broken error                    // why a worker could not go on
+	poke   chan struct{}                       // closed, and replaced, when something has changed: wakes who naps
+	open   []flowfabric.ExecutionID            // submitted, not known to have ended
+	broken error                               // why a worker could not go on
+	answer map[flowfabric.ExecutionID][]Answer // answers of Answered that are left
+	dues   map[time.Time]int                   // how many answers come at a time
 }
 
 // New starts a store and a worker that runs the bindings. It must be called in a bubble:
@@ -82,7 +89,10 @@ func newWorld(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *j
 	w := &World{
 		Patience: DefaultPatience, t: t, cfg: withDefaults(t, cfg, bindings), bindings: bindings,
 		journal: j, turn: make(chan struct{}, 1), poke: make(chan struct{}), release: func() {},
+		answer: map[flowfabric.ExecutionID][]Answer{}, dues: map[time.Time]int{},
 	}
+	j.enter()
+	w.life, w.end = context.WithCancel(context.Background())
 	t.Cleanup(w.close)
 	if err := w.start(t.Context()); err != nil {
 		t.Fatalf("fftest: %v", err)
@@ -93,6 +103,7 @@ func newWorld(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *j
 func withDefaults(t testing.TB, cfg runtime.Config, bindings []handler.Binding) runtime.Config {
 	cfg.Registerer = nil // every worker process has its own
 	cfg.Partitions = cmp.Or(cfg.Partitions, 1)
+	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -121,11 +132,14 @@ func (w *World) start(ctx context.Context) (err error) {
 		return err
 	}
 	w.dial = func(ctx context.Context) (net.Conn, error) { return inproc.Dial(ctx, w.server.URL()) }
-	own := &link{dial: w.dial, journal: w.journal}
+	own := &link{dial: w.dial, journal: w.journal, wrote: w.wake}
 	url, release := inproc.Listen(own.connect)
 	w.release = release
+	if w.keyring, err = suspend.Configured(url, w.cfg.TokenKeys); err != nil {
+		return err
+	}
 	w.client, err = client.Connect(ctx, client.Config{
-		URL: url, Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, Logger: w.cfg.Logger,
+		URL: url, Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, Logger: w.cfg.Logger, TokenKeys: w.cfg.TokenKeys,
 	})
 	if err != nil {
 		return err
@@ -159,7 +173,7 @@ func (w *World) startWorker() error {
 	cfg := w.cfg
 	cfg.Instance = fmt.Sprintf("worker-%d", len(w.all)+1)
 	l := &link{dial: w.dial, journal: w.journal}
-	p, err := startProcess(cfg, w.bindings, l, &w.running, func(dead *process) {
+	p, err := startProcess(w, cfg, l, func(dead *process) {
 		w.running.Go(func() { w.replace(dead) })
 	}, func(err error) {
 		w.mu.Lock()
@@ -170,6 +184,7 @@ func (w *World) startWorker() error {
 		return err
 	}
 	w.worker, w.all = p, append(w.all, p)
+	w.journal.runs(l)
 	return nil
 }
 
@@ -190,6 +205,7 @@ func (w *World) stopWorker() {
 	if w.worker == nil {
 		return
 	}
+	w.journal.runs(nil)
 	if err := w.worker.stop(); err != nil && !w.worker.dead.Load() && !errors.Is(err, context.Canceled) {
 		w.t.Errorf("fftest: worker: %v", err)
 	}
@@ -247,6 +263,7 @@ func (w *World) close() {
 		w.closed = true
 		w.stopWorker()
 		w.give()
+		w.end()
 		for _, p := range w.all { // when the test's goroutine has ended, no time passes any more
 			if !p.quiet(&w.running, w.Patience) {
 				w.t.Errorf("fftest: a handler is still running, %s after its worker was stopped", w.Patience)
@@ -261,57 +278,6 @@ func (w *World) close() {
 			w.server.Close()
 		}
 	})
-}
-
-// nap stops the worker until the next due time if all that is open waits for one and that is far away: a worker
-// with nothing to do costs real time. It reports whether it did.
-func (w *World) nap(ctx context.Context) (napped bool, err error) {
-	w.mu.Lock()
-	poked := w.poke // before looking: what changes afterwards must end the nap
-	w.mu.Unlock()
-	due, err := w.due(ctx)
-	if err != nil || time.Until(due) < longNap {
-		return false, err
-	}
-	w.turn <- struct{}{}
-	defer w.give()
-	w.stopWorker()
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-poked:
-	case <-ctx.Done():
-	}
-	return true, w.startWorker()
-}
-
-// due is when the first open execution gets due; zero when one may move at any moment or none is open.
-func (w *World) due(ctx context.Context) (due time.Time, err error) {
-	w.mu.Lock()
-	ids, broken := slices.Clone(w.open), w.broken
-	w.mu.Unlock()
-	if broken != nil {
-		return time.Time{}, fmt.Errorf("the worker could not go on: %w", broken)
-	}
-	for _, id := range ids {
-		s, err := w.client.Get(ctx, id)
-		switch {
-		case err != nil:
-			return time.Time{}, err
-		case s.State.Terminal():
-			w.forget(id)
-			continue
-		case s.State.Public != flowfabric.Delayed:
-			return time.Time{}, nil
-		}
-		for _, at := range []time.Time{s.DelayUntil, s.DeadlineAt} {
-			if !at.IsZero() && (due.IsZero() || at.Before(due)) {
-				due = at
-			}
-		}
-	}
-	return due, nil
 }
 
 func (w *World) forget(id flowfabric.ExecutionID) {

@@ -1,0 +1,336 @@
+package fftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Answer is what somebody outside does about an execution that waits: a sender who signals, or an operator. Build it with
+// [Signal], [SignalWith], [Approve] or [Resume] and give it with [Answered], [Tell] or [Execution.Answer]. Immutable.
+type Answer struct {
+	do        deed
+	waitpoint string
+	token     suspend.Token
+	by        string // the operator
+	payload   any
+	opts      []client.SignalOption
+	after     time.Duration
+}
+
+type deed uint8
+
+const (
+	signalKey deed = iota + 1
+	signalToken
+	approve
+	resume
+)
+
+// Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the signal's name,
+// its source, an idempotency key) are those of [client.Client.Signal].
+func Signal(waitpoint string, payload any, opts ...client.SignalOption) Answer {
+	return Answer{do: signalKey, waitpoint: waitpoint, payload: payload, opts: opts}
+}
+
+// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see suspend.Pending, and does not wait
+// for the execution to suspend. What comes early is kept.
+func SignalWith(token suspend.Token, payload any, opts ...client.SignalOption) Answer {
+	return Answer{do: signalToken, token: token, payload: payload, opts: opts}
+}
+
+// Approve answers the wait on the waitpoint of this key as the operator called by, who needs no token.
+func Approve(waitpoint, by string, payload any, opts ...client.SignalOption) Answer {
+	return Answer{do: approve, waitpoint: waitpoint, by: by, payload: payload, opts: opts}
+}
+
+// Resume lets the execution go on without a signal, whatever it waits for, as the operator called by.
+func Resume(by string) Answer { return Answer{do: resume, by: by} }
+
+// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith], after it is given.
+func (a Answer) After(d time.Duration) Answer {
+	a.after = d
+	return a
+}
+
+// String says what the answer is, without its token.
+func (a Answer) String() string {
+	switch a.do {
+	case signalKey:
+		return "signal on waitpoint " + a.waitpoint
+	case signalToken:
+		return "signal with token " + a.token.String()
+	case approve:
+		return "approval of waitpoint " + a.waitpoint + " by " + a.by
+	case resume:
+		return "resumption by " + a.by
+	}
+	return "an empty answer; build it with Signal, SignalWith, Approve or Resume"
+}
+
+// Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on the
+// waitpoint of its key, one after another in this order; one whose wait is over before its time has come stays for the
+// next suspension on that key. It serves [Run], [New] and what the setup of [Crashes] returns. An answer that is left
+// when the execution has ended, or that is refused, fails the test.
+func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, error), answers ...Answer) func(context.Context, *handler.Task, In) (Out, error) {
+	if fn == nil {
+		return nil // reported by handler.Bind
+	}
+	return func(ctx context.Context, t *handler.Task, in In) (Out, error) {
+		if p, _ := passOf(ctx); p != nil {
+			p.world.answered(t.ID(), answers)
+		}
+		return fn(ctx, t, in)
+	}
+}
+
+// Tell gives answers from within a fake that a handler calls: whoever reads the mail with the token clicks at once. ctx is
+// the handler's, or was made from it. It returns when those answers are given that need no waiting; the others follow
+// in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no mistake of the
+// test's, since a step that was repeated told twice; any other refusal fails the test.
+func Tell(ctx context.Context, answers ...Answer) {
+	p, id := passOf(ctx)
+	if p == nil || p.dead.Load() {
+		return
+	}
+	for _, a := range answers {
+		if a.do == signalToken && a.after <= 0 {
+			p.world.bring(p.world.life, id, a)
+			continue
+		}
+		p.world.running.Go(func() { p.world.follow(p.world.life, id, a) })
+	}
+}
+
+// Answer waits, in virtual time, until the execution waits for this answer, gives it, and returns what the server said. An
+// execution that ends before, or does not get there within Patience of its [World], ends the test, and so does a refusal;
+// to test for one use [World.Client].
+func (x *Execution[Out]) Answer(a Answer) engine.Delivered {
+	w := x.world
+	w.t.Helper()
+	for {
+		at := time.Now()
+		if a.do != signalToken {
+			at = x.waits(a).CreatedAt
+		}
+		w.Sleep(time.Until(at.Add(a.after)))
+		if a.do != signalToken {
+			if s, err := w.client.Suspension(w.t.Context(), x.ID()); err == nil && !a.wanted(s) {
+				continue // answered otherwise meanwhile
+			}
+		}
+		d, err := w.deliver(w.t.Context(), x.ID(), a)
+		if err != nil {
+			w.t.Fatalf("fftest: %s: %v", a, err)
+		}
+		return d
+	}
+}
+
+// Suspended waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
+// or does not get there within Patience of its [World], ends the test.
+func (x *Execution[Out]) Suspended() engine.SuspensionRecord {
+	x.world.t.Helper()
+	return x.waits(Answer{do: resume})
+}
+
+// waits returns the suspension that an answer is for, once there is one.
+func (x *Execution[Out]) waits(a Answer) engine.SuspensionRecord {
+	w := x.world
+	w.t.Helper()
+	var found engine.SuspensionRecord
+	err := w.until(w.t.Context(), x.ID(), func(ctx context.Context) (bool, error) {
+		s, err := w.client.Suspension(ctx, x.ID())
+		if err != nil {
+			return false, err
+		}
+		if state, _ := flowfabric.Project(s.Code); state.Terminal() {
+			return false, fmt.Errorf("it is %s", state.Public)
+		}
+		found = s
+		return a.wanted(s), nil
+	})
+	if err != nil {
+		w.t.Fatalf("fftest: %s does not wait for the %s: %v", x.ID(), a, err)
+	}
+	return found
+}
+
+// wanted reports whether a suspension waits for the answer.
+func (a Answer) wanted(s engine.SuspensionRecord) bool {
+	if state, _ := flowfabric.Project(s.Code); state.Public != flowfabric.Suspended {
+		return false
+	}
+	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p engine.Waitpoint) bool {
+		return p.Key == a.waitpoint && p.State == engine.WaitpointActive
+	})
+}
+
+// answered starts the answers to an execution, once.
+func (w *World) answered(id flowfabric.ExecutionID, answers []Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.answer[id]; known {
+		return
+	}
+	w.answer[id] = slices.Clone(answers)
+	w.running.Go(func() {
+		for _, a := range answers {
+			if !w.follow(w.life, id, a) {
+				return
+			}
+			w.mu.Lock()
+			w.answer[id] = w.answer[id][1:]
+			w.mu.Unlock()
+		}
+	})
+}
+
+// left lists the answers to an execution that were not given.
+func (w *World) left(id flowfabric.ExecutionID) []Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.answer[id])
+}
+
+// follow gives an answer when its time has come; false if the world, or the execution, ended before.
+func (w *World) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
+	if a.do == signalToken {
+		return w.pause(ctx, a.after) && w.bring(ctx, id, a)
+	}
+	for {
+		stirred := w.journal.stirred() // before looking: what changes afterwards must be seen
+		s, err := w.client.Suspension(ctx, id)
+		switch state, _ := flowfabric.Project(s.Code); {
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
+			w.t.Errorf("fftest: %s: %v", a, err)
+			return false
+		case state.Terminal():
+			return false
+		case !a.wanted(s):
+			select {
+			case <-stirred:
+			case <-ctx.Done():
+				return false
+			}
+			if !pause(ctx, settleTime) { // the call is on its way
+				return false
+			}
+			continue
+		}
+		if wait := time.Until(s.CreatedAt.Add(a.after)); wait > 0 {
+			if !w.pause(ctx, wait) {
+				return false
+			}
+			continue // it may have been answered otherwise meanwhile
+		}
+		if w.bring(ctx, id, a) {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+}
+
+// settleTime is how long a call that was sent takes at most: none at all, but time passes only when it is through.
+const settleTime = time.Millisecond
+
+// bring delivers an answer and complains about a refusal, unless it came too late. It reports whether the answer is spent.
+func (w *World) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
+	_, err := w.deliver(ctx, id, a)
+	switch {
+	case err == nil:
+		return true
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrNotSuspended):
+		return a.do == signalToken
+	}
+	w.t.Errorf("fftest: %s: %v", a, err)
+	return true
+}
+
+// deliver makes the one call of an answer.
+func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) (engine.Delivered, error) {
+	switch a.do {
+	case signalKey:
+		token, err := w.token(ctx, id, a.waitpoint)
+		if err != nil {
+			return engine.Delivered{}, err
+		}
+		return w.client.Signal(ctx, token, a.payload, a.opts...)
+	case signalToken:
+		return w.client.Signal(ctx, a.token, a.payload, a.opts...)
+	case approve:
+		return w.client.Approve(ctx, id, a.waitpoint, a.by, a.payload, a.opts...)
+	case resume:
+		return engine.Delivered{}, w.client.Resume(ctx, id, a.by)
+	}
+	return engine.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a)
+}
+
+// token finds the open waitpoint of a key and makes its token again, as the worker does.
+func (w *World) token(ctx context.Context, id flowfabric.ExecutionID, key string) (suspend.Token, error) {
+	stored, err := w.hash(ctx, keys.Of(id.Partition()).Waitpoints(id.UUID()))
+	if err != nil {
+		return suspend.Token{}, err
+	}
+	for name, record := range stored { // of lua/lib/waitpoint.lua: state, key, kid, digest, nonce, …
+		p := strings.SplitN(record, "\x1f", 6)
+		if len(p) == 6 && p[1] == key && (p[0] == "p" || p[0] == "a") {
+			waitpoint, err := uuid.Parse(name)
+			if err != nil {
+				return suspend.Token{}, err
+			}
+			return w.keyring.Token(id, engine.Opened{ID: waitpoint, Key: key, Kid: p[2], Nonce: p[4]})
+		}
+	}
+	return suspend.Token{}, fmt.Errorf("%w: %s", flowfabric.ErrWaitpointNotFound, key)
+}
+
+// pause lets time pass until somebody answers, which the world knows; false if ctx ended before.
+func (w *World) pause(ctx context.Context, d time.Duration) bool {
+	due := time.Now().Add(d)
+	w.mu.Lock()
+	w.dues[due]++
+	w.mu.Unlock()
+	w.wake() // who naps is to know
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.dues[due]--; w.dues[due] == 0 {
+			delete(w.dues, due)
+		}
+	}()
+	return pause(ctx, d)
+}
+
+// pause lets time pass; false if ctx ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

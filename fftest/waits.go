@@ -1,0 +1,166 @@
+package fftest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
+type Wait struct {
+	Name   string        // of suspend.Await or Wait; "" from On
+	Reason string        // one of the suspend.Reason constants; "" if signals came before
+	Began  time.Time     // virtual
+	Lasted time.Duration // virtual; 0 if signals came before
+	// Cause is what ended it: engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied, else "cancelled"
+	// or "deadline".
+	Cause string
+	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
+	Answer *engine.Resume
+}
+
+// waited collects the waits of an execution that has ended: the history knows when, the kept answers know what.
+func (x *Execution[Out]) waited(ctx context.Context, s engine.Snapshot, stored map[string]string) ([]Wait, error) {
+	last, err := x.world.hash(ctx, keys.Of(x.ID().Partition()).Suspension(x.ID().UUID()))
+	if err != nil || len(last) == 0 { // it never waited
+		return nil, err
+	}
+	answers, end, err := x.answers(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	events, err := x.handle.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var waits []Wait
+	open := func() *Wait {
+		if n := len(waits); n > 0 && waits[n-1].Cause == "" {
+			return &waits[n-1]
+		}
+		return nil
+	}
+	for _, e := range events {
+		switch w := open(); {
+		case e.Kind == engine.EventSuspended:
+			waits = append(waits, Wait{Name: e.Reason, Reason: e.Detail, Began: e.At})
+		case e.Kind == engine.EventResumed && w != nil:
+			w.Lasted, w.Cause = e.At.Sub(w.Began), e.Detail
+			w.Answer = take(&answers, w.Name, e.At)
+		}
+	}
+	if w := open(); w != nil { // it ended in its sleep
+		w.Lasted, w.Cause = s.CompletedAt.Sub(w.Began), end
+	}
+	for _, a := range answers {
+		waits = append(waits, Wait{Name: a.Name, Began: a.ClosedAt, Cause: a.Cause, Answer: &a})
+	}
+	rank := x.world.journal.ranks(x.ID()) // several may begin in the same millisecond
+	slices.SortStableFunc(waits, func(a, b Wait) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(rank[a.Name], rank[b.Name]))
+	})
+	return waits, nil
+}
+
+// answers are those that are kept, and what ended the last suspension.
+func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) (all []engine.Resume, end string, err error) {
+	u, err := x.world.client.Suspension(ctx, x.ID())
+	if err != nil {
+		return nil, "", err
+	}
+	if u.Resume != nil {
+		all = append(all, *u.Resume)
+	}
+	for name, value := range stored {
+		if strings.HasPrefix(name, engine.StepAwait) {
+			r, err := engine.DecodeResume([]byte(value))
+			if err != nil {
+				return nil, "", err
+			}
+			all = append(all, r)
+		}
+	}
+	return all, u.Cause, nil
+}
+
+// take removes the answer that a wait of this name got at an instant.
+func take(all *[]engine.Resume, name string, at time.Time) *engine.Resume {
+	i := slices.IndexFunc(*all, func(a engine.Resume) bool { return a.Name == name && a.ClosedAt.Equal(at) })
+	if i < 0 {
+		return nil
+	}
+	a := (*all)[i]
+	*all = slices.Delete(*all, i, i+1)
+	return &a
+}
+
+// Suspended is how much virtual time the execution was suspended for, all waits together.
+func (r *Report[Out]) Suspended() (total time.Duration) {
+	for _, w := range r.Waits {
+		total += w.Lasted
+	}
+	return total
+}
+
+// WantWaits demands that the execution waited under these names, in this order, and no others.
+func (r *Report[Out]) WantWaits(names ...string) {
+	r.t.Helper()
+	var got []string
+	for _, w := range r.Waits {
+		got = append(got, w.Name)
+	}
+	if !slices.Equal(got, names) {
+		r.errorf("waits %q, want %q", got, names)
+	}
+}
+
+// WantCauses demands that this is what ended the execution's waits, in their order: the constants engine.Cause….
+func (r *Report[Out]) WantCauses(causes ...string) {
+	r.t.Helper()
+	var got []string
+	for _, w := range r.Waits {
+		got = append(got, w.Cause)
+	}
+	if !slices.Equal(got, causes) {
+		r.errorf("waits ended by %q, want %q", got, causes)
+	}
+}
+
+// WantSuspended demands that the execution was suspended for at least and at most so much virtual time, all waits together.
+func (r *Report[Out]) WantSuspended(least, most time.Duration) {
+	r.t.Helper()
+	if total := r.Suspended(); total < least || total > most {
+		r.errorf("suspended for %s, want %s..%s", total, least, most)
+	}
+}
+
+// compareWaits holds the waits of a disturbed run against those of the undisturbed one. Whether a signal came before the
+// suspension or after it may change with the time that a crash costs; what it said may not.
+func compareWaits[Out any](base, r *Report[Out]) {
+	r.t.Helper()
+	if told, want := tellings(r.Waits), tellings(base.Waits); !slices.Equal(told, want) {
+		r.errorf("waits %q; undisturbed %q", told, want)
+	}
+}
+
+// tellings are what the handler learned of its waits, in their order.
+func tellings(waits []Wait) (all []string) {
+	for _, w := range waits {
+		text := w.Name + ": " + w.Cause
+		if w.Cause == engine.CauseAlreadySatisfied {
+			text = w.Name + ": " + engine.CauseSignal
+		}
+		if w.Answer != nil {
+			for _, s := range w.Answer.Signals {
+				text += " " + s.WaitpointKey + "/" + s.Name + "=" + string(s.Payload)
+			}
+		}
+		all = append(all, text)
+	}
+	return all
+}

@@ -1,0 +1,167 @@
+package handler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// resumption is what a claim brings of the last suspension.
+func resumption(name, payload string) *engine.Resume {
+	return &engine.Resume{Name: name, Cause: engine.CauseSignal, Signals: []engine.Signal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
+}
+
+// kept is an answer as an earlier suspension left it among the steps.
+func kept(name, cause string) []byte {
+	return []byte(strings.Join([]string{name, cause, uuid.NewString(), "1000", "0", "", "bob", "because", "0"}, "\x1f"))
+}
+
+// passOn runs one pass of a function over a claim.
+func passOn(t *testing.T, claim engine.Claim, keyring *suspend.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
+	t.Helper()
+	logger, _ := quiet()
+	claim.Input = []byte(`"x"`)
+	task := handler.NewTask(handler.TaskConfig{Claim: claim, Keyring: keyring, Logger: logger})
+	return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		return fn(ctx, t)
+	}).Run(context.Background(), task)
+}
+
+// What the error of a wait makes of a pass: alone, wrapped, joined, and against what else a handler can ask for.
+func TestWaitOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		also func(error) error
+		want handler.OutcomeKind
+	}{
+		"alone":     {func(err error) error { return err }, handler.OutcomeSuspend},
+		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, handler.OutcomeSuspend},
+		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeSuspend},
+		"category":  {func(err error) error { return handler.Category("mine", err) }, handler.OutcomeSuspend},
+		"permanent": {handler.Permanent, handler.OutcomeFail},
+		"cancel":    {func(err error) error { return errors.Join(err, handler.Cancel("enough")) }, handler.OutcomeCancel},
+		"delay":     {func(err error) error { return errors.Join(err, handler.Delay(time.Second)) }, handler.OutcomeDelay},
+		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := passOn(t, engine.Claim{}, suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+				_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour), suspend.Because(suspend.ReasonReview))
+				return "", c.also(err)
+			})
+			if out.Kind != c.want || out.Err == nil {
+				t.Fatalf("got %s", show(out))
+			}
+			if q := out.Suspend; c.want == handler.OutcomeSuspend && (q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
+				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" || q.Bindings[0].Digest == "") {
+				t.Errorf("suspension %+v", q)
+			}
+		})
+	}
+}
+
+// Waits that cannot be: what they fail with.
+func TestWaitRefusals(t *testing.T) {
+	await := func(ctx context.Context, task *handler.Task) (string, error) {
+		return suspend.Await[string](ctx, task, "go")
+	}
+	for name, c := range map[string]struct {
+		keyring  *suspend.Keyring
+		fn       func(context.Context, *handler.Task) (string, error)
+		category string
+		reason   string
+	}{
+		"no keys": {nil, await, handler.CategorySuspend, suspend.EnvTokenKeys},
+		"ignored": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			_, _ = await(ctx, task)
+			return "done", nil
+		}, handler.CategoryAwaitIgnored, "wait go"},
+		"inside a step": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return await(ctx, task) })
+		}, handler.CategoryHandlerError, "wait go is inside step s"},
+		"pending inside a step": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
+				_, err := suspend.Pending(ctx, task, "go", time.Hour)
+				return "", err
+			})
+		}, handler.CategoryHandlerError, "waitpoint go is inside step s"},
+		"twice": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			_, _ = await(ctx, task)
+			return await(ctx, task)
+		}, handler.CategoryHandlerError, "already used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := passOn(t, engine.Claim{}, c.keyring, c.fn)
+			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category || !strings.Contains(out.Failure.Reason, c.reason) {
+				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
+			}
+			if permanent := c.category == handler.CategoryAwaitIgnored; out.Failure.Permanent != permanent {
+				t.Errorf("permanent %t, want %t", out.Failure.Permanent, permanent)
+			}
+		})
+	}
+	if out := passOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+		_, err := suspend.Wait(ctx, task, "go", suspend.Operator())
+		return "", err
+	}); out.Kind != handler.OutcomeSuspend || len(out.Suspend.Bindings) != 0 {
+		t.Errorf("an operator's wait needs no keys: %s", show(out))
+	}
+}
+
+// What earlier passes were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
+func TestWaitsOfEarlierPasses(t *testing.T) {
+	claim := engine.Claim{Resume: resumption("second", `"2"`), Steps: map[string][]byte{
+		engine.StepAwait + "first": kept("first", engine.CauseOperator), engine.StepAwait + "gone": kept("gone", engine.CauseSignal), "step": []byte(`1`),
+	}}
+	var unused []string
+	out := passOn(t, claim, suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+		unused = task.UnusedSteps()
+		first, err := suspend.Wait(ctx, task, "first", suspend.Signal("first"))
+		if err != nil || first.By != "bob" || first.Cause != engine.CauseOperator {
+			t.Errorf("first: %+v, %v", first, err)
+		}
+		second, err := suspend.Await[string](ctx, task, "second")
+		if err != nil || second != "2" {
+			t.Errorf("second: %q, %v", second, err)
+		}
+		if got := task.UnusedSteps(); !slices.Equal(got, []string{"step", "wait gone"}) {
+			t.Errorf("unused later %q", got)
+		}
+		_, err = suspend.Await[string](ctx, task, "third")
+		return "", err
+	})
+	if out.Kind != handler.OutcomeSuspend || out.Suspend.Name != "third" {
+		t.Errorf("got %s", show(out))
+	}
+	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
+		t.Errorf("unused at first %q", unused)
+	}
+	out = passOn(t, engine.Claim{Resume: &engine.Resume{Name: "go", Cause: engine.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+		return suspend.Await[string](ctx, task, "go")
+	})
+	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || out.Failure.Permanent {
+		t.Errorf("an operator without a signal: %s, %v", show(out), out.Err)
+	}
+}
+
+// A goroutine that outlived its handler waits for nothing more.
+func TestWaitAfterTheHandler(t *testing.T) {
+	var task *handler.Task
+	passOn(t, engine.Claim{}, suspend.Development(), func(_ context.Context, t *handler.Task) (string, error) { task = t; return "", nil })
+	if _, err := suspend.Await[string](t.Context(), task, "go"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+		t.Errorf("await: %v", err)
+	}
+	if _, err := suspend.Pending(t.Context(), task, "go", time.Hour); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+		t.Errorf("pending: %v", err)
+	}
+}

@@ -1,0 +1,555 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Token keys of the tests.
+var (
+	keyA = "A:" + strings.Repeat("a1", 32)
+	keyB = "B:" + strings.Repeat("b2", 32)
+)
+
+// signing is the configuration of a worker whose handlers may wait for signals.
+func signing() runtime.Config { return runtime.Config{TokenKeys: keyA} }
+
+// worldAt is a world on a server that is there.
+func worldAt(t *testing.T, url string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 4, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return &world{T: t, ctx: ctx, url: url, engine: e}
+}
+
+// servers runs a test on the embedded server and on a real one.
+func servers(t *testing.T, f func(w *world)) {
+	t.Run("embedded", func(t *testing.T) { f(newWorld(t)) })
+	t.Run("redis", func(t *testing.T) { f(worldAt(t, testserver.Redis(t))) })
+}
+
+// signalled approves the waitpoint of a key and expects an effect.
+func (w *world) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
+	w.Helper()
+	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key, engine.NewSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
+	if err != nil || d.Effect != effect {
+		w.Fatalf("signal on %s: %+v, %v", key, d, err)
+	}
+}
+
+// present signals with a token, as outsiders do.
+func (w *world) present(token suspend.Token, payload string) (engine.Delivered, error) {
+	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "signal", Payload: []byte(payload)})
+}
+
+// result is the stored result of an attempt.
+func (w *world) result(id flowfabric.ExecutionID, attempt uint32) string {
+	w.Helper()
+	r, _, err := w.engine.ReadResult(w.ctx, id, attempt)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(r)
+}
+
+// events counts an execution's history by kind.
+func (w *world) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
+	w.Helper()
+	all, err := w.engine.ReadHistory(w.ctx, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	n := map[engine.EventKind]int{}
+	for _, e := range all {
+		n[e.Kind]++
+	}
+	return n
+}
+
+func (w *world) suspension(id flowfabric.ExecutionID) engine.SuspensionRecord {
+	w.Helper()
+	s, err := w.engine.ReadSuspension(w.ctx, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+type waiting = func(context.Context, *handler.Task, string) (string, error)
+
+// Several waits of a handler, in a loop with numbered names, with steps between and frames before: one attempt, nothing
+// repeated, and the frames of a pass are there as soon as its execution is suspended.
+func TestAwait(t *testing.T) {
+	servers(t, func(w *world) {
+		var steps atomic.Int64
+		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			var words []string
+			for i := range 3 {
+				name := fmt.Sprintf("word-%d", i)
+				if _, err := handler.Step(ctx, task, "before-"+name, func(ctx context.Context) (int64, error) { return steps.Add(1), nil }); err != nil {
+					return "", err
+				}
+				if err := task.Frame(ctx, "log", name); err != nil {
+					return "", err
+				}
+				word, err := suspend.Await[string](ctx, task, name, suspend.Because(suspend.ReasonApproval))
+				if err != nil {
+					return "", fmt.Errorf("wrapped: %w", err)
+				}
+				words = append(words, word)
+			}
+			return strings.Join(words, " "), nil
+		}))
+		id := w.submit("x")
+		var want []string
+		for i := range 3 {
+			key := fmt.Sprintf("word-%d", i)
+			w.eventually("it waits for "+key, func() bool {
+				s := w.suspension(id)
+				return s.Code == flowfabric.CodeAwaitingApproval && s.Name == key
+			})
+			for n := range i + 1 {
+				want = append(want, fmt.Sprintf("word-%d", n))
+			}
+			frames, err := w.engine.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 100)
+			var got []string
+			for _, f := range frames {
+				got = append(got, string(f.Payload))
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("frames %q, want %q, %v", got, want, err)
+			}
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+		}
+		got := w.reach(id, flowfabric.CodeCompleted)
+		if r := w.result(id, 0); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
+			t.Errorf("result %s, %d attempts, %d retries, %d steps run", r, got.Attempts, got.Retries, steps.Load())
+		}
+		if n := w.events(id); n[engine.EventSuspended] != 3 || n[engine.EventResumed] != 3 {
+			t.Errorf("history %v", n)
+		}
+	})
+}
+
+// Signals that come before the waits suffice: the hold is kept, the handler runs again, also several times, and what
+// was answered first is still known (spec 20 §11 #18).
+func TestEarlySignalsKeepTheHold(t *testing.T) {
+	servers(t, func(w *world) {
+		var mu sync.Mutex
+		var epochs []uint64
+		var tokens []string
+		calls := map[string]int{}
+		cfg := signing()
+		cfg.OnCall = func(function string, _ time.Duration, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[function]++
+		}
+		w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			var words []string
+			mu.Lock()
+			epochs = append(epochs, task.Fence().Epoch)
+			mu.Unlock()
+			for _, key := range []string{"a", "b", "c"} {
+				token, err := suspend.Pending(ctx, task, key, time.Hour)
+				if err != nil {
+					return "", err
+				}
+				mu.Lock()
+				tokens = append(tokens, token.Reveal())
+				mu.Unlock()
+				if _, err := handler.Step(ctx, task, "hand out "+key, func(context.Context) (string, error) {
+					d, err := w.present(token, `"`+key+`"`)
+					return d.Effect, err
+				}); err != nil {
+					return "", err
+				}
+				word, err := suspend.Await[string](ctx, task, key)
+				if err != nil {
+					return "", err
+				}
+				words = append(words, word)
+			}
+			return strings.Join(words, ""), nil
+		}))
+		id := w.submit("x")
+		w.reach(id, flowfabric.CodeCompleted)
+		mu.Lock()
+		defer mu.Unlock()
+		if r := w.result(id, 0); r != `"abc"` {
+			t.Errorf("result %s", r)
+		}
+		if len(epochs) != 4 || len(slices.Compact(epochs)) != 1 {
+			t.Errorf("passes under epochs %v, want four under one", epochs)
+		}
+		slices.Sort(tokens)
+		if distinct := slices.Compact(tokens); len(distinct) != 3 {
+			t.Errorf("%d tokens of 3 waitpoints", len(distinct))
+		}
+		if calls["ff_suspend_execution"] != 3 || calls["ff_create_pending_waitpoint"] != 3 || w.events(id)[engine.EventSuspended] != 0 {
+			t.Errorf("calls %v, history %v", calls, w.events(id))
+		}
+	})
+}
+
+// A worker that drains still suspends a handler that returns its wait: in time, or after its context ended.
+func TestDrainSuspends(t *testing.T) {
+	for name, late := range map[string]bool{"in time": false, "interrupted": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			asked, finish := make(chan struct{}), make(chan struct{})
+			cfg := signing()
+			if late {
+				cfg.DrainTimeout = -1
+			}
+			worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				word, err := suspend.Await[string](ctx, task, "go")
+				if err == nil {
+					return word, nil
+				}
+				close(asked)
+				if late {
+					<-ctx.Done()
+				} else {
+					<-finish
+				}
+				return "", err
+			}))
+			id := w.submit("x")
+			<-asked
+			var stopping conc.WaitGroup
+			stopping.Go(func() {
+				if err := worker.stop(); err != nil {
+					t.Error(err)
+				}
+			})
+			w.eventually("it drains", func() bool { return worker.Ready() != nil })
+			close(finish)
+			stopping.Wait()
+			w.reach(id, flowfabric.CodeAwaitingSignal)
+			w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+			w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				return suspend.Await[string](ctx, task, "go")
+			}))
+			if got := w.reach(id, flowfabric.CodeCompleted); got.Attempts != 1 || w.result(id, 0) != `"on"` {
+				t.Errorf("%d attempts, result %s", got.Attempts, w.result(id, 0))
+			}
+		})
+	}
+}
+
+// What a handler does wrong about waiting fails it, with a category that says so.
+func TestWaitMistakes(t *testing.T) {
+	w := newWorld(t)
+	handlers := map[string]waiting{
+		"ignored": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			_, _ = suspend.Await[string](ctx, task, "go")
+			return "done", nil
+		},
+		"in a step": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return suspend.Await[string](ctx, task, "go") })
+		},
+		"closed": func(ctx context.Context, task *handler.Task, _ string) (string, error) { // its waitpoint served another wait
+			if _, err := suspend.Pending(ctx, task, "key", time.Hour); err != nil {
+				return "", err
+			}
+			if _, err := suspend.Wait(ctx, task, "first", suspend.Signal("key"), suspend.Within(time.Millisecond), suspend.OnTimeout(suspend.Resume)); !errors.Is(err, flowfabric.ErrWaitTimeout) {
+				return "", err
+			}
+			_, err := suspend.Wait(ctx, task, "second", suspend.Signal("key"))
+			return "", err
+		},
+	}
+	w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		return handlers[in](ctx, task, in)
+	}))
+	for name, want := range map[string][2]string{
+		"ignored":   {handler.CategoryAwaitIgnored, "wait go had asked to suspend"},
+		"in a step": {handler.CategoryHandlerError, "wait go is inside step s"},
+		"closed":    {handler.CategorySuspend, "suspend refused"},
+	} {
+		got := w.reach(w.submit(name), flowfabric.CodeFailed)
+		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) || got.Attempts != 1 {
+			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.FailureCategory, reason)
+		}
+	}
+}
+
+// Without token keys only what needs no waitpoint can be waited for. Keys can be configured, so it is tried again.
+func TestNoTokenKeys(t *testing.T) {
+	t.Setenv(suspend.EnvTokenKeys, "")
+	w := worldAt(t, testserver.Redis(t))
+	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		switch in {
+		case "pending":
+			_, err := suspend.Pending(ctx, task, "go", time.Hour)
+			return "", err
+		case "operator":
+			r, err := suspend.Wait(ctx, task, "go", suspend.Operator())
+			return r.By, err
+		}
+		return suspend.Await[string](ctx, task, "go")
+	}))
+	for in, category := range map[string]string{"await": handler.CategorySuspend, "pending": handler.CategoryHandlerError} {
+		got := w.reach(w.submit(in, retries(1)), flowfabric.CodeFailed)
+		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 || !strings.Contains(reason, suspend.EnvTokenKeys) {
+			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)
+		}
+	}
+	id := w.submit("operator")
+	w.reach(id, flowfabric.CodeAwaitingSignal)
+	if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	w.reach(id, flowfabric.CodeCompleted)
+	if r := w.result(id, 0); r != `"bob"` {
+		t.Errorf("result %s", r)
+	}
+}
+
+// A worker whose keys cannot verify what is signed here does not start.
+func TestForeignKeyring(t *testing.T) {
+	w := newWorld(t)
+	if err := w.start(signing(), greetBinding()).stop(); err != nil {
+		t.Fatal(err)
+	}
+	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): flowfabric.ErrKeyConflict} {
+		worker, err := runtime.New(runtime.Config{URL: w.url, TokenKeys: keys, Logger: quiet}, greetBinding())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Run(w.ctx); !errors.Is(err, want) || strings.Contains(err.Error(), "c3c3") || strings.Contains(err.Error(), "b2b2") {
+			t.Errorf("run: %v, want %v", err, want)
+		}
+	}
+	for _, keys := range []string{keyB + "," + keyA, keyA + "," + keyB} {
+		w.start(runtime.Config{TokenKeys: keys}, greetBinding())
+	}
+}
+
+// A key is rotated under running workers, whichever of the two keys is first in their rings: they learn from a refusal
+// which one signs, and mint again.
+func TestRotationUnderWorkers(t *testing.T) {
+	for _, order := range []string{keyA + "," + keyB, keyB + "," + keyA} {
+		t.Run(order[:1]+" first", func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.start(signing(), greetBinding()).stop(); err != nil { // A signs
+				t.Fatal(err)
+			}
+			w.start(runtime.Config{TokenKeys: order}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				if in == "pending" {
+					if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
+						return "", err
+					}
+				}
+				return suspend.Await[string](ctx, task, "go")
+			}))
+			signs := func(kid string) (id flowfabric.ExecutionID) {
+				t.Helper()
+				for _, in := range []string{"fresh", "pending"} {
+					id = w.submit(in)
+					w.reach(id, flowfabric.CodeAwaitingSignal)
+					if p := w.suspension(id).Waitpoints; len(p) != 1 || p[0].Kid != kid {
+						t.Errorf("%s: waitpoints %+v, want one signed with %s", in, p, kid)
+					}
+				}
+				return id
+			}
+			old := signs("A")
+			ring, err := suspend.ParseKeyring(keyB)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, _ := ring.First()
+			for _, r := range w.engine.RotateTokenKey(w.ctx, key, 0, true) { // at once, so that A is refused
+				if r.Err != nil {
+					t.Fatal(r.Err)
+				}
+			}
+			for range 8 { // all partitions
+				id := signs("B")
+				w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+				w.reach(id, flowfabric.CodeCompleted)
+			}
+			w.signalled(old, "go", `"on"`, engine.EffectSatisfied) // operators need no token
+			w.reach(old, flowfabric.CodeCompleted)
+		})
+	}
+}
+
+// What was answered and not asked for by the handler that completed is told: it was changed.
+func TestChangedHandlerIsTold(t *testing.T) {
+	w := newWorld(t)
+	old := w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		if _, err := suspend.Pending(ctx, task, "letter", time.Hour); err != nil {
+			return "", err
+		}
+		if _, err := suspend.Await[string](ctx, task, "first"); err != nil {
+			return "", err
+		}
+		return suspend.Await[string](ctx, task, "second")
+	}))
+	id := w.submit("x")
+	w.reach(id, flowfabric.CodeAwaitingSignal)
+	w.signalled(id, "first", `"1"`, engine.EffectSatisfied)
+	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
+	if err := old.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.signalled(id, "second", `"2"`, engine.EffectSatisfied)
+	log := records{"were not used", make(chan slog.Record, 8)}
+	cfg := signing()
+	cfg.Logger = slog.New(log)
+	w.start(cfg, greetBinding())
+	w.reach(id, flowfabric.CodeCompleted)
+	select {
+	case r := <-log.seen:
+		r.Attrs(func(a slog.Attr) bool {
+			if got := fmt.Sprint(a.Value.Any()); a.Key == "steps" && got != "[wait first wait second waitpoint letter]" {
+				t.Errorf("unused: %s", got)
+			}
+			return true
+		})
+	case <-w.ctx.Done():
+		t.Error("nothing was logged")
+	}
+}
+
+// An answer outlives the attempt that got it: the worker that goes on is told the same, and nobody is asked again.
+func TestAnswerOutlivesTheAttempt(t *testing.T) {
+	servers(t, func(w *world) {
+		answered := make(chan string, 4)
+		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			word, err := suspend.Await[string](ctx, task, "go")
+			if err != nil {
+				return "", err
+			}
+			answered <- word
+			switch task.Attempt() {
+			case 0:
+				<-ctx.Done() // until it is taken away
+				return "", ctx.Err()
+			case 1:
+				return "", errors.New("an ordinary failure")
+			}
+			return word, nil
+		}))
+		id := w.submit("x", retries(1))
+		w.reach(id, flowfabric.CodeAwaitingSignal)
+		w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+		if word := <-answered; word != "on" {
+			t.Errorf("answer %q", word)
+		}
+		if _, err := w.engine.RevokeLease(w.ctx, id, "", "bob", "test"); err != nil {
+			t.Fatal(err)
+		}
+		got := w.reach(id, flowfabric.CodeCompleted)
+		if r := w.result(id, 2); r != `"on"` || got.Reclaims != 1 || got.Retries != 1 || w.events(id)[engine.EventSuspended] != 1 {
+			t.Errorf("result %s, %d reclaims, %d retries, %v", r, got.Reclaims, got.Retries, w.events(id))
+		}
+	})
+}
+
+// What an operator, and the time, make of a wait.
+func TestOtherAnswers(t *testing.T) {
+	servers(t, func(w *world) {
+		late := []suspend.Option{suspend.Within(20 * time.Millisecond), suspend.OnTimeout(suspend.Resume)}
+		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			switch in {
+			case "await":
+				_, err := suspend.Await[string](ctx, task, "go")
+				if errors.Is(err, flowfabric.ErrNoSignal) {
+					return "no signal", nil
+				}
+				return "", err
+			case "wait":
+				r, err := suspend.Wait(ctx, task, "go", suspend.Signal("go"))
+				return r.Cause + " " + r.By + " " + r.Reason, err
+			case "on": // a state machine of its own
+				if r, ok := suspend.Resumed(task); ok {
+					return r.Cause, nil
+				}
+				return "", suspend.On(suspend.Signal("go"), late...)
+			}
+			_, err := suspend.Await[string](ctx, task, "go", late...)
+			if errors.Is(err, flowfabric.ErrWaitTimeout) {
+				return "too late", nil
+			}
+			return "", err
+		}))
+		for in, want := range map[string]string{"await": `"no signal"`, "wait": `"operator bob because"`, "time": `"too late"`, "on": `"timeout"`} {
+			id := w.submit(in)
+			if in == "await" || in == "wait" {
+				w.reach(id, flowfabric.CodeAwaitingSignal)
+				if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob", Reason: "because"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.reach(id, flowfabric.CodeCompleted)
+			if r := w.result(id, 0); r != want {
+				t.Errorf("%s: result %s, want %s", in, r, want)
+			}
+		}
+	})
+}
+
+// A wait that failed the execution is waited for again when it is replayed, with and without the steps.
+func TestReplayWaitsAgain(t *testing.T) {
+	servers(t, func(w *world) {
+		var within atomic.Int64
+		within.Store(int64(20 * time.Millisecond))
+		var steps atomic.Int64
+		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			if _, err := handler.Step(ctx, task, "draft", func(context.Context) (int64, error) { return steps.Add(1), nil }); err != nil {
+				return "", err
+			}
+			if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
+				return "", err
+			}
+			return suspend.Await[string](ctx, task, "go", suspend.Within(time.Duration(within.Load())))
+		}))
+		id := w.submit("x", retries(3))
+		for _, replay := range []engine.Replay{{}, {DropSteps: true}} {
+			if got := w.reach(id, flowfabric.CodeFailed); got.FailureCategory != "suspension_timeout" || got.Retries != 0 {
+				t.Errorf("category %s, %d retries", got.FailureCategory, got.Retries)
+			}
+			if replay.DropSteps {
+				within.Store(int64(time.Hour))
+			}
+			if _, err := w.engine.ReplayExecution(w.ctx, id, replay); err != nil {
+				t.Fatal(err)
+			}
+			if !replay.DropSteps { // it has waited again when it has failed again
+				w.eventually("it has waited twice", func() bool { return w.events(id)[engine.EventSuspended] == 2 })
+			}
+		}
+		w.reach(id, flowfabric.CodeAwaitingSignal)
+		w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+		w.reach(id, flowfabric.CodeCompleted)
+		if r := w.result(id, 2); r != `"on"` || steps.Load() != 2 || w.events(id)[engine.EventSuspended] != 3 {
+			t.Errorf("result %s, the step was run %d times, %v", r, steps.Load(), w.events(id))
+		}
+	})
+}
