@@ -37,6 +37,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "time", "keys", "publish", "policy", "root", "core", "history", "purge", "session", "fence", "bell",
 	"route", "home", "stream", "settle", "claim",
+	"modes",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "read", "tick"}

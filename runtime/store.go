@@ -21,6 +21,7 @@ type store interface {
 	handler.StepRecorder
 	handler.ProgressRecorder
 	handler.FrameReader
+	stream.SummaryReader
 	settler
 	Cluster() bool
 	Close()

@@ -60,6 +60,15 @@ func (p Partition) Stream(id uuid.UUID, attempt uint32) string {
 func (p Partition) Meta(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":fm:", id, attempt)
 }
+func (p Partition) Deltas(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fd:", id, attempt)
+}
+func (p Partition) Live(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fl:", id, attempt)
+}
+func (p Partition) Summary(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fs:", id, attempt)
+}
 
 func (p Partition) perAttempt(area string, id uuid.UUID, attempt uint32) string {
 	return string(p) + area + id.String() + ":" + strconv.FormatUint(uint64(attempt), 10)
