@@ -24,7 +24,7 @@ type value struct {
 
 type member struct {
 	key   string // as it reads
-	name  string // as it is written, with quotes
+	name  string // as it is written, with quotes: one spelling for each key
 	value *value
 }
 
@@ -122,7 +122,8 @@ func (p *parser) object(level int) *value {
 	for p.rest = p.rest[1:]; p.rest[0] != '}'; {
 		name := p.string()
 		p.rest = p.rest[1:] // the colon
-		members = append(members, member{key: unquote(name), name: name, value: p.value(level)})
+		key := unquote(name)
+		members = append(members, member{key: key, name: quote(key), value: p.value(level)})
 		if p.err != nil {
 			p.rest = ""
 			return null
@@ -211,6 +212,22 @@ func unquote(text string) string {
 	return out
 }
 
+// quote escapes what JSON demands and nothing else.
+func quote(text string) string {
+	b := append(make([]byte, 0, len(text)+2), '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = fmt.Appendf(b, `\u%04x`, c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}
+
 // merged is target with a patch applied (RFC 7396). A nil target is one that does not exist.
 func merged(target, patch *value) *value {
 	if !patch.object {
@@ -290,8 +307,7 @@ func (v *value) stored() *value {
 		return null
 	}
 	if rest, escaped := strings.CutPrefix(text, SummaryText); escaped {
-		quoted, _ := json.Marshal(rest)
-		return leaf(string(quoted))
+		return leaf(quote(rest))
 	}
 	return v
 }
