@@ -37,6 +37,7 @@ var areas = map[string]string{
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "hash", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string",
+	":fd:": "stream", ":fl:": "stream", ":fs:": "hash",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.
