@@ -243,7 +243,10 @@ func (f *fuzzer) next() (call, func(answer)) {
 		calls := fencedCalls(recent[f.r.IntN(len(recent))])
 		c := calls[f.r.IntN(len(calls))]
 		if c.name == "ff_append_frames" {
-			c.args[6] = strconv.Itoa(1 + f.r.IntN(3))
+			c.args[6] = strconv.Itoa(1 + f.r.IntN(5))
+			if n := len(c.args); n > 13 {
+				c.args[n-3] = strconv.Itoa(f.r.IntN(3))
+			}
 		}
 		return c, nil
 	case n < 70 && len(f.ids) > 0:

@@ -72,6 +72,10 @@ var repeatables = []repeatable{
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
+	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		calls := fencedCalls(w.stage().fence)
+		return calls[len(calls)-1]
+	}},
 	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
 		w.createN(3, timeout(time.Minute))
 		k := w.worker("w1")
