@@ -208,13 +208,13 @@ var modeScenarios = []scenario{
 		long := bestEffort(0)
 		long.TTL = time.Minute
 		w.modes(f, 1, durableFrame(0), long)
-		if n := left(); n < 60000 || n > 120000 {
+		if n := left(); n <= 60000 || n > 120000 {
 			w.Fatalf("a ttl of 60 s leaves %d ms", n)
 		}
 		short := bestEffort(0)
 		short.TTL = time.Second
 		w.modes(f, 3, short, summaryDelta(1), durableFrame(0))
-		if n := left(); n > 2000 {
+		if n := left(); n <= 1000 || n > 2000 {
 			w.Fatalf("a ttl of 1 s leaves %d ms", n)
 		}
 		for _, key := range []string{w.k.Stream(f.Execution.UUID(), 0), w.k.Deltas(f.Execution.UUID(), 0), w.k.Summary(f.Execution.UUID(), 0), w.k.Meta(f.Execution.UUID(), 0)} {
