@@ -87,7 +87,7 @@ var modeMutants = []Mutant{
 	{"read: hidden frames hold the cursor", "30-T3", readFile,
 		`	return pageUpTo(bound, after, frames[:n], meta), nil`, `	return pageOf(after, frames[:n], meta), nil`, in("stream", "TestReadPassesOver")},
 	{"read: logs are merged beyond what is known of each", "30 §4.2", readFile,
-		`			bound = more[len(more)-1].ID // what follows in this log is not known`, ``, in("stream", "TestReadMerges")},
+		`			bound = more[len(more)-1].ID // what follows in this log is not known`, ``, in("stream", "TestRead")},
 	{"tail: who joins late is told of what was not meant to last", "30 §5.2", "stream/tail.go",
 		`	if !t.current || t.visible != VisibleAll {`, `	if t.visible != VisibleAll {`, in("stream", "TestTail")},
 	{"tail: best-effort frames are shown to who does not want them", "30 §4.2", "stream/tail.go",
