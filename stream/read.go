@@ -154,18 +154,25 @@ func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt
 		}
 		frames = append(frames, more...)
 	}
+	if all := len(frames); all > 0 {
+		if frames = inOrder(frames, bound, limit); len(frames) < all {
+			bound = frames[len(frames)-1].ID
+		}
+	}
+	return pageUpTo(bound, after, frames, meta), nil
+}
+
+// inOrder is at least one frame: those up to bound, as many as a page may hold.
+func inOrder(frames []Frame, bound engine.StreamID, limit int) []Frame {
 	slices.SortFunc(frames, func(a, b Frame) int { return a.ID.Compare(b.ID) })
-	n, size := 0, 0
+	n, size := 1, len(frames[0].Payload)
 	for n < min(len(frames), limit) && frames[n].ID.Compare(bound) <= 0 {
-		if size += len(frames[n].Payload); size > flowfabric.MaxReadBytes && n > 0 {
+		if size += len(frames[n].Payload); size > flowfabric.MaxReadBytes {
 			break
 		}
 		n++
 	}
-	if n < len(frames) && n > 0 {
-		bound = frames[n-1].ID
-	}
-	return pageUpTo(bound, after, frames[:n], meta), nil
+	return frames[:n]
 }
 
 // full tells whether a log may hold more than what was read of it.

@@ -276,8 +276,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_record_step", with("step", "value")},
 		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},
-		{"ff_append_frames", with("2", "3", "type", "json", "", "", "{}", "type", "", "c", "", "payload", "type", "", "", "", "payload",
-			"s,d,l5000", "0", "{}", "64")},
+		{"ff_append_frames", with("2", "2", "type", "json", "", "", "{}", "type", "", "c", "", "payload", "s,l5000", "0", "{}", "64")},
 	}
 }
 

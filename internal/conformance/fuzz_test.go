@@ -312,6 +312,9 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 4, 5:
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
+		if n := len(f.fences); n > 0 && f.r.IntN(2) == 0 { // else hardly one of them is held
+			id = f.fences[n-1].Execution.UUID().String()
+		}
 		return call{"ff_revoke_lease", []string{"1", id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
