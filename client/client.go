@@ -82,6 +82,7 @@ type store interface {
 	creator
 	subscriber
 	operator
+	summaries
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

@@ -143,6 +143,9 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 			r.Frames = append(r.Frames, Frame{event.Attempt, event.Frame})
 		}
 	}
+	if r.Summary, err = x.handle.Summary(ctx); err != nil {
+		return nil, err
+	}
 	r.Steps, err = x.world.steps(ctx, x.ID())
 	return r, err
 }
