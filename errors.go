@@ -90,6 +90,11 @@ var (
 	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended, its stream takes no more frames")
 	ErrStaleAppend  = define("stale_owner_cannot_append", ClassStop, "frames are accepted from the current holder only")
 	ErrFrameGap     = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
+	// ErrSummaryTooLarge: the summary document would exceed 256 KiB; it is unchanged.
+	ErrSummaryTooLarge = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit")
+	// ErrSummaryConflict: deltas were merged into another version than the stored one: there is a second writer.
+	ErrSummaryConflict = define("summary_version_conflict", ClassStop, "the summary document has another version than the delta was merged into")
+
 	ErrStepLimit    = define("step_limit_exceeded", ClassCaller, "the execution has its maximum of recorded steps or step bytes")
 	ErrStepConflict = define("step_conflict", ClassCaller, "a step of this name is recorded with other content")
 

@@ -62,6 +62,12 @@ const (
 	MaxAppendFrames  = 100       // frames of one append call
 	MaxAppendBytes   = 512 << 10 // payload bytes of one append call
 	DefaultRetention = 10000     // frames kept per attempt (approximate)
+
+	MaxSummary      = 256 << 10 // bytes of a summary document
+	MaxSummaryDepth = 16        // levels of objects in a summary delta
+	MinLiveTTL      = time.Second
+	MaxLiveTTL      = time.Minute
+	MaxLiveFrames   = 16384 // best-effort frames kept per attempt (approximate)
 )
 
 // Partition counts of a new deployment; whoever boots it first fixes them (spec 40 §3, design §9).

@@ -43,7 +43,7 @@ type Config struct {
 	// Namespace of submissions that name none, 1..64 printable ASCII bytes without braces. Default "default".
 	Namespace string
 	// Creator is stored with every submission, at most 64 bytes, and named as who asked for a replay, a revocation or
-	// another priority ([By] wins). Default none.
+	// another priority ([By] wins) and as the source of signals ([SignalSource] wins). Default none.
 	Creator string
 	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see suspend.ParseKeyring. Only
 	// [Client.ReissueToken] and [Client.RotateTokenKeys] need it; signals need none. Default the environment variable
@@ -90,6 +90,7 @@ type store interface {
 	subscriber
 	operator
 	signaller
+	summaries
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

@@ -1,6 +1,7 @@
 // Package client is the producer's and the operator's side of FlowFabric: it submits executions, waits for their
-// results, follows their frames, and looks after them: cancel, replay, revoke, priority, tags, history, purge. It starts
-// no worker and links neither fx nor zap.
+// results, follows their frames, and looks after them: cancel, replay, revoke, priority, tags, history, purge; and it
+// answers those that wait: signals by token, approvals, resumptions, and the keys of tokens. It starts no worker and links
+// neither fx nor zap.
 //
 //	Submit ──▶ validate, encode, digest ──▶ coalescer ──▶ engine.CreateExecutions ──▶ one partition
 //	SubmitMany ─▶ the same ──▶ batches of ≤ 100, several in flight ──┘
@@ -29,6 +30,12 @@
 //
 // A replay gives an ended execution another end. A wait that began after it is answered only by an attempt that can
 // still end, whatever event arrives late; a wait that began before may have been answered by the old end.
+//
+// # Answering what waits
+//
+// [Client.Signal] brings a payload to a waitpoint for whoever holds its token; [Client.Approve] and [Client.Resume] are for
+// operators, who need none and must say who they are. [Client.RotateTokenKeys] changes the key that tokens are signed with,
+// and refuses where that would strand a wait; [Client.ReissueToken] is the way out. See package suspend.
 //
 // All functions and methods of this package may be called concurrently.
 //

@@ -86,3 +86,51 @@ func Example_operating() {
 	// - ended "" ""
 	// <nil>
 }
+
+var Index = handler.Define[int, int]("index", handler.NoRetry())
+
+// A handler keeps a summary of how far it got; whoever is interested reads the latest one, at any time.
+func ExampleExecution_Summary() {
+	const url = "embedded://"
+	quiet := slog.New(slog.DiscardHandler)
+	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Index,
+		func(ctx context.Context, t *handler.Task, documents int) (int, error) {
+			if err := t.Summary(ctx, map[string]any{"total": documents, "phase": "reading"}); err != nil {
+				return 0, err
+			}
+			for n := range documents {
+				if err := t.Summary(ctx, map[string]any{"done": n + 1}); err != nil {
+					return 0, err
+				}
+			}
+			return documents, t.Summary(ctx, map[string]any{"phase": nil}) // deletes it
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	var running conc.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { _ = worker.Run(ctx) })
+
+	c, err := client.Connect(ctx, client.Config{URL: url, Logger: quiet})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	exec, err := client.Submit(ctx, c, Index, 1000)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = exec.Result(ctx)
+	fmt.Println(err)
+	summary, err := exec.Summary(ctx) // here of an attempt that has ended, but it need not have
+	fmt.Println(string(summary.Document), summary.Version > 0, err)
+	// Output:
+	// <nil>
+	// {"done":1000,"total":1000} true <nil>
+}

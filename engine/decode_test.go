@@ -28,14 +28,27 @@ func encodeFrames(attempt uint32, frames []Frame) string {
 			part(strconv.FormatInt(f.ProducedAt.UnixMilli(), 10))
 		}
 		part(string(f.Payload))
+		switch {
+		case f.Mode == ModeSummary:
+			part("s" + strconv.FormatUint(f.SummaryVersion, 10) + "," + strconv.FormatUint(f.Durables, 10))
+		case f.Mode == ModeBestEffort:
+			part("l" + strconv.FormatInt(f.TTL.Milliseconds(), 10) + "," + strconv.FormatUint(f.Durables, 10))
+		case f.Durables != f.Sequence:
+			part("d," + strconv.FormatUint(f.Durables, 10))
+		default:
+			part("")
+		}
 	}
 	return b.String()
 }
 
 func TestDecodeFrames(t *testing.T) {
 	frames := []Frame{
-		{ID: StreamID{1700000000000, 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff")},
-		{ID: StreamID{1700000000001, 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}},
+		{ID: StreamID{1700000000000, 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
+		{ID: StreamID{1700000000001, 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
+		{ID: StreamID{1700000000001, 1}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: ModeSummary, SummaryVersion: 7, Durables: 2},
+		{ID: StreamID{1700000000001, 2}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
+		{ID: StreamID{1700000000001, 3}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
 	}
 	attempt, got, err := DecodeFrames(encodeFrames(7, frames))
 	if err != nil || attempt != 7 || !reflect.DeepEqual(got, frames) {
@@ -53,11 +66,13 @@ func TestDecodeFrames(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", " ", "1", "1 ", "x 0 ", "-1 0 ", "4294967296 0 ", "0 101 ", "0 1 ", "0 0 x", whole + "0", "0 18446744073709551615 ",
-		"0 1 9223372036854775807:x", "0 1 99999999999999999999:x", "0 1 -1:x", "0 1 3:1-11:11:t0:0:0:1:p", "0 1 3:1-11:x1:t0:0:0:1:p",
+		"0 1 9223372036854775807:x", "0 1 99999999999999999999:x", "0 1 -1:x", "0 1 3:1-11:11:t0:0:0:1:p0:", "0 1 3:1-11:x1:t0:0:0:1:p0:",
+		"0 1 3:1-11:11:t0:0:0:1:p1:s", "0 1 3:1-11:11:t0:0:0:1:p2:s,", "0 1 3:1-11:11:t0:0:0:1:p3:s,1", "0 1 3:1-11:11:t0:0:0:1:p4:s1,x", "0 1 3:1-11:11:t0:0:0:1:p4:x1,1",
+		"0 1 3:1-11:11:t0:0:0:1:p4:d1,1", "0 1 3:1-11:11:t0:0:0:1:p4:lx,1", "0 1 3:1-11:11:t0:0:0:1:p16:l9999999999999,1",
 	} {
-		if _, _, err := DecodeFrames(text); text != "0 1 3:1-11:11:t0:0:0:1:p" && !errors.Is(err, flowfabric.ErrReply) {
+		if _, _, err := DecodeFrames(text); text != "0 1 3:1-11:11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
 			t.Errorf("%q: %v", text, err)
-		} else if text == "0 1 3:1-11:11:t0:0:0:1:p" && err != nil {
+		} else if text == "0 1 3:1-11:11:t0:0:0:1:p0:" && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -65,7 +80,7 @@ func TestDecodeFrames(t *testing.T) {
 
 func FuzzDecodeFrames(f *testing.F) {
 	f.Add(encodeFrames(0, []Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x")}}))
-	f.Add(encodeFrames(1<<32-1, []Frame{{Encoding: "json", ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c"}}))
+	f.Add(encodeFrames(1<<32-1, []Frame{{Encoding: "json", Mode: ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: ModeBestEffort, TTL: time.Second}}))
 	f.Add("0 1 9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {
 		attempt, frames, err := DecodeFrames(message)

@@ -92,10 +92,10 @@ var (
 		errors: "invalid_input session_not_empty" + entered}
 
 	fnAppend = function{name: "ff_append_frames", method: "AppendFrames",
-		args:    fenceIn + " first count {type encoding correlation produced payload}",
-		replies: "OK id frames sequence appended; ALREADY_SATISFIED the same",
+		args:    fenceIn + " first count {type encoding correlation produced payload} [modes base document keep]",
+		replies: "OK id frames sequence version appended; ALREADY_SATISFIED the same",
 		errors: "invalid_input payload_too_large execution_not_found stream_closed execution_not_active " +
-			"stale_owner_cannot_append frame_sequence_gap fence_required partial_fence" + entered}
+			"stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence" + entered}
 	fnPend = function{name: "ff_create_pending_waitpoint", method: "CreatePendingWaitpoint",
 		args:    fenceIn + " name waitpoint key kid digest nonce lifetime",
 		replies: "OK waitpoint key kid nonce expires; ALREADY_SATISFIED the same",
@@ -142,7 +142,7 @@ var (
 
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
-		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code",
+		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
 		errors:  "invalid_input execution_not_found result_purged" + entered}
 	fnRead = function{name: "ff_read_execution", method: "ReadExecution", readonly: true,
 		args: "protocol id", replies: "OK now row alive expiry steps core {field value} attempts {field value} tags {key value}",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -42,12 +43,14 @@ func ParseStreamID(text string) (StreamID, error) {
 
 // AppendFrames appends 1..100 frames, at most 512 KiB, to the stream of the held attempt
 // (lua/stream/ff_append_frames.lua). frames[i] has producer sequence first+i; sequences start at 1 and have no
-// gaps, so a repeated batch is recognised (Duplicate) and an overlapping one is completed. All or nothing.
+// gaps, so a repeated batch is recognised (Duplicate) and an overlapping one is completed. All or nothing. Summary deltas
+// are compared and set: the first of the batch must make the version after the stored one, and the last one's Document is
+// stored with it.
 //
 // Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
-// ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §6.
+// ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §3, §6.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []Frame) (Appended, error) {
-	args := append(fenceArgs(make([]string, 0, 8+5*len(frames)+1), f), strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
+	args := append(fenceArgs(make([]string, 0, 12+5*len(frames)+1), f), strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
 	args = append([]string{protocol}, args...)
 	for i := range frames {
 		x := &frames[i]
@@ -60,6 +63,7 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 		}
 		args = append(args, x.Type, encoding, x.Correlation, produced, rueidis.BinaryString(x.Payload))
 	}
+	args = appendModes(args, frames)
 	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
 	if err != nil {
 		return Appended{}, err
@@ -69,7 +73,7 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	if idErr != nil {
 		r.stop("%w", idErr)
 	}
-	out.LastID, out.Count, out.LastSequence = id, r.unsigned(), r.unsigned()
+	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
 	return out, r.fail()
 }
 
@@ -92,16 +96,23 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	m.Trimmed = m.Count - min(retained, m.Count)
 	m.Closed, m.ClosedAt, m.ClosedReason = r.flag(), r.instant(), r.text()
 	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.text())
+	m.Summary, m.Live = r.unsigned(), r.unsigned()
 	return m, r.fail()
 }
 
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
 const chunk = flowfabric.MaxReadBytes / flowfabric.MaxFrame
 
-// ReadFrames reads up to limit frames (1..10,000) of an attempt in order, after the given id (exclusive; the zero
-// id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
+// ReadFrames reads up to limit durable frames (1..10,000) of an attempt in order, after the given id (exclusive; the
+// zero id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
 // on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed. Spec 30 §4.
 func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, to *StreamID, limit int) ([]Frame, error) {
+	return e.ReadLog(ctx, id, attempt, ModeDurable, after, to, limit)
+}
+
+// ReadLog is ReadFrames for the frames of one mode: durable frames, summary deltas and best-effort frames have a log
+// each. Their ids are from one order, so that frames read from several logs are merged by it.
+func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode FrameMode, after StreamID, to *StreamID, limit int) ([]Frame, error) {
 	if limit < 1 || limit > flowfabric.MaxReadFrames {
 		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
 	}
@@ -112,7 +123,7 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 	if err != nil {
 		return nil, err
 	}
-	key := keys.Of(id.Partition()).Stream(id.UUID(), attempt)
+	key := mode.log(id, attempt)
 	end := "+"
 	if to != nil {
 		end = to.String()
@@ -132,7 +143,7 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 			return nil, callError("read frames", err)
 		}
 		for _, entry := range entries {
-			f, err := parseFrame(entry)
+			f, err := parseFrame(entry, mode)
 			if err != nil {
 				return nil, err
 			}
@@ -147,13 +158,13 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 	return out, nil
 }
 
-func parseFrame(entry rueidis.XRangeEntry) (Frame, error) {
+func parseFrame(entry rueidis.XRangeEntry, mode FrameMode) (Frame, error) {
 	id, err := ParseStreamID(entry.ID)
 	if err != nil {
 		return Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
 	}
 	v := entry.FieldValues
-	f := Frame{ID: id, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
+	f := Frame{ID: id, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
 	if f.Encoding == "" {
 		f.Encoding = "utf8"
 	}
@@ -166,6 +177,9 @@ func parseFrame(entry rueidis.XRangeEntry) (Frame, error) {
 			return Frame{}, fmt.Errorf("read frames: %w: time %q of %s", flowfabric.ErrReply, clip(w), entry.ID)
 		}
 		f.ProducedAt = time.UnixMilli(ms)
+	}
+	if !f.place(v["d"], cmp.Or(v["v"], v["x"])) {
+		return Frame{}, fmt.Errorf("read frames: %w: place of %s", flowfabric.ErrReply, entry.ID)
 	}
 	return f, nil
 }
@@ -185,7 +199,7 @@ func BellChannel(partition uint16, instance string) string {
 	return keys.Of(partition).Bell(instance)
 }
 
-// DecodeFrames parses a message of a [FrameChannel]: attempt, count, then seven length-prefixed parts a frame. The
+// DecodeFrames parses a message of a [FrameChannel]: attempt, count, then eight length-prefixed parts a frame. The
 // error wraps ErrReply.
 func DecodeFrames(message string) (attempt uint32, frames []Frame, err error) {
 	d := text{rest: message}
@@ -203,7 +217,8 @@ func DecodeFrames(message string) (attempt uint32, frames []Frame, err error) {
 		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
 		produced := d.part()
 		f.Payload = []byte(d.part())
-		if d.bad || idErr != nil || seqErr != nil {
+		placed := f.spelled(d.part())
+		if d.bad || idErr != nil || seqErr != nil || !placed {
 			return 0, nil, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
 		}
 		if f.Encoding == "" {

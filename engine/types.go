@@ -162,12 +162,56 @@ type PollState struct {
 // Frame is one entry of an attempt's stream.
 type Frame struct {
 	ID          StreamID // given by the server
-	Sequence    uint64   // producer sequence, 1, 2, 3 … per attempt
+	Sequence    uint64   // producer sequence, 1, 2, 3 … per attempt, all modes together
 	Type        string   // ≤ 128 bytes, for example token, log, progress
 	Encoding    string   // utf8 (default), json or bytes
 	Correlation string   // ≤ 256 bytes
 	ProducedAt  time.Time
-	Payload     []byte // ≤ 64 KiB
+	Payload     []byte // ≤ 64 KiB; of a summary delta the merge patch
+
+	Mode FrameMode
+	TTL  time.Duration // best effort: how long the live log outlives its newest frame, half of it; 1 s … 60 s
+
+	// SummaryVersion is the version of the document that a summary delta made. Who appends deltas numbers them, and
+	// gives the last of a batch the Document that it makes, which is not read back with the frame.
+	SummaryVersion uint64
+	Document       []byte
+	// Keep is how many entries the live log should hold, 1..16,384, as the last best-effort frame of a batch says.
+	Keep int
+	// Durables is how many durable frames the attempt has up to this frame, itself included; given when read.
+	Durables uint64
+}
+
+// FrameMode says what becomes of a frame (spec 30 §3). The zero value is ModeDurable.
+type FrameMode uint8
+
+// The modes of a frame.
+const (
+	ModeDurable    FrameMode = iota // kept up to the retention of the attempt's frames
+	ModeSummary                     // a delta, merged into the attempt's summary document; about the last 64 are kept
+	ModeBestEffort                  // for those who listen now: gone seconds after the last one
+)
+
+// String is the mode's name: durable, summary or best_effort.
+func (m FrameMode) String() string {
+	switch m {
+	case ModeDurable:
+		return "durable"
+	case ModeSummary:
+		return "summary"
+	case ModeBestEffort:
+		return "best_effort"
+	}
+	return "unknown"
+}
+
+// Summary is the summary document of an attempt. The zero value: it has none.
+type Summary struct {
+	Attempt   uint32
+	Document  []byte // a JSON object
+	Version   uint64 // deltas merged into it so far
+	FirstAt   time.Time
+	UpdatedAt time.Time
 }
 
 // StreamID orders the entries of one stream.
@@ -176,26 +220,32 @@ type StreamID struct{ Ms, Seq uint64 }
 // Appended answers AppendFrames.
 type Appended struct {
 	LastID       StreamID
-	Count        uint64 // frames ever appended to the attempt
+	Count        uint64 // durable frames ever appended to the attempt
 	LastSequence uint64
-	Duplicate    bool // everything in the batch was already there
+	Summary      uint64 // version of the summary document, 0 = none
+	Duplicate    bool   // everything in the batch was already there
 }
 
 // StreamMeta describes an attempt's stream (spec 30 §1.2).
 type StreamMeta struct {
-	Exists       bool // at least one frame was appended
-	Count        uint64
-	Bytes        uint64
+	Exists       bool   // at least one frame was appended
+	Count        uint64 // durable frames ever appended
+	Bytes        uint64 // payload of all frames
 	LastSequence uint64
 	LastID       StreamID
-	FirstID      StreamID // first retained entry
-	Trimmed      uint64   // frames no longer retained
+	FirstID      StreamID // first retained durable frame
+	Trimmed      uint64   // durable frames no longer retained
 	Closed       bool     // the attempt has ended, with or without a stream
 	ClosedAt     time.Time
 	ClosedReason string
 	Attempts     uint32 // attempts of the execution so far
 	Code         flowfabric.Code
+	Summary      uint64 // version of the summary document, 0 = none
+	Live         uint64 // best-effort frames ever appended
 }
+
+// Mixed tells whether the attempt has frames that are not durable; their logs exist only then.
+func (m StreamMeta) Mixed() bool { return m.Summary > 0 || m.Live > 0 }
 
 // Snapshot is a consistent read of one execution.
 type Snapshot struct {

@@ -271,6 +271,7 @@ func TestClientSignals(t *testing.T) {
 		r := x.Wait()
 		r.WantResult("hi")
 		r.WantSuspended(10*time.Hour, 10*time.Hour+time.Second)
+		r.WantElapsed(10*time.Hour, 10*time.Hour+2*time.Second) // the nap has ended at once
 		wg.Wait()
 	})
 }

@@ -241,3 +241,26 @@ func TestWantComplains(t *testing.T) {
 	}
 	c.mention(t, want...)
 }
+
+// What a crash may do to best-effort frames and deltas is no loss; the document is the same wherever the worker dies.
+func TestCrashesWithModes(t *testing.T) {
+	def := handler.Define[string, string]("modes")
+	n := fftest.Crashes(t, def, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
+		return func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			for i := range 3 {
+				patch := map[string]int{"done": i, "of": 3}
+				if err := errors.Join(task.Summary(ctx, patch), task.Live(ctx, "ticker", "tick", time.Second), task.Flush(ctx)); err != nil {
+					return "", err
+				}
+			}
+			return in, task.Frame(ctx, "log", "done")
+		}
+	}, "in", func(r *fftest.Report[string]) {
+		if string(r.Summary.Document) != `{"done":2,"of":3}` || r.Summary.Version != 3 {
+			t.Errorf("%s: version %d of the summary is %s", r.Crash, r.Summary.Version, r.Summary.Document)
+		}
+	})
+	if n < 8 {
+		t.Errorf("%d crashes", n)
+	}
+}

@@ -109,6 +109,9 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 			r.Frames = append(r.Frames, Frame{event.Attempt, event.Frame})
 		}
 	}
+	if r.Summary, err = x.handle.Summary(ctx); err != nil {
+		return nil, err
+	}
 	stored, err := x.world.hash(ctx, keys.Of(x.ID().Partition()).Steps(x.ID().UUID()))
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Frame is one frame of an execution and the attempt (zero based) that appended it.
@@ -35,7 +36,8 @@ type Report[Out any] struct {
 	// result does not decode.
 	Err error
 
-	Frames   []Frame                // of all attempts, in order
+	Frames   []Frame                // of all attempts, in order; best-effort ones only as far as they have not expired
+	Summary  stream.Summary         // of the last attempt
 	Steps    []Step                 // recorded ones, in the order of their recording
 	Waits    []Wait                 // in the order in which they began
 	Attempts []engine.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed

@@ -154,14 +154,24 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	}
 }
 
-// A goroutine that outlived its handler waits for nothing more.
+// A goroutine that outlived its handler waits for nothing more, whether the handler had to do with waits or not.
 func TestWaitAfterTheHandler(t *testing.T) {
-	var task *handler.Task
-	passOn(t, engine.Claim{}, suspend.Development(), func(_ context.Context, t *handler.Task) (string, error) { task = t; return "", nil })
-	if _, err := suspend.Await[string](t.Context(), task, "go"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
-		t.Errorf("await: %v", err)
-	}
-	if _, err := suspend.Pending(t.Context(), task, "go", time.Hour); !errors.Is(err, flowfabric.ErrTaskConsumed) {
-		t.Errorf("pending: %v", err)
+	for name, looks := range map[string]bool{"never waited": false, "looked": true} {
+		t.Run(name, func(t *testing.T) {
+			var late *handler.Task
+			passOn(t, engine.Claim{}, suspend.Development(), func(_ context.Context, task *handler.Task) (string, error) {
+				if looks {
+					suspend.Resumed(task)
+				}
+				late = task
+				return "", nil
+			})
+			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+				t.Errorf("await: %v", err)
+			}
+			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+				t.Errorf("pending: %v", err)
+			}
+		})
 	}
 }

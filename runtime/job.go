@@ -44,6 +44,7 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 	fence, claim := held.Fence(), held.Claim()
 	writer := stream.NewWriter(stream.WriterConfig{
 		Appender: j, Fence: fence, LastSequence: claim.LastSequence, Context: r.ctx, Cancel: j.refused, Logger: r.log,
+		Summaries: r.store,
 	})
 	settled := false
 	defer func() {

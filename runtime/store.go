@@ -24,6 +24,7 @@ type store interface {
 	handler.FrameReader
 	suspend.Opener
 	suspend.Seeder
+	stream.SummaryReader
 	settler
 	Cluster() bool
 	Close()

@@ -17,7 +17,8 @@ type Cursor struct {
 	form     form
 	id       engine.StreamID
 	sequence uint64 // of the last frame at or before id
-	known    bool   // sequence is meaningful
+	durables uint64 // durable frames at or before id
+	known    bool   // sequence and durables are meaningful
 }
 
 type form uint8
@@ -35,7 +36,9 @@ var greatest = engine.StreamID{Ms: math.MaxUint64, Seq: math.MaxUint64}
 func CursorAt(id engine.StreamID) Cursor { return Cursor{id: id} }
 
 // CursorOf is the cursor of a frame: reading after it continues with the next one.
-func CursorOf(f Frame) Cursor { return Cursor{id: f.ID, sequence: f.Sequence, known: true} }
+func CursorOf(f Frame) Cursor {
+	return Cursor{id: f.ID, sequence: f.Sequence, durables: f.Durables, known: true}
+}
 
 // ParseCursor reads start, end, <ms> or <ms>-<seq>, both of ASCII digits and at most 2^64−1. It refuses everything
 // else, "-", "+" and "" included; the error wraps [flowfabric.ErrInvalidInput].
@@ -114,15 +117,33 @@ func (c Cursor) upper() *engine.StreamID {
 	return &id
 }
 
-// advance moves c past f and returns how many frames are missing between the two. When the sequence at c is not
-// known, everything before f counts if c lies before the first retained entry: an upper bound.
-func (c *Cursor) advance(f Frame, meta engine.StreamMeta) (missing uint64) {
+// gap is what lies between two places of a stream and cannot be read any more.
+type gap struct {
+	trimmed uint64 // durable frames
+	missed  uint64 // frames of other modes, as far as both places are known
+}
+
+// advance moves c past f and returns what is missing between the two. When the place of c is not known, every durable
+// frame before f counts if c lies before the first retained one: an upper bound.
+func (c *Cursor) advance(f Frame, meta engine.StreamMeta) (missing gap) {
+	before := f.Durables
+	if f.Mode == engine.ModeDurable && before > 0 {
+		before--
+	}
 	switch {
-	case c.known && f.Sequence > c.sequence+1:
-		missing = f.Sequence - c.sequence - 1
-	case !c.known && meta.Trimmed > 0 && c.id.Compare(meta.FirstID) < 0:
-		missing = f.Sequence - 1
+	case c.known:
+		missing = c.missing(f.Sequence-min(f.Sequence, 1), before)
+	case meta.Trimmed > 0 && c.id.Compare(meta.FirstID) < 0:
+		missing.trimmed = before
 	}
 	*c = CursorOf(f)
 	return missing
+}
+
+// missing is what was never delivered between a known c and a place with so many frames before it.
+func (c *Cursor) missing(frames, durables uint64) (g gap) {
+	g.trimmed = durables - min(c.durables, durables)
+	all := frames - min(c.sequence, frames)
+	g.missed = all - min(g.trimmed, all)
+	return g
 }

@@ -19,6 +19,12 @@
 //   - Frames cannot be acknowledged in time. Flush and Close return an error that matches
 //     [flowfabric.ErrUnflushed]; who gets it must not settle the attempt as if its output were complete.
 //
+// # Modes
+//
+// A frame is durable, a delta of the attempt's [Summary], or best effort. Each mode has a log of its own, all have one
+// order. The writer merges a delta when it is queued and sends the document along: what the rules of the merge refuse
+// fails there, alone, and changes nothing. A best-effort frame never waits and never costs a durable one its place.
+//
 // # Following: what can go wrong, and what follows
 //
 // A tail subscribes, waits until that is confirmed, reads what is stored and goes on with what is published;

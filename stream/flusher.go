@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 )
 
 // Pauses between two sendings of one batch. The engine has repeated the call a few times before.
@@ -63,19 +64,44 @@ func (w *Writer) take() (batch []Frame, wait time.Duration, done bool) {
 	if n == 0 {
 		return nil, 0, w.closing
 	}
-	due := w.closing || w.acked < w.flushTo || n >= triggerFrames || w.bytes >= triggerBytes
+	due := w.closing || !w.gone(w.flushTo) || n >= triggerFrames || w.bytes >= triggerBytes
 	if !due {
 		if wait = w.cfg.Linger - time.Since(w.since); wait > 0 {
 			return nil, wait, false
 		}
 	}
 	count, size := 0, 0
-	for count < min(n, flowfabric.MaxAppendFrames) && size+len(w.queue[count].Payload) <= flowfabric.MaxAppendBytes {
-		size += len(w.queue[count].Payload)
+	for count < min(n, flowfabric.MaxAppendFrames) && size+w.queue[count].weight() <= flowfabric.MaxAppendBytes {
+		size += w.queue[count].weight()
 		count++
 	}
 	w.sending, w.sent = count, size
-	return w.queue[:count:count], 0, false
+	return w.prepare(w.queue[:count]), 0, false
+}
+
+// prepare numbers the frames of a batch. Its last delta carries the document, its last best-effort frame how many of
+// them to keep.
+func (w *Writer) prepare(taken []queued) []Frame {
+	w.batch = w.batch[:0]
+	delta, live, lives := -1, -1, 0
+	for i := range taken {
+		taken[i].Sequence = w.acked + 1 + uint64(i)
+		w.batch = append(w.batch, taken[i].Frame)
+		switch taken[i].Mode {
+		case engine.ModeSummary:
+			delta = i
+		case engine.ModeBestEffort:
+			live, lives = i, lives+1
+		}
+	}
+	if delta >= 0 {
+		document := taken[delta].document
+		w.batch[delta].Document = document.append(make([]byte, 0, document.size))
+	}
+	if live >= 0 {
+		w.batch[live].Keep = w.live.keep(lives, taken[live].TTL, time.Now())
+	}
+	return w.batch
 }
 
 // send appends one batch, again and again while its outcome is unknown. Sequences make the repeats exact.
@@ -137,6 +163,7 @@ func (w *Writer) acknowledge(batch []Frame) {
 	rest := copy(w.queue, w.queue[w.sending:])
 	clear(w.queue[rest:]) // let the payloads go
 	w.queue = w.queue[:rest]
+	clear(w.batch)
 	w.sending, w.sent = 0, 0
 	w.broadcast()
 }
@@ -168,7 +195,10 @@ func (w *Writer) stop(ctx context.Context, err error) {
 func (w *Writer) halt(err error) {
 	w.err = err
 	w.dropped += uint64(len(w.queue))
-	w.queue, w.bytes, w.sending, w.sent = nil, 0, 0, 0
+	if len(w.queue) > 0 {
+		w.lost = w.queue[0].ticket
+	}
+	w.queue, w.batch, w.bytes, w.sending, w.sent = nil, nil, 0, 0, 0
 	w.broadcast()
 }
 
@@ -183,7 +213,7 @@ func (w *Writer) exited() {
 
 var fencing = []error{
 	flowfabric.ErrStaleAppend, flowfabric.ErrStreamClosed, flowfabric.ErrNotActive, flowfabric.ErrNotFound, flowfabric.ErrFrameGap,
-	flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease, flowfabric.ErrLeaseLost,
+	flowfabric.ErrSummaryConflict, flowfabric.ErrLeaseExpired, flowfabric.ErrLeaseRevoked, flowfabric.ErrStaleLease, flowfabric.ErrLeaseLost,
 }
 
 // isFenced tells whether the server's answer means that this process no longer holds the attempt.

@@ -14,6 +14,10 @@ import (
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
 // wanted, Encoding, Correlation (≤ 256 bytes) and ProducedAt; ID and Sequence are given. Frames that are read may
 // be shared between readers: their Payload must not be changed.
+//
+// Mode says what becomes of it (spec 30 §3). A durable frame, the default, is kept. The Payload of engine.ModeSummary is a
+// delta for the attempt's summary document, see [MergeSummary]. A frame of engine.ModeBestEffort is for those who listen
+// now; its TTL is 1 to 60 s, best 5 to 30 s. All modes of an attempt have one order.
 type Frame = engine.Frame
 
 // The encodings of a payload (spec 30 §1.1). Empty means UTF8.
@@ -30,7 +34,7 @@ type Appender interface {
 
 // Reader is what [Read] needs; *engine.Engine is one.
 type Reader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
+	ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
 }
 
@@ -49,6 +53,16 @@ func Validate(f Frame) error {
 		return bad(fmt.Sprintf("correlation has %d bytes", len(f.Correlation)), "at most %d", flowfabric.MaxCorrelation)
 	case !f.ProducedAt.IsZero() && (f.ProducedAt.Before(time.UnixMilli(0)) || f.ProducedAt.UnixMilli() > 1<<53-1):
 		return bad(fmt.Sprintf("produced at %s", f.ProducedAt), "1970 or later, below 2^53 ms")
+	}
+	switch {
+	case f.Mode > engine.ModeBestEffort:
+		return bad(fmt.Sprintf("mode is %d", f.Mode), "durable, summary or best_effort")
+	case f.Mode != engine.ModeBestEffort && f.TTL != 0:
+		return bad(fmt.Sprintf("ttl is %s", f.TTL), "none, as the mode is %s", f.Mode)
+	case f.Mode == engine.ModeBestEffort && (f.TTL < flowfabric.MinLiveTTL || f.TTL > flowfabric.MaxLiveTTL):
+		return bad(fmt.Sprintf("ttl is %s", f.TTL), "%s..%s", flowfabric.MinLiveTTL, flowfabric.MaxLiveTTL)
+	case f.Mode == engine.ModeSummary && f.Encoding != "" && f.Encoding != JSON:
+		return bad(fmt.Sprintf("encoding of a summary delta is %.20q", f.Encoding), "%s", JSON)
 	}
 	switch f.Encoding {
 	case "", UTF8:

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -13,12 +14,39 @@ type ReadOptions struct {
 	After Cursor // exclusive; zero or start = from the beginning, end = nothing but what is known of the stream
 	To    Cursor // inclusive; zero or end = no bound. A To before After gives an empty page
 	Limit int    // 1..10,000 frames, required; other values are refused, not clamped
+
+	Visibility Visibility
+}
+
+// Visibility chooses frames by their mode (spec 30 §4.2).
+type Visibility uint8
+
+// What a reader or tail gets. The zero value is VisibleAll.
+const (
+	VisibleAll        Visibility = iota // frames of all modes
+	ExcludeBestEffort                   // durable frames and summary deltas
+)
+
+func (v Visibility) shows(m engine.FrameMode) bool {
+	return v != ExcludeBestEffort || m != engine.ModeBestEffort
+}
+
+// logs are where frames beside the durable ones stand.
+func (v Visibility) logs(meta engine.StreamMeta) (modes []engine.FrameMode) {
+	if meta.Summary > 0 {
+		modes = append(modes, engine.ModeSummary)
+	}
+	if meta.Live > 0 && v.shows(engine.ModeBestEffort) {
+		modes = append(modes, engine.ModeBestEffort)
+	}
+	return modes
 }
 
 // Page is a part of an attempt's stream, in order.
 type Page struct {
 	Frames []Frame
-	// Next is the last entry examined: the After of the next page. Without frames it is where the page began.
+	// Next is the last entry examined: the After of the next page. Without frames it is where the page began, or the
+	// last of the entries that are not shown or not stored any more.
 	Next Cursor
 
 	Exists       bool // at least one frame was ever appended
@@ -26,7 +54,7 @@ type Page struct {
 	ClosedReason string
 	EOF          bool // closed, and nothing after Next
 
-	// Gap says that frames between After and the page's last were trimmed before they could be read; Trimmed
+	// Gap says that durable frames between After and the page's last were trimmed before they could be read; Trimmed
 	// is how many. Without the sequence at After (a parsed cursor) that is an upper bound and a cursor at
 	// the newest trimmed frame is taken for one before it.
 	Gap     bool
@@ -37,7 +65,9 @@ type Page struct {
 // Limit and still not be the last; only EOF ends a stream. An attempt that never wrote, or does not exist
 // yet, gives an empty page that is not Closed until it has ended. Needs no lease. Spec 30 §4.
 //
-// Errors: [flowfabric.ErrInvalidInput] for a limit out of bounds or To = start; [flowfabric.ErrNotFound].
+// Frames of all modes come in one order; Visibility leaves the best-effort ones out.
+//
+// Errors: [flowfabric.ErrInvalidInput] for a limit or visibility out of bounds or To = start; [flowfabric.ErrNotFound].
 func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, o ReadOptions) (Page, error) {
 	if o.Limit < 1 || o.Limit > flowfabric.MaxReadFrames {
 		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput, o.Limit, flowfabric.MaxReadFrames)
@@ -45,18 +75,21 @@ func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint
 	if o.To.form == formStart {
 		return Page{}, fmt.Errorf("read stream of %s: %w: To is start, want end, <ms> or <ms>-<seq>", id, flowfabric.ErrInvalidInput)
 	}
+	if o.Visibility > ExcludeBestEffort {
+		return Page{}, fmt.Errorf("read stream of %s: %w: visibility is %d, want VisibleAll or ExcludeBestEffort", id, flowfabric.ErrInvalidInput, o.Visibility)
+	}
 	if o.After.form == formEnd {
 		meta, err := r.ReadAttemptStream(ctx, id, attempt)
 		if err != nil {
 			return Page{}, fmt.Errorf("read stream of %s: %w", id, err)
 		}
-		return pageOf(Cursor{id: meta.LastID, sequence: meta.LastSequence, known: true}, nil, meta), nil
+		return pageOf(last(meta), nil, meta), nil
 	}
 	var to *engine.StreamID
 	if o.To != (Cursor{}) {
 		to = o.To.upper()
 	}
-	page, _, err := readPage(ctx, r, id, attempt, o.After.lower(), to, o.Limit)
+	page, _, err := readPage(ctx, r, id, attempt, o.After.lower(), to, o.Limit, o.Visibility)
 	if err != nil {
 		return Page{}, fmt.Errorf("read stream of %s: %w", id, err)
 	}
@@ -64,11 +97,12 @@ func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint
 }
 
 // readPage reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
-func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after Cursor, to *engine.StreamID, limit int) (Page, engine.StreamMeta, error) {
+// Only if that tells of frames which are not durable are the other logs read.
+func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after Cursor, to *engine.StreamID, limit int, v Visibility) (Page, engine.StreamMeta, error) {
 	var frames []Frame
 	var err error
 	if after.id != greatest {
-		if frames, err = r.ReadFrames(ctx, id, attempt, after.id, to, limit); err != nil {
+		if frames, err = r.ReadLog(ctx, id, attempt, engine.ModeDurable, after.id, to, limit); err != nil {
 			return Page{}, engine.StreamMeta{}, err
 		}
 	}
@@ -76,26 +110,118 @@ func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt 
 	if err != nil {
 		return Page{}, engine.StreamMeta{}, err
 	}
-	return pageOf(after, frames, meta), meta, nil
+	if !meta.Mixed() || after.id == greatest {
+		return pageOf(after, frames, meta), meta, nil
+	}
+	page, err := readMixed(ctx, r, id, attempt, after, to, limit, v, frames, meta)
+	return page, meta, err
+}
+
+// readMixed merges the logs of an attempt up to the last entry that the metadata knew: all of them were there then, so
+// none of a smaller id can appear later. durable is what was read of the main log before.
+func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after Cursor, to *engine.StreamID, limit int, v Visibility, durable []Frame, meta engine.StreamMeta) (Page, error) {
+	bound := meta.LastID
+	if to != nil && to.Compare(bound) < 0 {
+		bound = *to
+	}
+	if bound.Compare(after.id) <= 0 {
+		return pageOf(after, nil, meta), nil
+	}
+	from := after.id
+	if len(durable) > 0 {
+		from = durable[len(durable)-1].ID
+	}
+	switch {
+	case full(durable, limit) || from.Compare(bound) >= 0:
+		bound = from // later entries are for the next page
+	default:
+		rest, err := r.ReadLog(ctx, id, attempt, engine.ModeDurable, from, &bound, limit-len(durable))
+		if err != nil {
+			return Page{}, err
+		}
+		if durable = append(durable, rest...); full(durable, limit) {
+			bound = durable[len(durable)-1].ID
+		}
+	}
+	frames := durable
+	for _, mode := range v.logs(meta) {
+		more, err := r.ReadLog(ctx, id, attempt, mode, after.id, &bound, limit)
+		if err != nil {
+			return Page{}, err
+		}
+		if full(more, limit) {
+			bound = more[len(more)-1].ID // what follows in this log is not known
+		}
+		frames = append(frames, more...)
+	}
+	if all := len(frames); all > 0 {
+		if frames = inOrder(frames, bound, limit); len(frames) < all {
+			bound = frames[len(frames)-1].ID
+		}
+	}
+	return pageUpTo(bound, after, frames, meta), nil
+}
+
+// inOrder is at least one frame: those up to bound, as many as a page may hold.
+func inOrder(frames []Frame, bound engine.StreamID, limit int) []Frame {
+	slices.SortFunc(frames, func(a, b Frame) int { return a.ID.Compare(b.ID) })
+	n, size := 1, len(frames[0].Payload)
+	for n < min(len(frames), limit) && frames[n].ID.Compare(bound) <= 0 {
+		if size += len(frames[n].Payload); size > flowfabric.MaxReadBytes {
+			break
+		}
+		n++
+	}
+	return frames[:n]
+}
+
+// full tells whether a log may hold more than what was read of it.
+func full(frames []Frame, limit int) bool {
+	size := 0
+	for i := range frames {
+		size += len(frames[i].Payload)
+	}
+	return len(frames) > 0 && (len(frames) >= limit || size > flowfabric.MaxReadBytes-flowfabric.MaxFrame)
+}
+
+// last is the place of an attempt's last frame.
+func last(meta engine.StreamMeta) Cursor {
+	return Cursor{id: meta.LastID, sequence: meta.LastSequence, durables: meta.Count, known: true}
+}
+
+// pageUpTo is pageOf when everything up to bound was examined, shown or not.
+func pageUpTo(bound engine.StreamID, after Cursor, frames []Frame, meta engine.StreamMeta) Page {
+	p := pageOf(after, frames, meta)
+	switch at := p.Next; {
+	case bound.Compare(at.id) <= 0:
+	case bound == meta.LastID:
+		if at.known {
+			p.Trimmed += at.missing(meta.LastSequence, meta.Count).trimmed
+		}
+		p.Next, p.Gap, p.EOF = last(meta), p.Trimmed > 0, meta.Closed
+	default:
+		p.Next = Cursor{id: bound}
+	}
+	return p
 }
 
 // pageOf judges what was read after a cursor.
 func pageOf(after Cursor, frames []Frame, meta engine.StreamMeta) Page {
 	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason}
 	for _, f := range frames {
-		p.Trimmed += after.advance(f, meta)
+		p.Trimmed += after.advance(f, meta).trimmed
 	}
-	if len(frames) == 0 && meta.Count > 0 && meta.Trimmed == meta.Count && after.id.Compare(meta.LastID) < 0 {
+	if !meta.Mixed() && len(frames) == 0 && meta.Count > 0 && meta.Trimmed == meta.Count && after.id.Compare(meta.LastID) < 0 {
 		// Nothing is retained any more: there is no entry to wait for.
-		p.Trimmed = meta.LastSequence
+		p.Trimmed = meta.Count
 		if after.known {
-			p.Trimmed -= min(after.sequence, meta.LastSequence)
+			p.Trimmed -= min(after.durables, meta.Count)
 		}
 		after = Cursor{id: meta.LastID}
 	}
 	rest := meta.LastID.Compare(after.id) > 0
-	if !rest && !after.known { // nothing newer, so the stream's last sequence is that of the cursor
-		after.sequence, after.known = meta.LastSequence, true
+	if !rest && !after.known { // nothing newer, so what is known of the stream's last frame is true of the cursor
+		after.sequence, after.durables, after.known = meta.LastSequence, meta.Count, true
 	}
 	p.Next, p.Gap, p.EOF = after, p.Trimmed > 0, meta.Closed && !rest
 	return p

@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,17 +35,22 @@ type server struct {
 
 	// Knobs, set before use or under mu.
 	onAppend func(call int) (before, after error) // errors instead of, and after, the append
-	onRead   func() error                         // of ReadFrames and ReadAttemptStream
+	onRead   func() error                         // of ReadLog and ReadAttemptStream
 	muffle   func(channel, text string) string    // alters a message; "" loses it
 	deny     error                                // of Subscribe
 
 	batches                           []int // frames of every append that was accepted or a repeat
 	appends, reads, states, subscribe int
+	documents                         int
 }
 
 type attempt struct {
 	frames  []engine.Frame // retained
-	count   uint64
+	count   uint64         // of all modes
+	durable uint64
+	version uint64
+	live    uint64
+	summary engine.Summary
 	bytes   uint64
 	lastID  engine.StreamID
 	closed  bool
@@ -112,6 +118,21 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame)
 			x.ID.Seq = a.lastID.Seq + 1
 		}
 		a.lastID = x.ID
+		switch x.Mode {
+		case engine.ModeDurable:
+			a.durable++
+		case engine.ModeSummary:
+			if x.SummaryVersion != a.version+1 {
+				return engine.Appended{}, flowfabric.NewError("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
+			}
+			a.version++
+			if x.Document != nil {
+				a.summary = engine.Summary{Document: x.Document, Version: a.version}
+			}
+		case engine.ModeBestEffort:
+			a.live++
+		}
+		x.Durables, x.Document = a.durable, nil
 		fresh = append(fresh, x)
 		a.count++
 		a.bytes += uint64(len(x.Payload))
@@ -128,11 +149,24 @@ func encode(attempt uint32, frames []engine.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d ", attempt, len(frames))
 	for _, f := range frames {
-		for _, part := range []string{f.ID.String(), fmt.Sprint(f.Sequence), f.Type, f.Encoding, f.Correlation, "", string(f.Payload)} {
+		for _, part := range []string{f.ID.String(), fmt.Sprint(f.Sequence), f.Type, f.Encoding, f.Correlation, "", string(f.Payload), modeWord(f)} {
 			fmt.Fprintf(&b, "%d:%s", len(part), part)
 		}
 	}
 	return b.String()
+}
+
+func modeWord(f engine.Frame) string {
+	switch f.Mode {
+	case engine.ModeSummary:
+		return fmt.Sprintf("s%d,%d", f.SummaryVersion, f.Durables)
+	case engine.ModeBestEffort:
+		return fmt.Sprintf("l%d,%d", f.TTL.Milliseconds(), f.Durables)
+	}
+	if f.Durables == f.Sequence {
+		return ""
+	}
+	return fmt.Sprintf("d,%d", f.Durables)
 }
 
 func (s *server) publish(channel, text string) {
@@ -195,7 +229,22 @@ func (s *server) trim(attempt, keep int) {
 	a.frames, a.trimmed = a.frames[cut:], a.trimmed+uint64(cut)
 }
 
-func (s *server) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, index uint32, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error) {
+// expire loses the frames of a mode.
+func (s *server) expire(attempt int, mode engine.FrameMode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.attempts[attempt]
+	a.frames = slices.DeleteFunc(a.frames, func(f engine.Frame) bool { return f.Mode == mode })
+}
+
+func (s *server) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, index uint32) (engine.Summary, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.documents++
+	return s.attempts[index].summary, nil
+}
+
+func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -208,7 +257,7 @@ func (s *server) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, inde
 	var out []engine.Frame
 	bytes := 0
 	for _, f := range s.attempts[index].frames {
-		if f.ID.Compare(after) <= 0 || to != nil && f.ID.Compare(*to) > 0 {
+		if f.Mode != mode || f.ID.Compare(after) <= 0 || to != nil && f.ID.Compare(*to) > 0 {
 			continue
 		}
 		if bytes += len(f.Payload); len(out) == limit || len(out) > 0 && bytes > flowfabric.MaxReadBytes {
@@ -246,10 +295,11 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return m, nil
 	}
 	a := s.attempts[index]
-	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.count, a.bytes, a.count, a.lastID, a.trimmed
+	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count, a.lastID, a.trimmed
+	m.Summary, m.Live = a.version, a.live
 	m.Closed, m.ClosedReason = a.closed, a.reason
-	if len(a.frames) > 0 {
-		m.FirstID = a.frames[0].ID
+	if i := slices.IndexFunc(a.frames, func(f engine.Frame) bool { return f.Mode == engine.ModeDurable }); i >= 0 {
+		m.FirstID = a.frames[i].ID
 	}
 	return m, nil
 }

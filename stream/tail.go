@@ -28,7 +28,7 @@ type TailKind uint8
 // The kinds of events, in the order a tail sees them.
 const (
 	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
-	TailGap                            // Trimmed frames were dropped by the server before they could be read
+	TailGap                            // Trimmed and Missed frames were gone before they could be read
 	TailFrame                          // Frame
 	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
 	TailEnd                            // the execution has ended with Code; the last event
@@ -57,7 +57,8 @@ type TailEvent struct {
 	Frame   Frame           // TailFrame; do not change its Payload, tailers share it
 	Reason  string          // TailAttemptEnd: the closed reason (spec 30 §7), "" when unknown
 	Code    flowfabric.Code // TailEnd
-	Trimmed uint64          // TailGap
+	Trimmed uint64          // TailGap: durable frames that the server dropped
+	Missed  uint64          // TailGap: other frames that were not stored any more when this tail had fallen behind
 }
 
 // TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
@@ -73,6 +74,8 @@ type TailOptions struct {
 	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
 	// attempt, as it is when the tail begins. It excludes From and After.
 	FromNow bool
+	// Visibility leaves frames out by their mode.
+	Visibility Visibility
 }
 
 func (o TailOptions) validate() error {
@@ -83,6 +86,8 @@ func (o TailOptions) validate() error {
 		return fmt.Errorf("%w: FromNow excludes From and After", flowfabric.ErrInvalidInput)
 	case o.Attempt != nil && o.From != 0:
 		return fmt.Errorf("%w: Attempt excludes From", flowfabric.ErrInvalidInput)
+	case o.Visibility > ExcludeBestEffort:
+		return fmt.Errorf("%w: visibility is %d, want VisibleAll or ExcludeBestEffort", flowfabric.ErrInvalidInput, o.Visibility)
 	}
 	return nil
 }
@@ -120,7 +125,7 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	}
 	defer h.leave(f, box)
 
-	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, attempt: o.From, cursor: o.After.lower(), timer: time.NewTimer(lookEvery)}
+	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, attempt: o.From, cursor: o.After.lower(), visible: o.Visibility, timer: time.NewTimer(lookEvery)}
 	defer t.timer.Stop()
 	if o.Attempt != nil {
 		t.attempt, t.only = *o.Attempt, true
@@ -143,8 +148,10 @@ type tailer struct {
 	timer *time.Timer
 
 	only    bool
+	visible Visibility
 	attempt uint32
 	begun   bool   // TailAttempt of attempt was delivered
+	current bool   // the attempt was followed live before
 	cursor  Cursor // of the last frame delivered or skipped; its sequence is known after the first read
 }
 
@@ -175,7 +182,7 @@ func (t *tailer) begin(now bool) error {
 			t.attempt = newest
 			meta, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, newest)
 		}
-		t.cursor = Cursor{id: meta.LastID, sequence: meta.LastSequence, known: true}
+		t.cursor = last(meta)
 		return err
 	})
 }
@@ -220,7 +227,7 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 			return err
 		}
 		t.box.caughtUp()
-		page, meta, err = readPage(t.ctx, t.feed.src, t.feed.id, t.attempt, t.cursor, nil, tailPage)
+		page, meta, err = readPage(t.ctx, t.feed.src, t.feed.id, t.attempt, t.cursor, nil, tailPage, t.visible)
 		return err
 	})
 	return page, meta, err
@@ -251,26 +258,34 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 			return err
 		}
 	}
-	missing := page.Trimmed
+	rest := gap{trimmed: page.Trimmed}
 	for _, f := range page.Frames {
-		gap := t.cursor.advance(f, meta)
-		missing -= gap
-		if err := t.emitGap(gap); err != nil {
+		missing := t.cursor.advance(f, meta)
+		rest.trimmed -= missing.trimmed
+		if err := t.emitGap(missing); err != nil {
 			return err
 		}
 		if err := t.emit(TailEvent{Kind: TailFrame, Frame: f}); err != nil {
 			return err
 		}
 	}
+	if t.cursor.known && page.Next.known { // after the last frame that is stored
+		rest.missed = t.cursor.missing(page.Next.sequence, page.Next.durables).missed
+	}
 	t.cursor = page.Next
-	return t.emitGap(missing) // of a stream that retains nothing
+	return t.emitGap(rest)
 }
 
-func (t *tailer) emitGap(missing uint64) error {
-	if missing == 0 {
+// emitGap tells what is missing. Frames that are not durable count only for a tail that was up to date before and fell
+// behind: who joins late has not lost what was not meant to last.
+func (t *tailer) emitGap(missing gap) error {
+	if !t.current || t.visible != VisibleAll {
+		missing.missed = 0
+	}
+	if missing == (gap{}) {
 		return nil
 	}
-	return t.emit(TailEvent{Kind: TailGap, Trimmed: missing})
+	return t.emit(TailEvent{Kind: TailGap, Trimmed: missing.trimmed, Missed: missing.missed})
 }
 
 // emit yields one event; a tail whose context has ended yields no more.
@@ -302,12 +317,13 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 		}
 		return errDone
 	}
-	t.attempt, t.begun, t.cursor = t.attempt+1, false, Cursor{}.lower()
+	t.attempt, t.begun, t.current, t.cursor = t.attempt+1, false, false, Cursor{}.lower()
 	return nil
 }
 
 // live yields what is published until another look is needed, and says which.
 func (t *tailer) live() (look, error) {
+	t.current = true
 	for {
 		messages, heard, err := t.box.take()
 		if err != nil {
@@ -351,11 +367,14 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
 		}
-		t.cursor.sequence = f.Sequence
+		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables
 		if f.ID.Compare(t.cursor.id) <= 0 {
 			continue // the consumer asked for later ones
 		}
 		t.cursor.id = f.ID
+		if !t.visible.shows(f.Mode) {
+			continue
+		}
 		if err := t.emit(TailEvent{Kind: TailFrame, Frame: f}); err != nil {
 			return false, err
 		}

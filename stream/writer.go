@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,11 @@ type WriterConfig struct {
 	// flowfabric.ErrLeaseLost. May be nil.
 	Cancel func(cause error)
 
+	// Summaries reads the document that earlier passes of the attempt have left, once, before the first summary delta.
+	// Required for deltas when LastSequence is not 0.
+	Summaries SummaryReader
+
+	Live   LiveSizing    // of best-effort frames
 	Linger time.Duration // 0 = DefaultLinger; negative = none
 	Logger *slog.Logger  // tells of batches that have to be sent again; nil = slog.Default()
 }
@@ -52,6 +58,10 @@ type WriterConfig struct {
 // Writer collects the frames of one attempt and appends them in batches of at most 100 frames and 512 KiB, in call
 // order, one batch in flight. A batch leaves when 64 frames or 128 KiB are queued, when its oldest frame is 20 ms
 // old (Linger), and on Flush and Close. At most 1,024 frames or 1 MiB are queued; then Append waits.
+//
+// All modes share the queue and its order. A summary delta is merged when it is queued, counts with the document that
+// it makes, and is merged into a delta right before it that still waits; a best-effort frame never waits for room, the
+// oldest of its kind goes instead.
 //
 // The writer starts its goroutine with the first frame and ends it in Close or when it is fenced; one that gets no
 // frame costs nothing and need not be closed. Safe for concurrent use; each frame of one goroutine keeps its
@@ -63,15 +73,20 @@ type Writer struct {
 	gate  chan struct{} // capacity 1: held by the Append that is first in line for room
 
 	mu       sync.Mutex
-	queue    []Frame // not acknowledged, oldest first; the first sending ones are in flight
-	bytes    int     // of queue
+	queue    []queued // not acknowledged, oldest first; the first sending ones are in flight
+	batch    []Frame  // the frames in flight, as they are sent
+	bytes    int      // weight of queue
 	sending  int
-	sent     int       // bytes of the frames in flight
+	sent     int       // weight of the frames in flight
 	since    time.Time // when the oldest frame that is not in flight came, or before
-	next     uint64    // sequence of the next frame
-	acked    uint64
-	flushTo  uint64
+	ticket   uint64    // of the newest frame ever queued
+	acked    uint64    // sequence of the last acknowledged frame
+	flushTo  uint64    // ticket
+	lost     uint64    // ticket of the first frame that was given up; 0 = none
 	dropped  uint64
+	shed     uint64
+	summary  *summary      // made by the first delta
+	live     estimator     // used by the flusher only
 	blocked  int           // Appends waiting for room
 	changed  chan struct{} // closed at the next change somebody waits for; nil when nobody does
 	abandon  context.CancelCauseFunc
@@ -79,6 +94,23 @@ type Writer struct {
 	err      error // sticky
 	once     sync.Once
 	closeErr error
+}
+
+// queued is a frame with its place in the line. Its sequence is decided when it is sent: until then a best-effort frame
+// may go, or a delta be merged into the one before it.
+type queued struct {
+	Frame
+	ticket   uint64
+	patch    *value // of a delta
+	document *value // of a delta: what it makes of the document
+}
+
+// weight is what a frame counts for the bounds of queue and batch: whatever its call may have to carry.
+func (q *queued) weight() int {
+	if q.document == nil {
+		return len(q.Payload)
+	}
+	return len(q.Payload) + q.document.size
 }
 
 // errAbandoned is the cause with which Close gives up on a batch.
@@ -90,14 +122,16 @@ func NewWriter(cfg WriterConfig) *Writer {
 	if cfg.Context == nil {
 		cfg.Context = context.Background()
 	}
-	return &Writer{cfg: cfg, next: cfg.LastSequence + 1, acked: cfg.LastSequence}
+	return &Writer{cfg: cfg, acked: cfg.LastSequence, live: estimator{LiveSizing: cfg.Live}}
 }
 
 // Append queues one frame; the payload is copied. While the queue is full it waits for room or for ctx to end
-// and then returns its cause. A nil error means queued, not stored: see Flush.
+// and then returns its cause; a best-effort frame is dropped instead, or an older one for it ([Writer.Shed]). A nil error
+// means queued, not stored: see Flush. The first summary delta of a writer may read the document first.
 //
-// Errors: what [Validate] says, at once and without effect on other frames; the sticky error of an earlier
-// batch (matches [flowfabric.ErrLeaseLost] when fenced); [flowfabric.ErrTaskConsumed] after Close.
+// Errors: what [Validate] says, at once and without effect on other frames; for a delta also what [MergeSummary] says,
+// with the document unchanged; the sticky error of an earlier batch (matches [flowfabric.ErrLeaseLost] when fenced);
+// [flowfabric.ErrTaskConsumed] after Close.
 func (w *Writer) Append(ctx context.Context, f Frame) error {
 	if err := Validate(f); err != nil {
 		return err
@@ -105,19 +139,49 @@ func (w *Writer) Append(ctx context.Context, f Frame) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("append frame: %w", context.Cause(ctx))
 	}
+	if f.Mode == engine.ModeSummary {
+		return w.appendDelta(ctx, f)
+	}
 	f.ID, f.Payload = engine.StreamID{}, bytes.Clone(f.Payload)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.blocked > 0 || !w.room(len(f.Payload)) {
-		if err := w.await(ctx, len(f.Payload)); err != nil {
+		if f.Mode == engine.ModeBestEffort {
+			if !w.makeRoom(len(f.Payload)) {
+				return nil
+			}
+		} else if err := w.await(ctx, func() bool { return w.room(len(f.Payload)) }); err != nil {
 			return err
 		}
 	}
 	if err := w.refused(); err != nil {
 		return err
 	}
-	return w.push(f)
+	w.push(queued{Frame: f})
+	return nil
+}
+
+// makeRoom drops the oldest best-effort frames that wait until one of size fits, which it does not if there are too
+// few, or if others stand in line: then the new frame is the one that goes.
+func (w *Writer) makeRoom(size int) bool {
+	for w.blocked == 0 && !w.room(size) {
+		oldest := w.sending
+		for oldest < len(w.queue) && w.queue[oldest].Mode != engine.ModeBestEffort {
+			oldest++
+		}
+		if oldest == len(w.queue) {
+			break
+		}
+		w.bytes -= w.queue[oldest].weight()
+		w.queue = slices.Delete(w.queue, oldest, oldest+1)
+		w.shed++
+	}
+	if w.blocked == 0 && w.room(size) {
+		return true
+	}
+	w.shed++
+	return false
 }
 
 // room tells whether a frame of size bytes fits, or will never be asked to wait because the writer has stopped.
@@ -138,8 +202,9 @@ func (w *Writer) refused() error {
 	return nil
 }
 
-// await waits, in line with other Appends, until room returns true. Called and returns with the lock held.
-func (w *Writer) await(ctx context.Context, size int) error {
+// await waits, in line with other Appends, until there is room. Called and returns with the lock held, and calls room
+// with it.
+func (w *Writer) await(ctx context.Context, room func() bool) error {
 	if w.gate == nil {
 		w.gate = make(chan struct{}, 1)
 	}
@@ -152,7 +217,7 @@ func (w *Writer) await(ctx context.Context, size int) error {
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
-	for ctx.Err() == nil && !w.room(size) {
+	for ctx.Err() == nil && !room() {
 		w.waitChange(ctx)
 	}
 	if ctx.Err() != nil {
@@ -189,13 +254,13 @@ func (w *Writer) kick() {
 	}
 }
 
-func (w *Writer) push(f Frame) error {
+// push queues what there is room for.
+func (w *Writer) push(q queued) {
 	before := w.bytes - w.sent
-	after := before + len(f.Payload)
-	f.Sequence = w.next
-	w.next++
-	w.queue = append(w.queue, f)
-	w.bytes += len(f.Payload)
+	w.ticket++
+	q.ticket = w.ticket
+	w.queue = append(w.queue, q)
+	w.bytes += q.weight()
 	waiting := len(w.queue) - w.sending
 	if waiting == 1 {
 		w.since = time.Now()
@@ -203,10 +268,9 @@ func (w *Writer) push(f Frame) error {
 	if w.wake == nil {
 		w.start()
 	}
-	if waiting == 1 || waiting == triggerFrames || before < triggerBytes && after >= triggerBytes {
+	if waiting == 1 || waiting == triggerFrames || before < triggerBytes && w.bytes-w.sent >= triggerBytes {
 		w.kick()
 	}
-	return nil
 }
 
 // start is called once, under the lock, by the first frame; so it happens before any Wait in Close.
@@ -227,22 +291,33 @@ func (w *Writer) Flush(ctx context.Context) error {
 }
 
 func (w *Writer) flush(ctx context.Context) error {
-	target := w.next - 1
+	target := w.ticket
 	if w.flushTo < target {
 		w.flushTo = target
 		w.kick()
 	}
 	for {
 		switch {
-		case w.acked >= target:
+		case w.gone(target):
 			return nil
 		case w.err != nil:
 			return w.err
 		case ctx.Err() != nil:
-			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, flowfabric.ErrUnflushed, target-w.acked, context.Cause(ctx))
+			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, flowfabric.ErrUnflushed, len(w.queue), context.Cause(ctx))
 		}
 		w.waitChange(ctx)
 	}
+}
+
+// gone tells whether nothing up to a ticket waits, is in flight, or was given up.
+func (w *Writer) gone(ticket uint64) bool {
+	switch {
+	case w.lost > 0:
+		return ticket < w.lost
+	case len(w.queue) > 0:
+		return ticket < w.queue[0].ticket
+	}
+	return true
 }
 
 // Close flushes and stops the writer, waits for its goroutine, and refuses further frames. When ctx ends first,
@@ -272,7 +347,7 @@ func (w *Writer) close(ctx context.Context) error {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.acked == w.next-1 {
+	if w.gone(w.ticket) {
 		return nil // the answer came after all
 	}
 	return err
@@ -283,6 +358,13 @@ func (w *Writer) LastAcknowledged() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.acked
+}
+
+// Shed is how many best-effort frames went because the queue was full.
+func (w *Writer) Shed() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shed
 }
 
 // Dropped is how many frames were queued but given up, because the writer was fenced, failed, or closed in vain.

@@ -296,6 +296,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_create_pending_waitpoint", with(wirePend("draft", minted("draft"))...)},
 		{"ff_close_waitpoint", with(uuid.NewString())},
 		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
+		{"ff_append_frames", with("2", "2", "type", "json", "", "", "{}", "type", "", "c", "", "payload", "s,l5000", "0", "{}", "64")},
 	}
 }
 

@@ -133,6 +133,10 @@ var damages = map[string][]string{
 	"a closed stream":           {"HSET ROOT:fm:ACTIVE:0 z 1 y x"},
 	"a lost frame":              {"DEL ROOT:f:ACTIVE:0"},
 	"a lost count":              {"HINCRBY ROOT:fm:ACTIVE:0 c 1"},
+	"a mixed frame uncounted":   {"HINCRBY ROOT:fm:ACTIVE:0 l 1"},
+	"a summary of no version":   {"HSET ROOT:fs:ACTIVE:0 d {} v 1 f 1 l 1"},
+	"deltas without metadata":   {"XADD ROOT:fd:WAITING:0 1-1 q 1 p {} d 0 v 1"},
+	"a live log for ever":       {"XADD ROOT:fl:ACTIVE:0 1-1 q 2 p x d 1 x 5000", "HINCRBY ROOT:fm:ACTIVE:0 l 1", "HINCRBY ROOT:fm:ACTIVE:0 q 1", "HSET ROOT:fm:ACTIVE:0 i 1-1"},
 	"a TTL":                     {"EXPIRE ROOT:x:WAITING 1000"},
 	"a fraction":                {"HSET ROOT:x:WAITING ct 1.5"},
 	"waiters nobody rings":      {"ZADD ROOT:w:abc 5 w1"},
@@ -304,7 +308,10 @@ func (f *fuzzer) next() (call, func(answer)) {
 		calls := fencedCalls(fence)
 		c := calls[f.r.IntN(len(calls))]
 		if c.name == "ff_append_frames" {
-			c.args[6] = strconv.Itoa(1 + f.r.IntN(3))
+			c.args[6] = strconv.Itoa(1 + f.r.IntN(5))
+			if n := len(c.args); n > 13 {
+				c.args[n-3] = strconv.Itoa(f.r.IntN(3))
+			}
 		}
 		return c, nil
 	case n < 65 && len(f.points) > 0:
@@ -371,6 +378,9 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 4, 5:
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
+		if n := len(f.fences); n > 0 && f.r.IntN(2) == 0 { // else hardly one of them is held
+			id = f.fences[n-1].Execution.UUID().String()
+		}
 		return call{"ff_revoke_lease", []string{"1", id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {

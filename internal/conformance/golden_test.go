@@ -65,7 +65,7 @@ func (w *world) stateOf(id flowfabric.ExecutionID) string {
 var goldenCalls = []string{
 	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail", "fail for good",
 	"fail as a timeout", "delay", "delay by nothing", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
-	"step", "progress", "append", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
+	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
 	"priority", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
 	"reissue a token", "read suspension", "read signals",
@@ -136,6 +136,8 @@ func (w *world) goldenCall(name string, x placed) call {
 		return fenced("ff_update_progress", "50", "half")
 	case "append":
 		return fenced("ff_append_frames", "2", "1", "token", "", "", "", "x")
+	case "append in modes":
+		return fenced("ff_append_frames", "2", "2", "token", "", "", "", "x", "summary", "json", "", "", "{}", "l5000,s", "0", "{}", "64")
 	case "renew":
 		return call{"ff_session_renew", []string{"1", f.Session, "30000", "0"}}
 	case "close the session":

@@ -182,6 +182,10 @@ var writings = []writing{
 		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
 		return words(a.Count, a.LastSequence), err
 	}},
+	{"ff_append_frames", "append, all modes", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
+		return words(a.LastID, a.Count, a.LastSequence, a.Summary), err
+	}},
 	{"ff_change_priority", "priority", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		_, now, err := e.ChangePriority(w.ctx, s.waiting, 5, "op")
 		return words(now), err

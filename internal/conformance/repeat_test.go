@@ -104,6 +104,10 @@ var repeatables = []repeatable{
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
+	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		calls := fencedCalls(w.stage().fence)
+		return calls[len(calls)-1]
+	}},
 	{what: "claim", first: "OK", second: "OK", without: []string{":s:"}, call: func(w *world) call {
 		w.createN(3, timeout(time.Minute))
 		k := w.worker("w1")

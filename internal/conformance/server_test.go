@@ -197,15 +197,20 @@ var persistenceScenarios = []scenario{
 				w.no(w.complete(c.Fence, "r").Err)
 			} else {
 				w.frames(c.Fence, 1, 5)
+				w.modes(c.Fence, 6, summaryDelta(1), durableFrame(0), summaryDelta(2))
 				w.fail(c.Fence, "x")
 			}
 		}
+		w.modes(claims[8].Fence, 1, summaryDelta(1))
 		before := w.digest()
 		w.srv.Restart()
 		await(w.T, "the clients are back", func() bool { return w.do("PING").Error() == nil && w.e.Ping(w.ctx) == nil })
 		if after := w.digest(); after != before {
 			w.Fatalf("lost:\n%s", difference(before, after))
 		}
+		last := w.meta(claims[8].Fence).LastID
+		w.frames(claims[8].Fence, 2, 1)
+		same(w, "ids go on", w.meta(claims[8].Fence).LastID.Compare(last), 1)
 		w.no(w.complete(claims[7].Fence, "r").Err)
 		w.renew(k, 0)
 		same(w, "claims go on", len(k.claim(100)), 20)

@@ -41,7 +41,7 @@ func TestLive(t *testing.T) {
 
 func runLive(t *testing.T, s Server) {
 	e, raw := connect(t, s)
-	for i, sc := range liveScenarios {
+	for i, sc := range slices.Concat(liveScenarios, liveModeScenarios) {
 		t.Run(sc.name, func(t *testing.T) {
 			for _, f := range sc.needs {
 				if !s.Features.has(f) {

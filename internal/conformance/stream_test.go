@@ -28,7 +28,7 @@ var streamScenarios = []scenario{
 		w.check()
 		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 10)
 		w.no(err)
-		sent.ID, sent.Sequence = a.LastID, 1
+		sent.ID, sent.Sequence, sent.Durables = a.LastID, 1, 1
 		same(w, "frame", words(got), words([]engine.Frame{sent}))
 		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
 		w.no(err)

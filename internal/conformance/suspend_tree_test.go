@@ -17,7 +17,7 @@ var treeScenarios = []scenario{
 	{name: "spec 40 §15 #11 conditions against a plain evaluation", run: func(w *world) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		r := rand.New(rand.NewPCG(seed, 11))
-		n := w.rounds(int(min(20000, number("FLOWFABRIC_SOAK", 150))))
+		n := w.rounds(int(min(5000, number("FLOWFABRIC_SOAK", 150))))
 		w.seed()
 		k := w.worker("w1")
 		w.quiet = true

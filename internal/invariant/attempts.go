@@ -142,16 +142,7 @@ func (x *execution) stream(code flowfabric.Code) {
 		if float64(i) >= x.number("n") {
 			x.say("stream of attempt %d of %s", i, x.core["n"])
 		}
-		entries := x.Streams[":f:"+x.id+":"+attempt]
-		count, _ := strconv.Atoi(meta["c"])
-		if meta["q"] != meta["c"] || len(entries) > count || len(entries) == 0 || entries[len(entries)-1].ID != meta["i"] {
-			x.say("stream of attempt %d: %v with %d entries", i, meta, len(entries))
-		}
-		for j, entry := range entries {
-			if entry.FieldValues["q"] != strconv.Itoa(count-len(entries)+j+1) {
-				x.say("frame %s of attempt %d has sequence %s", entry.ID, i, entry.FieldValues["q"])
-			}
-		}
+		x.logs(attempt, meta)
 		closed := attempt != x.last() || !open(code) || code == flowfabric.CodeRevoked
 		if (meta["z"] != "") != closed || (meta["y"] != "") != closed {
 			x.say("stream of attempt %d: closed %q %q, should be %v", i, meta["z"], meta["y"], closed)

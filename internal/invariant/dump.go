@@ -39,6 +39,7 @@ var areas = map[string]string{
 	":fm:": "hash", ":e:": "list", ":z:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "hash", ":wp:": "hash", ":us:": "hash", ":um:": "hash",
 	":g:": "list", ":gd:": "hash",
+	":fd:": "stream", ":fl:": "stream", ":fs:": "hash",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

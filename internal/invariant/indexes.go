@@ -113,7 +113,8 @@ func (l *look) satellites() {
 	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists)} {
 		for _, key := range owned {
 			family, _ := area(key)
-			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:"}, family) {
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
+				":fd:", ":fl:", ":fs:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
@@ -129,6 +130,10 @@ func (l *look) satellites() {
 			switch family {
 			case ":o:":
 				l.results[id] = append(l.results[id], attempt)
+			case ":f:", ":fd:", ":fl:", ":fs:":
+				if _, ok := l.Hashes[":fm:"+id+":"+attempt]; !ok {
+					l.wrong("%s has no metadata", key)
+				}
 			case ":fm:":
 				l.metas[id] = append(l.metas[id], attempt)
 			}
@@ -160,11 +165,11 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only interests, tombstones and the records of ended sessions expire by themselves.
+// lifetimes: only interests, tombstones, the records of ended sessions and best-effort frames expire by themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":z:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+		if family == ":int:" || family == ":z:" || family == ":fl:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

@@ -67,6 +67,15 @@ func (p Partition) Stream(id uuid.UUID, attempt uint32) string {
 func (p Partition) Meta(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":fm:", id, attempt)
 }
+func (p Partition) Deltas(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fd:", id, attempt)
+}
+func (p Partition) Live(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fl:", id, attempt)
+}
+func (p Partition) Summary(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fs:", id, attempt)
+}
 
 func (p Partition) Signals(id, waitpoint uuid.UUID) string {
 	return string(p) + ":g:" + id.String() + ":" + waitpoint.String()

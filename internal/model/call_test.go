@@ -12,28 +12,31 @@ import (
 
 // call is one call, in the words of the model. Which fields count depends on the kind.
 type call struct {
-	Kind    string
-	ID      string
-	Fence   model.Fence
-	Session string
-	Submit  model.Submission
-	Claim   model.ClaimRequest
-	Failure model.Failure
-	Cancel  model.Cancellation
-	Replay  model.Replay
-	Name    string // step, interest, owner, message, who asks
-	Value   string // step value, reason
-	Number  int64  // bytes, ms, percent or priority
-	Number2 uint64 // first sequence, generation, request
-	Count   int
-	Flag    bool
-	Set     map[string]string
-	List    []string
-	Routes  []int
-	Wait    model.Wait
-	Point   model.Point
-	Signal  model.Signal
-	Resume  model.Resumption
+	Kind     string
+	ID       string
+	Fence    model.Fence
+	Session  string
+	Submit   model.Submission
+	Claim    model.ClaimRequest
+	Failure  model.Failure
+	Cancel   model.Cancellation
+	Replay   model.Replay
+	Name     string // step, interest, owner, message, who asks
+	Value    string // step value, reason
+	Number   int64  // bytes, ms, percent or priority
+	Number2  uint64 // first sequence, generation, request
+	Count    int
+	Modes    string // of frames
+	Base     uint64 // version of the summary
+	Document int    // bytes of its content
+	Flag     bool
+	Set      map[string]string
+	List     []string
+	Routes   []int
+	Wait     model.Wait
+	Point    model.Point
+	Signal   model.Signal
+	Resume   model.Resumption
 }
 
 // usual makes up what a call about a suspension leaves out.
@@ -156,9 +159,21 @@ var kinds = map[string]kind{
 		for range c.Count {
 			args = append(args, "token", "", "", "", strings.Repeat("f", int(c.Number)))
 		}
-		return args
+		if c.Modes == "" {
+			return args
+		}
+		words, base, document, keep := strings.Split(c.Modes, ""), "", "", ""
+		for i, mode := range words {
+			switch mode {
+			case "s":
+				base, document = strconv.FormatUint(c.Base, 10), "{"+strings.Repeat(" ", c.Document)+"}"
+			case "l":
+				words[i], keep = "l60000", "64"
+			}
+		}
+		return append(args, strings.Join(words, ","), base, document, keep)
 	}, func(p *model.Partition, c call) model.Reply {
-		return p.AppendFrames(c.ID, c.Fence, c.Number2, c.Count, int(c.Number))
+		return p.AppendFrames(c.ID, c.Fence, model.Batch{First: c.Number2, Count: c.Count, Size: int(c.Number), Modes: c.Modes, Base: c.Base, Document: c.Document + 2})
 	}, []int{0}}, // ids of frames are of the server's own clock
 	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number), c.Name} },
 		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number), c.Name) }, nil},

@@ -139,6 +139,9 @@ func (h *hand) draw(t *rapid.T) call {
 	case "append":
 		h.fence(t, &c)
 		c.Number2, c.Count, c.Number = uint64(upto(t, "first", 5)), upto(t, "count", 4), 5
+		if rarely(t, "mixed", 2) {
+			h.modes(t, &c)
+		}
 		if rarely(t, "large", 30) {
 			c.Number = flowfabric.MaxFrame + 1
 		}
@@ -391,4 +394,19 @@ func (h *hand) instant(t *rapid.T) int64 {
 		return h.p.Now + 600_000
 	}
 	return h.p.Now + one(t, "ms", int64(1), 300, 1000, 2001, 3001)
+}
+
+// modes makes a batch one of several modes, mostly merged into the version that is stored.
+func (h *hand) modes(t *rapid.T, c *call) {
+	for range c.Count {
+		c.Modes += one(t, "mode", "d", "s", "s", "l")
+	}
+	if rarely(t, "large document", 10) {
+		c.Document = flowfabric.MaxSummary - one(t, "bytes", 1, 2)
+	}
+	if x := h.p.Executions[c.ID]; x != nil && len(x.Attempts) > 0 {
+		a := x.Attempts[len(x.Attempts)-1]
+		c.Base = one(t, "base", a.Version, a.Version, a.Version+1, max(a.Version, 1)-1)
+		c.Number2 = one(t, "next", a.Sequence+1, a.Sequence+1, max(a.Sequence, 1))
+	}
 }

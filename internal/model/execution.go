@@ -88,7 +88,8 @@ type Attempt struct {
 	Claimed, Ended   int64 // Claimed: when it was last taken up
 	Category, Reason string
 	Held             Fence
-	Frames, Sequence uint64
+	Frames, Sequence uint64 // durable ones; of all modes
+	Version, Live    uint64 // summary deltas, best-effort frames
 	Closed           string // why its stream was closed, "" while it is open
 	Progress         Progress
 }

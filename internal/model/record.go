@@ -1,6 +1,10 @@
 package model
 
-import flowfabric "github.com/flowfabric/flowfabric-go"
+import (
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
 
 // RecordStep stores the value of a durable step.
 func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
@@ -63,36 +67,60 @@ func (p *Partition) Progress(id string, f Fence, percent int, message string) Re
 	return answer(OK, "stored")
 }
 
-// AppendFrames appends the frames with sequences first … first+count-1 to the attempt's stream; those it has already
-// are skipped, a gap is refused (spec 30 §6.2). size is the largest payload.
-func (p *Partition) AppendFrames(id string, f Fence, first uint64, count, size int) Reply {
+// Batch is what one append brings. Modes has a letter for each frame, d durable, s summary delta or l best effort; ""
+// stands for all durable. Base is the version of the summary that the first delta was merged into.
+type Batch struct {
+	First       uint64
+	Count, Size int // Size is that of the largest payload
+	Modes       string
+	Base        uint64
+	Document    int // bytes of what the last delta makes of it
+}
+
+// AppendFrames appends frames to the attempt's stream; those it has already are skipped, a gap is refused (spec 30 §6.2),
+// and so are deltas to another version of the summary (§3.1). All modes have one sequence and are counted apart (§3).
+func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if first < 1 || count < 1 || count > flowfabric.MaxAppendFrames {
+	if b.First < 1 || b.Count < 1 || b.Count > flowfabric.MaxAppendFrames {
 		return answer("invalid_input")
 	}
-	if size > flowfabric.MaxFrame {
+	if b.Size > flowfabric.MaxFrame {
 		return answer("payload_too_large")
+	}
+	modes := b.Modes
+	if modes == "" {
+		modes = strings.Repeat("d", b.Count)
+	} else if len(modes) != b.Count || !strings.ContainsAny(modes, "sl") {
+		return answer("invalid_input")
+	}
+	if strings.Contains(modes, "s") && b.Document > flowfabric.MaxSummary {
+		return answer("summary_too_large")
 	}
 	x, refused, holder := p.refuse(id, f)
 	if !holder {
 		return noAppend(x, refused)
 	}
 	a := x.attempt()
-	if first > a.Sequence+1 {
+	if b.First > a.Sequence+1 {
 		return answer("frame_sequence_gap", number(a.Sequence))
 	}
-	last := first + uint64(count) - 1
+	last := b.First + uint64(b.Count) - 1
 	if last <= a.Sequence {
-		return answer(Already, number(a.Frames), number(a.Sequence), "0")
+		return answer(Already, number(a.Frames), number(a.Sequence), number(a.Version), "0")
 	}
-	added := last - a.Sequence
-	a.Frames, a.Sequence = a.Frames+added, last
-	return answer(OK, number(a.Frames), number(a.Sequence), number(added))
+	known, fresh := modes[:a.Sequence+1-b.First], modes[a.Sequence+1-b.First:]
+	deltas := uint64(strings.Count(fresh, "s"))
+	if deltas > 0 && b.Base+uint64(strings.Count(known, "s")) != a.Version {
+		return answer("summary_version_conflict", number(a.Version))
+	}
+	a.Sequence = last
+	a.Frames, a.Version, a.Live = a.Frames+uint64(strings.Count(fresh, "d")), a.Version+deltas, a.Live+uint64(strings.Count(fresh, "l"))
+	return answer(OK, number(a.Frames), number(a.Sequence), number(a.Version), number(len(fresh)))
 }
 
 // noAppend says in the stream's words why a caller is not the holder (spec 30 §2.2).

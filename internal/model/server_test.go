@@ -236,5 +236,5 @@ func (s *server) stream(ctx context.Context, id string, attempt int) (model.Stre
 	if err != nil {
 		return model.Stream{}, fmt.Errorf("stream of attempt %s: %w", strconv.Itoa(attempt), err)
 	}
-	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Closed: m.Closed, Reason: m.ClosedReason}, nil
+	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Version: m.Summary, Live: m.Live, Closed: m.Closed, Reason: m.ClosedReason}, nil
 }

@@ -42,6 +42,7 @@ type Record struct {
 // Stream is the stream of one attempt, with or without frames.
 type Stream struct {
 	Frames, Sequence uint64
+	Version, Live    uint64
 	Closed           bool
 	Reason           string
 }
@@ -66,7 +67,7 @@ func (p *Partition) View(id string) (v View, code string) {
 		}
 	}
 	for i, a := range x.Attempts {
-		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Closed: a.Closed != "", Reason: a.Closed})
+		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Version: a.Version, Live: a.Live, Closed: a.Closed != "", Reason: a.Closed})
 		if a.State == "" || x.Code == "T1" && i == len(x.Attempts)-1 {
 			continue
 		}

@@ -21,7 +21,7 @@ var streamMutants = []Mutant{
 	{"append: skipped frames count as bytes", "30 §11 #23", appendFile,
 		`  for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end`, ``, suite("holes")},
 	{"append: the total starts over", "30 §11 #1", appendFile,
-		`total + #ids`, `#ids`, suite("stream")},
+		`total + fresh`, `fresh`, suite("stream")},
 	{"append: frames are sent without payload", "30 §11 #19", appendFile,
 		`for p = 0, 4 do part`, `for p = 0, 3 do part`, suite("holes")},
 	{"append: a later attempt's stream is not entered on the core", "30 §11 #4", appendFile,

@@ -44,6 +44,9 @@ function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string
 function keys.stream(r, id, attempt) return r .. ':f:' .. id .. ':' .. attempt end  -- stream
 function keys.meta(r, id, attempt) return r .. ':fm:' .. id .. ':' .. attempt end   -- hash
+function keys.deltas(r, id, attempt) return r .. ':fd:' .. id .. ':' .. attempt end  -- stream: summary deltas
+function keys.live(r, id, attempt) return r .. ':fl:' .. id .. ':' .. attempt end    -- stream: best-effort frames, with a TTL
+function keys.summary(r, id, attempt) return r .. ':fs:' .. id .. ':' .. attempt end -- hash: the summary document
 
 -- One per waitpoint.
 function keys.signals(r, id, waitpoint) return r .. ':g:' .. id .. ':' .. waitpoint end   -- list: signals in order

@@ -27,6 +27,7 @@ function purge.run(ctx, c, id, keep)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
     redis.call('UNLINK', keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a))
+    redis.call('UNLINK', keys.deltas(r, id, a), keys.live(r, id, a), keys.summary(r, id, a))
   end
   if last < attempts then
     redis.call('HSET', keys.core(r, id), 'pu', reply.int(last))

@@ -1,5 +1,6 @@
--- stream: the part of an attempt's output stream that transitions touch. Meta fields: c frames ever appended,
--- b payload bytes, q last producer sequence, i last id, k frames to keep, z closed at, y closed reason.
+-- stream: the part of an attempt's output stream that transitions touch. Meta fields: c durable frames ever
+-- appended, v summary deltas (the document's version), l best-effort frames, b payload bytes, q last producer sequence,
+-- i last id, k durable frames to keep, z closed at, y closed reason. It counts for all three logs, and closes them all.
 local stream = {}
 
 -- finish closes the stream of an attempt that has one; the first close wins (spec 30 T17). The event that every

@@ -1,10 +1,12 @@
 -- ff_append_frames: appends up to 100 frames to the stream of the held attempt. The producer sequence makes a
--- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2).
+-- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2). Frames are durable
+-- unless modes says otherwise, one word a frame: d, s (a summary delta: base is the document's version before the batch,
+-- document what it is after it) or l<ttl in ms> (best effort: keep is how many the live log holds). Spec 30 §3.
 -- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
--- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload}
--- Replies: OK id frames sequence appended; ALREADY_SATISFIED the same
--- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload} [modes base document keep]
+-- Replies: OK id frames sequence version appended; ALREADY_SATISFIED the same
+-- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_append = { encodings = { [''] = true, json = true, bytes = true }, names = { 't', 'e', 'c', 'w' } }
 
 -- refuse maps the fence's answer to the stream's vocabulary (spec 30 §2.2).
@@ -50,7 +52,7 @@ function ff_append.add(key, argv, i, sequence, trim)
 end
 
 -- text is the message for live tailers: attempt and count, then every part of every frame with its length.
-function ff_append.text(attempt, ids, argv, first, skip)
+function ff_append.text(attempt, ids, argv, first, skip, spelled)
   local out = { attempt, ' ', reply.int(#ids), ' ' }
   local function part(s)
     out[#out + 1] = reply.int(#s)
@@ -62,6 +64,7 @@ function ff_append.text(attempt, ids, argv, first, skip)
     part(ids[n])
     part(reply.int(first + skip + n - 1))
     for p = 0, 4 do part(argv[i + p]) end
+    part(spelled and spelled[n] or '') -- '': durable, and so is everything before it
   end
   return table.concat(out)
 end
@@ -73,41 +76,56 @@ local function ff_append_frames(k, argv)
   if not f then return bad end
   local first, count = args.int(argv[7], 1, 9007199254740000), args.int(argv[8], 1, 100)
   if not first then return reply.err('invalid_input', 'first sequence') end
-  if not count or #argv ~= 8 + 5 * count then return reply.err('invalid_input', 'count: 1..100') end
-  local bytes
+  if not count or (#argv ~= 8 + 5 * count and #argv ~= 12 + 5 * count) then
+    return reply.err('invalid_input', 'count: 1..100')
+  end
+  local bytes, mixed
   bytes, bad = ff_append.judge(argv, count)
   if not bytes then return bad end
   if bytes > 524288 then return reply.err('payload_too_large', 'batch: at most 524288 bytes') end
+  if #argv > 8 + 5 * count then
+    mixed, bad = modes.parse(argv, 9 + 5 * count, count)
+    if not mixed then return bad end
+  end
 
   local v = redis.call('HMGET', keys.core(ctx.r, f.id), 's', 'ss', 'cl', 'e', 'n', 'fa', 'lr')
   local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], fa = v[6], lr = v[7] }
   if not fence.holds(ctx, v, argv, 2) then return ff_append.refuse(ctx, c, fence.check(ctx, c, f)) end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local m = { false, false, false, false, false, false }
-  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k') end
+  local m = { false, false, false, false, false, false, false, false }
+  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l') end
   local total, last = tonumber(m[1] or '0'), tonumber(m[3] or '0')
   if m[5] then return reply.err('stream_closed', 'attempt') end
   if first > last + 1 then return reply.err('frame_sequence_gap', reply.int(last)) end
   local skip = math.min(last + 1 - first, count)
-  if skip == count then return reply.already(m[4] or '0-0', reply.int(total), reply.int(last), '0') end
+  if skip == count then return reply.already(m[4] or '0-0', reply.int(total), reply.int(last), m[7] or '0', '0') end
+  if mixed and modes.conflict(mixed, m[7], skip) then
+    return reply.err('summary_version_conflict', m[7] or '0')
+  end
 
   for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end
   local keep = tonumber(m[6] or '0')
-  local key, ids = keys.stream(ctx.r, f.id, f.attempt), {}
+  local key, ids, fresh, spelled = keys.stream(ctx.r, f.id, f.attempt), {}, count - skip, nil
   if c.fa ~= f.attempt then
     keep = policy.read(redis.call('HGET', keys.core(ctx.r, f.id), 'po') or nil).frames
     redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt)
     if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end
   end
-  for n = skip + 1, count do
-    local trim = n == count and (keep > 0 and keep or 10000) or nil
-    ids[#ids + 1] = ff_append.add(key, argv, 9 + 5 * (n - 1), reply.int(first + n - 1), trim)
+  if mixed or m[7] or m[8] then -- an attempt that ever was mixed takes its ids from the order that its logs share
+    ids, spelled, fresh = modes.append(ctx, f, argv, mixed, { first = first, skip = skip, count = count,
+      last = m[4], total = total, version = m[7], live = m[8], keep = keep > 0 and keep or 10000 })
+  else
+    for n = skip + 1, count do
+      local trim = n == count and (keep > 0 and keep or 10000) or nil
+      ids[#ids + 1] = ff_append.add(key, argv, 9 + 5 * (n - 1), reply.int(first + n - 1), trim)
+    end
   end
-  local now_total = total + #ids
+  local now_total = total + fresh
   if keep > 0 and math.floor(now_total / 64) > math.floor(total / 64) then redis.call('XTRIM', key, 'MAXLEN', keep) end
   redis.call('HSET', meta, 'c', reply.int(now_total), 'b', reply.int(tonumber(m[2] or '0') + bytes),
     'q', reply.int(first + count - 1), 'i', ids[#ids])
   local channel = keys.frames(ctx.r, f.id)
-  if publish.listeners(channel) > 0 then publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip)) end
-  return reply.ok(ids[#ids], reply.int(now_total), reply.int(first + count - 1), reply.int(#ids))
+  if publish.listeners(channel) > 0 then publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip, spelled)) end
+  return reply.ok(ids[#ids], reply.int(now_total), reply.int(first + count - 1), mixed and mixed.version or m[7] or '0',
+    reply.int(#ids))
 end

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+func (f *fakeStore) ReadAttemptStream(_ context.Context, id flowfabric.ExecutionID, _ uint32) (engine.StreamMeta, error) {
+	s, err := f.ReadExecution(context.Background(), id)
+	return engine.StreamMeta{Attempts: s.Attempts}, err
+}
+
+func (f *fakeStore) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, attempt uint32) (engine.Summary, error) {
+	return engine.Summary{Attempt: attempt, Version: 1}, f.ask("summary")
+}
+
+func TestSummaryOfWhichAttempt(t *testing.T) {
+	f := newFake()
+	c := f.client(t)
+	ctx := t.Context()
+	id := flowfabric.NewExecutionID(1)
+	if _, err := c.Summary(ctx, id); !errors.Is(err, flowfabric.ErrNotFound) {
+		t.Errorf("of nothing: %v", err)
+	}
+	f.end(id, flowfabric.CodeCompleted, "")
+	ended := f.ended[id]
+	ended.Attempts = 3
+	f.ended[id] = ended
+	for want, opts := range map[uint32][]SummaryOption{2: nil, 0: {OfAttempt(0)}, 1: {OfAttempt(1)}} {
+		s, err := c.Summary(ctx, id, opts...)
+		if err != nil || s.Attempt != want || s.Version != 1 {
+			t.Errorf("%+v, %v, want attempt %d", s, err, want)
+		}
+	}
+	c.Close()
+	if _, err := c.Summary(ctx, id); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestTailWithoutBestEffort(t *testing.T) {
+	var o stream.TailOptions
+	if WithoutBestEffort()(&o); o.Visibility != stream.ExcludeBestEffort {
+		t.Error("nothing is left out")
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// log is the key of an attempt's frames of a mode.
+func (m FrameMode) log(id flowfabric.ExecutionID, attempt uint32) string {
+	p := keys.Of(id.Partition())
+	switch m {
+	case ModeSummary:
+		return p.Deltas(id.UUID(), attempt)
+	case ModeBestEffort:
+		return p.Live(id.UUID(), attempt)
+	}
+	return p.Stream(id.UUID(), attempt)
+}
+
+// appendModes adds what a batch has to say of its modes, which is nothing if all its frames are durable.
+func appendModes(args []string, frames []Frame) []string {
+	mixed := false
+	for i := range frames {
+		mixed = mixed || frames[i].Mode != ModeDurable
+	}
+	if !mixed {
+		return args
+	}
+	words := make([]string, len(frames))
+	base, document, keep := "", "", ""
+	for i := range frames {
+		switch x := &frames[i]; x.Mode {
+		case ModeDurable:
+			words[i] = "d"
+		case ModeSummary:
+			words[i] = "s"
+			if base == "" {
+				base = strconv.FormatUint(x.SummaryVersion-1, 10)
+			}
+			document = rueidis.BinaryString(x.Document)
+		case ModeBestEffort:
+			words[i], keep = "l"+strconv.FormatInt(x.TTL.Milliseconds(), 10), strconv.Itoa(x.Keep)
+		default:
+			words[i] = "?" // the server says what is wrong with it
+		}
+	}
+	return append(args, strings.Join(words, ","), base, document, keep)
+}
+
+// place sets what an entry says beyond its parts: how many durable frames there are up to it (as many as frames when
+// it does not say), and its version or ttl. It returns false for what is no whole number.
+func (f *Frame) place(durables, detail string) bool {
+	ok := true
+	number := func(text string) uint64 {
+		n, err := strconv.ParseUint(text, 10, 53)
+		ok = ok && err == nil
+		return n
+	}
+	f.Durables = f.Sequence
+	if durables != "" {
+		f.Durables = number(durables)
+	}
+	switch f.Mode {
+	case ModeSummary:
+		f.SummaryVersion = number(detail)
+	case ModeBestEffort:
+		ms := number(detail)
+		ok = ok && ms < 1<<40
+		f.TTL = time.Duration(ms) * time.Millisecond
+	}
+	return ok
+}
+
+// spelled is place with the word of a live message: "" or "<d, s or l><version or ttl>,<durables>".
+func (f *Frame) spelled(word string) bool {
+	if word == "" {
+		return f.place("", "")
+	}
+	mode, durables, found := strings.Cut(word, ",")
+	if !found || mode == "" || durables == "" {
+		return false
+	}
+	switch mode[0] {
+	case 'd':
+		f.Mode = ModeDurable
+	case 's':
+		f.Mode = ModeSummary
+	case 'l':
+		f.Mode = ModeBestEffort
+	default:
+		return false
+	}
+	return (f.Mode != ModeDurable || mode == "d") && f.place(durables, mode[1:])
+}
+
+// ReadSummary reads the summary document of an attempt; the zero Version says that there is none. A plain read of one
+// hash, so that document and version fit; no lease is needed. Spec 30 §3.1.
+func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (Summary, error) {
+	if id.Partition() >= e.partitions {
+		return Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	}
+	client, err := e.reads()
+	if err != nil {
+		return Summary{}, err
+	}
+	key := keys.Of(id.Partition()).Summary(id.UUID(), attempt)
+	v, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Hgetall().Key(key).Build()
+	}).AsStrMap()
+	if err != nil {
+		return Summary{}, callError("read summary", err)
+	}
+	s := Summary{Attempt: attempt}
+	if len(v) == 0 {
+		return s, nil
+	}
+	version, err1 := strconv.ParseUint(v["v"], 10, 53)
+	first, err2 := strconv.ParseInt(v["f"], 10, 64)
+	last, err3 := strconv.ParseInt(v["l"], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || v["d"] == "" {
+		return Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", flowfabric.ErrReply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
+	}
+	s.Document, s.Version, s.FirstAt, s.UpdatedAt = []byte(v["d"]), version, time.UnixMilli(first), time.UnixMilli(last)
+	return s, nil
+}

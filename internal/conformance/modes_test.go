@@ -1,0 +1,423 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Frames that are not durable: summary deltas with their document, and best-effort frames.
+var modeScenarios = []scenario{
+	{name: "spec 30 §11 #8 no mode trims another", run: func(w *world) {
+		for _, keep := range []int{0, 200} {
+			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
+			sequence := uint64(1)
+			put := func(n int, mode func(version uint64) engine.Frame, version uint64) {
+				for ; n > 0; n -= min(n, 100) {
+					batch := make([]engine.Frame, min(n, 100))
+					for i := range batch {
+						batch[i] = mode(version + uint64(i))
+					}
+					version += uint64(len(batch))
+					w.modes(f, sequence, batch...)
+					sequence += uint64(len(batch))
+				}
+			}
+			put(1, bestEffort, 0)
+			put(1, durableFrame, 0)
+			put(1, summaryDelta, 1)
+			put(499, durableFrame, 0)
+			put(400, summaryDelta, 2)
+			put(400, bestEffort, 0)
+			m := w.meta(f)
+			retained, wanted := m.Count-m.Trimmed, uint64(500)
+			if keep > 0 { // exact once in 64 appends, else approximate
+				wanted = min(retained, uint64(keep)+163)
+			}
+			same(w, "counts", words(m.Count, m.Summary, m.Live, m.LastSequence, retained), words(500, 401, 401, 1302, wanted))
+			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 1000)
+			w.no(err)
+			same(w, "durable frames", words(len(frames), frames[len(frames)-1].Durables), words(retained, 500))
+			for mode, most := range map[engine.FrameMode]int{engine.ModeSummary: 64 + 200, engine.ModeBestEffort: 64 + 200} {
+				log, err := w.e.ReadLog(w.ctx, f.Execution, 0, mode, engine.StreamID{}, nil, 1000)
+				w.no(err)
+				if len(log) < 64 || len(log) > most {
+					w.Fatalf("%d %s frames are kept", len(log), mode)
+				}
+			}
+			w.complete(f, "")
+		}
+	}},
+	{name: "spec 30 §11 #9 the summary of a holder", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		wr := w.writer(f, 0)
+		version := uint64(0)
+		put := func(patch, want string) {
+			w.Helper()
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}))
+			w.no(wr.Flush(w.ctx))
+			version++
+			w.document(f, version, want)
+		}
+		refuse := func(what, patch string, want error) {
+			w.Helper()
+			w.unchanged(what, func() {
+				w.is(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}), want)
+				w.no(wr.Flush(w.ctx))
+			})
+		}
+		deep := func(levels int) string {
+			return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+		}
+		w.document(f, 0, "")
+		put(`{"ms":1713100800150123,"stage":{"name":"load","rows":1},"list":[1,2]}`, `{"list":[1,2],"ms":1713100800150123,"stage":{"name":"load","rows":1}}`)
+		put(`{"stage":{"rows":null},"list":[]}`, `{"list":[],"ms":1713100800150123,"stage":{"name":"load"}}`)
+		put(`{"stage":{}}`, `{"list":[],"ms":1713100800150123,"stage":{"name":"load"}}`)
+		put(`{"list":null,"stage":"__ff_null__"}`, `{"ms":1713100800150123,"stage":null}`)
+		put(`{"stage":null,"ms":null}`, `{}`)
+		for what, patch := range map[string]string{"array": `[]`, "scalar": `1`, "broken": `{"a"`, "17 levels": deep(17), "1e400": `{"a":1e400}`} {
+			refuse(what, patch, flowfabric.ErrInvalidInput)
+		}
+		put(deep(16), deep(16))
+		put(`{"a":null}`, `{}`)
+		part := strings.Repeat("x", 60<<10)
+		for i := range 4 {
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"p` + strconv.Itoa(i) + `":"` + part + `"}`)}))
+			w.no(wr.Flush(w.ctx))
+			version++
+		}
+		rest := flowfabric.MaxSummary - 4*len(`"p0":"",`+part) - len(`{"q":""}`)
+		refuse("256 KiB and 1", `{"q":"`+part[:rest+1]+`"}`, flowfabric.ErrSummaryTooLarge)
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"q":"` + part[:rest] + `"}`)}))
+		w.no(wr.Close(w.ctx))
+		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "256 KiB", words(len(s.Document), s.Version), words(flowfabric.MaxSummary, version+1))
+		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, engine.ModeSummary, engine.StreamID{}, nil, 100)
+		w.no(err)
+		same(w, "deltas", len(deltas), int(version+1))
+		w.check()
+	}},
+	{name: "spec 30 §3.1 deltas are compared and set", run: func(w *world) {
+		w.stop()
+		f := w.worker("w1").one(w.create()).Fence
+		a := w.modes(f, 1, summaryDelta(1))
+		same(w, "first", words(a.Summary, a.Count, a.LastSequence), "1 0 1")
+		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "times", words(s.FirstAt.UnixMilli(), s.UpdatedAt.UnixMilli()), words(w.root()["clock_pin"], w.root()["clock_pin"]))
+		w.pass(time.Second)
+		w.modes(f, 2, summaryDelta(2), durableFrame(0), summaryDelta(3))
+		later, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
+		w.no(err)
+		same(w, "later", words(later.Version, string(later.Document), later.FirstAt.Equal(s.FirstAt), later.UpdatedAt.Sub(s.UpdatedAt)), words(3, `{"version":3}`, true, time.Second))
+		for _, wrong := range []uint64{1, 3, 5} {
+			w.unchanged("a delta of another version", func() {
+				_, err := w.e.AppendFrames(w.ctx, f, 5, []engine.Frame{summaryDelta(wrong)})
+				w.is(err, flowfabric.ErrSummaryConflict)
+				coded, _ := errors.AsType[*flowfabric.Error](err)
+				same(w, "stored", coded.Slot(0), "3")
+			})
+		}
+		w.unchanged("a repeat", func() {
+			a := w.modes(f, 2, summaryDelta(2), durableFrame(0), summaryDelta(3))
+			same(w, "repeat", words(a.Duplicate, a.Summary, a.LastSequence), "true 3 4")
+		})
+		a = w.modes(f, 3, durableFrame(0), summaryDelta(3), summaryDelta(4)) // two are known
+		same(w, "an overlap is completed", words(a.Duplicate, a.Summary, a.LastSequence, a.Count), "false 4 5 1")
+		w.document(f, 4, `{"version":4}`)
+		large := summaryDelta(5)
+		large.Document = make([]byte, flowfabric.MaxSummary+1)
+		w.unchanged("a large document", func() {
+			_, err := w.e.AppendFrames(w.ctx, f, 6, []engine.Frame{large})
+			w.is(err, flowfabric.ErrSummaryTooLarge)
+		})
+		large.Document = large.Document[1:]
+		w.modes(f, 6, large)
+	}},
+	{name: "spec 30 §2.2 modes are spelled exactly", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		call := func(modes, base, document, keep string) answer {
+			frame := []string{"t", "", "", "", "p"}
+			return w.fcall("ff_append_frames", slices.Concat([]string{"1"}, fenceArgs(f), []string{"1", "2"}, frame, frame, []string{modes, base, document, keep})...)
+		}
+		for _, x := range [][4]string{
+			{"", "", "", ""}, {"d", "", "", ""}, {"d,d", "", "", ""}, {"s", "0", "{}", ""}, {"d,s,", "0", "{}", ""}, {"d,s,d", "0", "{}", ""}, {",s", "0", "{}", ""}, {"s,,s", "0", "{}", ""},
+			{"d,x", "", "", "64"}, {"d,l", "", "", "64"}, {"d,l999", "", "", "64"}, {"d,l60001", "", "", "64"}, {"d,l5000.5", "", "", "64"}, {"d,l-5000", "", "", "64"}, {"d, s", "0", "{}", ""}, {"d,S", "0", "{}", ""},
+			{"d,s", "", "{}", ""}, {"d,s", "-1", "{}", ""}, {"d,s", "x", "{}", ""}, {"d,s", "0", "", ""}, {"d,s", "0", "{", ""}, {"d,s", "0", "{}", "64"}, {"d,s", "0", "{}", "x"},
+			{"d,l5000", "", "", ""}, {"d,l5000", "", "", "0"}, {"d,l5000", "", "", "16385"}, {"d,l5000", "0", "", "64"}, {"d,l5000", "x", "", "64"}, {"d,l5000", "", "{}", "64"}, {"d,l5000", "", "{", "64"},
+			{"d," + strings.Repeat("l", 50), "", "", "64"},
+		} {
+			w.unchanged("modes", func() { same(w, words(x), call(x[0], x[1], x[2], x[3]).code, "invalid_input") })
+		}
+		for _, x := range [][4]string{{"l1000,s", "0", "{}", "1"}, {"l60000,s", "0", "{}", "16384"}} {
+			same(w, words(x), call(x[0], x[1], x[2], x[3]).code, map[bool]string{true: "OK", false: "ALREADY_SATISFIED"}[x[3] == "1"])
+		}
+		w.check()
+	}},
+	{name: "spec 30 §1 a summary is of its attempt, and goes on with it", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retries(1))
+		f := k.one(id).Fence
+		wr := w.writer(f, 0)
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"a":1,"b":1}`)}))
+		w.no(wr.Close(w.ctx))
+		w.delay(f, time.Second)
+		w.document(f, 1, `{"a":1,"b":1}`) // nobody holds it
+		w.unchanged("a delta while delayed", func() {
+			_, err := w.e.AppendFrames(w.ctx, f, 2, []engine.Frame{summaryDelta(2)})
+			w.is(err, flowfabric.ErrNotActive)
+		})
+		w.advance(time.Second)
+		w.tick()
+		c := k.one(id)
+		wr = w.writer(c.Fence, c.LastSequence)
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"b":null,"c":2}`)}))
+		w.no(wr.Close(w.ctx))
+		w.document(c.Fence, 2, `{"a":1,"c":2}`)
+		w.fail(c.Fence, "x")
+		w.unchanged("a delta after the end", func() {
+			_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []engine.Frame{summaryDelta(3)})
+			w.is(err, flowfabric.ErrNotActive)
+		})
+		w.advance(2 * time.Second)
+		w.settleTime()
+		next := k.one(id)
+		same(w, "new attempt", words(next.Fence.Attempt, next.LastSequence), "1 0")
+		w.document(next.Fence, 0, "")
+		w.modes(next.Fence, 1, summaryDelta(1))
+		w.no(w.complete(next.Fence, "").Err)
+		w.document(next.Fence, 1, `{"version":1}`)
+		w.document(c.Fence, 2, `{"a":1,"c":2}`)
+	}},
+	{name: "spec 30 §11 #10 best-effort frames go, the others stay", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		key := w.k.Live(f.Execution.UUID(), 0)
+		left := func() int64 {
+			n, err := w.do("PTTL", key).AsInt64()
+			w.no(err)
+			return n
+		}
+		long := bestEffort(0)
+		long.TTL = time.Minute
+		w.modes(f, 1, durableFrame(0), long)
+		if n := left(); n <= 60000 || n > 120000 {
+			w.Fatalf("a ttl of 60 s leaves %d ms", n)
+		}
+		short := bestEffort(0)
+		short.TTL = time.Second
+		w.modes(f, 3, short, summaryDelta(1), durableFrame(0))
+		if n := left(); n <= 1000 || n > 2000 {
+			w.Fatalf("a ttl of 1 s leaves %d ms", n)
+		}
+		for _, key := range []string{w.k.Stream(f.Execution.UUID(), 0), w.k.Deltas(f.Execution.UUID(), 0), w.k.Summary(f.Execution.UUID(), 0), w.k.Meta(f.Execution.UUID(), 0)} {
+			n, err := w.do("PTTL", key).AsInt64()
+			w.no(err)
+			same(w, key, n, -1)
+		}
+		before := w.meta(f)
+		await(w.T, "the best-effort frames are gone", func() bool { return left() == -2 })
+		w.check()
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10})
+		w.no(err)
+		same(w, "left", words(spellFrames(p.Frames), p.Gap, p.Next.String()), words("1d 4s 5d", false, before.LastID))
+		a := w.modes(f, 6, short)
+		same(w, "a new log goes on", words(a.LastID.Compare(before.LastID), a.LastSequence), "1 6")
+		w.no(w.complete(f, "").Err)
+		p, err = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10})
+		w.no(err)
+		same(w, "closed", words(p.Closed, p.EOF, p.Next.String()), words(true, true, a.LastID))
+	}},
+	{name: "spec 30 T28 ids never go back, whatever the clock and the expiry do", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		w.advance(time.Hour) // and the lease with it: a long one is held below
+		w.settleTime()
+		f = w.worker("w2").one(f.Execution).Fence
+		last := engine.StreamID{}
+		put := func(sequence uint64, frames ...engine.Frame) {
+			w.Helper()
+			a := w.modes(f, sequence, frames...)
+			if a.LastID.Compare(last) <= 0 {
+				w.Fatalf("id %s follows %s", a.LastID, last)
+			}
+			last = a.LastID
+		}
+		put(1, bestEffort(0), bestEffort(0))
+		w.set("DEL", w.k.Live(f.Execution.UUID(), 1)) // as after its time
+		w.advance(-30 * time.Minute)
+		w.quiet = true // times of the core lie ahead now
+		put(3, bestEffort(0))
+		put(4, durableFrame(0), summaryDelta(1))
+		put(6, durableFrame(0))
+		put(7, durableFrame(0), durableFrame(0))
+		w.set("DEL", w.k.Live(f.Execution.UUID(), 1))
+		put(9, bestEffort(0))
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 1, stream.ReadOptions{Limit: 100})
+		w.no(err)
+		same(w, "order", spellFrames(p.Frames), "4d 5s 6d 7d 8d 9b")
+		w.advance(30 * time.Minute)
+		w.quiet = false
+		w.check()
+	}},
+	{name: "spec 30 §11 #13 three durable frames among a thousand live ones", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		for i := range 10 {
+			batch := make([]engine.Frame, 100)
+			for j := range batch {
+				batch[j] = bestEffort(0)
+				batch[j].Keep = flowfabric.MaxLiveFrames
+			}
+			if i%4 == 1 {
+				batch = append(batch[:99:99], durableFrame(0))
+			}
+			w.modes(f, uint64(100*i+1), batch...)
+		}
+		w.no(w.complete(f, "").Err)
+		counted := &countedReader{Engine: w.e}
+		var frames []stream.Frame
+		var after stream.Cursor
+		for {
+			p, err := stream.Read(w.ctx, counted, f.Execution, 0, stream.ReadOptions{Limit: 10, After: after, Visibility: stream.ExcludeBestEffort})
+			w.no(err)
+			if p.Next == after {
+				w.Fatal("the cursor stands still")
+			}
+			if frames, after = append(frames, p.Frames...), p.Next; p.EOF {
+				break
+			}
+		}
+		same(w, "found", words(spellFrames(frames), counted.calls <= 4), "200d 600d 1000d true")
+		all, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10000})
+		w.no(err)
+		same(w, "all", words(len(all.Frames), all.EOF), "1000 true")
+	}},
+	{name: "spec 30 §3 frames of all modes are sent to who listens as they are read", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		ear := w.listen(engine.FrameChannel(f.Execution))
+		var heard []engine.Frame
+		next := uint64(1)
+		for _, batch := range [][]engine.Frame{
+			{durableFrame(0)}, {bestEffort(0), {Type: "b", Encoding: "bytes", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte{0xff}}},
+			{summaryDelta(1), durableFrame(0), summaryDelta(2)}, {durableFrame(0)},
+		} {
+			w.modes(f, next, batch...)
+			next += uint64(len(batch))
+			_, frames, err := engine.DecodeFrames(ear.next())
+			w.no(err)
+			heard = append(heard, frames...)
+		}
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 100})
+		w.no(err)
+		same(w, "heard", words(heard), words(p.Frames))
+		same(w, "read", spellFrames(p.Frames), "1d 2b 3d 4s 5d 6s 7d")
+		same(w, "what belongs to the mode", words(p.Frames[1].TTL, p.Frames[5].SummaryVersion, p.Frames[6].Durables), "5s 2 4")
+	}},
+	{name: "spec 30 §11 #27 a trim gap in a mixed stream has its number", run: func(w *world) {
+		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
+		w.modes(f, 1, durableFrame(0), bestEffort(0), durableFrame(0))
+		first, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 2})
+		w.no(err)
+		for i := range 3 {
+			w.frames(f, uint64(100*i+4), 100)
+		}
+		m := w.meta(f)
+		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000, After: first.Next})
+		w.no(err)
+		same(w, "behind one of two", words(p.Gap, p.Trimmed, uint64(len(p.Frames))), words(true, m.Trimmed-1, m.Count-m.Trimmed))
+	}},
+	{name: "spec 30 §11 #31 T25 a purge leaves nothing but the tombstone", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retries(1))
+		for range 2 {
+			f := k.one(id).Fence
+			w.modes(f, 1, durableFrame(0), summaryDelta(1), bestEffort(0))
+			if f.Attempt == 0 {
+				w.fail(f, "x")
+				w.advance(2 * time.Second)
+				w.settleTime()
+			} else {
+				w.no(w.complete(f, "r").Err)
+			}
+		}
+		_, err := w.e.PurgeExecution(w.ctx, id, 0)
+		w.no(err)
+		w.check()
+		left := slices.DeleteFunc(w.keys(), func(key string) bool { return !strings.Contains(key, id.UUID().String()) })
+		same(w, "left", words(left), words([]string{w.k.Tombstone(id.UUID())}))
+	}},
+}
+
+// durableFrame and bestEffort make a frame; the argument is there to be like summaryDelta.
+func durableFrame(uint64) engine.Frame {
+	return engine.Frame{Type: "token", Payload: []byte("durable")}
+}
+
+// summaryDelta makes a version; its document tells which.
+func summaryDelta(version uint64) engine.Frame {
+	text := []byte(`{"version":` + strconv.FormatUint(version, 10) + `}`)
+	return engine.Frame{Type: "summary", Encoding: "json", Payload: text, Mode: engine.ModeSummary, SummaryVersion: version, Document: text}
+}
+
+func bestEffort(uint64) engine.Frame {
+	return engine.Frame{Type: "token", Payload: []byte("live"), Mode: engine.ModeBestEffort, TTL: 5 * time.Second, Keep: 64}
+}
+
+// modes appends frames of any modes.
+func (w *world) modes(f flowfabric.Fence, first uint64, frames ...engine.Frame) engine.Appended {
+	w.Helper()
+	a, err := w.e.AppendFrames(w.ctx, f, first, frames)
+	w.no(err)
+	w.check()
+	return a
+}
+
+func (w *world) meta(f flowfabric.Fence) engine.StreamMeta {
+	w.Helper()
+	m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, f.Attempt)
+	w.no(err)
+	return m
+}
+
+func (w *world) writer(f flowfabric.Fence, last uint64) *stream.Writer {
+	return stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f, LastSequence: last, Summaries: w.e})
+}
+
+// document fails unless the attempt's summary is as wanted.
+func (w *world) document(f flowfabric.Fence, version uint64, text string) {
+	w.Helper()
+	s, err := w.e.ReadSummary(w.ctx, f.Execution, f.Attempt)
+	w.no(err)
+	same(w, "summary", words(s.Version, string(s.Document)), words(version, text))
+}
+
+// spellFrames is the sequence and mode of each frame.
+func spellFrames(frames []stream.Frame) string {
+	out := make([]string, len(frames))
+	for i, f := range frames {
+		out[i] = strconv.FormatUint(f.Sequence, 10) + f.Mode.String()[:1]
+	}
+	return strings.Join(out, " ")
+}
+
+// countedReader is the engine with its reads counted.
+type countedReader struct {
+	*engine.Engine
+	calls int
+}
+
+func (c *countedReader) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error) {
+	c.calls++
+	return c.Engine.ReadLog(ctx, id, attempt, mode, after, to, limit)
+}
+
+func (c *countedReader) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error) {
+	c.calls++
+	return c.Engine.ReadAttemptStream(ctx, id, attempt)
+}

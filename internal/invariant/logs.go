@@ -1,0 +1,93 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// count is a number of a stream's metadata or entry, absent when 0.
+func count(fields map[string]string, name string) int {
+	n, _ := strconv.Atoi(fields[name])
+	return n
+}
+
+// logs: the three logs of an attempt have one order and do not touch each other: what is not durable is counted apart,
+// the newest frames of every log but the one that expires are there, and the summary document has the version of the
+// last delta.
+func (x *execution) logs(attempt string, meta map[string]string) {
+	say := func(format string, args ...any) { x.say("stream of attempt "+attempt+": "+format, args...) }
+	key := x.id + ":" + attempt
+	main, deltas, live := x.Streams[":f:"+key], x.Streams[":fd:"+key], x.Streams[":fl:"+key]
+	durables, version, lives, last := count(meta, "c"), count(meta, "v"), count(meta, "l"), count(meta, "q")
+	if durables+version+lives != last || len(main) > durables || len(deltas) > version || len(live) > lives ||
+		len(main) == 0 && durables > 0 || len(deltas) == 0 && version > 0 || last == 0 {
+		say("%v with %d, %d and %d entries", meta, len(main), len(deltas), len(live))
+	}
+	for i, e := range main {
+		if ordinal(e) != durables-len(main)+i+1 {
+			say("frame %s is durable frame %d of %d", e.ID, ordinal(e), durables)
+		}
+	}
+	for i, e := range deltas {
+		if count(e.FieldValues, "v") != version-len(deltas)+i+1 {
+			say("delta %s made version %q of %d", e.ID, e.FieldValues["v"], version)
+		}
+	}
+	for _, e := range live {
+		if ms := count(e.FieldValues, "x"); ms < 1000 || ms > 60000 {
+			say("best-effort frame %s has a ttl of %q ms", e.ID, e.FieldValues["x"])
+		}
+	}
+	if _, stored := x.Streams[":fl:"+key]; stored && !x.Expires[":fl:"+key] {
+		say("its best-effort frames stay for ever")
+	}
+	x.order(say, meta, slices.Concat(main, deltas, live))
+	document, ok := x.Hashes[":fs:"+key]
+	if ok != (version > 0) || ok && (document["v"] != meta["v"] || len(document["d"]) < 2 || len(document["d"]) > 256<<10 ||
+		!whole(document["f"]) || !whole(document["l"]) || len(document) != 4) {
+		say("version %d of the summary is stored as %.300q", version, document)
+	}
+}
+
+// ordinal is the number of durable frames up to an entry.
+func ordinal(e rueidis.XRangeEntry) int {
+	if _, ok := e.FieldValues["d"]; ok {
+		return count(e.FieldValues, "d")
+	}
+	return count(e.FieldValues, "q")
+}
+
+// order: by id the sequences and the durable frames grow, and the newest frame has the last id.
+func (x *execution) order(say func(string, ...any), meta map[string]string, all []rueidis.XRangeEntry) {
+	slices.SortFunc(all, func(a, b rueidis.XRangeEntry) int { return byID(a.ID, b.ID) })
+	sequence, before := 0, 0
+	for _, e := range all {
+		if n := count(e.FieldValues, "q"); n <= sequence || n > count(meta, "q") {
+			say("frame %s has sequence %d after %d", e.ID, n, sequence)
+		}
+		if ordinal(e) < before {
+			say("frame %s has %d durable frames before it, an earlier one %d", e.ID, ordinal(e), before)
+		}
+		sequence, before = count(e.FieldValues, "q"), ordinal(e)
+		if byID(e.ID, meta["i"]) > 0 || sequence == count(meta, "q") && e.ID != meta["i"] {
+			say("frame %d is %s, the last id is %s", sequence, e.ID, meta["i"])
+		}
+	}
+}
+
+func byID(a, b string) int {
+	am, as := cut(a)
+	bm, bs := cut(b)
+	return cmp.Or(cmp.Compare(am, bm), cmp.Compare(as, bs))
+}
+
+func cut(id string) (ms, seq uint64) {
+	first, second, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(first, 10, 64)
+	seq, _ = strconv.ParseUint(second, 10, 64)
+	return ms, seq
+}
