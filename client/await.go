@@ -147,7 +147,7 @@ func newHub(life context.Context, store subscriber) *hub {
 }
 
 // join registers a waiter. Its bell rings as soon as the subscription stands (whatever happened before must be
-// read) and with every event that ends the execution.
+// read) and with every event that ends or suspends the execution.
 func (h *hub) join(id flowfabric.ExecutionID) (bell <-chan signal, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +186,7 @@ func (h *hub) follow(ctx context.Context, id flowfabric.ExecutionID, t *topic) {
 		_ = h.store.Subscribe(ctx, id.Partition(), []string{engine.EventChannel(id)},
 			func() { h.ring(t, signal{}) },
 			func(_, message string) {
-				if s, ends := parseEvent(message); ends {
+				if s, awaited := parseEvent(message); awaited {
 					h.ring(t, s)
 				}
 			})
@@ -225,11 +225,11 @@ func (h *hub) close() {
 	h.owner.Wait()
 }
 
-// parseEvent reads "<code> <attempt>". ends is false for an event that cannot be the end: a retry, a requeue.
-func parseEvent(message string) (s signal, ends bool) {
+// parseEvent reads "<code> <attempt>". awaited is false for an event that nobody waits for: a retry, a requeue.
+func parseEvent(message string) (s signal, awaited bool) {
 	code, attempt, _ := strings.Cut(message, " ")
 	state, known := flowfabric.Project(flowfabric.Code(code))
-	if known && !state.Terminal() {
+	if known && !state.Terminal() && state.Public != flowfabric.Suspended {
 		return signal{}, false
 	}
 	if n, err := strconv.ParseUint(attempt, 10, 32); err == nil && state.Public == flowfabric.Completed {

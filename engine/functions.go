@@ -108,7 +108,7 @@ var (
 		args:    fenceIn + " suspension request name reason timeout behaviour delay condition count {waitpoint key mode kid digest nonce}",
 		replies: "OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same",
 		errors: "invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists " +
-			"waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded " +
+			"waitpoint_key_mismatch pending_waitpoint_expired step_limit_exceeded " +
 			"hmac_secret_not_initialized kid_not_current " + fenced}
 	fnResume = function{name: "ff_resume_execution", method: "ResumeExecution",
 		args: "protocol id suspension request trigger by reason delay", replies: "OK code suspension; ALREADY_SATISFIED code suspension",

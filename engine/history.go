@@ -40,8 +40,11 @@ const (
 	EventPriority  EventKind = "priority"
 	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
 
-	EventSuspended EventKind = "suspended" // Detail: the reason; Reason: the name under which the handler waits
-	EventResumed   EventKind = "resumed"   // Detail: the cause; By: the operator, or the id of the signal
+	EventSuspended EventKind = "suspended"          // Detail: the reason; Reason: the name under which the handler waits
+	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the id of the signal
+	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
+	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
+	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -138,7 +141,10 @@ func recorded(text string, r *reader) []Event {
 			e.Until = time.UnixMilli(ms)
 		}
 	case EventSuspended:
-		e.Detail, e.Reason = p[5], p[6]
+		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+	case EventReissued:
+		e.By, e.Detail = p[5], p[6]
 	case EventResumed:
 		e.Detail, e.By = p[5], p[6]
 	default:

@@ -81,13 +81,15 @@ var boundScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		for i := range 8 {
+		for i := range 3 {
 			w.send(id, []engine.Minted{p, q}[i%2], large(flowfabric.MaxSignal), engine.EffectBuffered)
 		}
-		w.refuses("a byte over 512 KiB", flowfabric.ErrSignalLimit, "buffered bytes: at most 524288", w.delivering(id, p, large(1)))
-		const taken = "bytes of the signals that a condition took: at most 262144"
-		w.refuses("a wait that they would overflow", flowfabric.ErrSignalLimit, taken, w.suspending(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)))
-		w.complete(c.Fence, "")
+		const taken, most = "bytes of the signals that a condition took: at most 262144", "buffered bytes: at most 262144"
+		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, most, w.delivering(id, p, large(flowfabric.MaxSignal)))
+		w.send(id, p, large(flowfabric.MaxSignal-2000), engine.EffectBuffered)
+		w.refuses("a little more", flowfabric.ErrSignalLimit, most, w.delivering(id, q, large(2000)))
+		w.suspend(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)) // whatever is buffered fits
+		same(w, "taken", words(w.record(id).Signals, w.record(id).Matched), "3 3")
 
 		s := w.sleeps(waitFor(names(1, 5, "", "", "", "", ""), minted("wp")))
 		for range 3 {

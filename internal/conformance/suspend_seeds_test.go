@@ -389,15 +389,10 @@ var seedScenarios = []scenario{
 		id := c.Fence.Execution
 		a, b := w.pend(c.Fence, "a"), w.pend(c.Fence, "b")
 		large := engine.NewSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), flowfabric.MaxSignal)}
-		for i := range 8 {
+		for i := range 3 {
 			w.send(id, []engine.Minted{a, b}[i%2], large, engine.EffectBuffered)
 		}
-		one := engine.NewSignal{Name: "go", Payload: []byte("p")}
-		w.refuses("a byte more", flowfabric.ErrSignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, one); return err })
-		w.refuses("more than a condition takes", flowfabric.ErrSignalLimit, "", func() error {
-			_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(names(1, 4, "go", "go", "go", "go"))), onPending(a)))
-			return err
-		})
+		w.refuses("a fourth", flowfabric.ErrSignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 		large.Payload = append(large.Payload, 'p')
 		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 	}},

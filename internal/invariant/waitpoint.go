@@ -124,7 +124,7 @@ func (x *execution) log(id string, p point) {
 			x.say("waitpoint %s: signal %d is %.200q", id, i, entry)
 			continue
 		}
-		size += len(g.payload)
+		size += len(entry)
 		known := strings.Split(delivered[g.mark()], " ")
 		if len(known) != 3 || known[0] != g.id || known[1] != g.effect || !whole(known[2]) {
 			x.say("waitpoint %s: signal %s with effect %s is known as %q", id, g.id, g.effect, known)

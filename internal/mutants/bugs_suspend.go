@@ -120,7 +120,7 @@ var suspendMutants = []Mutant{
 	{"suspend: nobody is told", "design §1", suspendFile,
 		`  core.announce(ctx, c, f.id, suspension.codes[q.reason])`, ``, waits},
 	{"suspend: nothing in the history", "performance §3.5", suspendFile,
-		`  history.add(ctx, c, f.id, 'suspended', q.reason, q.name)`, ``, waits},
+		`  history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)`, ``, waits},
 
 	{"pend: by anybody", "10-D15", pendFile,
 		`  if answer then return answer end

@@ -5,7 +5,7 @@ local signal = {}
 local US = '\31'
 local limits = { name = 128, category = 64, source_type = 64, source = 256, correlation = 256, key = 256 }
 local encodings = { json = true, utf8 = true, bytes = true }
-local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 524288, 10000, 262144
+local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 262144, 10000, 262144
 
 -- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation, idempotency key,
 -- ttl, created, encoding, payload.
@@ -73,7 +73,9 @@ end
 
 -- buffer keeps a signal for a waitpoint that nobody waits on yet.
 local function buffer(ctx, id, wid, w, g)
-  local count, bytes = 0, #g.payload
+  g.effect = 'buffered_for_pending_waitpoint'
+  local text = signal.encode(g, g.payload)
+  local count, bytes = 0, #text -- as a condition counts them, so that what is buffered never overflows one
   for _, other in pairs(waitpoint.all(ctx, id)) do
     if other.state == 'p' then
       count = count + tonumber(other.signals)
@@ -81,9 +83,8 @@ local function buffer(ctx, id, wid, w, g)
     end
   end
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
-  if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 524288') end
-  g.effect = 'buffered_for_pending_waitpoint'
-  w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #g.payload), ctx.t
+  if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
+  w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
   remember(ctx, id, wid, g)
   log(ctx, id, wid, g, g.payload)
@@ -205,9 +206,6 @@ function signal.replay(ctx, id, nodes, list, bound)
       plan.signals = plan.signals + #entries
       plan.logs[at] = { entries = rewritten, marks = marks, effects = effects, matched = matched }
     end
-  end
-  if plan.bytes > matched_bytes then
-    return nil, reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
   end
   return plan
 end

@@ -5,7 +5,7 @@
 -- Go:      Engine.SuspendExecution
 -- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition count {waitpoint key mode kid digest nonce}
 -- Replies: OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_suspend = {}
 
 -- parse judges everything that needs no look at the store.
@@ -157,8 +157,7 @@ local function ff_suspend_execution(k, argv)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, f.id, q)
   if answer then return answer end
   local plan, kept, last
-  plan, answer = signal.replay(ctx, f.id, nodes, q.list, q.bound)
-  if not plan then return answer end
+  plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
   if c.uw then
     last = suspension.read(ctx, f.id)
     kept, answer = suspension.remember(ctx, c, f.id, last)
@@ -176,7 +175,7 @@ local function ff_suspend_execution(k, argv)
     redis.call('HSET', keys.core(ctx.r, f.id), 'uw', '1', 'sg', suspension.told(u))
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  history.add(ctx, c, f.id, 'suspended', q.reason, q.name)
+  history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)
   home.leave(ctx, c, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   home.apply(ctx)

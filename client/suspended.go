@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Suspended waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
+// instead; ErrNotFound, ErrResultPurged; the context's cause.
+func (c *Client) Suspended(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+	s, done, err := c.suspension(ctx, id)
+	if done {
+		return s, err
+	}
+	bell, leave, closed := c.waits.join(id)
+	if closed != nil {
+		return s, fmt.Errorf("wait for the suspension of %s: %w", id, closed)
+	}
+	defer leave()
+	safety := time.NewTimer(jitter(recheck))
+	defer safety.Stop()
+	for {
+		select {
+		case <-bell:
+		case <-safety.C:
+		case <-ctx.Done():
+			return s, waitError(id, ended(ctx), err)
+		case <-c.waits.life.Done():
+			return s, waitError(id, ErrClosed, err)
+		}
+		safety.Reset(jitter(recheck))
+		if s, done, err = c.suspension(ctx, id); done {
+			return s, err
+		}
+	}
+}
+
+// suspension reads once; done is false while it runs or waits for a worker, and after an error that may pass.
+func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s engine.SuspensionRecord, done bool, err error) {
+	s, err = c.Suspension(ctx, id)
+	if err != nil {
+		return s, final(ctx, err), err
+	}
+	state, _ := flowfabric.Project(s.Code)
+	if state.Terminal() {
+		return s, true, fmt.Errorf("wait for the suspension of %s: %w: it is %s", id, flowfabric.ErrTerminal, state.Public)
+	}
+	return s, state.Public == flowfabric.Suspended, nil
+}
+
+// Suspended waits until the execution is suspended; see [Client.Suspended].
+func (e *Execution[Out]) Suspended(ctx context.Context) (engine.SuspensionRecord, error) {
+	return e.client.Suspended(ctx, e.id)
+}
+
+// Suspension tells what the execution waits for, or last waited for; see [Client.Suspension].
+func (e *Execution[Out]) Suspension(ctx context.Context) (engine.SuspensionRecord, error) {
+	return e.client.Suspension(ctx, e.id)
+}
+
+// Waitpoints lists its waitpoints; see [Client.Waitpoints].
+func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]engine.Waitpoint, error) {
+	return e.client.Waitpoints(ctx, e.id)
+}
+
+// Approve answers one of its waitpoints on the word of an operator; see [Client.Approve].
+func (e *Execution[Out]) Approve(ctx context.Context, waitpoint, by string, payload any, opts ...SignalOption) (engine.Delivered, error) {
+	return e.client.Approve(ctx, e.id, waitpoint, by, payload, opts...)
+}
+
+// Resume goes on without an answer; see [Client.Resume].
+func (e *Execution[Out]) Resume(ctx context.Context, by string, opts ...ResumeOption) error {
+	return e.client.Resume(ctx, e.id, by, opts...)
+}

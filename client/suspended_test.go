@@ -1,0 +1,49 @@
+package client_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Whoever waits for a suspension learns of it whether it came before or comes later, and that it will not come any more.
+func TestSuspended(t *testing.T) {
+	b := newBooth(t).seed()
+	x, token := b.park(0)
+	s, err := x.Suspended(b.ctx)
+	if err != nil || s.Name != "release" || s.Reason != "waiting_for_approval" {
+		t.Fatalf("suspended before: %+v, %v", s, err)
+	}
+	if err := b.signal(token); err != nil {
+		t.Fatal(err)
+	}
+
+	var later conc.WaitGroup
+	later.Go(func() {
+		s, err := x.Suspended(b.ctx)
+		if err != nil || s.Name != "again" {
+			t.Errorf("suspended later: %+v, %v", s, err)
+		}
+	})
+	held := claim(b.ctx, t, b.engine, x.ID())
+	q := engine.Suspension{ID: [16]byte{15: 1}, Name: "again", Reason: "manual_pause", Behaviour: "fail", Condition: "O"}
+	if _, err := b.engine.SuspendExecution(b.ctx, held.Fence, q); err != nil {
+		t.Fatal(err)
+	}
+	later.Wait()
+
+	if err := x.Cancel(b.ctx, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Suspended(b.ctx); !errors.Is(err, flowfabric.ErrTerminal) {
+		t.Errorf("of an execution that has ended: %v", err)
+	}
+	if _, err := client.Attach(b.client, Render, flowfabric.NewExecutionID(1)).Suspended(b.ctx); !errors.Is(err, flowfabric.ErrNotFound) {
+		t.Errorf("of none: %v", err)
+	}
+}

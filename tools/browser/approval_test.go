@@ -1,0 +1,194 @@
+package browser
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+var release = handler.Define[string, suspend.Answer]("release", handler.NoRetry())
+
+// question is what the page asks, with everything that must be escaped.
+var question = suspend.Page{
+	Title: "Release v2 <to> everybody?",
+	Text:  "Build 1742 passed all 412 tests.\n\nAnna & Otto reviewed it on Monday. After you approve, it goes to 100 % of the machines within an hour.",
+	Choices: []suspend.Choice{
+		{Name: "approve", Label: "Approve & release"}, {Name: "reject", Label: "Reject"},
+	},
+}
+
+// site is a worker that asks, and the web server where people answer.
+type site struct {
+	ctx    context.Context
+	client *client.Client
+	base   string
+	posts  atomic.Int64
+	tokens chan suspend.Token
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	s := &site{ctx: ctx, tokens: make(chan suspend.Token, 1)}
+	silent := slog.New(slog.DiscardHandler)
+	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: silent}, handler.Bind(release,
+		func(ctx context.Context, t *handler.Task, version string) (suspend.Answer, error) {
+			token, err := suspend.Pending(ctx, t, "release", time.Hour)
+			if err != nil {
+				return suspend.Answer{}, err
+			}
+			if _, err := handler.Step(ctx, t, "mail", func(context.Context) (bool, error) { s.tokens <- token; return true, nil }); err != nil {
+				return suspend.Answer{}, err
+			}
+			return suspend.Await[suspend.Answer](ctx, t, "release")
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running conc.WaitGroup
+	running.Go(func() { _ = worker.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	if s.client, err = client.Connect(ctx, client.Config{URL: "embedded://", Logger: silent}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.Close)
+	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent, Page: func(suspend.Token) suspend.Page { return question }})
+	mux := http.NewServeMux()
+	mux.Handle("/answers/", http.StripPrefix("/answers", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			s.posts.Add(1)
+		}
+		page.ServeHTTP(w, r)
+	})))
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	s.base = web.URL + "/answers/release"
+	return s
+}
+
+// ask submits an execution, waits until it is suspended, and returns it with the link that was mailed.
+func (s *site) ask(t *testing.T) (*client.Execution[suspend.Answer], string) {
+	t.Helper()
+	x, err := client.Submit(s.ctx, s.client, release, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token suspend.Token
+	select {
+	case token = <-s.tokens:
+	case <-s.ctx.Done():
+		t.Fatal("no link was mailed")
+	}
+	for s.state(t, x) != flowfabric.Suspended {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return x, suspend.Link(s.base, token)
+}
+
+func (s *site) state(t *testing.T, x *client.Execution[suspend.Answer]) flowfabric.PublicState {
+	t.Helper()
+	snapshot, err := x.Get(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot.State.Public
+}
+
+func TestApprovalInABrowser(t *testing.T) {
+	s := newSite(t)
+	x, link := s.ask(t)
+	b := openBrowser(t)
+	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+
+	b.want("document.title", question.Title)
+	b.want("document.querySelector('h1').innerText", question.Title)
+	b.want("document.documentElement.lang", "en")
+	b.want("[...document.querySelectorAll('button[name=choice]')].map(b => b.innerText).join('|')", "Approve & release|Reject")
+	b.want("document.querySelector('main p').innerText.split('\\n').length", "3") // line breaks are kept
+	b.want("document.scripts.length", "0")
+	b.want("getComputedStyle(document.querySelector('main')).maxWidth", "576px") // the policy lets the style sheet through
+	b.want("[...document.querySelectorAll('textarea, input:not([type=hidden])')].every(f => f.labels.length == 1)", "true")
+	b.shoot("question")
+
+	// With the keyboard alone, in the order in which it reads.
+	var order []string
+	for range 4 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		order = append(order, b.text("document.activeElement.id || document.activeElement.value"))
+	}
+	if got := strings.Join(order, " "); got != "comment by approve reject" {
+		t.Errorf("Tab goes to %s", got)
+	}
+	b.shoot("focus")
+	b.do(chromedp.SendKeys(chromedp.CSS("#comment"), "Ship it"), chromedp.SendKeys(chromedp.CSS("#by"), "Zoë"), chromedp.SendKeys(chromedp.CSS("#by"), kb.Enter))
+	b.want("document.querySelector('#by').value", "Zoë") // Enter has not sent anything
+	if s.posts.Load() != 0 || s.state(t, x) != flowfabric.Suspended {
+		t.Fatalf("looking and typing did %d posts", s.posts.Load())
+	}
+
+	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	b.want("document.querySelector('h1').innerText", "Thank you")
+	b.want("document.querySelector('[role=status]').innerText", "Your answer “Approve & release” was recorded.")
+	b.want("location.href.replace(/\\?$/, '')", s.base) // the token has left the address
+	b.shoot("recorded")
+	answer, err := x.Result(s.ctx)
+	if err != nil || answer != (suspend.Answer{Choice: "approve", Comment: "Ship it", By: "Zoë"}) {
+		t.Errorf("the handler got %+v, %v", answer, err)
+	}
+
+	for _, choice := range []string{"reject", "approve"} { // somebody else has the link, too
+		b.do(chromedp.Navigate(link), chromedp.Click(chromedp.CSS("button[value="+choice+"]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+		b.want("document.querySelector('h1').innerText", "Already answered")
+		b.want("document.querySelector('[role=status]').innerText", "An answer was already recorded: “Approve & release”. It stands, and yours was not recorded.")
+	}
+	b.shoot("already")
+	if s.posts.Load() != 3 {
+		t.Errorf("%d posts, want one for each click", s.posts.Load())
+	}
+	b.quiet()
+}
+
+func TestApprovalOnAPhoneInTheDark(t *testing.T) {
+	s := newSite(t)
+	_, link := s.ask(t)
+	b := openBrowser(t)
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateScale(2)),
+		chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, dark)
+			return err
+		}),
+		chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+	b.want("document.documentElement.scrollWidth <= 360", "true") // nothing to scroll sideways
+	b.want("[...document.querySelectorAll('button[name=choice]')].every(b => b.getBoundingClientRect().height >= 44)", "true")
+	b.want("getComputedStyle(document.querySelector('main')).backgroundColor", "rgb(31, 35, 39)")
+	b.shoot("phone")
+	b.quiet()
+}
+
+// A link that opens nothing says so, and where to get another.
+func TestALinkThatDoesNotWork(t *testing.T) {
+	s := newSite(t)
+	_, link := s.ask(t)
+	b := openBrowser(t)
+	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link[:len(link)-1]), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	b.want("document.querySelector('h1').innerText", "This link does not work")
+	b.shoot("refused")
+}

@@ -1,0 +1,6 @@
+// Package browser drives the approval page of suspend.HTTPHandler in a headless Chromium: what a person sees, reaches with
+// the keyboard and clicks, from the link to the handler that goes on. Run it with `make browser`; it is no part of `make test`,
+// and a module of its own, so that the library does not depend on what drives the browser.
+//
+// Each run leaves screenshots in the folder screenshots, for people to look at.
+package browser
