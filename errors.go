@@ -58,7 +58,7 @@ func define(code string, class Class, meaning string) error {
 // Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail.
 // Spec 10 §7, spec 40 §13.
 var (
-	ErrInvalidInput        = define("invalid_input", ClassCaller, "a value is outside its documented bounds")
+	ErrInvalidInput        = define("invalid_input", ClassCaller, "a value is not valid")
 	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")
 	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
 	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
@@ -101,11 +101,11 @@ var (
 	ErrInvalidToken  = define("invalid_token", ClassStop, "the token does not open any waitpoint")
 	ErrMissingToken  = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint")
 	ErrTokenExpired  = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
-	ErrNoTokenKeys   = define("hmac_secret_not_initialized", ClassStop, "no token key is known; set FLOWFABRIC_TOKEN_KEYS")
+	ErrNoTokenKeys   = define("hmac_secret_not_initialized", ClassStop, "no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
 	ErrInvalidSecret = define("invalid_secret", ClassCaller, "a token secret is 64 to 128 hex digits (32 to 64 bytes)")
 	ErrInvalidKid    = define("invalid_kid", ClassCaller, "a token key id is 1 to 32 of A-Z a-z 0-9 . _ -")
 	ErrInvalidGrace  = define("invalid_grace_ms", ClassCaller, "a grace period is a whole number of milliseconds from 0")
-	ErrKeyConflict   = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret")
+	ErrKeyConflict   = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id")
 	ErrGraceTooShort = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period")
 	ErrKidNotCurrent = define("kid_not_current", ClassCaller, "the token key that was used to sign is not in use in this partition")
 

@@ -46,7 +46,8 @@ type signalFunc func(*sending)
 
 func (f signalFunc) signal(s *sending) { f(s) }
 
-// SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal".
+// SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal", and for a
+// suspend.Answer its choice.
 func SignalName(name string) SignalOption {
 	return signalFunc(func(s *sending) { s.Name = name })
 }
@@ -72,15 +73,16 @@ func SignalSentAt(t time.Time) SignalOption {
 	return signalFunc(func(s *sending) { s.CreatedAt = t })
 }
 
-// SignalRemembered is how long the [IdempotencyKey] is known after the waitpoint has closed, up to 7 days. Default 24 h. While the
-// waitpoint is open it is known in any case.
+// SignalRemembered is how long after its delivery the [IdempotencyKey] is known, up to 7 days. Default 24 h. While the waitpoint is
+// open it is known in any case.
 func SignalRemembered(d time.Duration) SignalOption {
 	return signalFunc(func(s *sending) { s.DedupTTL = d })
 }
 
 // Signal answers a waitpoint: it brings payload to whoever waits on it. token is what suspend.Pending gave, or
 // suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as bytes that are
-// not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals (Open).
+// not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals (Open). A signal may be taken
+// and still count for nothing, because no condition wants its name: look at Effect.
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an [IdempotencyKey].
 //
@@ -195,7 +197,11 @@ func (c *Client) Resume(ctx context.Context, id flowfabric.ExecutionID, by strin
 
 // newSignal makes what Signal and Approve send.
 func (c *Client) newSignal(payload any, opts []SignalOption) (engine.NewSignal, error) {
-	s := sending{NewSignal: engine.NewSignal{Name: defaultSignal, SourceType: defaultSourceType, Source: c.by()}}
+	name := defaultSignal
+	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
+		name = a.Choice // as the page's form names it
+	}
+	s := sending{NewSignal: engine.NewSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
 	for _, o := range opts {
 		o.signal(&s)
 	}

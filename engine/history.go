@@ -41,7 +41,7 @@ const (
 	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
 
 	EventSuspended EventKind = "suspended"          // Detail: the reason; Reason: the name under which the handler waits
-	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the id of the signal
+	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
 	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
 	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key

@@ -85,12 +85,27 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although wait %s had asked to suspend: return the error of a wait", waits.Wanted())))
 	}
+	b.explain(ctx, t, &out)
 	if out.Kind == OutcomeComplete {
 		if unused := t.UnusedSteps(); len(unused) > 0 {
 			t.Logger().WarnContext(ctx, "flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps", unused)
 		}
 	}
 	return out
+}
+
+// explain says what a handler that waits seems to have done wrong, where it does not show.
+func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
+	waits := t.waiting()
+	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend {
+		return
+	}
+	if wait := waits.Wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == CategoryHandlerError {
+		out.Failure.Reason = cut(out.Failure.Reason + " (wait " + wait + " had asked to suspend: return its error as it is, or wrapped with %w)")
+	}
+	if wait := waits.Unasked(); wait != "" {
+		t.Logger().WarnContext(ctx, "flowfabric: a wait was answered that the handler did not ask for; was it renamed?", "wait", wait)
+	}
 }
 
 // undecodable fails for good: the bytes stay what they are. Only a cipher may do better next time.

@@ -25,7 +25,7 @@ func ExampleDefine() {
 	fmt.Println(wrong.Err())
 	// Output:
 	// write-article writing {"Topic":"tides"} <nil>
-	// definition of kind "write-article": invalid_input: a value is outside its documented bounds: Priority is 10000, want 0..9000
+	// definition of kind "write-article": invalid_input: a value is not valid: Priority is 10000, want 0..9000
 }
 
 // A pass that fails after a step does not repeat the step: the next one gets the recorded value.

@@ -111,7 +111,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 func suspended(t *Task, wanted *suspend.Wanted, err error) Outcome {
 	q, bad := t.Waits().Suspension(wanted)
 	if bad != nil {
-		return failed(CategorySuspend, fmt.Errorf("%w: %w", bad, err))
+		return failed(CategorySuspend, fmt.Errorf("wait %s: %w", wanted.Name(), bad))
 	}
 	return Outcome{Kind: OutcomeSuspend, Suspend: q, Err: err}
 }
@@ -147,7 +147,9 @@ func plainFailure(category string, err error) Outcome {
 // failed builds the failure that err asks for; category is the default.
 func failed(category string, err error) Outcome {
 	out := plainFailure(category, err)
-	out.Failure.Permanent = is[*permanentError](err)
+	// What a wait was answered is kept, so that the next attempt would be told the same.
+	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout)
+	out.Failure.Permanent = is[*permanentError](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
 		if bad := flowfabric.ValidateCategory(named.category); bad != nil {
 			out.Failure.Reason = cut(fmt.Sprintf("%v: %s", bad, out.Failure.Reason))

@@ -45,7 +45,7 @@ func TestClassify(t *testing.T) {
 		{name: "category", err: handler.Category("rate_limited", boom), want: fail("rate_limited", "boom")},
 		{name: "all three", err: handler.Category("rate_limited", handler.RetryAfter(time.Second, handler.Permanent(boom))), want: permanent(fail("rate_limited", "boom"))},
 		{name: "category and pause", err: handler.RetryAfter(time.Second, handler.Category("rate_limited", boom)), want: after(fail("rate_limited", "boom"), time.Second)},
-		{name: "bad category", err: handler.Category("no spaces", boom), want: fail("handler_error", `invalid_input: a value is outside its documented bounds: category "no spaces" has byte 0x20 at 2, want letters, digits or _.:-: boom`)},
+		{name: "bad category", err: handler.Category("no spaces", boom), want: fail("handler_error", `invalid_input: a value is not valid: category "no spaces" has byte 0x20 at 2, want letters, digits or _.:-: boom`)},
 		{name: "delay", err: handler.Delay(time.Minute), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Minute}},
 		{name: "delay, wrapped", err: fmt.Errorf("not yet: %w", handler.Delay(1)), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Millisecond}},
 		{name: "delay, past", err: handler.Delay(-1), want: handler.Outcome{Kind: handler.OutcomeDelay}},

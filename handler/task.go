@@ -51,7 +51,7 @@ type TaskConfig struct {
 	// Progress takes what [Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
-	// Keyring signs the tokens of waitpoints. nil: only waits without waitpoints.
+	// Keyring signs the tokens of waitpoints; suspend.Development() will do in a test. nil: only waits without waitpoints.
 	Keyring *suspend.Keyring
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
 	Waitpoints suspend.Opener

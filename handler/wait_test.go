@@ -149,7 +149,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	out = passOn(t, engine.Claim{Resume: &engine.Resume{Name: "go", Cause: engine.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		return suspend.Await[string](ctx, task, "go")
 	})
-	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || out.Failure.Permanent {
+	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent { // the next attempt would be told the same
 		t.Errorf("an operator without a signal: %s, %v", show(out), out.Err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
 // the handler runs again. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
 func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer) (again bool) {
-	if err := writer.Flush(j.run.ctx); err != nil {
-		return false // settling meets the same error, and knows what to do about it
+	if err := writer.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
+		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		return false
 	}
 	reply, err := j.suspended(&outcome.Suspend, task)
 	switch {
@@ -39,14 +40,14 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stre
 	return false
 }
 
-// suspended makes the call until it is answered; once more when the partition signs with another key of ours.
+// suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
-	for again := false; ; again = true {
+	for try := 0; ; try++ {
 		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
 			reply, err = j.store.SuspendExecution(ctx, j.held.Fence(), *q)
 			return err
 		})
-		if again || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !task.Waits().Remint(q, err) {
+		if try == 3 || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !task.Waits().Remint(q, err) {
 			return reply, err
 		}
 	}

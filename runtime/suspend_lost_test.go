@@ -113,6 +113,12 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		}
 	}
 	reach(flowfabric.CodeAwaitingSignal)
+	for f.suspends.Load() < 6 { // an answer must not overtake the repeats of the call that was lost
+		if ctx.Err() != nil {
+			t.Fatalf("%d calls to suspend, want 6: a lost one was not repeated", f.suspends.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
 	u, err := e.ReadSuspension(ctx, x.ID)
 	if err != nil || len(u.Waitpoints) != 2 || u.Name != "late" {
 		t.Errorf("suspension %+v, %v", u, err)

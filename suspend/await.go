@@ -1,10 +1,12 @@
 package suspend
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,7 +55,8 @@ type options struct {
 // Option changes a wait.
 type Option func(*options)
 
-// Within bounds the wait: 1 ms to ten years from the moment the execution suspends, by the server's clock. Default: for ever.
+// Within bounds the wait: 1 ms to ten years from the moment the execution suspends, by the server's clock. Default, and what 0
+// means: for ever.
 func Within(d time.Duration) Option { return func(o *options) { o.within = d } }
 
 // OnTimeout says what happens after [Within]. Default [Fail].
@@ -65,13 +68,13 @@ func Because(r Reason) Option { return func(o *options) { o.reason = r } }
 // ResumeAfter keeps the execution back for up to 30 days after it was resumed. Default 0.
 func ResumeAfter(d time.Duration) Option { return func(o *options) { o.delay = d } }
 
-// Named makes [Await] wait for a signal of this name, 1..128 bytes. Default: any.
+// Named makes [Await], and only that, wait for a signal of this name, 1..128 bytes. Default: any.
 func Named(signal string) Option { return func(o *options) { o.named = signal } }
 
 // Result is what a wait was answered.
 type Result struct {
 	Cause      string          // engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied
-	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted
+	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted (within a millisecond by id)
 	By         string          // the operator who resumed it
 	Reason     string          // what they said
 	Suspension uuid.UUID
@@ -99,12 +102,14 @@ func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, 
 	if o := applied(opts); o.named != "" {
 		cond = cond.Named(o.named)
 	}
-	r, err := Wait(ctx, t, name, cond, opts...)
+	o := applied(opts)
+	o.named = ""
+	r, err := wait(ctx, t, name, cond, o)
 	if err != nil {
 		return value, err
 	}
 	if len(r.Signals) == 0 {
-		return value, fmt.Errorf("wait %s: %w (cause %s, by %q: %s)", name, flowfabric.ErrNoSignal, r.Cause, r.By, r.Reason)
+		return value, fmt.Errorf("wait %s: %w%s", name, flowfabric.ErrNoSignal, r.who())
 	}
 	if value, err = Decode[T](r.Signals[0]); err != nil {
 		return value, fmt.Errorf("wait %s: %w", name, err)
@@ -112,9 +117,25 @@ func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, 
 	return value, nil
 }
 
+// who tells who resumed an execution and what they said, as far as that is known.
+func (r Result) who() string {
+	who := ""
+	if r.By != "" {
+		who = " by " + r.By
+	}
+	if r.Reason != "" {
+		who += ": " + r.Reason
+	}
+	return who
+}
+
 // Wait is [Await] for any condition; each key of it is a waitpoint that [Pending] opened before, or a fresh one. An operator
 // who resumes the execution is an answer (Result.Cause) and no error. Errors: as Await, but for ErrNoSignal.
 func Wait(ctx context.Context, t Task, name string, cond Condition, opts ...Option) (Result, error) {
+	return wait(ctx, t, name, cond, applied(opts))
+}
+
+func wait(ctx context.Context, t Task, name string, cond Condition, o options) (Result, error) {
 	p := t.Waits()
 	answer, err := p.ask(ctx, name)
 	if err != nil {
@@ -126,7 +147,7 @@ func Wait(ctx context.Context, t Task, name string, cond Condition, opts ...Opti
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	w, err := want(name, cond, applied(opts))
+	w, err := want(name, cond, o)
 	if err != nil {
 		return Result{}, fmt.Errorf("wait %s: %w", name, err)
 	}
@@ -169,9 +190,11 @@ func Resumed(t Task) (r Result, ok bool) {
 	return r, true
 }
 
-// Pending opens a waitpoint before the handler waits, for 1 s to 7 days, and returns its token to hand out; a later [Await] or
-// [Wait] on the key uses it, and signals that come before that count. In every pass, also after a crash, the same key gets the
-// same token: hand it out inside a step, so that it is handed out once. key is 1..128 bytes of printable ASCII.
+// Pending opens a waitpoint before the handler waits, and returns its token to hand out; a later [Await] or [Wait] on the key
+// uses it, and signals that come before that count. life, 1 s to 7 days, bounds only the time until then: the wait itself may
+// last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every pass, also after a crash, the same key gets the
+// same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait: who asks again, after a
+// timeout say, opens another under another key. key is 1..128 bytes of printable ASCII.
 //
 // Errors: flowfabric.ErrNoTokenKeys when no token key is configured; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
 // ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause. Spec 20 §3.1.
@@ -181,19 +204,27 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 		return Token{}, err
 	}
 	if life < flowfabric.MinWaitpointLife || life > flowfabric.MaxWaitpointLife {
-		return Token{}, fmt.Errorf("%w: waitpoint %s: life is %v, want %v..%v", flowfabric.ErrInvalidInput, key, life, flowfabric.MinWaitpointLife, flowfabric.MaxWaitpointLife)
+		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, flowfabric.MinWaitpointLife, flowfabric.MaxWaitpointLife)
 	}
 	if err := p.inside(ctx, "waitpoint "+key); err != nil {
 		return Token{}, err
 	}
 	w, err := p.open(ctx, key, life)
 	if err != nil {
+		if errors.Is(err, flowfabric.ErrNoTokenKeys) {
+			return Token{}, err // it names the waitpoint
+		}
 		return Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
 	}
-	return p.cfg.Keyring.Token(t.ID(), w)
+	token, err := p.cfg.Keyring.Token(t.ID(), w)
+	if err != nil && p.answered(key) {
+		return Token{}, nil // its key was rotated out and removed, and nobody needs it any more
+	}
+	return token, err
 }
 
-// Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8.
+// Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
+// payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput.
 func Decode[T any](s engine.Signal) (T, error) {
 	var value T
 	switch p := any(&value).(type) {
@@ -209,10 +240,22 @@ func Decode[T any](s engine.Signal) (T, error) {
 	if s.Encoding != "json" {
 		return value, fmt.Errorf("%w: signal %q has encoding %s, which does not decode into %T", flowfabric.ErrInvalidInput, s.Name, s.Encoding, value)
 	}
+	if string(bytes.TrimSpace(s.Payload)) == "null" && !nullable[T]() {
+		return value, fmt.Errorf("%w: signal %q has no payload (null), want %T", flowfabric.ErrInvalidInput, s.Name, value)
+	}
 	if err := json.Unmarshal(s.Payload, &value); err != nil {
 		return value, fmt.Errorf("%w: payload of signal %q does not decode into %T: %w", flowfabric.ErrInvalidInput, s.Name, value, err)
 	}
 	return value, nil
+}
+
+// nullable reports a type in which null differs from a value: a silent zero value would be an answer that nobody gave.
+func nullable[T any]() bool {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		return true
+	}
+	return false
 }
 
 // Wanted is the error by which a handler asks to be suspended. Handlers return it; runtimes find it with errors.As.
@@ -247,10 +290,12 @@ func want(name string, cond Condition, o options) (*Wanted, error) {
 		return nil, err
 	}
 	switch {
+	case o.named != "":
+		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named", flowfabric.ErrInvalidInput)
 	case cond.op == 'T' && o.within <= 0:
 		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", flowfabric.ErrCondition)
 	case o.within < 0 || o.within > flowfabric.MaxDelay:
-		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years", flowfabric.ErrInvalidInput, o.within)
+		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years, or 0 for ever", flowfabric.ErrInvalidInput, o.within)
 	case o.delay < 0 || o.delay > flowfabric.MaxResumeDelay:
 		return nil, fmt.Errorf("%w: ResumeAfter is %v, want 0..30 days", flowfabric.ErrInvalidInput, o.delay)
 	}

@@ -74,6 +74,7 @@ func (c Condition) Named(signal string) Condition {
 type compiled struct {
 	lines []string
 	keys  []string
+	slots int
 }
 
 const (
@@ -81,6 +82,7 @@ const (
 	recordSeparator = "\x1e"
 	maxCondition    = 16 << 10
 	maxNames        = 64
+	maxSlots        = 256 // names of all lists together
 )
 
 // compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrCondition and names the
@@ -151,6 +153,9 @@ func (o *compiled) list(c Condition, path string) ([]string, error) {
 	}
 	if err := c.checkNames(path); err != nil {
 		return nil, err
+	}
+	if o.slots += len(c.names); o.slots > maxSlots {
+		return nil, bad(path, "%d names in all, want at most %d", o.slots, maxSlots)
 	}
 	return append([]string{"L", w, strconv.Itoa(c.need)}, c.names...), nil
 }

@@ -27,8 +27,8 @@ type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
 }
 
-// PassConfig is what a pass is made of. The zero value waits for nothing that was ever answered and opens waitpoints in
-// memory only, which is enough for a unit test of a handler.
+// PassConfig is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
+// for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest is more.
 type PassConfig struct {
 	Claim   engine.Claim
 	Keyring *Keyring // nil: only waits without waitpoints
@@ -104,6 +104,16 @@ func (p *Pass) Wanted() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wanted
+}
+
+// Unasked is the name of the answer that resumed this pass if it was not asked for; "" if it was, or there is none.
+func (p *Pass) Unasked() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil || p.last.Name == "" || p.asked[waitName(p.last.Name)] {
+		return ""
+	}
+	return p.last.Name
 }
 
 // Unused lists, sorted, the answers and pending waitpoints that earlier passes left and this one did not ask for.
@@ -215,10 +225,10 @@ func (p *Pass) open(ctx context.Context, key string, life time.Duration) (engine
 	return w, nil
 }
 
-// create mints and stores a waitpoint, a second time with the partition's own key if it says which that is.
+// create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change meanwhile.
 func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
 	fence := p.cfg.Claim.Fence
-	for again := false; ; again = true {
+	for try := 0; ; try++ {
 		m, _, err := p.cfg.Keyring.mint(fence.Execution, key)
 		if err != nil {
 			return engine.Opened{}, err
@@ -230,7 +240,7 @@ func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engi
 		if err == nil {
 			return w, nil
 		}
-		if !again && p.learn(fence.Execution.Partition(), err) {
+		if try < maxRemints && p.learn(fence.Execution.Partition(), err) {
 			continue
 		}
 		if p.cfg.Refused != nil {
@@ -238,6 +248,13 @@ func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engi
 		}
 		return w, err
 	}
+}
+
+// answered reports that the wait named like a waitpoint's key has its answer.
+func (p *Pass) answered(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answers[key] != nil || p.last != nil && p.last.Name == key
 }
 
 // learn notes the key that a refusal says is in use, and reports whether it helps to mint again.
@@ -249,6 +266,9 @@ func (p *Pass) learn(partition uint16, err error) bool {
 	p.cfg.Keyring.Use(partition, refusal.Slot(0))
 	return true
 }
+
+// maxRemints is how often keys may be rotated while one waitpoint is made.
+const maxRemints = 3
 
 // Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no key.
 func (p *Pass) Suspension(w *Wanted) (engine.Suspension, error) {

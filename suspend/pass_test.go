@@ -206,7 +206,7 @@ func TestAnswersWithoutASignal(t *testing.T) {
 		r.By, r.Reason = "anna", "waited long enough"
 		return newTask(t, PassConfig{Claim: engine.Claim{Resume: r}})
 	}
-	if _, err := Await[bool](t.Context(), resumed(engine.CauseOperator), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by "anna": waited long enough`) {
+	if _, err := Await[bool](t.Context(), resumed(engine.CauseOperator), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by anna: waited long enough`) {
 		t.Errorf("operator: %v", err)
 	}
 	if r, err := Wait(t.Context(), resumed(engine.CauseOperator), "a", Operator()); err != nil || r.By != "anna" || r.Cause != engine.CauseOperator {
@@ -319,7 +319,7 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	}
 }
 
-// 20 §2.6: the partition says which key is in use, and one repeat with it is enough.
+// 20 §2.6: the partition says which key is in use; it may be rotated again while a waitpoint is made.
 func TestPendingLearnsTheKeyInUse(t *testing.T) {
 	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
 	for what, x := range map[string]struct {
@@ -329,7 +329,8 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 	}{
 		"first try":       {nil, nil, "k1"},
 		"second try":      {[]error{stale("k2")}, nil, "k1 k2"},
-		"changes again":   {[]error{stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "k1 k2"},
+		"changes again":   {[]error{stale("k2"), stale("k1")}, nil, "k1 k2 k1"},
+		"for ever":        {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "k1 k2 k1 k2"},
 		"a key not ours":  {[]error{stale("k9")}, flowfabric.ErrKidNotCurrent, "k1"},
 		"another refusal": {[]error{flowfabric.NewError("fake", "waitpoint_limit_exceeded")}, flowfabric.ErrWaitpointLimit, "k1"},
 		"no connection":   {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "k1"},

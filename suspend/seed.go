@@ -44,5 +44,29 @@ func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 		}
 		k.Use(uint16(i), p.Current)
 	}
+	return k.compare(ctx, s)
+}
+
+// lister tells which keys partitions know; *engine.Engine is one.
+type lister interface {
+	TokenKeys(ctx context.Context) []engine.PartitionKeys
+}
+
+// compare holds the other keys of the ring against what partitions know: a wrong secret would sign tokens that nobody accepts.
+func (k *Keyring) compare(ctx context.Context, s Seeder) error {
+	l, ok := s.(lister)
+	if !ok || len(k.keys) < 2 {
+		return nil
+	}
+	for _, p := range l.TokenKeys(ctx) {
+		if p.Err != nil {
+			return fmt.Errorf("token keys: %w", p.Err)
+		}
+		for _, known := range p.Keys {
+			if own, has := k.Key(known.Kid); has && own.Fingerprint != known.Fingerprint {
+				return fmt.Errorf("token key %q: partition %d: %w", known.Kid, p.Partition, flowfabric.ErrKeyConflict)
+			}
+		}
+	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,9 +61,10 @@ func dev(ctx context.Context, addr string, out io.Writer, logger *slog.Logger) e
 	if _, err := fmt.Fprintf(out, `FlowFabric development server: in memory, for development only, nothing is persisted.
 
   export FLOWFABRIC_URL=%s
+  export FLOWFABRIC_TOKEN_KEYS=%s   # for handlers that wait
 
 Press Ctrl-C to stop.
-`, server.URL()); err != nil {
+`, server.URL(), devKey()); err != nil {
 		return err
 	}
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
@@ -98,4 +101,11 @@ func listen(ctx context.Context, eng *engine.Engine, owner string, loop *maintai
 		return err
 	}, again)
 	return nil
+}
+
+// devKey is a token key for those who try things out.
+func devKey() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return "dev:" + hex.EncodeToString(secret)
 }

@@ -79,7 +79,7 @@ func topics() map[string][]scenario {
 		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
 		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
 		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
-		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios,
+		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
 		"modes": modeScenarios,
 	}
 }
@@ -89,7 +89,7 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
 var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

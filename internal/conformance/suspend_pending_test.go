@@ -97,7 +97,7 @@ var pendingScenarios = []scenario{
 			w.no(err)
 		}
 		w.pass(5*time.Second - time.Millisecond)
-		w.signal(id, m, "go", engine.EffectBuffered)
+		w.signal(id, m, "stay", engine.EffectBuffered) // what came in time does not suffice
 		w.signal(id, early, "other", engine.EffectBuffered)
 		w.pass(time.Millisecond)
 		refused := func() {
@@ -113,7 +113,7 @@ var pendingScenarios = []scenario{
 		same(w, "expired", w.tick().Waitpoints, 2)
 		p := w.waitpoint(id, m)
 		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")
-		same(w, "what came stays readable", w.logged(id, m), "go buffered_for_pending_waitpoint")
+		same(w, "what came stays readable", w.logged(id, m), "stay buffered_for_pending_waitpoint")
 		refused()
 		w.suspend(c.Fence)
 	}},

@@ -152,8 +152,8 @@ func (w *world) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() err
 	return func() error { _, err := w.e.ReissueToken(w.ctx, id, m, "op"); return err }
 }
 
-// suspendUnder suspends on a waitpoint that is minted under a key.
+// suspendUnder suspends for 3 s on a waitpoint that is minted under a key; one that was rotated out signs what ends before it.
 func (w *world) suspendUnder(kid string, f flowfabric.Fence, m *engine.Minted) (engine.Suspended, error) {
 	*m = mintedBy(kid, "wp")
-	return w.e.SuspendExecution(w.ctx, f, suspension(waitFor(names(1, 1, "go"), *m)))
+	return w.e.SuspendExecution(w.ctx, f, suspension(waitFor(names(1, 1, "go"), *m), within(3*time.Second, "fail")))
 }

@@ -113,9 +113,11 @@ var signalMutants = []Mutant{
   if ends and not token.good(ctx, ends) then return reply.err('token_expired') end
   if not token.same(w.digest, digest) then return reply.err('invalid_token') end`, waits},
 	{"token: minted under any key", "20 §2.4", tokenFile,
-		`  if token.good(ctx, expiry) then return nil end`, `  if v[1] then return nil end`, waits},
+		`  if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end`, `  if v[1] then return nil end`, waits},
 	{"token: minted under the current key only", "20 §11 #46", tokenFile,
-		`  if token.good(ctx, expiry) then return nil end`, `  if kid == v[1] then return nil end`, waits},
+		`  if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end`, `  if kid == v[1] then return nil end`, waits},
+	{"token: signs longer than its key is good", "20-S43", tokenFile,
+		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend_again")},
 	{"token: nobody notices that there is no key", "20 §11 #14", tokenFile,
 		`  if not kids.current then return reply.err('hmac_secret_not_initialized') end`, ``, waits},
 
@@ -170,8 +172,9 @@ var signalMutants = []Mutant{
 		`  redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
   w.state`, `  w.state`, waits},
 	{"waitpoint: pending ones outlive their execution", "20 §6.2", waitpointFile,
-		`    if waitpoint.open(w) then waitpoint.close(ctx, id, wid, w, 'c', reason) end`,
-		`    if w.state == 'a' then waitpoint.close(ctx, id, wid, w, 'c', reason) end`, waits},
+		`    if waitpoint.open(w) then
+      local member`, `    if w.state == 'a' then
+      local member`, waits},
 	{"waitpoint: more are remembered than there may be", "20 §8", waitpointFile,
 		`<= most_kept then return end`, `<= most_kept + 40 then return end`, waits},
 	{"waitpoint: signals of forgotten ones stay", "10-X5", waitpointFile,

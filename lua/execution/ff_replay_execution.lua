@@ -27,16 +27,16 @@ end
 
 -- reopen forgets the steps that hold waitpoints: their end closed those, so that the next run needs new ones.
 function ff_replay.reopen(ctx, c, id)
-  local all, gone, bytes = redis.call('HGETALL', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
-  for i = 1, #all, 2 do
+  local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
+  for i = 1, #all do
     if string.sub(all[i], 1, 3) == '\31w:' then
       gone[#gone + 1] = all[i]
-      bytes = bytes - #all[i] - #all[i + 1]
+      bytes = bytes - #all[i] - redis.call('HSTRLEN', keys.steps(ctx.r, id), all[i])
     end
   end
   if #gone == 0 then return end
   redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
-  if #gone == #all / 2 then
+  if #gone == #all then
     redis.call('HDEL', keys.core(ctx.r, id), 'sb')
   else
     redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(bytes))

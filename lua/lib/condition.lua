@@ -17,7 +17,7 @@ end
 
 local shape = {}
 
-function shape.L(n, p, count)
+function shape.L(n, p, count, nodes)
   n.wp, n.need, n.names = args.int(p[2], 1, count), args.int(p[3], 1, 64), {}
   if not n.wp then return 'waitpoint' end
   if #p < 4 or #p > 67 then return 'names: 1..64' end
@@ -26,6 +26,8 @@ function shape.L(n, p, count)
     n.names[i - 3] = p[i]
   end
   if not n.need or n.need > #n.names then return 'minimum exceeds the names' end
+  nodes.slots = (nodes.slots or 0) + #n.names
+  if nodes.slots > 256 then return 'names in all: at most 256' end
   n.uses[n.wp] = true
 end
 

@@ -156,9 +156,11 @@ local function escalate(ctx, c, id, u)
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
-    w.expires = ''
-    waitpoint.save(ctx, id, list[i], w)
-    waitpoint.index(ctx, id, list[i], w)
+    if w then
+      w.expires = ''
+      waitpoint.save(ctx, id, list[i], w)
+      waitpoint.index(ctx, id, list[i], w)
+    end
   end
   home.alarm(ctx, c.dl and tonumber(c.dl), id)
   history.add(ctx, c, id, 'escalated', u.rc)
@@ -168,6 +170,7 @@ end
 -- timeout does what a suspension asked for in case it lasted too long (spec 20 §3.8). No retry policy applies.
 function settle.timeout(ctx, c, id)
   local u = suspension.read(ctx, id)
+  u.bh = u.bh or 'fail' -- a record that somebody removed must not stop the clock for the others
   if u.bh == 'escalate' then return escalate(ctx, c, id, u) end
   history.add(ctx, c, id, 'suspension_timeout', u.bh)
   if u.bh == 'auto_resume' or u.bh == 'auto_resume_with_timeout_signal' then

@@ -52,6 +52,11 @@ local function mark(g)
   return 's' .. g.id
 end
 
+-- known tells whether a signal was brought to a waitpoint before.
+function signal.known(ctx, id, wid, g)
+  return redis.call('HEXISTS', keys.delivered(ctx.r, id, wid), mark(g)) == 1
+end
+
 -- repeated answers a delivery that was made before: the first one's id and effect, and what became of the waitpoint.
 function signal.repeated(ctx, id, wid, w, g)
   local text = redis.call('HGET', keys.delivered(ctx.r, id, wid), mark(g))
@@ -141,6 +146,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   log(ctx, id, wid, g, '')
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
+      who = g.source ~= '' and g.source_type .. ' ' .. g.source or 'signal ' .. g.id,
       known = { [wid] = w }, fields = fields })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
@@ -181,7 +187,7 @@ function signal.replay(ctx, id, nodes, list, bound)
     state = { counts = {}, tokens = {}, changed = {} }, tokens = {} }
   for at = 1, #list do
     local w = bound[at]
-    if w.state == 'p' and w.signals ~= '0' then
+    if w.state ~= 'a' and w.signals ~= '0' then
       local entries = redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1)
       local rewritten, marks, effects, matched = {}, {}, {}, 0
       for i = 1, #entries do

@@ -93,7 +93,6 @@ function suspension.shut(ctx, c, id, u, e)
   put('cz', e.closer)
   put('by', e.by)
   put('why', e.why)
-  put('re', e.request)
   for field in pairs(u) do
     if string.find(field, '^n%d') then
       redis.call('UNLINK', keys.satisfied(ctx.r, id))
@@ -139,7 +138,7 @@ function suspension.resume(ctx, c, id, u, e)
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   suspension.shut(ctx, c, id, u, e)
-  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.closer)
+  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else

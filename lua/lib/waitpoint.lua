@@ -107,10 +107,21 @@ end
 -- abandon closes what is still open when an execution ends.
 function waitpoint.abandon(ctx, c, id, reason)
   if not c.wp then return end
-  local all = waitpoint.all(ctx, id)
-  for wid, w in pairs(all) do
-    if waitpoint.open(w) then waitpoint.close(ctx, id, wid, w, 'c', reason) end
+  local saved, pending, kids = {}, {}, {}
+  for wid, w in pairs(waitpoint.all(ctx, id)) do
+    if waitpoint.open(w) then
+      local member = id .. ':' .. wid
+      if w.state == 'p' then pending[#pending + 1] = member end
+      kids[w.kid] = kids[w.kid] or {}
+      kids[w.kid][#kids[w.kid] + 1] = member
+      w.state, w.closed, w.reason = 'c', ctx.t, reason
+      saved[#saved + 1] = wid
+      saved[#saved + 1] = waitpoint.encode(w)
+    end
   end
+  if #saved > 0 then redis.call('HSET', keys.waitpoints(ctx.r, id), unpack(saved)) end
+  if #pending > 0 then redis.call('ZREM', keys.pending(ctx.r), unpack(pending)) end
+  for kid, members in pairs(kids) do redis.call('ZREM', keys.open(ctx.r, kid), unpack(members)) end
   redis.call('HDEL', keys.core(ctx.r, id), 'wp')
   c.wp = nil
 end

@@ -7,12 +7,14 @@
 -- Errors:  invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
 local ff_approve = {}
 
--- find returns the waitpoint of this id or key; of several with the key an open one, else the one closed last.
-function ff_approve.find(ctx, id, which)
+-- find returns the waitpoint of this id or key. Of several with the key it is the one that this signal was brought to before,
+-- so that a repeat does not answer the next; then an open one; else the one closed last.
+function ff_approve.find(ctx, id, which, g)
   local w = waitpoint.read(ctx, id, which)
   if w then return which, w end
   local wid = nil
   for other, o in pairs(waitpoint.all(ctx, id)) do
+    if o.key == which and signal.known(ctx, id, other, g) then return other, o end
     if o.key == which and (not w or waitpoint.open(o) or (not waitpoint.open(w) and tonumber(o.closed) > tonumber(w.closed))) then
       wid, w = other, o
     end
@@ -32,7 +34,7 @@ local function ff_approve_waitpoint(k, argv)
     return reply.err('invalid_input', 'source: an operator who is named')
   end
   if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return purge.missing(ctx, id) end
-  local wid, w = ff_approve.find(ctx, id, which)
+  local wid, w = ff_approve.find(ctx, id, which, g)
   if not w then return reply.err('waitpoint_not_found', which) end
   return signal.deliver(ctx, id, wid, w, g)
 end

@@ -50,7 +50,7 @@ local function ff_create_pending_waitpoint(k, argv)
     return reply.err('waitpoint_already_exists', wid)
   end
   if not waitpoint.room(c) then return reply.err('waitpoint_limit_exceeded', 'open waitpoints: at most 64') end
-  answer = token.mintable(ctx, w.kid)
+  answer = token.mintable(ctx, w.kid, tonumber(w.expires))
   if answer then return answer end
   local total = tonumber(c.sb or '0') + #step + #value
   if name ~= '' then

@@ -33,7 +33,7 @@ local function ff_reissue_token(k, argv)
   if not w then return reply.err('waitpoint_not_found') end
   if w.digest == digest then return reply.already(wid, w.key) end
   if not waitpoint.open(w) or core.terminal(c) then return reply.err('waitpoint_not_open', w.reason) end
-  local answer = token.mintable(ctx, kid)
+  local answer = token.mintable(ctx, kid, w.expires ~= '' and tonumber(w.expires) or nil)
   if answer then return answer end
   redis.call('ZREM', keys.open(ctx.r, w.kid), id .. ':' .. wid)
   w.kid, w.digest, w.nonce = kid, digest, nonce

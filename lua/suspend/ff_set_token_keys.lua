@@ -42,6 +42,10 @@ local function ff_set_token_keys(k, argv)
   local key, current = keys.kids(ctx.r), token.current(ctx)
   local known, expiry = token.state(ctx, kid)
   if known and known ~= fingerprint and (token.good(ctx, expiry) or kid == current) then return reply.err('rotation_conflict', kid) end
+  if mode == 'rotate' and current and kid ~= current and not (known and token.good(ctx, expiry)) and
+      redis.call('EXISTS', keys.open(ctx.r, kid)) == 1 then
+    return reply.err('rotation_conflict', kid) -- tokens that died with the key of this id would live again
+  end
   if current == kid and known then return reply.already(current, '1') end
   if mode == 'seed' and current and current ~= kid then return reply.already(current, token.good(ctx, expiry) and '1' or '0') end
   local previous, open = '', 0

@@ -49,13 +49,15 @@ function ff_suspend.bind(ctx, id, q)
     local w = waitpoint.read(ctx, id, wid)
     if b.mode == 'p' then
       if not w then return reply.err('waitpoint_not_found', b.key) end
-      if w.state == 'x' or (w.state == 'p' and tonumber(w.expires) <= ctx.now) then return reply.err('pending_waitpoint_expired', b.key) end
-      if w.state ~= 'p' then return reply.err('waitpoint_not_pending', b.key) end
+      local expired = w.state == 'x' or (w.state == 'p' and tonumber(w.expires) <= ctx.now)
+      if expired and w.signals == '0' then return reply.err('pending_waitpoint_expired', b.key) end
+      if expired then q.expired = b.key end -- what was accepted in time counts, if it suffices
+      if w.state ~= 'p' and w.state ~= 'x' then return reply.err('waitpoint_not_pending', b.key) end
       if w.key ~= b.key then return reply.err('waitpoint_key_mismatch', b.key) end
       q.bound[n] = w
     else
       if w then return reply.err('waitpoint_already_exists', b.key) end
-      local answer = token.mintable(ctx, b.kid)
+      local answer = token.mintable(ctx, b.kid, q.timeout and ctx.now + q.timeout)
       if answer then return answer end
       b.state, b.created, b.signals, b.matched, b.bytes = 'a', ctx.t, '0', '0', '0'
     end
@@ -113,11 +115,11 @@ function ff_suspend.record(ctx, c, f, q, plan)
   return u, known
 end
 
--- fresh is how many waitpoints a call makes.
+-- fresh is how many waitpoints a call makes, or takes up again.
 function ff_suspend.fresh(q)
   local fresh = 0
   for n = 1, q.count do
-    if q.bound[n].mode == 'f' then fresh = fresh + 1 end
+    if q.bound[n].mode == 'f' or q.bound[n].state == 'x' then fresh = fresh + 1 end
   end
   return fresh
 end
@@ -158,6 +160,7 @@ local function ff_suspend_execution(k, argv)
   if answer then return answer end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
+  if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
   if c.uw then
     last = suspension.read(ctx, f.id)
     kept, answer = suspension.remember(ctx, c, f.id, last)
@@ -166,9 +169,9 @@ local function ff_suspend_execution(k, argv)
 
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
   if c.uw then suspension.replace(ctx, f.id, kept) end
+  local fresh = ff_suspend.fresh(q)
   local u, known = ff_suspend.record(ctx, c, f, q, plan)
   if plan.satisfied then
-    local fresh = ff_suspend.fresh(q)
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
     suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
     u.cz = plan.closer
