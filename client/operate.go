@@ -60,8 +60,9 @@ func (r reason) resume(q *engine.ResumeRequest) { q.Reason = string(r) }
 // Reason is why the execution is replayed or resumed, for its history; cut to 1 KiB.
 func Reason(text string) ReasonOption { return reason(text) }
 
-// FromScratch forgets the recorded steps, so that the replay computes them again. Without it they are kept, and only
-// what is missing runs.
+// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again. Without it
+// they are kept, and only what is missing runs: links that a step handed out before a wait timed out are dead then, see
+// [Client.ReissueToken].
 func FromScratch() ReplayOption {
 	return replayFunc(func(q *engine.Replay) { q.DropSteps = true })
 }

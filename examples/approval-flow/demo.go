@@ -79,7 +79,14 @@ func intro(out io.Writer, o options, url string) {
 	if o.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"
 	}
-	fmt.Fprintf(out, "Server: %s.\n\n", server)
+	fmt.Fprintf(out, "Server: %s.\n", server)
+	switch {
+	case o.crash:
+		fmt.Fprintln(out, "Nothing to do for you: two simulated people open the links, and the worker is killed twice.")
+	case o.auto:
+		fmt.Fprintln(out, "Nothing to do for you: two simulated people open the links.")
+	}
+	fmt.Fprintln(out)
 }
 
 // run is the show. When the worker cannot go on, everything ends with its reason.

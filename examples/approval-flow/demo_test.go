@@ -128,7 +128,7 @@ func TestByItself(t *testing.T) {
 					t.Fatalf("%v\n%s", err, m)
 				}
 				out := m.String()
-				for _, want := range append(c.want, "suspended  Nothing waits", "waiting_for_approval, until ") {
+				for _, want := range append(c.want, "suspended  The release waits, and holds nothing", "waiting_for_approval, until ") {
 					if !strings.Contains(out, want) {
 						t.Errorf("no %q in:\n%s", want, out)
 					}

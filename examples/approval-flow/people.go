@@ -103,7 +103,7 @@ func (s *show) people(ctx context.Context) error {
 	if err != nil || waiting.ID == uuid.Nil {
 		return err
 	}
-	s.view.line("suspended", "Nothing waits: no slot, no lease, no goroutine. The worker may be restarted meanwhile.")
+	s.view.line("suspended", "The release waits, and holds nothing: no slot, no lease, no goroutine.")
 	s.view.line("suspended", "The store knows: %s, until %s.", waiting.Reason, waiting.TimeoutAt.Format("2 Jan 15:04:05"))
 	if !s.auto {
 		s.view.line("suspended", "Now you: open the links and approve in both, or refuse in one. Ctrl-C ends the demo.")

@@ -41,7 +41,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(number("FLOWFABRIC_SOAK", 0))*20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(number("FLOWFABRIC_SOAK", 0))*20*time.Millisecond)
 	t.Cleanup(cancel)
 	w := &world{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition)}
 	w.reset()

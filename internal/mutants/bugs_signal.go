@@ -117,7 +117,7 @@ var signalMutants = []Mutant{
 	{"token: minted under the current key only", "20 §11 #46", tokenFile,
 		`  if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end`, `  if kid == v[1] then return nil end`, waits},
 	{"token: signs longer than its key is good", "20-S43", tokenFile,
-		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend_again")},
+		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend again")},
 	{"token: nobody notices that there is no key", "20 §11 #14", tokenFile,
 		`  if not kids.current then return reply.err('hmac_secret_not_initialized') end`, ``, waits},
 
