@@ -107,6 +107,8 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	plain := func(encoding, payload string) engine.NewSignal {
 		return engine.NewSignal{Name: "signal", SourceType: "client", Source: "client", Encoding: encoding, Payload: []byte(payload)}
 	}
+	chosen := plain("json", `{"choice":"go"}`)
+	chosen.Name = "go" // as the page names it
 	full := engine.NewSignal{Name: "go", Category: "votes", SourceType: "person", Source: "anna", Correlation: "c-1", IdempotencyKey: "k", DedupTTL: time.Hour,
 		CreatedAt: now, Encoding: "json", Payload: []byte("true")}
 	options := []SignalOption{SignalName("go"), SignalCategory("votes"), SignalSource("person", "anna"), SignalCorrelation("c-1"), IdempotencyKey("k"),
@@ -119,6 +121,8 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 		want    any
 		approve bool
 	}{
+		"an answer":    {suspend.Answer{Choice: "signal", By: "anna"}, nil, delivery{target, plain("json", `{"choice":"signal","by":"anna"}`)}, false},
+		"its choice":   {suspend.Answer{Choice: "go"}, nil, delivery{target, chosen}, false},
 		"nothing":      {nil, nil, delivery{target, plain("json", "null")}, false},
 		"struct":       {draft{"tides"}, nil, delivery{target, plain("json", `{"Topic":"tides"}`)}, false},
 		"raw JSON":     {json.RawMessage(` [1]`), nil, delivery{target, plain("json", " [1]")}, false},

@@ -5,7 +5,7 @@
 --   wp waitpoints, by comma                          n<i> satisfied parts of node i
 --   gn signals      gm matched ones                  gb their bytes    gl last signal at
 --   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
---   by who resumed  why the reason given             re request of the resumption
+--   by who resumed  why the reason given
 local suspension = {}
 
 local US = '\31'
@@ -76,7 +76,7 @@ function suspension.replace(ctx, id, kept)
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
--- reason), cause, and maybe trigger, closer, by, why, request; known, waitpoints that were read and changed but not yet
+-- reason), cause, and maybe trigger, closer, who (of a signal), by, why; known, waitpoints that were read and changed but not yet
 -- saved; and fields, of the record, likewise.
 function suspension.shut(ctx, c, id, u, e)
   local key, list = keys.suspension(ctx.r, id), suspension.list(u)
