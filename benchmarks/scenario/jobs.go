@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -184,44 +185,53 @@ func (b *Bench) work(ctx context.Context, feed func() error) error {
 
 // latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.
 func latency(ctx context.Context, b *Bench) error {
-	const rest = 3 * time.Millisecond
 	began := make(chan time.Time, 1)
 	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) { began <- time.Now() }}
 	return b.working(ctx, worker, func() error {
-		warm := max(b.Samples/warmShare, 1)
-		all := b.payloads(warm + b.Samples)
-		var m *measure.Meter
-		took := make([]time.Duration, 0, b.Samples)
-		for i, payload := range all {
-			if i == warm {
-				var err error
-				if m, err = b.start(ctx, ""); err != nil {
-					return err
-				}
-			}
-			if err := pause(ctx, rest); err != nil {
+		all := b.payloads(b.warm() + b.Samples)
+		return b.oneByOne(ctx, nil, began, func(i int) error { return b.Store.Submit(ctx, all[i]) })
+	})
+}
+
+// warm is how many samples are not measured.
+func (b *Bench) warm() int { return max(b.Samples/warmShare, 1) }
+
+// oneByOne makes a job run, waits until it has begun, lets the worker come to rest, and does it again; the first ones warm
+// up. extra are figures besides.
+func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+	const rest = 3 * time.Millisecond
+	var m *measure.Meter
+	took := make([]time.Duration, 0, b.Samples)
+	for i := range b.warm() + b.Samples {
+		if i == b.warm() {
+			var err error
+			if m, err = b.start(ctx, ""); err != nil {
 				return err
-			}
-			submitted := time.Now()
-			if err := b.Store.Submit(ctx, payload); err != nil {
-				return err
-			}
-			select {
-			case at := <-began:
-				if i >= warm {
-					took = append(took, at.Sub(submitted))
-				}
-			case <-ctx.Done():
-				return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))
 			}
 		}
-		f, commands, err := m.Stop(ctx, len(took))
-		if err != nil {
+		if err := pause(ctx, rest); err != nil {
 			return err
 		}
-		delete(f, measure.Throughput) // set by the pauses
-		f.Latencies(took)
-		b.done("", f, commands)
-		return nil
-	})
+		started := time.Now()
+		if err := start(i); err != nil {
+			return err
+		}
+		select {
+		case at := <-began:
+			if i >= b.warm() {
+				took = append(took, at.Sub(started))
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))
+		}
+	}
+	f, commands, err := m.Stop(ctx, len(took))
+	if err != nil {
+		return err
+	}
+	delete(f, measure.Throughput) // set by the pauses
+	maps.Copy(f, extra)
+	f.Latencies(took)
+	b.done("", f, commands)
+	return nil
 }
