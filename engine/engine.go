@@ -34,7 +34,7 @@ type Engine struct {
 	partitions uint16
 	roots      []string
 	loading    sync.Mutex
-	subscribed subscribers
+	channels   channels
 	closers    struct {
 		sync.Mutex
 		clients []rueidis.Client

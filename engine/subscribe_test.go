@@ -169,7 +169,8 @@ func TestSubscribersShareAChannel(t *testing.T) {
 	})
 }
 
-// Whoever comes while the last one leaves must not be unsubscribed with it.
+// Whoever comes while the last one leaves must not be unsubscribed with it, and whoever comes while others are told
+// much does not stop the connection (it would stand still for ten seconds, and then be lost to all).
 func TestSubscribeChurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *Engine) {
 		const channel = "ff:{fp:0}:bell:w"
@@ -181,6 +182,9 @@ func TestSubscribeChurn(t *testing.T) {
 				for round := range 50 {
 					x := listen(t, &owner, e, channel)
 					message := fmt.Sprintf("%d-%d", worker, round)
+					for range 20 {
+						publish(t, e, channel, "many")
+					}
 					if publish(t, e, channel, message) != 1 {
 						t.Errorf("nobody listens right after ready")
 					}

