@@ -314,7 +314,9 @@ func TestNoLogHasASecret(t *testing.T) {
 	link := suspend.Link(d.web.URL+"/answers/here", token)
 	d.get(link)
 	d.get(link + "0")
-	d.postJSON(map[string]any{"token": token.Reveal()[:len(token.Reveal())-1] + "0"})
+	wrong := []byte(token.Reveal())
+	wrong[len(wrong)-1] ^= 1
+	d.postJSON(map[string]any{"token": string(wrong)})
 	d.postJSON(map[string]any{"token": token.Reveal(), "nonsense": 1})
 	d.postJSON(map[string]any{"token": token.Reveal(), "name": "__x"})
 	_, unknown := d.client.Signal(d.ctx, token, true, client.SignalName("__x"))
