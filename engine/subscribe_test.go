@@ -80,11 +80,18 @@ func listen(t testing.TB, owner *conc.WaitGroup, e *Engine, channels ...string) 
 	select {
 	case <-ready:
 	case err := <-x.ended:
-		t.Fatalf("subscribe: %v", err)
+		x.fail(t, "subscribe: %v", err)
 	case <-time.After(10 * time.Second):
-		t.Fatal("subscribe: never confirmed")
+		x.fail(t, "subscribe: never confirmed")
 	}
 	return x
+}
+
+// fail ends the subscription as well: its owner waits for it.
+func (x ear) fail(t testing.TB, format string, args ...any) {
+	t.Helper()
+	x.cancel()
+	t.Fatalf(format, args...)
 }
 
 func (x ear) expect(t testing.TB, want string) {
@@ -92,12 +99,12 @@ func (x ear) expect(t testing.TB, want string) {
 	select {
 	case got := <-x.heard:
 		if got != want {
-			t.Fatalf("heard %q, want %q", got, want)
+			x.fail(t, "heard %q, want %q", got, want)
 		}
 	case err := <-x.ended:
-		t.Fatalf("ended instead of %q: %v", want, err)
+		x.fail(t, "ended instead of %q: %v", want, err)
 	case <-time.After(10 * time.Second):
-		t.Fatalf("never heard %q", want)
+		x.fail(t, "never heard %q", want)
 	}
 }
 
