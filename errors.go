@@ -63,6 +63,7 @@ var (
 	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
 	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
 	ErrTooManyRoutes       = define("too_many_routes", ClassRetry, "the partition has its maximum of distinct (namespace, lane, kind, capabilities) routes")
+	ErrLaneClosed          = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
 	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
 
 	ErrInvalidTagKey = define("invalid_tag_key", ClassCaller, "a tag key is dotted lower-case words such as team.region, at most 64 bytes")

@@ -41,6 +41,9 @@ type Policy struct {
 	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 100, at most 10,000
 	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
+	// Retention is how long the execution is kept after its end: whole seconds, 1 s..10 years; 0 = its lane's, 24 h unless
+	// an operator said otherwise.
+	Retention time.Duration
 }
 
 // DefaultRetry is the policy of a definition that says nothing: 3 retries, 1 s → 60 s, with jitter.
@@ -75,6 +78,8 @@ func (p Policy) Validate() error {
 		return bad("MaxReplays", p.MaxReplays, "-1..1000")
 	case p.StreamFrames < 0 || p.StreamFrames > 1_000_000:
 		return bad("StreamFrames", p.StreamFrames, "0..1000000")
+	case p.Retention != 0 && (p.Retention < time.Second || p.Retention > MaxDelay || p.Retention%time.Second != 0):
+		return bad("Retention", p.Retention, "0, or whole seconds of 1s..10 years")
 	}
 	for _, c := range r.Categories {
 		if err := ValidateCategory(c); err != nil {
@@ -86,11 +91,11 @@ func (p Policy) Validate() error {
 
 // Pack is the form the server stores: whole numbers separated by commas, in the order max retries, backoff
 // (0 exponential, 1 fixed), initial ms, max ms, multiplier × 1000, jitter, max reclaims, max replays, stream
-// frames; then, after a semicolon, the retryable categories. The zero policy packs to "". Lua reads it with
+// frames, and maybe retention in s; then, after a semicolon, the retryable categories. The zero policy packs to "". Lua reads it with
 // lua/lib/policy.lua; [UnpackPolicy] is its inverse.
 func (p Policy) Pack() string {
 	r := p.Retry
-	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 {
+	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 && p.Retention == 0 {
 		return ""
 	}
 	fixed, jitter := 0, 0
@@ -122,6 +127,9 @@ func (p Policy) Pack() string {
 	}
 	packed := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d,%d", r.MaxRetries, fixed, initial.Milliseconds(), ceiling.Milliseconds(),
 		int64(multiplier*1000+0.5), jitter, reclaims, replays, p.StreamFrames)
+	if p.Retention > 0 {
+		packed += "," + strconv.FormatInt(int64(p.Retention/time.Second), 10)
+	}
 	if len(r.Categories) > 0 {
 		packed += ";" + strings.Join(slices.Sorted(slices.Values(r.Categories)), ",")
 	}
@@ -136,16 +144,19 @@ func UnpackPolicy(packed string) (Policy, error) {
 	}
 	numbers, categories, _ := strings.Cut(packed, ";")
 	fields := strings.Split(numbers, ",")
-	if len(fields) != 9 {
-		return Policy{}, fmt.Errorf("%w: packed policy %q has %d numbers, want 9", ErrInvalidPolicy, clip(packed), len(fields))
+	if len(fields) != 9 && len(fields) != 10 {
+		return Policy{}, fmt.Errorf("%w: packed policy %q has %d numbers, want 9 or 10", ErrInvalidPolicy, clip(packed), len(fields))
 	}
-	var n [9]int64
+	var n [10]int64
 	for i, f := range fields {
 		v, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || v < 0 || strconv.FormatInt(v, 10) != f {
 			return Policy{}, fmt.Errorf("%w: packed policy field %d is %q", ErrInvalidPolicy, i, clip(f))
 		}
 		n[i] = v
+	}
+	if n[9] > int64(MaxDelay/time.Second) || len(fields) == 10 && n[9] == 0 {
+		return Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", ErrInvalidPolicy)
 	}
 	if n[2] > MaxBackoff.Milliseconds() || n[3] > MaxBackoff.Milliseconds() {
 		return Policy{}, fmt.Errorf("%w: packed policy backoff exceeds 168h", ErrInvalidPolicy)
@@ -155,7 +166,7 @@ func UnpackPolicy(packed string) (Policy, error) {
 			MaxRetries: int(n[0]), Type: BackoffExponential, Initial: time.Duration(n[2]) * time.Millisecond,
 			Max: time.Duration(n[3]) * time.Millisecond, Multiplier: float64(n[4]) / 1000, Jitter: n[5] == 1,
 		},
-		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]),
+		MaxReclaims: int(n[6]), MaxReplays: int(n[7]), StreamFrames: int(n[8]), Retention: time.Duration(n[9]) * time.Second,
 	}
 	if n[1] == 1 {
 		p.Retry.Type = BackoffFixed

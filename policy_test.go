@@ -20,6 +20,7 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
 		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Type: ff.BackoffFixed}}, ""},
 		{ff.Policy{Retry: ff.DefaultRetry()}, "3,0,1000,60000,2000,1,100,10,0"},
+		{ff.Policy{Retry: ff.DefaultRetry(), Retention: time.Hour}, "3,0,1000,60000,2000,1,100,10,0,3600"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,100,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,100,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,100,10,0"},
@@ -55,7 +56,7 @@ func TestPolicyPack(t *testing.T) {
 func TestUnpackPolicyRefuses(t *testing.T) {
 	good := "3,0,1000,60000,2000,1,100,10,0"
 	for _, text := range []string{
-		"3", "3,0,1000", good + ",1", strings.Replace(good, "3", "", 1), strings.Replace(good, "3", "-3", 1),
+		"3", "3,0,1000", good + ",0", good + ",1,1", good + ",315360001", strings.Replace(good, "3", "", 1), strings.Replace(good, "3", "-3", 1),
 		strings.Replace(good, "3", "+3", 1), strings.Replace(good, "3", "03", 1), strings.Replace(good, "3", "3.0", 1),
 		strings.Replace(good, "3", "1001", 1), "3,2,1000,60000,2000,1,100,10,0", "3,0,1000,60000,2000,2,100,10,0",
 		"3,0,604800001,60000,2000,1,100,10,0", "3,0,1000,604800001,2000,1,100,10,0", "3,0,1000,60000,999,1,100,10,0",

@@ -140,6 +140,13 @@ var (
 		args: "protocol id waitpoint offset", replies: "OK total count {signal}",
 		errors: "invalid_input execution_not_found result_purged waitpoint_not_found" + entered}
 
+	fnSetLane = function{name: "ff_set_lane", method: "setLane",
+		args:    "protocol namespace lane state retention by",
+		replies: "OK state retention routes; ALREADY_SATISFIED state retention routes", errors: "invalid_input" + entered}
+	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
+		args:    "protocol",
+		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
@@ -153,7 +160,7 @@ var (
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
-		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints; ALREADY_SATISFIED owner",
+		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules; ALREADY_SATISFIED owner",
 		errors:  "invalid_input" + entered}
 )
 
@@ -161,5 +168,5 @@ var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
 	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
-	fnReadSuspension, fnReadSignals, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

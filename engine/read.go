@@ -59,6 +59,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	if s.Policy, err = flowfabric.UnpackPolicy(packed); err != nil {
 		return Snapshot{}, fmt.Errorf("%s: %w", fnRead.name, err)
 	}
+	s.Policy.Retention = time.Duration(f.number("rt")) * time.Second
 	s.Policy.AttemptTimeout = time.Duration(f.number("to")) * time.Millisecond
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)

@@ -46,6 +46,10 @@ var callers = []struct {
 		_, err := e.ReadAttemptStream(ctx, sampleID, 0)
 		return err
 	}},
+	{"ff_set_lane", func(ctx context.Context, e *Engine) error {
+		return e.setLane(ctx, 3, "n", "l", LaneChange{State: LanePaused}).Err
+	}},
+	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
 	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
 	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
 	{"ff_fail_execution", func(ctx context.Context, e *Engine) error {
@@ -128,7 +132,7 @@ var good = map[string][]string{
 	"ff_session_renew":       {"OK", "0", "3", "0", "1", sampleID.UUID().String() + " 5 cancelled"},
 	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "2", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4"},
-	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
+	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
 	"ff_poll":                {"OK", "1", "2", "1"},
 	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
@@ -147,7 +151,9 @@ var good = map[string][]string{
 		"1", sampleUUID, samplePoint},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 
-	"ff_pass_ring": {"OK", "1"},
+	"ff_pass_ring":  {"OK", "1"},
+	"ff_set_lane":   {"OK", "paused", "60", "1"},
+	"ff_list_lanes": {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

@@ -326,6 +326,8 @@ type TickReply struct {
 
 	Suspensions int // suspension timeouts
 	Waitpoints  int // pending waitpoints that expired
+	Purged      int // ended executions whose retention was over
+	Schedules   int // schedules that are due; the owner fires them
 }
 
 // Instance is the worker instance of a session id.

@@ -28,18 +28,18 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 3
+const Revision = 4
 
-//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua read/*.lua tick/*.lua
+//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "core", "history", "session", "fence", "bell",
-	"route", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream", "settle", "claim", "modes",
+	"route", "lane", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream", "settle", "claim", "modes",
 }
 
-var areas = []string{"system", "execution", "worker", "stream", "suspend", "read", "tick"}
+var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}
 
 // Variant selects what differs between servers; the rules never do.
 type Variant struct {

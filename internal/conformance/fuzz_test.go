@@ -101,7 +101,7 @@ var damages = map[string][]string{
 	"no wake":                   {"HDEL ROOT wake"},
 	"a late wake":               {"HINCRBY ROOT wake 5000000"},
 	"a route without id":        {"DEL ROOT:routeids"},
-	"a wrong table version":     {"HINCRBY ROOT table 1"},
+	"a wrong table version":     {"HINCRBY ROOT table -1"},
 	"no queue entry":            {"ZREM ROOT:q:ROUTE WAITING"},
 	"a wrong score":             {"ZINCRBY ROOT:q:ROUTE 1 WAITING"},
 	"a queue that is not ready": {"DEL ROOT:ready"},

@@ -280,6 +280,10 @@ var writings = []writing{
 		new.Nonce, new.Digest = strings.Repeat("1", 32), digestOf("another")
 		return e.ReissueToken(w.ctx, s.fence.Execution, new, "op")
 	}},
+	{"ff_set_lane", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r := e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused})[w.p]
+		return fmt.Sprint(r.State, r.Routes, w.hash(w.k.Lanes()) != nil), r.Err
+	}},
 	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})
 		return words(out[w.p].Current, out[w.p].Good), err

@@ -103,6 +103,7 @@ var repeatables = []repeatable{
 	{what: "seed a token key", first: "OK", second: "ALREADY_SATISFIED", call: func(*world) call {
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
+	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		calls := fencedCalls(w.stage().fence)

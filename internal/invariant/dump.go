@@ -40,6 +40,8 @@ var areas = map[string]string{
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "hash", ":wp:": "hash", ":us:": "hash", ":um:": "hash",
 	":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash",
+	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
+	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

@@ -82,16 +82,30 @@ func (x *execution) verify() {
 	x.stream(code)
 }
 
-// home: X1, X2, X3, I3, I4. A revoked execution is parked, a suspended one waits: they are in no index but the alarms.
+// kept is for how long it stays after its end, ms. A lane's retention holds for what ends after it was set.
+func (x *execution) kept() float64 {
+	if own := x.number("rt"); own > 0 {
+		return own * 1000
+	}
+	if _, keep := x.lane(x.core["r"]); keep > 0 {
+		return keep * 1000
+	}
+	return 86400000
+}
+
+// home: X1, X2, X3, I3, I4. A revoked execution waits for the tick: it is in no index but the alarms.
 func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	homes := x.homes[x.id]
 	want, score := "", 0.0
 	switch {
 	case state.Terminal():
-		want, score = ":done", x.number("en")+86400000
+		want, score = ":done", x.number("en")+x.kept()
 	case code == flowfabric.CodeActive:
 		want, score = ":h:"+x.core["ss"], x.number("cl")
-	case code == flowfabric.CodeRevoked, state.LifecyclePhase == "suspended":
+	case state.LifecyclePhase == "suspended":
+		want = ":parked"
+		score, _ = strconv.ParseFloat(x.Hashes[":u:"+x.id]["cr"], 64)
+	case code == flowfabric.CodeRevoked:
 		if len(homes) > 0 {
 			x.say("is in %v, belongs in none", homes)
 		}
@@ -105,7 +119,7 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	}
 	if want != "" && (len(homes) != 1 || homes[0] != want) {
 		x.say("is in %v, belongs in %s", homes, want)
-	} else if got := x.ZSets[want][x.id]; got != score {
+	} else if got := x.ZSets[want][x.id]; got != score && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
 	x.want("du", state.Eligibility == "not_eligible_until_time")

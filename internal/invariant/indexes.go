@@ -18,7 +18,7 @@ func (l *look) indexes() {
 			if _, ok := l.Hashes[":routes"][strings.TrimPrefix(key, ":q:")]; !ok {
 				l.wrong("queue %s has no route", key)
 			}
-		case ":delayed", ":alarms", ":done", ":h:":
+		case ":delayed", ":alarms", ":done", ":parked", ":h:":
 		default:
 			continue
 		}
@@ -31,9 +31,50 @@ func (l *look) indexes() {
 			}
 		}
 	}
+	nonEmpty = slices.DeleteFunc(nonEmpty, func(route string) bool { return !l.handsOut(route) })
 	slices.Sort(nonEmpty)
 	if !slices.Equal(nonEmpty, l.Sets[":ready"]) {
 		l.wrong("ready is %v, non-empty queues are %v", l.Sets[":ready"], nonEmpty)
+	}
+}
+
+// lane is what an operator said of a route's lane: state and retention in seconds, "" and 0 when nothing.
+func (l *look) lane(route string) (state string, keep float64) {
+	row := strings.SplitN(l.Hashes[":routes"][route], "\x1f", 3)
+	if len(row) < 3 {
+		return "", 0
+	}
+	words := strings.SplitN(l.Hashes[":lanes"][row[0]+"\x1f"+row[1]], " ", 4)
+	if len(words) < 4 {
+		return "", 0
+	}
+	keep, _ = strconv.ParseFloat(words[1], 64)
+	return words[0], keep
+}
+
+// configured tells whether an operator ever said something of a route's lane: how long things were kept may have changed.
+func (l *look) configured(route string) bool {
+	state, _ := l.lane(route)
+	return state != ""
+}
+
+func (l *look) handsOut(route string) bool {
+	state, _ := l.lane(route)
+	return state != "paused" && state != "disabled"
+}
+
+// used verifies how many retained executions each row of the route table counts.
+func (l *look) used() {
+	used := map[string]int{}
+	for key, core := range l.Hashes {
+		if strings.HasPrefix(key, ":x:") {
+			used[core["r"]]++
+		}
+	}
+	for id := range l.Hashes[":routes"] {
+		if n, _ := strconv.Atoi(l.Hashes[":routeuse"][id]); n != used[id] || n == 0 {
+			l.wrong("route %s counts %d executions, there are %d", id, n, used[id])
+		}
 	}
 }
 

@@ -53,9 +53,10 @@ function ff_create.judge(ctx, argv, i, t)
   if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
   if t.deadline then put('dl', reply.int(t.deadline)) end
   if argv[i + 8] ~= '' then
-    local numbers, categories = policy.split(argv[i + 8])
+    local numbers, categories, keep = policy.split(argv[i + 8])
     if not numbers then return '-invalid_policy packed policy' end
     put('po', numbers)
+    if keep ~= '' then put('rt', keep) end
     if categories ~= '' then
       put('ca', '1')
       t.categories = categories
@@ -146,6 +147,7 @@ function ff_create.write(ctx, argv, i, t)
     redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
   end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
+  home.used(ctx, t.route, 1)
   if t.delay then
     home.delay(ctx, t.delay, id)
   else
@@ -171,6 +173,8 @@ local function ff_create_execution(k, argv)
     local twin = seen[argv[i]]
     local answer = t.refusal or ff_create.refuse(argv, i, after) or
         ff_create.known(ctx, argv, i, twin and at[twin], twin and wanted[twin].state)
+    local closed = not answer and lane.refusal(ctx, argv[i + 1], argv[i + 2])
+    if closed then answer = '-' .. closed end
     if not answer and not ff_create.room(ctx, t) then answer = '-too_many_routes 1024' end
     if not answer then
       answer = '+' .. t.state

@@ -19,5 +19,7 @@ local function ff_purge_execution(k, argv)
     return reply.err('execution_not_found')
   end
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
-  return reply.ok(purge.run(ctx, c, id, keep) and '0' or '1')
+  local all = purge.run(ctx, c, id, keep)
+  home.apply(ctx)
+  return reply.ok(all and '0' or '1')
 end

@@ -73,6 +73,8 @@ local function rehome(ctx, stray)
     home.enqueue(ctx, c.r, core.score(c), h.id)
   elseif c.s and core.delayed(c) then
     home.delay(ctx, tonumber(c.du or '0'), h.id)
+  elseif c.s and core.suspended(c) then
+    home.park(ctx, h.id)
   end
 end
 

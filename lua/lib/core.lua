@@ -10,6 +10,7 @@
 --   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
 --   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
 --   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
+--   rt seconds to keep it after its end, if its policy says so
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}

@@ -1,5 +1,5 @@
 -- home: where executions live. Every non-terminal execution has exactly one home (a route's queue, the delayed
--- set, or a session's held set) and at most one alarm. Moves are collected in ctx and written by apply, so a
+-- set, a session's held set, or the parked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
 -- call over a hundred items touches each index once.
 local home = {}
 
@@ -65,15 +65,35 @@ function home.leave(ctx, c, id)
     home.dequeue(ctx, c.r, id)
   elseif core.delayed(c) then
     redis.call('ZREM', keys.delayed(ctx.r), id)
+  elseif core.suspended(c) then
+    redis.call('ZREM', keys.parked(ctx.r), id)
   end
 end
 
--- done files an ended execution under the time at which it may be purged: 24 h.
-function home.done(ctx, id)
+-- park files a suspended execution.
+function home.park(ctx, id)
+  redis.call('ZADD', keys.parked(ctx.r), ctx.t, id)
+end
+
+-- kept is for how many ms an ended execution is retained: what its policy says (own, seconds), or its lane, or 24 h.
+function home.kept(ctx, route, own)
+  local keep = own and tonumber(own) or lane.of(ctx, route).keep
+  return keep > 0 and keep * 1000 or 86400000
+end
+
+-- done files an ended execution under the time at which it may be purged.
+function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
-  ctx.purge = ctx.purge or reply.int(ctx.now + 86400000)
-  d[#d + 1] = ctx.purge
+  local at = ctx.now + home.kept(ctx, route, own)
+  d[#d + 1] = reply.int(at)
   d[#d + 1] = id
+  ctx.purge = math.min(ctx.purge or at, at)
+end
+
+-- used counts how many retained executions a route has; at zero the route goes.
+function home.used(ctx, route, change)
+  ctx.used = ctx.used or {}
+  ctx.used[route] = (ctx.used[route] or 0) + change
 end
 
 -- apply writes the collected moves. It returns true when a route that lost entries still has some.
@@ -84,6 +104,7 @@ function home.apply(ctx)
   end
   for _, pairs_ in pairs(ctx.ended or {}) do
     redis.call('ZADD', keys.done(r), unpack(pairs_))
+    if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end
   end
   for route, ids in pairs(ctx.dequeued or {}) do
     local q = keys.queue(r, route)
@@ -97,10 +118,15 @@ function home.apply(ctx)
   end
   for route, members in pairs(ctx.enqueued or {}) do
     redis.call('ZADD', keys.queue(r, route), unpack(members))
-    redis.call('SADD', keys.ready(r), route)
-    root.need(ctx, ctx.now + 1000)
-    bell.ring(ctx, route, #members / 2)
+    if lane.open(ctx, route) then
+      redis.call('SADD', keys.ready(r), route)
+      root.need(ctx, ctx.now + 1000)
+      bell.ring(ctx, route, #members / 2)
+    end
   end
-  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts = nil, nil, nil, nil, nil
+  for route_id, change in pairs(ctx.used or {}) do
+    if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
+  end
+  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge = nil, nil, nil, nil, nil, nil, nil
   return rest
 end

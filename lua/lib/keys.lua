@@ -14,6 +14,13 @@ function keys.done(r) return r .. ':done' end           -- zset: ended execution
 function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoint by expiry, as execution:waitpoint
 function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
 function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
+function keys.parked(r) return r .. ':parked' end       -- zset: suspended execution by when it was suspended
+function keys.route_use(r) return r .. ':routeuse' end  -- hash: route id -> executions that are retained
+function keys.lanes(r) return r .. ':lanes' end         -- hash: namespace and lane -> what an operator said
+function keys.workers(r) return r .. ':workers' end     -- zset: registered worker instance by expiry
+function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
+function keys.feed(r) return r .. ':feed' end           -- stream: what happened, while somebody wants to know
+function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
@@ -23,6 +30,8 @@ function keys.session(r, session) return r .. ':s:' .. session end    -- hash
 function keys.held(r, session) return r .. ':h:' .. session end       -- zset: execution by claim number
 function keys.lost(r, session) return r .. ':l:' .. session end       -- list: notices, oldest first
 function keys.open(r, kid) return r .. ':open:' .. kid end            -- zset: open waitpoint of a token key by when it ends
+function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
+function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
 -- One per execution.

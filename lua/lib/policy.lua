@@ -1,15 +1,21 @@
--- policy: reads the packed policy that Go wrote (flowfabric.Policy.Pack): nine whole numbers.
+-- policy: reads the packed policy that Go wrote (flowfabric.Policy.Pack): nine whole numbers, and maybe a tenth, for how
+-- many seconds the execution is kept after its end. That one has a core field of its own.
 local policy = {}
 
 local pattern = '^(%d+),([01]),(%d+),(%d+),(%d+),([01]),(%d+),(%d+),(%d+)$'
 
--- split validates a packed text and returns numbers and categories, or nil.
+-- split validates a packed text and returns numbers, categories and retention ('' for none), or nil.
 function policy.split(text)
   local numbers, categories = text, ''
   local cut = string.find(text, ';', 1, true)
   if cut then
     numbers, categories = string.sub(text, 1, cut - 1), string.sub(text, cut + 1)
     if #categories < 1 or #categories > 1040 or string.find(categories, '[^%w_.:,-]') then return nil end
+  end
+  local keep = string.match(numbers, '^%d+,[01],%d+,%d+,%d+,[01],%d+,%d+,%d+,(%d+)$')
+  if keep then
+    if not args.int(keep, 1, 315360000) then return nil end
+    numbers = string.sub(numbers, 1, -2 - #keep)
   end
   local retries, _, initial, ceiling, multiplier, _, reclaims, replays, frames = string.match(numbers, pattern)
   if not retries then return nil end
@@ -18,7 +24,7 @@ function policy.split(text)
       args.int(frames, 0, 1000000)) then
     return nil
   end
-  return numbers, categories
+  return numbers, categories, keep or ''
 end
 
 -- read returns the numbers; an absent or corrupt policy means no retries and the default caps (10-D8).

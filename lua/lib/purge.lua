@@ -18,25 +18,35 @@ function purge.missing(ctx, id)
   return reply.err('execution_not_found')
 end
 
--- run removes an ended execution, at most 200 attempts a call, newest core field last: until it is done the core
--- tells how far it got. keep is how long the tombstone stays, ms. Returns true when nothing is left.
+-- unlink removes many keys, a few hundred at a time.
+local function unlink(list)
+  for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
+end
+
+-- run removes an ended execution, at most 200 attempts a call, its core last: until then the core tells how far it got.
+-- keep is how long the tombstone stays, ms. Returns true when nothing is left; home.apply writes the rest.
 function purge.run(ctx, c, id, keep)
-  local r = ctx.r
+  local r, gone = ctx.r, {}
   local first, attempts = tonumber(c.pu or '0'), tonumber(c.n or '0')
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
-    redis.call('UNLINK', keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a))
-    redis.call('UNLINK', keys.deltas(r, id, a), keys.live(r, id, a), keys.summary(r, id, a))
+    local own = { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a), keys.live(r, id, a),
+      keys.summary(r, id, a) }
+    for i = 1, #own do gone[#gone + 1] = own[i] end
   end
   if last < attempts then
+    unlink(gone)
     redis.call('HSET', keys.core(r, id), 'pu', reply.int(last))
     return false
   end
   redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
   if c.uw then waitpoint.purge(ctx, id) end
-  redis.call('UNLINK', keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id),
-    keys.history(r, id))
+  local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id), keys.history(r, id) }
+  for i = 1, #rest do gone[#gone + 1] = rest[i] end
+  unlink(gone)
   redis.call('ZREM', keys.done(r), id)
+  ctx.counting = ctx.counting or tonumber(redis.call('HGET', r, 'counting') or '9007199254740991')
+  if tonumber(c.ct) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
   return true
 end

@@ -2,6 +2,8 @@
 -- once, and hands out ctx, the state of this call:
 --   r       the root key            now    server time, ms       t    the same as text
 --   wake    when the tick is due, or nil
+--   lanes   set when an operator said something about a lane
+--   feed    what is recorded in the feed and until when, or false
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
 
@@ -9,9 +11,9 @@ local root = {}
 function root.enter(k, argv, claims)
   local r, h = k[1], nil
   if claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'table')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'table')
   else
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= argv[1] then
@@ -21,7 +23,8 @@ function root.enter(k, argv, claims)
   end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
-  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), table = claims and tonumber(h[4] or '0') }
+  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
+    table = claims and tonumber(h[6] or '0') }
 end
 
 -- owner is who ticks, or nil; read once, and only by those who need it.

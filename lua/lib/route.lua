@@ -48,6 +48,17 @@ function route.add(ctx, row)
   return id
 end
 
+-- remove forgets a row that no execution uses any more. Workers that know the id wait for nothing.
+function route.remove(ctx, id)
+  if redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 then return end
+  local row = redis.call('HGET', keys.routes(ctx.r), id)
+  redis.call('HDEL', keys.routes(ctx.r), id)
+  if row then redis.call('HDEL', keys.route_ids(ctx.r), row) end
+  redis.call('ZREM', keys.route_log(ctx.r), id)
+  redis.call('HDEL', keys.route_use(ctx.r), id)
+  redis.call('SREM', keys.ready(ctx.r), id)
+end
+
 -- delta appends what a worker that knows version `known` lacks: full flag, version, count, then id and the
 -- five parts of each row.
 function route.delta(ctx, known, out)

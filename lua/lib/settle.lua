@@ -33,14 +33,14 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if c.ta or c.tr or c.tt or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end
   home.leave(ctx, c, id)
   if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end
-  home.done(ctx, id)
+  home.done(ctx, id, c.r, c.rt)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)
 end
 
 -- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
--- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp.
+-- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp, r, rt.
 function settle.complete(ctx, v, id, attempt, result)
   local key = keys.core(ctx.r, id)
   redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
@@ -50,7 +50,7 @@ function settle.complete(ctx, v, id, attempt, result)
   if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
   if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end
   home.unhold(ctx, v[2], id)
-  home.done(ctx, id)
+  home.done(ctx, id, v[10], v[11])
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
 end
 

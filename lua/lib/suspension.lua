@@ -138,6 +138,7 @@ function suspension.resume(ctx, c, id, u, e)
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   suspension.shut(ctx, c, id, u, e)
+  home.leave(ctx, c, id)
   history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)

@@ -180,6 +180,7 @@ local function ff_suspend_execution(k, argv)
   end
   history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)
   home.leave(ctx, c, f.id)
+  home.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
   home.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)

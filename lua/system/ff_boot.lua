@@ -1,4 +1,5 @@
--- ff_boot: makes a partition's root key, or raises its protocol number to the caller's.
+-- ff_boot: makes a partition's root key, or raises its protocol number to the caller's. What is created from now on is
+-- counted by route.
 -- Flags:   none
 -- Go:      Engine.boot
 -- Args:    protocol
@@ -9,10 +10,12 @@ local function ff_boot(k, argv)
   if not protocol then return reply.err('invalid_input', 'protocol') end
   local stored = redis.call('HGET', k[1], 'protocol')
   if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end
+  local now = reply.int(clock.now(k[1]))
   if not stored then
-    redis.call('HSET', k[1], 'protocol', argv[1], 'booted', reply.int(clock.now(k[1])))
+    redis.call('HSET', k[1], 'protocol', argv[1], 'booted', now)
   elseif tonumber(stored) < protocol then
     redis.call('HSET', k[1], 'protocol', argv[1])
   end
+  redis.call('HSETNX', k[1], 'counting', now)
   return reply.ok(argv[1])
 end

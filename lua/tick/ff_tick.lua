@@ -1,10 +1,11 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
--- waitpoints expire, lost rings are repeated. At most about 100 executions a call. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
+-- waitpoints expire, what ended is purged when its time is over, lost rings are repeated. At most about 100 executions a
+-- call. Schedules that are due are counted for the caller, who alone can reckon with calendars. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
 -- Args:    protocol owner release
--- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints; ALREADY_SATISFIED owner
+-- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules; ALREADY_SATISFIED owner
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_tick_do = {}
 
@@ -136,6 +137,38 @@ function ff_tick_do.waitpoints(ctx, budget, n)
   end
 end
 
+-- retention purges what ended and was kept long enough. One that was given more time since is filed anew.
+function ff_tick_do.retention(ctx, budget, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.done(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
+  if #due == budget then n.more = true end
+  for i = 1, #due do
+    if n.touched >= 100 then
+      n.more = true
+      break
+    end
+    local c = core.read(ctx, due[i])
+    n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0')) / 4)
+    if not c.s or not core.terminal(c) then
+      redis.call('ZREM', keys.done(ctx.r), due[i])
+    else
+      local at = tonumber(c.en) + home.kept(ctx, c.r, c.rt)
+      if at > ctx.now then
+        redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
+      elseif purge.run(ctx, c, due[i], 86400000) then
+        n.purged = n.purged + 1
+      else
+        n.more = true
+      end
+    end
+  end
+  home.apply(ctx)
+end
+
+-- workers forgets instances that have not been heard of for an hour.
+function ff_tick_do.workers(ctx)
+  redis.call('ZREMRANGEBYSCORE', keys.workers(ctx.r), '-inf', reply.int(ctx.now - 3600000))
+end
+
 -- rering repeats rings that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
   local upto = redis.call('HGET', ctx.r, 'ring')
@@ -164,11 +197,22 @@ function ff_tick_do.is_due(ctx, key)
   return at and at <= ctx.now
 end
 
--- next_due is the earliest thing a tick waits for, nil when nothing exists.
+-- later is the head of those sets that only need a tick when their time comes; nil when they are empty.
+function ff_tick_do.later(ctx)
+  local least, sets = nil, { keys.done(ctx.r), keys.schedules(ctx.r), keys.workers(ctx.r) }
+  for i = 1, 3 do
+    local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
+    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
+    if at and (not least or at < least) then least = at end
+  end
+  return least
+end
+
+-- next_due is the earliest thing a tick waits for, nil when nothing exists. A schedule that is due waits for the caller.
 function ff_tick_do.next_due(ctx, n)
   local least = nil
-  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r) }
-  for i = 1, 4 do
+  local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r), keys.done(ctx.r) }
+  for i = 1, 5 do
     local at = ctx.heads[sets[i]]
     if n.touched > 0 then -- what was worked on may have moved from one set to another
       ff_tick_do.is_due(ctx, sets[i])
@@ -177,7 +221,9 @@ function ff_tick_do.next_due(ctx, n)
     if at and (not least or at < least) then least = at end
   end
   if least then return least end
-  if redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 0 then return nil end
+  local at = ff_tick_do.later(ctx)
+  if at then at = math.max(at, ctx.now + 1000) end
+  if redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 0 then return at end
   return ctx.now + 1000
 end
 
@@ -189,21 +235,24 @@ local function ff_tick(k, argv)
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     redis.call('HDEL', ctx.r, 'owner')
-    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
+    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
   if current and current ~= owner and root.overdue(ctx) == '0' then return reply.already(current) end
 
   ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
   local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
-    suspensions = 0, waitpoints = 0, more = false }
+    suspensions = 0, waitpoints = 0, purged = 0, more = false }
   if ff_tick_do.is_due(ctx, keys.sessions(ctx.r)) then ff_tick_do.sessions(ctx, 60, n) end
   if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
     ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
   end
   if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
+  if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
+  ff_tick_do.workers(ctx)
   ff_tick_do.rering(ctx, n)
+  local schedules = redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
   local due = ff_tick_do.next_due(ctx, n)
   if n.more then due = ctx.now end
   if due then
@@ -214,5 +263,5 @@ local function ff_tick(k, argv)
   end
   return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
     reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
-    reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints))
+    reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints), reply.int(n.purged), reply.int(schedules))
 end

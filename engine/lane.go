@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// laneCalls is how many partitions are asked at the same time.
+const laneCalls = 16
+
+// LaneState says whether a lane accepts work and hands it out.
+type LaneState string
+
+// The states of a lane.
+const (
+	LaneActive   LaneState = "active"   // accepts and hands out
+	LanePaused   LaneState = "paused"   // accepts, hands nothing out
+	LaneDraining LaneState = "draining" // hands out, accepts nothing
+	LaneDisabled LaneState = "disabled" // neither
+)
+
+// LaneChange is what an operator wants of a lane. Zero fields leave things as they are.
+type LaneChange struct {
+	State LaneState
+	// Retention is for how long executions are kept that end in the lane from now on, unless their policy says otherwise:
+	// whole seconds, at most ten years; 0 is the default of 24 h, nil leaves it.
+	Retention *time.Duration
+	By        string // who asks, at most 64 bytes
+}
+
+// LaneSet is the answer of one partition to a [LaneChange].
+type LaneSet struct {
+	Partition uint16
+	Already   bool // it was so before
+	State     LaneState
+	Retention time.Duration // 0 = the default
+	Routes    int           // of the lane in this partition
+	Err       error
+}
+
+// Lane is what one partition knows of a lane.
+type Lane struct {
+	Namespace, Name string
+	State           LaneState
+	Retention       time.Duration // 0 = the default
+	Since           time.Time     // of the state; zero when nobody said anything
+	By              string
+	Routes, Waiting int
+}
+
+// PartitionLanes are the lanes of one partition, by namespace and name.
+type PartitionLanes struct {
+	Partition uint16
+	Lanes     []Lane
+	Err       error
+}
+
+// SetLane changes a lane in every partition. Claims see it at once; what runs goes on. The answers are in the order of
+// partitions, each with its own error; the call may be repeated. Spec 10 §1.1, design §5.
+func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change LaneChange) []LaneSet {
+	out := make([]LaneSet, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() { out[i] = e.setLane(ctx, i, namespace, lane, change) })
+	}
+	p.Wait()
+	return out
+}
+
+// setLane changes a lane in one partition (lua/operate/ff_set_lane.lua).
+func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane string, change LaneChange) LaneSet {
+	out, keep := LaneSet{Partition: partition}, ""
+	if change.Retention != nil {
+		if *change.Retention%time.Second != 0 {
+			out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Retention)
+			return out
+		}
+		keep = strconv.FormatInt(int64(*change.Retention/time.Second), 10)
+	}
+	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	out.Already, out.State = r.already, LaneState(r.text())
+	out.Retention, out.Routes = time.Duration(r.number())*time.Second, int(r.number())
+	out.Err = r.fail()
+	return out
+}
+
+// Lanes lists the lanes of every partition; each partition has its own error.
+func (e *Engine) Lanes(ctx context.Context) []PartitionLanes {
+	out := make([]PartitionLanes, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() { out[i] = e.listLanes(ctx, i) })
+	}
+	p.Wait()
+	return out
+}
+
+// listLanes reads the lanes of one partition (lua/operate/ff_list_lanes.lua).
+func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes {
+	out := PartitionLanes{Partition: partition}
+	r, err := e.call(ctx, fnListLanes, partition, protocol)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	for range r.count(8) {
+		out.Lanes = append(out.Lanes, Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
+			Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number())})
+	}
+	out.Err = r.fail()
+	return out
+}

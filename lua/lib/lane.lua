@@ -1,0 +1,52 @@
+-- lane: what an operator said about a lane of a namespace (spec 10 §1.1). active accepts and hands out; paused accepts but
+-- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has no
+-- route in ready, so claims need not ask. A row is "state keep since by": keep is for how many seconds what ended in
+-- the lane is retained, 0 the default. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
+-- whether any row is not as usual.
+local lane = {}
+
+local US = '\31'
+local accepts = { active = true, paused = true }
+
+lane.hands_out = { active = true, draining = true }
+lane.states = { active = true, paused = true, draining = true, disabled = true }
+
+function lane.name(namespace, name) return namespace .. US .. name end
+
+-- read returns the row of a lane; an active one that keeps things for the default time when nobody said anything. Who asks
+-- for the record always reads it.
+function lane.read(ctx, name, always)
+  ctx.lane_rows = ctx.lane_rows or {}
+  local row = ctx.lane_rows[name]
+  if not row then
+    local text = (ctx.lanes or always) and redis.call('HGET', keys.lanes(ctx.r), name) or ''
+    local state, keep, since, by = string.match(text, '^(%l+) (%d+) (%d+) (.*)$')
+    row = { state = state or 'active', keep = tonumber(keep or '0'), since = since or '0', by = by or '' }
+    ctx.lane_rows[name] = row
+  end
+  return row
+end
+
+-- of returns the row of a route's lane.
+function lane.of(ctx, route_id)
+  if not ctx.lanes then return lane.read(ctx, '') end
+  ctx.lane_of = ctx.lane_of or {}
+  local row = ctx.lane_of[route_id]
+  if not row then
+    local text = redis.call('HGET', keys.routes(ctx.r), route_id) or ''
+    row = lane.read(ctx, string.match(text, '^([^\31]*\31[^\31]*)') or '')
+    ctx.lane_of[route_id] = row
+  end
+  return row
+end
+
+-- open tells whether work of a route is handed out.
+function lane.open(ctx, route_id) return lane.hands_out[lane.of(ctx, route_id).state] end
+
+-- refusal tells why a lane takes no new work, nil when it does.
+function lane.refusal(ctx, namespace, name)
+  if not ctx.lanes then return nil end
+  local row = lane.read(ctx, lane.name(namespace, name))
+  if accepts[row.state] then return nil end
+  return 'lane_closed ' .. name .. ' is ' .. row.state
+end

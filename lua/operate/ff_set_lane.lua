@@ -1,0 +1,86 @@
+-- ff_set_lane: says whether a lane of a namespace takes work and hands it out, and for how many seconds what ends in it
+-- is kept; '' leaves either as it is, a retention of 0 is the default. What is running goes on. Claims see it at once: the
+-- routes of a lane that hands nothing out are not ready.
+-- Flags:   none
+-- Go:      Engine.setLane
+-- Args:    protocol namespace lane state retention by
+-- Replies: OK state retention routes; ALREADY_SATISFIED state retention routes
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_lane = {}
+
+-- judge returns the name of what is wrong with the arguments, or nil.
+function ff_lane.judge(argv)
+  if not args.name(argv[2], 64) then return 'namespace' end
+  if not args.name(argv[3], 64) then return 'lane' end
+  if argv[4] ~= '' and not lane.states[argv[4] or 'x'] then return 'state: active, paused, draining or disabled' end
+  if argv[5] ~= '' and not args.int(argv[5], 0, 315360000) then return 'retention: 0..315360000 s' end
+  if not argv[6] or #argv[6] > 64 then return 'by: at most 64 bytes' end
+  return nil
+end
+
+-- routes lists the routes of a lane, with what is in front of their rows.
+function ff_lane.routes(ctx, name)
+  local all, found = redis.call('HGETALL', keys.routes(ctx.r)), {}
+  for i = 1, #all, 2 do
+    if string.sub(all[i + 1], 1, #name + 1) == name .. '\31' then found[#found + 1] = all[i] end
+  end
+  return found
+end
+
+-- open and close put the routes of a lane into ready, or take them out.
+function ff_lane.open(ctx, routes)
+  for i = 1, #routes do
+    local waiting = redis.call('ZCARD', keys.queue(ctx.r, routes[i]))
+    if waiting > 0 then
+      redis.call('SADD', keys.ready(ctx.r), routes[i])
+      root.need(ctx, ctx.now + 1000)
+      bell.ring(ctx, routes[i], math.min(waiting, 64))
+    end
+  end
+end
+
+function ff_lane.close(ctx, routes)
+  for first = 1, #routes, 500 do
+    redis.call('SREM', keys.ready(ctx.r), unpack(routes, first, math.min(first + 499, #routes)))
+  end
+end
+
+-- special tells whether there is a lane that is not as if nobody had said anything.
+function ff_lane.special(ctx)
+  local rows = redis.call('HVALS', keys.lanes(ctx.r))
+  for i = 1, #rows do
+    if string.sub(rows[i], 1, 9) ~= 'active 0 ' then return true end
+  end
+  return false
+end
+
+local function ff_set_lane(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local wrong = ff_lane.judge(argv)
+  if wrong then return reply.err('invalid_input', wrong) end
+  local name = lane.name(argv[2], argv[3])
+  if redis.call('HLEN', keys.lanes(ctx.r)) >= 1024 and redis.call('HEXISTS', keys.lanes(ctx.r), name) == 0 then
+    return reply.err('invalid_input', 'lane: at most 1024 are configured')
+  end
+  local old = lane.read(ctx, name, true)
+  local state = argv[4] ~= '' and argv[4] or old.state
+  local keep = argv[5] ~= '' and tonumber(argv[5]) or old.keep
+  local routes = ff_lane.routes(ctx, name)
+  local count = reply.int(#routes)
+  if state == old.state and keep == old.keep then return reply.already(state, reply.int(keep), count) end
+  local since = state == old.state and old.since or ctx.t
+
+  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. reply.int(keep) .. ' ' .. since .. ' ' .. argv[6])
+  if ff_lane.special(ctx) then
+    redis.call('HSET', ctx.r, 'lanes', '1')
+  else
+    redis.call('HDEL', ctx.r, 'lanes')
+  end
+  if lane.hands_out[state] then
+    ff_lane.open(ctx, routes)
+  else
+    ff_lane.close(ctx, routes)
+  end
+  return reply.ok(state, reply.int(keep), count)
+end
