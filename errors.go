@@ -88,6 +88,8 @@ var (
 	ErrSessionNotFound = define("session_not_found", ClassInfo, "no such session: never opened, or gone for more than ten minutes")
 	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
 
+	ErrFeedGap = define("feed_gap", ClassInfo, "events were trimmed before they were read")
+
 	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended, its stream takes no more frames")
 	ErrStaleAppend  = define("stale_owner_cannot_append", ClassStop, "frames are accepted from the current holder only")
 	ErrFrameGap     = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")

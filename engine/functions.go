@@ -143,6 +143,9 @@ var (
 	fnSetLane = function{name: "ff_set_lane", method: "setLane",
 		args:    "protocol namespace lane state retention by",
 		replies: "OK state retention routes; ALREADY_SATISFIED state retention routes", errors: "invalid_input" + entered}
+	fnSetFeed = function{name: "ff_set_feed", method: "setFeed",
+		args:    "protocol kinds keep length",
+		replies: "OK kinds until number; ALREADY_SATISFIED kinds until number", errors: "invalid_input" + entered}
 	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
 		args:    "protocol",
 		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
@@ -168,5 +171,5 @@ var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
 	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
-	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

@@ -49,6 +49,9 @@ var callers = []struct {
 	{"ff_set_lane", func(ctx context.Context, e *Engine) error {
 		return e.setLane(ctx, 3, "n", "l", LaneChange{State: LanePaused}).Err
 	}},
+	{"ff_set_feed", func(ctx context.Context, e *Engine) error {
+		return e.setFeed(ctx, 3, FeedWish{Ends: true, Keep: time.Hour}).Err
+	}},
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
 	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
 	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
@@ -153,6 +156,7 @@ var good = map[string][]string{
 
 	"ff_pass_ring":  {"OK", "1"},
 	"ff_set_lane":   {"OK", "paused", "60", "1"},
+	"ff_set_feed":   {"OK", "cl", "1700000000000", "7"},
 	"ff_list_lanes": {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",

@@ -249,6 +249,7 @@ func (w *world) stage() staged {
 		call{"ff_list_token_keys", []string{"1"}},
 		call{"ff_set_lane", []string{"1", "default", "default", "paused", "60", "anna"}},
 		call{"ff_list_lanes", []string{"1"}},
+		call{"ff_set_feed", []string{"1", "cls", "60000", "1000"}},
 		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
 		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},

@@ -284,6 +284,10 @@ var writings = []writing{
 		r := e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused})[w.p]
 		return fmt.Sprint(r.State, r.Routes, w.hash(w.k.Lanes()) != nil), r.Err
 	}},
+	{"ff_set_feed", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r := e.SetFeed(w.ctx, engine.FeedWish{Ends: true, Keep: time.Hour})[w.p]
+		return fmt.Sprint(r.Ends, r.Leases, r.Number), r.Err
+	}},
 	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})
 		return words(out[w.p].Current, out[w.p].Good), err

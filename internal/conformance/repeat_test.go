@@ -104,6 +104,11 @@ var repeatables = []repeatable{
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
 	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
+	{what: "feed", first: "OK", second: "OK", without: []string{"root feed"}, call: stagedCall("ff_set_feed")},
+	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		w.fcall("ff_set_feed", "1", "c", "60000", "1000")
+		return call{"ff_set_feed", []string{"1", "", "60000", "1000"}}
+	}},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		calls := fencedCalls(w.stage().fence)

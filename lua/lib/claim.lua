@@ -110,6 +110,7 @@ local function take(ctx, q, h, held)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
   home.dequeue(ctx, h.route, h.id)
+  feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
 end
 
 local function left(ctx, instant)

@@ -48,4 +48,5 @@ function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end
 -- announce tells waiting producers and tailers: "<code> <attempt>".
 function core.announce(ctx, c, id, code)
   publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
+  feed.state(ctx, id, code, core.attempt(c), c.r, c.e, c.ss)
 end

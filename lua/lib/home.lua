@@ -96,7 +96,7 @@ function home.used(ctx, route, change)
   ctx.used[route] = (ctx.used[route] or 0) + change
 end
 
--- apply writes the collected moves. It returns true when a route that lost entries still has some.
+-- apply writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
   local r, rest = ctx.r, false
   for sid, ids in pairs(ctx.unheld or {}) do
@@ -128,5 +128,6 @@ function home.apply(ctx)
     if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
   end
   ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge = nil, nil, nil, nil, nil, nil, nil
+  feed.flush(ctx)
   return rest
 end

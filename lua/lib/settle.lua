@@ -52,6 +52,7 @@ function settle.complete(ctx, v, id, attempt, result)
   home.unhold(ctx, v[2], id)
   home.done(ctx, id, v[10], v[11])
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
+  feed.state(ctx, id, 'T1', attempt, v[10], v[4], v[2])
 end
 
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the

@@ -69,6 +69,7 @@ end
 local function remember(ctx, id, wid, g)
   local expiry = reply.int(ctx.now + (g.key ~= '' and g.ttl or 86400000))
   redis.call('HSET', keys.delivered(ctx.r, id, wid), mark(g), g.id .. ' ' .. g.effect .. ' ' .. expiry)
+  feed.signal(ctx, id, wid, g)
 end
 
 local function log(ctx, id, wid, g, payload)
@@ -176,8 +177,9 @@ function signal.deliver(ctx, id, wid, w, g)
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
     g.late = reply.int(ctx.now - tonumber(w.expires))
   end
-  if w.state == 'p' then return buffer(ctx, id, wid, w, g) end
-  return evaluate(ctx, c, id, wid, w, g)
+  local answer = w.state == 'p' and buffer(ctx, id, wid, w, g) or evaluate(ctx, c, id, wid, w, g)
+  feed.flush(ctx)
+  return answer
 end
 
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their

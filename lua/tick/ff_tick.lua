@@ -251,6 +251,7 @@ local function ff_tick(k, argv)
   if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
   ff_tick_do.workers(ctx)
+  feed.trim(ctx)
   ff_tick_do.rering(ctx, n)
   local schedules = redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
   local due = ff_tick_do.next_due(ctx, n)

@@ -1,0 +1,329 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// feeds is the part of the engine that subscriptions need.
+type feeds interface {
+	SetFeed(ctx context.Context, wish engine.FeedWish) []engine.FeedState
+	ReadFeed(ctx context.Context, partition uint16, after engine.StreamID, limit int) ([]engine.FeedEntry, error)
+	LastOfFeed(ctx context.Context, partition uint16) (engine.FeedEntry, error)
+	NewsChannel(partition uint16) string
+	Cluster() bool
+}
+
+// feedPage is how many entries of a partition are read at once.
+const feedPage = 100
+
+// SubscribeOptions say what to follow. The zero value follows executions that end, from now on.
+type SubscribeOptions struct {
+	// Ends, Leases and Signals choose the events; none of them means Ends. Leases are all changes of state that are no
+	// end: claimed, released, retried, requeued, suspended, resumed.
+	Ends, Leases, Signals bool
+
+	From   FeedCursor // go on after this; the zero cursor is now
+	Oldest bool       // without From: begin with the oldest event that is kept
+
+	// Keep is for how long recording goes on when nobody follows: 1 min..7 days, default 24 h. A subscriber that comes back
+	// within it, and within the 24 h that events are kept, misses nothing.
+	Keep time.Duration
+	// Length is how many entries each partition keeps, about; an entry holds the events of one call. Default 100,000.
+	Length int
+}
+
+// Subscription follows what happens. It is made by [Client.Subscribe] and used by one goroutine, but for Cursor.
+type Subscription struct {
+	client *Client
+	wish   engine.FeedWish
+
+	mu     sync.Mutex
+	cursor FeedCursor
+}
+
+// Subscribe begins to record the events that are asked for, in all partitions, and returns a subscription that starts
+// where the options say. Events that happened while nobody had asked for their kind are not there. Recording costs a call that
+// has such an event one append (about a tenth of what the call costs), and memory of about 100 bytes an event.
+//
+// Errors: flowfabric.ErrInvalidInput for Keep, Length or a cursor of another store; ErrTransport and others when a partition
+// cannot be told. The call may be repeated. Spec 50 §14, spec 30 §6.
+func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscription, error) {
+	if c.closed.Load() {
+		return nil, fmt.Errorf("subscribe: %w", ErrClosed)
+	}
+	wish := engine.FeedWish{Ends: o.Ends || !o.Leases && !o.Signals, Leases: o.Leases, Signals: o.Signals, Keep: o.Keep, Length: o.Length}
+	if wish.Keep == 0 {
+		wish.Keep = engine.FeedRetention
+	}
+	if wish.Keep < engine.MinFeedKeep || wish.Keep > engine.MaxFeedKeep {
+		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep, engine.MinFeedKeep, engine.MaxFeedKeep)
+	}
+	n := int(c.store.Partitions())
+	s := &Subscription{client: c, wish: wish, cursor: o.From.clone()}
+	switch {
+	case len(o.From.at) == 0:
+		s.cursor = FeedCursor{at: make([]feedPlace, n)}
+		if !o.Oldest {
+			if err := s.newest(ctx); err != nil {
+				return nil, fmt.Errorf("subscribe: %w", err)
+			}
+		}
+	case len(o.From.at) != n:
+		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d", flowfabric.ErrInvalidInput,
+			len(o.From.at), n)
+	}
+	if err := s.record(ctx); err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	return s, nil
+}
+
+// newest puts the cursor after what is recorded already.
+func (s *Subscription) newest(ctx context.Context) error {
+	p := pool.New().WithContext(ctx).WithMaxGoroutines(16).WithCancelOnError().WithFirstError()
+	for i := range s.cursor.at {
+		p.Go(func(ctx context.Context) error {
+			last, err := s.client.store.LastOfFeed(ctx, uint16(i))
+			s.cursor.at[i] = feedPlace{last.ID, last.Number}
+			return err
+		})
+	}
+	return p.Wait()
+}
+
+// record makes sure that the events are recorded from now on.
+func (s *Subscription) record(ctx context.Context) error {
+	for _, state := range s.client.store.SetFeed(ctx, s.wish) {
+		if state.Err != nil {
+			return fmt.Errorf("partition %d: %w", state.Partition, state.Err)
+		}
+	}
+	return nil
+}
+
+// Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An event
+// counts as consumed when the loop asks for the next one, together with all events of the same call; so after a crash a few come
+// twice, and none is left out. It may be called from any goroutine.
+func (s *Subscription) Cursor() FeedCursor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cursor.clone()
+}
+
+// Events yields events until ctx ends or the loop is left: those of one partition, and so of one execution, in the order in
+// which they happened; those of different partitions as they are found. It waits for new ones without polling more than
+// every 5 s; a server that is away is waited for.
+//
+// An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, one that
+// wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on after both. Any other error is the last thing yielded: the context's cause, [ErrClosed], flowfabric.ErrAuth and others that waiting
+// cannot mend. Another Events call goes on where the last one ended.
+func (s *Subscription) Events(ctx context.Context) iter.Seq2[engine.FeedEvent, error] {
+	return func(yield func(engine.FeedEvent, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		f := newFollower(ctx, s)
+		defer f.owner.Wait()
+		defer cancel()
+		f.listen()
+		if err := f.run(yield); err != nil {
+			yield(engine.FeedEvent{}, fmt.Errorf("subscription: %w", err))
+		}
+	}
+}
+
+// follower is one loop over Events.
+type follower struct {
+	*Subscription
+	ctx   context.Context
+	owner conc.WaitGroup
+
+	mu    sync.Mutex
+	fresh map[uint16]bool // partitions to read
+	wake  chan struct{}   // capacity 1
+	pause backoff.BackOff
+}
+
+// errLeft: the consumer left the loop.
+var errLeft = errors.New("left")
+
+func newFollower(ctx context.Context, s *Subscription) *follower {
+	return &follower{Subscription: s, ctx: ctx, fresh: map[uint16]bool{}, wake: make(chan struct{}, 1),
+		pause: backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
+			backoff.WithMaxElapsedTime(0))}
+}
+
+// listen subscribes to the news of all partitions: in a cluster each by its own, elsewhere all at once.
+func (f *follower) listen() {
+	byChannel := map[string]uint16{}
+	var all []string
+	for p := range f.client.store.Partitions() {
+		channel := f.client.store.NewsChannel(p)
+		byChannel[channel] = p
+		all = append(all, channel)
+		if f.client.store.Cluster() {
+			f.owner.Go(func() {
+				f.hear(p, []string{channel}, func() { f.read(p) }, func(string) { f.read(p) })
+			})
+		}
+	}
+	if !f.client.store.Cluster() {
+		f.owner.Go(func() {
+			f.hear(0, all, f.readAll, func(channel string) { f.read(byChannel[channel]) })
+		})
+	}
+}
+
+// hear keeps one subscription; whenever it stands anew, what was missed is read.
+func (f *follower) hear(p uint16, channels []string, ready func(), news func(channel string)) {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
+		backoff.WithMaxElapsedTime(0))
+	for f.ctx.Err() == nil {
+		_ = f.client.store.Subscribe(f.ctx, p, channels, func() {
+			pauses.Reset()
+			ready()
+		}, func(channel, _ string) { news(channel) })
+		select {
+		case <-f.ctx.Done():
+		case <-time.After(pauses.NextBackOff()):
+		}
+	}
+}
+
+func (f *follower) read(p uint16) {
+	f.mu.Lock()
+	f.fresh[p] = true
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *follower) readAll() {
+	for p := range f.client.store.Partitions() {
+		f.read(p)
+	}
+}
+
+// take hands out what is to be read.
+func (f *follower) take() map[uint16]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := f.fresh
+	f.fresh = map[uint16]bool{}
+	return out
+}
+
+// run reads and yields until there is a reason to stop; nil when the consumer left.
+func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
+	f.readAll()
+	safety := time.NewTimer(jitter(recheck))
+	defer safety.Stop()
+	prolong := time.NewTimer(f.wish.Keep / 4)
+	defer prolong.Stop()
+	for {
+		select {
+		case <-f.wake:
+		case <-safety.C:
+			f.readAll()
+			safety.Reset(jitter(recheck))
+			continue
+		case <-prolong.C:
+			if err := f.record(f.ctx); err != nil && final(f.ctx, err) {
+				return err
+			}
+			prolong.Reset(f.wish.Keep / 4)
+			continue
+		case <-f.ctx.Done():
+			return ended(f.ctx)
+		case <-f.client.waits.life.Done():
+			return ErrClosed
+		}
+		for p := range f.take() {
+			if err := f.partition(p, yield); errors.Is(err, errLeft) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// partition yields one page of a partition. What is left, or could not be read, is read later.
+func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool) error {
+	place := f.place(p)
+	entries, err := f.client.store.ReadFeed(f.ctx, p, place.id, feedPage)
+	if err != nil {
+		if f.ctx.Err() == nil && final(f.ctx, err) {
+			return err
+		}
+		pause := f.pause.NextBackOff()
+		f.owner.Go(func() {
+			select {
+			case <-f.ctx.Done():
+			case <-time.After(pause):
+				f.read(p)
+			}
+		})
+		return nil
+	}
+	f.pause.Reset()
+	for _, entry := range entries {
+		if entry.Err != nil {
+			if !yield(engine.FeedEvent{}, fmt.Errorf("subscription: %w", entry.Err)) {
+				return errLeft
+			}
+			entry.Number = place.number + 1
+		}
+		if place.number > 0 && entry.Number > place.number+1 {
+			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap, entry.Number-place.number-1, p)
+			if !yield(engine.FeedEvent{}, gap) {
+				return errLeft
+			}
+		}
+		for _, event := range entry.Events {
+			if f.wants(event.Kind) && !yield(event, nil) {
+				return errLeft
+			}
+		}
+		place = feedPlace{entry.ID, entry.Number}
+		f.consumed(p, place)
+	}
+	if len(entries) == feedPage {
+		f.read(p)
+	}
+	return nil
+}
+
+func (f *follower) wants(kind engine.FeedKind) bool {
+	switch kind {
+	case engine.FeedEnd:
+		return f.wish.Ends
+	case engine.FeedLease:
+		return f.wish.Leases
+	}
+	return f.wish.Signals
+}
+
+func (s *Subscription) place(p uint16) feedPlace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cursor.at[p]
+}
+
+func (s *Subscription) consumed(p uint16, place feedPlace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cursor.at[p] = place
+}

@@ -1,0 +1,264 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// next takes one event out of a running subscription.
+func next(t *testing.T, ctx context.Context, s *client.Subscription) (event engine.FeedEvent) {
+	t.Helper()
+	for e, err := range s.Events(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	t.Fatal("the events ended")
+	return event
+}
+
+// collect consumes n events, in whatever order partitions are found.
+func collect(t *testing.T, ctx context.Context, s *client.Subscription, n int) map[flowfabric.ExecutionID]int {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	enough := errors.New("enough")
+	got, count := map[flowfabric.ExecutionID]int{}, 0
+	for e, err := range s.Events(ctx) {
+		if errors.Is(err, enough) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got[e.Execution]++
+		if count++; count == n { // ending by the context, not by break: the last event counts as consumed
+			stop(enough)
+		}
+	}
+	return got
+}
+
+// cancelled submits and cancels n executions, which spreads them over the partitions.
+func cancelled(t *testing.T, ctx context.Context, c *client.Client, n int) (ids []flowfabric.ExecutionID) {
+	t.Helper()
+	for i := range n {
+		x, err := client.Submit(ctx, c, write, draft{fmt.Sprint(i)})
+		if err == nil {
+			err = x.Cancel(ctx, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, x.ID())
+	}
+	return ids
+}
+
+// Spec 30 §11 #28: events of all partitions arrive at one who subscribed from now, and only those after it.
+func TestSubscribeFromNow(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, _ *engine.Engine) {
+		earlier, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := cancelled(t, ctx, a, 8)
+		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := cancelled(t, ctx, a, 8)
+		got := collect(t, ctx, s, 8)
+		for _, id := range ids {
+			if got[id] != 1 {
+				t.Errorf("%s came %d times", id, got[id])
+			}
+		}
+		for _, id := range old {
+			if got[id] > 0 {
+				t.Errorf("%s was before the subscription", id)
+			}
+		}
+		if got := collect(t, ctx, earlier, 16); len(got) != 16 {
+			t.Errorf("who subscribed before got %d", len(got))
+		}
+		all, err := a.Subscribe(ctx, client.SubscribeOptions{Oldest: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := collect(t, ctx, all, 16); len(got) != 16 {
+			t.Errorf("the oldest first: %d", len(got))
+		}
+	})
+}
+
+// Spec 30 §11 #29, spec 50 §15 #4: a subscriber that was away goes on from its stored cursor and misses nothing.
+func TestSubscribeGoesOn(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, _ *engine.Engine) {
+		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := cancelled(t, ctx, a, 3)
+		collect(t, ctx, s, 3)
+		text, err := s.Cursor().MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed := cancelled(t, ctx, a, 20)
+		var cursor client.FeedCursor
+		if err := cursor.UnmarshalText(text); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = a.Subscribe(ctx, client.SubscribeOptions{From: cursor}); err != nil {
+			t.Fatal(err)
+		}
+		got := collect(t, ctx, s, 20)
+		for _, id := range missed {
+			if got[id] != 1 {
+				t.Errorf("%s came %d times", id, got[id])
+			}
+		}
+		if got[first[0]]+got[first[1]]+got[first[2]] > 0 {
+			t.Error("what was consumed came again")
+		}
+		if s.Cursor().String() == string(text) {
+			t.Error("the cursor stands still")
+		}
+	})
+}
+
+// What the loop was left at comes again: it may not have been dealt with.
+func TestSubscribeLeft(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, _ *engine.Engine) {
+		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := cancelled(t, ctx, a, 1)[0]
+		for range 2 {
+			if e := next(t, ctx, s); e.Execution != id || e.Kind != engine.FeedEnd || e.Code != "T3n" {
+				t.Fatalf("got %+v", e)
+			}
+		}
+	})
+}
+
+// Spec 30 §11 #29: a cursor that is older than what is kept leads to a gap, once, and then to what is there.
+func TestSubscribeGap(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
+		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled(t, ctx, a, 4)
+		collect(t, ctx, s, 4)
+		lost := cancelled(t, ctx, a, 1)[0]
+		for _, wish := range []engine.FeedWish{{}, {Ends: true, Keep: time.Hour}} { // forgets what is recorded
+			for _, state := range e.SetFeed(ctx, wish) {
+				if state.Err != nil {
+					t.Fatal(state.Err)
+				}
+			}
+		}
+		var after flowfabric.ExecutionID
+		for after.Partition() != lost.Partition() || after == (flowfabric.ExecutionID{}) {
+			after = cancelled(t, ctx, a, 1)[0]
+		}
+		gaps := 0
+		for event, err := range s.Events(ctx) {
+			switch {
+			case errors.Is(err, flowfabric.ErrFeedGap):
+				gaps++
+				continue
+			case err != nil:
+				t.Fatal(err)
+			case event.Execution == lost:
+				t.Fatal("what was trimmed came")
+			}
+			if event.Execution == after {
+				break
+			}
+		}
+		if gaps != 1 {
+			t.Errorf("%d gaps", gaps)
+		}
+	})
+}
+
+// Bad wishes and cursors are refused before anything is recorded.
+func TestSubscribeRefuses(t *testing.T) {
+	ctx, c, _ := open(t)
+	short, err := client.ParseFeedCursor("f1 1-1.1 ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]client.SubscribeOptions{
+		"keep too short": {Keep: time.Second}, "keep too long": {Keep: 8 * 24 * time.Hour},
+		"length": {Length: 999}, "a cursor over two partitions": {From: short},
+	} {
+		if _, err := c.Subscribe(ctx, o); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, text := range []string{"f2 1-1.1", "f1", "1-1.1", "f1 1-1", "f1 x", "f1 1-1.-1", "f1 1-1.1x", "t1 1-1.1"} {
+		if got, err := client.ParseFeedCursor(text); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	c.Close()
+	if _, err := c.Subscribe(ctx, client.SubscribeOptions{}); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// A loop ends with its context's cause, and with the client.
+func TestSubscribeEnds(t *testing.T) {
+	ctx, c, _ := open(t)
+	s, err := c.Subscribe(ctx, client.SubscribeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("why")
+	ended, stop := context.WithCancelCause(ctx)
+	stop(why)
+	last := error(nil)
+	for _, err := range s.Events(ended) {
+		last = err
+	}
+	if !errors.Is(last, why) {
+		t.Errorf("ended by %v", last)
+	}
+	cancelled(t, ctx, c, 1)
+	last = nil
+	for _, err := range s.Events(ctx) {
+		last = err
+		if err == nil {
+			c.Close()
+		}
+	}
+	if !errors.Is(last, client.ErrClosed) {
+		t.Errorf("closed by %v", last)
+	}
+}
+
+func FuzzFeedCursor(f *testing.F) {
+	f.Add("f1 1-1.1  5-0.7")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := client.ParseFeedCursor(text)
+		if err != nil {
+			return
+		}
+		again, err := client.ParseFeedCursor(c.String())
+		if err != nil || again.String() != c.String() {
+			t.Errorf("%q reads as %q, then %v", text, c, err)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// Bounds and defaults of the feed.
+const (
+	FeedRetention     = 24 * time.Hour // events are kept this long, if the feed's length allows
+	MinFeedKeep       = time.Minute
+	MaxFeedKeep       = 7 * 24 * time.Hour
+	DefaultFeedLength = 100_000 // entries kept in a partition, about; an entry holds all events of one call
+	feedCalls         = 16      // partitions that are asked at the same time
+)
+
+// FeedWish says what is to be recorded in the feeds. Recording costs an append for every call that has such an event, so
+// nothing is recorded unless somebody wishes it, and it ends by itself.
+type FeedWish struct {
+	Ends    bool          // executions that ended
+	Leases  bool          // every other change of state: claimed, released, retried, requeued, suspended, resumed
+	Signals bool          // signals that were accepted
+	Keep    time.Duration // recording goes on for this long from now, 1 min..7 days
+	Length  int           // entries kept in a partition, about: 1,000..10,000,000; 0 = 100,000
+}
+
+func (w FeedWish) kinds() string {
+	kinds := ""
+	if w.Ends {
+		kinds += "c"
+	}
+	if w.Leases {
+		kinds += "l"
+	}
+	if w.Signals {
+		kinds += "s"
+	}
+	return kinds
+}
+
+// FeedState is what a partition records. Ends, Leases and Signals are the wishes of all.
+type FeedState struct {
+	Partition             uint16
+	Ends, Leases, Signals bool
+	Until                 time.Time
+	Number                uint64 // of the newest entry ever recorded
+	Err                   error
+}
+
+// FeedKind is the kind of a [FeedEvent].
+type FeedKind string
+
+// The kinds of events.
+const (
+	FeedEnd    FeedKind = "end"
+	FeedLease  FeedKind = "lease"
+	FeedSignal FeedKind = "signal"
+)
+
+// FeedEvent is one thing that happened.
+type FeedEvent struct {
+	Kind      FeedKind
+	Execution flowfabric.ExecutionID
+	At        time.Time // server time
+
+	// Of an end or a lease: the state it is in since, and who held it last.
+	Code    flowfabric.Code
+	Attempt int    // -1 before the first
+	Route   uint64 // see Queues; 0 when not known
+	Epoch   uint64 // 0 before the first claim
+	Session string // "" before the first claim
+
+	// Of a signal.
+	Waitpoint, Signal uuid.UUID
+	Effect, Name      string
+}
+
+// FeedEntry is what one call recorded.
+type FeedEntry struct {
+	ID     StreamID // where to read on
+	Number uint64   // counts up by one; a jump tells that entries were trimmed before they were read
+	Events []FeedEvent
+	Err    error // flowfabric.ErrCorrupt: the entry cannot be read; the ones after it can
+}
+
+// SetFeed starts or prolongs recording in every partition; a zero wish without kinds ends it for all, and removes what
+// was recorded. Each partition has its own error; the call may be repeated. Spec 10 D64, D65; spec 50 §5.
+func (e *Engine) SetFeed(ctx context.Context, wish FeedWish) []FeedState {
+	out := make([]FeedState, e.partitions)
+	p := pool.New().WithMaxGoroutines(feedCalls)
+	for i := range e.partitions {
+		p.Go(func() { out[i] = e.setFeed(ctx, i, wish) })
+	}
+	p.Wait()
+	return out
+}
+
+// setFeed says what one partition records (lua/operate/ff_set_feed.lua).
+func (e *Engine) setFeed(ctx context.Context, partition uint16, wish FeedWish) FeedState {
+	out := FeedState{Partition: partition}
+	length := wish.Length
+	if length == 0 {
+		length = DefaultFeedLength
+	}
+	r, err := e.call(ctx, fnSetFeed, partition, protocol, wish.kinds(), strconv.FormatInt(max(wish.Keep, MinFeedKeep).Milliseconds(), 10),
+		strconv.Itoa(length))
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	kinds := r.text()
+	out.Ends, out.Leases, out.Signals = strings.Contains(kinds, "c"), strings.Contains(kinds, "l"), strings.Contains(kinds, "s")
+	out.Until, out.Number = r.instant(), r.unsigned()
+	out.Err = r.fail()
+	return out
+}
+
+// NewsChannel is where a partition publishes that its feed has grown.
+func (e *Engine) NewsChannel(partition uint16) string { return keys.Of(partition).News() }
+
+// ReadFeed reads up to limit entries (1..1,000) after the given id (exclusive; the zero id is the oldest that is kept).
+// Plain XRANGE.
+func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after StreamID, limit int) ([]FeedEntry, error) {
+	if partition >= e.partitions || limit < 1 || limit > 1000 {
+		return nil, fmt.Errorf("read feed: %w: partition %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput, partition, e.partitions, limit)
+	}
+	client, err := e.reads()
+	if err != nil {
+		return nil, err
+	}
+	start := "(" + after.String()
+	if after == (StreamID{}) {
+		start = "-"
+	}
+	key := keys.Of(partition).Feed()
+	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Xrange().Key(key).Start(start).End("+").Count(int64(limit)).Build()
+	}).AsXRangeSlices()
+	if err != nil {
+		return nil, callError("read feed", err)
+	}
+	return parseFeed(partition, entries)
+}
+
+// LastOfFeed is the newest entry of a partition's feed; the zero id when there is none.
+func (e *Engine) LastOfFeed(ctx context.Context, partition uint16) (FeedEntry, error) {
+	client, err := e.reads()
+	if err != nil {
+		return FeedEntry{}, err
+	}
+	key := keys.Of(partition).Feed()
+	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Xrevrange().Key(key).End("+").Start("-").Count(1).Build()
+	}).AsXRangeSlices()
+	if err != nil {
+		return FeedEntry{}, callError("read feed", err)
+	}
+	parsed, err := parseFeed(partition, entries)
+	if err != nil || len(parsed) == 0 {
+		return FeedEntry{}, err
+	}
+	return parsed[0], nil
+}
+
+func parseFeed(partition uint16, entries []rueidis.XRangeSlice) ([]FeedEntry, error) {
+	out := make([]FeedEntry, 0, len(entries))
+	for _, raw := range entries {
+		id, err := ParseStreamID(raw.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read feed of partition %d: %w: %w", partition, flowfabric.ErrReply, err)
+		}
+		entry, err := parseFeedEntry(partition, raw)
+		if err != nil { // one bad entry must not hide the others (spec 30 T23)
+			entry = FeedEntry{Err: fmt.Errorf("feed of partition %d: entry %s: %w: %w", partition, raw.ID, flowfabric.ErrCorrupt, err)}
+		}
+		entry.ID = id
+		out = append(out, entry)
+	}
+	return out, nil
+}
+
+func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry, err error) {
+	if len(raw.FieldValues) == 0 || raw.FieldValues[0].Field != "n" {
+		return entry, fmt.Errorf("has no number")
+	}
+	number, at, _ := strings.Cut(raw.FieldValues[0].Value, " ")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return entry, fmt.Errorf("time: %w", err)
+	}
+	if entry.Number, err = strconv.ParseUint(number, 10, 64); err != nil {
+		return entry, fmt.Errorf("number: %w", err)
+	}
+	for _, f := range raw.FieldValues[1:] {
+		event, err := parseFeedEvent(partition, f.Field, f.Value)
+		if err != nil {
+			return entry, err
+		}
+		if event.Kind != "" {
+			event.At = time.UnixMilli(ms)
+			entry.Events = append(entry.Events, event)
+		}
+	}
+	return entry, nil
+}
+
+// parseFeedEvent reads one event; the zero event is one of a kind that a newer library records.
+func parseFeedEvent(partition uint16, kind, text string) (FeedEvent, error) {
+	switch kind {
+	case "c", "l":
+		return parseChange(partition, kind, text)
+	case "s":
+		return parseSignalled(partition, text)
+	}
+	return FeedEvent{}, nil
+}
+
+func parseChange(partition uint16, kind, text string) (FeedEvent, error) {
+	w := strings.SplitN(text, " ", 6)
+	if len(w) != 6 {
+		return FeedEvent{}, fmt.Errorf("event %q", clip(text))
+	}
+	id, err := uuid.Parse(w[0])
+	if err != nil {
+		return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
+	}
+	e := FeedEvent{Kind: FeedLease, Execution: flowfabric.MakeExecutionID(partition, id), Code: flowfabric.Code(w[1]), Attempt: -1}
+	if kind == "c" {
+		e.Kind = FeedEnd
+	}
+	if _, known := flowfabric.Project(e.Code); !known {
+		return FeedEvent{}, fmt.Errorf("event %q: state", clip(text))
+	}
+	for i, set := range []func(n uint64){func(n uint64) { e.Attempt = int(n) }, func(n uint64) { e.Route = n }, func(n uint64) { e.Epoch = n }} {
+		if w[2+i] == "-" {
+			continue
+		}
+		n, err := strconv.ParseUint(w[2+i], 10, 63)
+		if err != nil {
+			return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
+		}
+		set(n)
+	}
+	if w[5] != "-" {
+		e.Session = w[5]
+	}
+	return e, nil
+}
+
+func parseSignalled(partition uint16, text string) (FeedEvent, error) {
+	w := strings.SplitN(text, " ", 5)
+	if len(w) != 5 {
+		return FeedEvent{}, fmt.Errorf("event %q", clip(text))
+	}
+	var ids [3]uuid.UUID
+	for i := range ids {
+		var err error
+		if ids[i], err = uuid.Parse(w[i]); err != nil {
+			return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
+		}
+	}
+	return FeedEvent{Kind: FeedSignal, Execution: flowfabric.MakeExecutionID(partition, ids[0]), Waitpoint: ids[1], Signal: ids[2],
+		Effect: w[3], Name: w[4], Attempt: -1}, nil
+}

@@ -1,0 +1,182 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// The feed: what is recorded, for whom, and for how long (spec 10 §8 D64, D65; spec 50 §5).
+var feedScenarios = []scenario{
+	{name: "nothing is recorded unless somebody wants it", run: func(w *world) {
+		f := w.worker("w1").one(w.create()).Fence
+		w.complete(f, "")
+		same(w, "feed", len(w.feed()), 0)
+		w.follow(engine.FeedWish{Ends: true})
+		w.complete(w.worker("w2").one(w.create()).Fence, "")
+		same(w, "feed", len(w.feed()), 1)
+	}},
+	{name: "spec 10 §8 D65 every end is recorded, of whatever kind", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true})
+		k := w.worker("w1")
+		done, failed, cancelled, expired := w.create(), w.create(), w.create(), w.create(deadline(time.Hour))
+		_ = failed
+		for _, c := range k.claim(2) {
+			if c.Fence.Execution == done {
+				w.complete(c.Fence, "r")
+			} else {
+				_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: "io", Permanent: true})
+				w.no(err)
+			}
+		}
+		_, err := w.e.CancelExecution(w.ctx, cancelled, engine.Cancellation{Source: engine.CancelOperator})
+		w.no(err)
+		w.advance(time.Hour)
+		w.tick()
+		got := map[string]string{}
+		for _, e := range w.feed() {
+			got[e.Execution.String()] = string(e.Code) + " " + strconv.Itoa(e.Attempt)
+			same(w, "kind", e.Kind, engine.FeedEnd)
+			same(w, "route", e.Route > 0, true)
+		}
+		same(w, "ends", fmt.Sprint(got), fmt.Sprint(map[string]string{done.String(): "T1 0", failed.String(): "T2 0", cancelled.String(): "T3n -1",
+			expired.String(): "T4n -1"}))
+	}},
+	{name: "spec 30 §11 #28 what happens to a lease, and signals, in order", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
+		x := w.state("A1", retries(1))
+		handed := w.pend(x.fence, "handed")
+		w.signal(x.id, handed, "go now", engine.EffectBuffered)
+		_, err := w.e.FailExecution(w.ctx, x.fence, engine.Failure{Category: "io", RetryAfter: new(time.Duration)})
+		w.no(err)
+		f := x.worker.one(x.id).Fence
+		_, err = w.e.ReleaseExecution(w.ctx, f)
+		w.no(err)
+		f = x.worker.one(x.id).Fence
+		_, err = w.e.RevokeLease(w.ctx, x.id, "", "op", "why")
+		w.no(err)
+		w.tick()
+		f = x.worker.one(x.id).Fence
+		w.complete(f, "")
+		var got []string
+		for _, e := range w.feed() {
+			if e.Kind == engine.FeedSignal {
+				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, engine.EffectBuffered, "go now"))
+				got = append(got, "signal")
+				continue
+			}
+			same(w, "of", e.Execution, x.id)
+			got = append(got, string(e.Code))
+		}
+		same(w, "events", fmt.Sprint(got), "[A1 signal R1t A1 R1i A1 A3 R1r A1 T1]")
+		last := w.feed()[len(got)-1]
+		same(w, "holder", words(last.Session, last.Epoch, last.Attempt), words(f.Session, f.Epoch, f.Attempt))
+	}},
+	{name: "a call is one entry, and entries are numbered", run: func(w *world) {
+		w.follow(engine.FeedWish{Leases: true})
+		w.createN(5)
+		w.worker("w1").claim(5)
+		w.worker("w2").one(w.create())
+		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		w.no(err)
+		same(w, "entries", len(entries), 2)
+		same(w, "events of the first", len(entries[0].Events), 5)
+		same(w, "numbers", words(entries[0].Number, entries[1].Number), words(entries[1].Number-1, entries[1].Number))
+		rest, err := w.e.ReadFeed(w.ctx, w.p, entries[0].ID, 10)
+		w.no(err)
+		same(w, "the rest", fmt.Sprint(rest), fmt.Sprint(entries[1:]))
+	}},
+	{name: "what others want stays, and ends by itself", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour, Length: 5000})
+		s := w.follow(engine.FeedWish{Signals: true, Keep: time.Minute})
+		same(w, "both", words(s.Ends, s.Leases, s.Signals), "true false true")
+		w.advance(2 * time.Minute)
+		w.cancelled()
+		same(w, "recorded", len(w.feed()), 1)
+		w.advance(time.Hour)
+		w.cancelled()
+		same(w, "no more", len(w.feed()), 1)
+		s = w.follow(engine.FeedWish{Leases: true})
+		same(w, "old wishes are over", words(s.Ends, s.Leases, s.Signals), "false true false")
+	}},
+	{name: "a feed that nobody wants goes a day later, and a tick trims the others", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour})
+		w.cancelled()
+		w.advance(time.Hour + 24*time.Hour - time.Minute)
+		w.create()
+		w.tick()
+		_, there := w.root()["feed"]
+		same(w, "a minute before", there, true)
+		w.advance(time.Minute)
+		w.tick()
+		_, there = w.root()["feed"]
+		same(w, "after it", words(there, len(w.feed())), "false 0")
+	}},
+	{name: "the end of recording", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true})
+		w.cancelled()
+		number := w.follow(engine.FeedWish{}).Number
+		same(w, "number", number, uint64(1))
+		w.cancelled()
+		same(w, "feed", len(w.feed()), 0)
+		w.follow(engine.FeedWish{Ends: true})
+		w.cancelled()
+		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		w.no(err)
+		same(w, "numbers go on", entries[0].Number, uint64(2))
+	}},
+	{name: "spec 30 §11 #30 an entry that cannot be read hides no other", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true})
+		w.cancelled()
+		w.set("XADD", w.k.Feed(), "*", "n", "2 5", "c", "nonsense")
+		w.cancelled()
+		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		w.no(err)
+		same(w, "entries", len(entries), 3)
+		w.is(entries[1].Err, flowfabric.ErrCorrupt)
+		same(w, "others", words(entries[0].Err, entries[2].Err, len(entries[2].Events)), "<nil> <nil> 1")
+	}},
+	{name: "refused wishes change nothing", run: func(w *world) {
+		for _, args := range [][]string{{"x", "60000", "1000"}, {"ccll", "60000", "1000"}, {"c", "59999", "1000"}, {"c", "604800001", "1000"},
+			{"c", "60000", "999"}, {"c", "60000", "10000001"}, {"c", "1.5", "1000"}} {
+			w.unchanged(fmt.Sprint(args), func() {
+				same(w, fmt.Sprint(args), w.fcall("ff_set_feed", slices.Concat([]string{"1"}, args)...).code, "invalid_input")
+			})
+		}
+	}},
+}
+
+// follow sets the wish in the scenario's partition.
+func (w *world) follow(wish engine.FeedWish) engine.FeedState {
+	w.Helper()
+	if wish.Keep == 0 {
+		wish.Keep = 24 * time.Hour
+	}
+	s := w.e.SetFeed(w.ctx, wish)[w.p]
+	w.no(s.Err)
+	return s
+}
+
+// feed is all that is recorded.
+func (w *world) feed() []engine.FeedEvent {
+	w.Helper()
+	entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 1000)
+	w.no(err)
+	var all []engine.FeedEvent
+	for _, entry := range entries {
+		w.no(entry.Err)
+		all = append(all, entry.Events...)
+	}
+	return all
+}
+
+// cancelled makes an execution that has ended.
+func (w *world) cancelled() {
+	w.Helper()
+	_, err := w.e.CancelExecution(w.ctx, w.create(), engine.Cancellation{Source: engine.CancelOperator})
+	w.no(err)
+}
