@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -120,7 +121,7 @@ func TestNilDefinition(t *testing.T) {
 func TestSubmitManyRefusesOptionsOnce(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	for what, opt := range map[string]SubmitOption{"priority": Priority(9001), "key": IdempotencyKey("k"), "tags": Tags(map[string]string{"plain": ""})} {
+	for what, opt := range map[string]SubmitOption{"priority": Priority(9001), "key": IdempotencyKey("k"), "retention": Retention(time.Millisecond), "tags": Tags(map[string]string{"plain": ""})} {
 		_, err := SubmitMany(t.Context(), c, echo, make([]string, 1000), opt)
 		if _, item := errors.AsType[*ItemError](err); item || !errors.Is(err, flowfabric.ErrInvalidInput) || len(err.Error()) > 300 {
 			t.Errorf("%s: %.400v", what, err)

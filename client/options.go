@@ -100,6 +100,12 @@ func Namespace(name string) SubmitOption {
 	return submitFunc(func(s *submission) { s.item.Namespace = name })
 }
 
+// Retention overrides for how long the execution is kept after its end, see handler.Retention: whole seconds, 1 s..10 years.
+// 0 takes back what the definition says: the lane decides.
+func Retention(d time.Duration) SubmitOption {
+	return submitFunc(func(s *submission) { s.item.Policy.Retention = d })
+}
+
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
 // of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
 func Capabilities(tokens ...string) SubmitOption {
@@ -139,6 +145,9 @@ func (s *submission) validate(now time.Time) error {
 		if x.Capabilities, err = flowfabric.NormalizeCapabilities(x.Capabilities); err != nil {
 			return err
 		}
+	}
+	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > flowfabric.MaxDelay || r%time.Second != 0) {
+		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
 	}
 	return s.validateTimes(now)
 }

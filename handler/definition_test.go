@@ -25,9 +25,9 @@ func TestDefineDefaults(t *testing.T) {
 func TestDefineOptions(t *testing.T) {
 	d := handler.Define[string, string]("greet",
 		handler.Retry(5, time.Second, 2*time.Minute), handler.Timeout(time.Minute), handler.Deadline(time.Hour), handler.Lane("gpu"),
-		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3))
+		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), handler.Retention(time.Hour))
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour,
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retry: flowfabric.RetryPolicy{
+		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: time.Hour, Retry: flowfabric.RetryPolicy{
 			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
@@ -82,6 +82,9 @@ func TestDefineRefuses(t *testing.T) {
 		{"no frames", "k", handler.StreamFrames(0), flowfabric.ErrInvalidInput, "1..1000000"},
 		{"too many frames", "k", handler.StreamFrames(1_000_001), flowfabric.ErrInvalidPolicy, "1000000"},
 		{"no reclaims", "k", handler.MaxReclaims(0), flowfabric.ErrInvalidInput, "1..10000"},
+		{"no retention", "k", handler.Retention(0), flowfabric.ErrInvalidInput, "1s..10 years"},
+		{"a broken second of retention", "k", handler.Retention(1500 * time.Millisecond), flowfabric.ErrInvalidPolicy, "whole seconds"},
+		{"11 years of retention", "k", handler.Retention(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy, "10 years"},
 		{"1001 replays", "k", handler.MaxReplays(1001), flowfabric.ErrInvalidPolicy, "-1..1000"},
 		{"-2 replays", "k", handler.MaxReplays(-2), flowfabric.ErrInvalidPolicy, "-1..1000"},
 		{"too many reclaims", "k", handler.MaxReclaims(10_001), flowfabric.ErrInvalidPolicy, "10000"},

@@ -157,3 +157,16 @@ func MaxReplays(n int) DefineOption {
 		s.info.Policy.MaxReplays = n
 	}
 }
+
+// Retention sets for how long an execution, its result and its frames are kept after its end: whole seconds, 1 s..10 years.
+// Without it the lane decides, 24 h unless an operator said otherwise. After that it is purged; its id and idempotency key
+// stay taken for another day.
+func Retention(d time.Duration) DefineOption {
+	return func(s *settings) {
+		if d <= 0 { // 0 would silently mean the default
+			s.refuse(fmt.Errorf("%w: Retention is %s, want whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, d))
+			return
+		}
+		s.info.Policy.Retention = d
+	}
+}
