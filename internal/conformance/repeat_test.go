@@ -109,6 +109,10 @@ var repeatables = []repeatable{
 		w.fcall("ff_set_feed", "1", "c", "60000", "1000")
 		return call{"ff_set_feed", []string{"1", "", "60000", "1000"}}
 	}},
+	{what: "register", first: "OK", second: "OK", without: []string{":wk:w9 \"exp\"", ":wk:w9 \"seen\"", ":workers \"w9\""},
+		call: stagedCall("ff_register_worker")},
+	{what: "leave", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_leave_worker")},
+	{what: "mark a worker dead", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_mark_worker_dead")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		calls := fencedCalls(w.stage().fence)
