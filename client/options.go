@@ -95,9 +95,12 @@ func Lane(name string) SubmitOption {
 	return submitFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
-func Namespace(name string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Namespace = name })
+// NamespaceOption is [Namespace], an option of [Submit], of the calls that change a lane, and of [Client.Lanes] and
+// [Client.Queues].
+type NamespaceOption interface {
+	SubmitOption
+	LaneOption
+	ScopeOption
 }
 
 // Retention overrides for how long the execution is kept after its end, see handler.Retention: whole seconds, 1 s..10 years.
@@ -105,6 +108,14 @@ func Namespace(name string) SubmitOption {
 func Retention(d time.Duration) SubmitOption {
 	return submitFunc(func(s *submission) { s.item.Policy.Retention = d })
 }
+type namespace string
+
+func (n namespace) submit(s *submission) { s.item.Namespace = string(n) }
+func (n namespace) lane(q *laneCall)     { q.namespace = string(n) }
+func (n namespace) within(s *scope)      { s.namespace, s.all = string(n), false }
+
+// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
+func Namespace(name string) NamespaceOption { return namespace(name) }
 
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
 // of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
