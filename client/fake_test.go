@@ -22,6 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // with fail, and drives events with publish.
 type fakeStore struct {
 	feeds     // not faked
+	scheduler // nil: schedules are tested on a server
+
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int

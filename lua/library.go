@@ -36,8 +36,8 @@ var files embed.FS
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream",
-	"settle", "claim", "modes", "registry",
+	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "create",
+	"schedule", "stream", "settle", "claim", "modes", "registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}

@@ -80,9 +80,9 @@ func topics() map[string][]scenario {
 		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
 		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
 		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
-		"modes": modeScenarios,
-		"feed":  feedScenarios,
-		"modes": modeScenarios, "workers": registryScenarios,
+		"modes":   modeScenarios,
+		"feed":    feedScenarios,
+		"workers": registryScenarios,
 	}
 }
 
@@ -92,8 +92,8 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
 var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "fuzz"}
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "fuzz"}
+	"feed", "workers",
+	"fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

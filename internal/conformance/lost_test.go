@@ -287,6 +287,7 @@ var writings = []writing{
 	{"ff_set_feed", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		r := e.SetFeed(w.ctx, engine.FeedWish{Ends: true, Keep: time.Hour})[w.p]
 		return fmt.Sprint(r.Ends, r.Leases, r.Number), r.Err
+	}},
 	{"ff_register_worker", "register", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		r, err := e.RegisterWorker(w.ctx, engine.Registration{Instance: w.homed("w"), Token: "t", TTL: ttl})
 		return words(r.ExpiresAt.UnixMilli()), err
