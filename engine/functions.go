@@ -147,6 +147,21 @@ var (
 		args:    "protocol",
 		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
 
+	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",
+		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry",
+		errors: "invalid_input instance_in_use" + entered}
+	fnLeave = function{name: "ff_leave_worker", method: "LeaveWorker",
+		args: "protocol instance token", replies: "OK left; ALREADY_SATISFIED left", errors: "invalid_input" + entered}
+	fnMarkWorkerDead = function{name: "ff_mark_worker_dead", method: "MarkWorkerDead",
+		args: "protocol instance reason", replies: "OK dead; ALREADY_SATISFIED dead",
+		errors: "invalid_input worker_not_found" + entered}
+	fnListWorkers = function{name: "ff_list_workers", method: "listWorkers", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK now next count {instance expiry seen registered inflight dead why info}", errors: "invalid_input" + entered}
+	fnListSessions = function{name: "ff_list_sessions", method: "listSessions", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK now next count {session expiry dead why held}", errors: "invalid_input" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
@@ -175,4 +190,5 @@ var functions = []function{
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 	fnExplain,
+	fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions,
 }

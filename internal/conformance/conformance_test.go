@@ -82,6 +82,7 @@ func topics() map[string][]scenario {
 		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
 		"modes": modeScenarios,
 		"why":   slices.Concat(whyScenarios, whyMoreScenarios),
+		"modes": modeScenarios, "workers": registryScenarios,
 	}
 }
 
@@ -91,6 +92,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
 var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "why", "fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32
