@@ -83,6 +83,8 @@ func topics() map[string][]scenario {
 		"modes":   modeScenarios,
 		"feed":    feedScenarios,
 		"workers": registryScenarios,
+		"why":   slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
+		"modes": modeScenarios, "workers": registryScenarios,
 	}
 }
 
@@ -94,6 +96,7 @@ var order = []string{"create", "claim", "lease", "settle", "stream", "time", "ca
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
 	"feed", "workers",
 	"fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "why", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32
