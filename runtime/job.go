@@ -57,8 +57,11 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Cancel: j.refused, Logger: j.logger(),
 	})
+	r.metrics.began(route.Kind, claim)
 	for {
+		started := time.Now()
 		outcome := handle(ctx, task)
+		r.metrics.pass(route.Kind, time.Since(started))
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer) {
 			continue
 		}

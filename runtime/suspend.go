@@ -22,6 +22,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stre
 	switch {
 	case err == nil && reply.Satisfied:
 		task.Waits().Resumed(reply.Resume)
+		j.metrics.goesOn(j.route.Kind, &reply.Resume)
 		j.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:

@@ -61,7 +61,7 @@ var owners = map[string][]string{
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
 	light = []string{"client", "flow", "maintain", "embedded"}
-	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap"}
+	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus"}
 )
 
 // arrows reports every import inside the module that points the wrong way.
@@ -121,7 +121,7 @@ func libraries(packages []Package) (breaches []string) {
 		}
 		for _, path := range p.Deps {
 			if underAny(path, heavy) {
-				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap", from, path))
+				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap nor Prometheus", from, path))
 			}
 		}
 	}
