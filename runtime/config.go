@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/fx/fxevent"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -70,6 +72,12 @@ type Config struct {
 
 	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
+	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
+	// package otel, as soon as one is set; without any, nothing is traced. See docs/tracing.md.
+	TracerProvider trace.TracerProvider
+	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context
+	// while none is set. It should be the producers'.
+	Propagator propagation.TextMapPropagator
 	// Middleware wraps every handler, the first one outermost.
 	Middleware []handler.Middleware
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.

@@ -58,11 +58,9 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		Cancel: j.refused, Logger: j.logger(),
 	})
 	r.metrics.began(route.Kind, claim)
-	for {
-		started := time.Now()
-		outcome := handle(ctx, task)
-		r.metrics.pass(route.Kind, time.Since(started))
-		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer) {
+	for resume := claim.Resume; ; {
+		outcome := j.pass(ctx, handle, task, resume)
+		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
 			continue
 		}
 		settled = true

@@ -262,7 +262,9 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 			}
 		}
 		before := reading(t, reg, "settled_total", "outcome=fail")
-		w.eventually("all have failed", func() bool { return reading(t, reg, "settled_total", "outcome=fail") >= before+float64(count) || w.all(ids, flowfabric.CodeFailed) })
+		w.eventually("all have failed", func() bool {
+			return reading(t, reg, "settled_total", "outcome=fail") >= before+float64(count) || w.all(ids, flowfabric.CodeFailed)
+		})
 		for _, f := range observed(t, reg) {
 			series += len(f.GetMetric())
 			for _, m := range f.GetMetric() {
@@ -323,4 +325,3 @@ func TestWorkersShareCollectors(t *testing.T) {
 		t.Errorf("a bad prefix answers %v", err)
 	}
 }
-

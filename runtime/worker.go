@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -19,6 +20,7 @@ type Worker struct {
 	cfg      Config
 	registry *handler.Registry
 	metrics  *metrics
+	tracer   *tracing.Tracer
 	health   *health
 	log      *slog.Logger
 	started  atomic.Bool
@@ -52,7 +54,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 	}
 	cfg.OnCall = both(m.called, cfg.OnCall)
 	return &Worker{
-		cfg: cfg, registry: registry, metrics: m, health: newHealth(cfg.ReadyWindow),
+		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator), health: newHealth(cfg.ReadyWindow),
 		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), keyring: keyring, open: open,
 	}, nil
 }
