@@ -101,6 +101,7 @@ type store interface {
 	operator
 	signaller
 	summaries
+	inspector
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
