@@ -2,6 +2,10 @@ package flowfabric
 
 import "time"
 
+// TraceTags begins the keys of the tags that carry a trace from producer to handler, such as otel.traceparent. They count
+// towards [MaxTags]; handlers do not see them.
+const TraceTags = "otel."
+
 // Limits of design §12. The server enforces the byte and count limits as well; they can be configured
 // downwards, never upwards.
 const (

@@ -13,9 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -54,6 +58,12 @@ type Config struct {
 	SubmitTimeout time.Duration
 	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
+	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one is set;
+	// without any, nothing is traced. See docs/tracing.md.
+	TracerProvider trace.TracerProvider
+	// Propagator says how the context travels to the handler. Default the global one of package otel, and W3C trace context
+	// while none is set.
+	Propagator propagation.TextMapPropagator
 	// Logger for the few things worth a line. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -115,6 +125,7 @@ type Client struct {
 	store   store
 	tails   tailer
 	keyring *suspend.Keyring // nil: no token keys
+	tracer  *tracing.Tracer
 	submits *coalescer
 	waits   *hub
 	end     context.CancelCauseFunc // ends waits and late batches
@@ -157,6 +168,7 @@ func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, rele
 	life, end := context.WithCancelCause(context.Background())
 	return &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
+		tracer:  tracing.New(cfg.TracerProvider, cfg.Propagator),
 		submits: newCoalescer(life, s, s.Partitions(), cfg.SubmitTimeout),
 		waits:   newHub(life, s),
 	}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -106,6 +107,17 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 	if err := c.admit("signal", id); err != nil {
 		return engine.Delivered{}, err
 	}
+	ctx, span := c.tracer.Signal(ctx, "signal", tracing.Work{Execution: id})
+	if span != nil {
+		s.Trace = tracing.Traceparent(ctx)
+	}
+	d, err := c.deliver(ctx, id, waitpoint, digest, s)
+	span.Ended(err)
+	return d, err
+}
+
+// deliver makes the call of a signal that shows a token.
+func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
 	err := suspend.CheckSignal(s)
 	switch {
 	case err != nil:
@@ -141,11 +153,16 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	if err := c.admit("approve", id); err != nil {
 		return engine.Delivered{}, err
 	}
+	ctx, span := c.tracer.Signal(ctx, "approve", tracing.Work{Execution: id})
+	if span != nil {
+		s.Trace = tracing.Traceparent(ctx)
+	}
 	d, err := c.store.ApproveWaitpoint(ctx, id, waitpoint, s)
 	if err != nil {
-		return engine.Delivered{}, signalled("approve", id, err)
+		err = signalled("approve", id, err)
 	}
-	return d, nil
+	span.Ended(err)
+	return d, err
 }
 
 // ResumeOption changes a [Client.Resume]: [Reason], [OnlySuspension], [ResumeDelay], [ResumeRequest].

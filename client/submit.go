@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
@@ -32,18 +33,36 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, submitError(def, err)
 	}
+	ctx, span := c.traced(ctx, common, 0)
 	sub, err := fill(common, def, in, 0)
 	if err != nil {
-		return nil, submitError(def, err)
+		err = submitError(def, err)
+		span.Ended(err)
+		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, notSent(ctx)
+		err = notSent(ctx)
+		span.Ended(err)
+		return nil, err
 	}
 	created, err := c.submits.submit(ctx, sub)
+	if err == nil && span != nil {
+		span.Execution(created.ID)
+	}
+	span.Ended(err)
 	if err != nil {
 		return nil, err
 	}
 	return newExecution(c, def, created, sub.keyed), nil
+}
+
+// traced begins the span of a submission and lets its context travel with what is submitted.
+func (c *Client) traced(ctx context.Context, common *submission, count int) (context.Context, *tracing.Span) {
+	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.item.Namespace, Lane: common.item.Lane, Kind: common.item.Kind, Count: count})
+	if span != nil {
+		common.item.Tags = c.tracer.Tag(ctx, common.item.Tags)
+	}
+	return ctx, span
 }
 
 // SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
@@ -62,6 +81,14 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 	if err != nil {
 		return nil, submitError(def, err)
 	}
+	ctx, span := c.traced(ctx, common, len(inputs))
+	handles, err := submitAll(ctx, c, def, common, inputs)
+	span.Ended(err)
+	return handles, err
+}
+
+// submitAll creates one execution per input with what they have in common.
+func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission, inputs []In) ([]*Execution[Out], error) {
 	items := make([]*pending, len(inputs))
 	var failed []error
 	for i, in := range inputs {

@@ -47,6 +47,7 @@ type NewSignal struct {
 	CreatedAt      time.Time // the sender's clock; zero: not said
 	Encoding       string    // json (default), utf8 or bytes
 	Payload        []byte    // ≤ 64 KiB
+	Trace          string    // W3C traceparent of the sender's span; kept beside Correlation if there is room for both
 }
 
 // Delivered answers a delivery.
@@ -73,6 +74,7 @@ type Signal struct {
 	Encoding       string
 	Effect         string
 	LateBy         time.Duration // how long after the suspension's timeout it came
+	Trace          string        // W3C traceparent of the sender's span
 	Payload        []byte
 }
 
@@ -100,8 +102,9 @@ func decodeSignal(text string) (Signal, error) {
 	if len(p) != signalParts {
 		return Signal{}, fmt.Errorf("%w: a signal of %d parts", flowfabric.ErrReply, len(p))
 	}
-	s := Signal{WaitpointKey: p[2], Name: p[3], Category: p[4], SourceType: p[5], Source: p[6], Correlation: p[7],
+	s := Signal{WaitpointKey: p[2], Name: p[3], Category: p[4], SourceType: p[5], Source: p[6],
 		IdempotencyKey: p[8], Encoding: p[11], Effect: p[12], Payload: []byte(p[14])}
+	s.Correlation, s.Trace = cutTrace(p[7])
 	var errs [5]error
 	s.ID, errs[0] = uuid.Parse(p[0])
 	if p[1] != "" { // a timeout has none

@@ -142,7 +142,7 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 		created = strconv.FormatInt(max(0, s.CreatedAt.UnixMilli()), 10)
 	}
 	args := append(append([]string{protocol, id.UUID().String()}, target...), s.ID.String(), s.Name, s.Category, s.SourceType, s.Source,
-		s.Correlation, s.IdempotencyKey, ttl, created, cmp.Or(s.Encoding, "json"), rueidis.BinaryString(s.Payload))
+		joinTrace(s.Correlation, s.Trace), s.IdempotencyKey, ttl, created, cmp.Or(s.Encoding, "json"), rueidis.BinaryString(s.Payload))
 	r, err := e.call(ctx, f, id.Partition(), args...)
 	if err != nil {
 		return Delivered{}, err

@@ -124,8 +124,12 @@ func (t *Task) Lane() string { return t.cfg.Route.Lane }
 // Kind is the name of its definition.
 func (t *Task) Kind() string { return t.cfg.Route.Kind }
 
-// Tags are the execution's tags. The caller gets its own copy.
-func (t *Task) Tags() map[string]string { return maps.Clone(t.cfg.Claim.Tags) }
+// Tags are the execution's tags, without those that carry a trace (flowfabric.TraceTags). The caller gets its own copy.
+func (t *Task) Tags() map[string]string {
+	tags := maps.Clone(t.cfg.Claim.Tags)
+	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, flowfabric.TraceTags) })
+	return tags
+}
 
 // Input is the payload as submitted, encoded (and sealed, with [Encrypted]). It must not be changed.
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }

@@ -50,6 +50,9 @@ type Config struct {
 	// OnLost is told of every hold that was taken away, with the cause its context ended with. These
 	// functions are called from the keeper's goroutines and must neither block nor call the keeper.
 	OnLost func(execution flowfabric.ExecutionID, cause error)
+	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [LostTrust],
+	// [LostLate], [LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
+	OnSessionLost func(partition uint16, cause string)
 }
 
 func (cfg Config) withDefaults() Config {
@@ -70,8 +73,18 @@ func (cfg Config) withDefaults() Config {
 	if cfg.OnLost == nil {
 		cfg.OnLost = func(flowfabric.ExecutionID, error) {}
 	}
+	if cfg.OnSessionLost == nil {
+		cfg.OnSessionLost = func(uint16, string) {}
+	}
 	return cfg
 }
+
+// Why a session ended, where the server did not say it in answer to a claim or a renewal.
+const (
+	LostTrust = "trust_ended"         // no renewal was answered in time
+	LostLate  = "claim_answered_late" // so late that trust had ended
+	LostWrite = "write_refused"       // the server answered a write under the session that it has expired
+)
 
 const (
 	// failureLimit is how many renewals in a row may fail before a lease counts as unhealthy (spec 40 §8.2).

@@ -44,7 +44,7 @@ func (h *Held) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.lost == nil && !h.session.trusted(k.cfg.Clock()) {
-		k.lose(h.session, "trust ended")
+		k.lose(h.session, LostTrust)
 	}
 	return h.lost
 }
@@ -69,7 +69,7 @@ func (h *Held) Refused(err error) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.lose(h.session, "the server refused a write")
+		k.lose(h.session, LostWrite)
 	}
 }
 

@@ -97,7 +97,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 	}
 	now := k.cfg.Clock()
 	if s := p.current; s != nil && !s.trusted(now) {
-		k.lose(s, "trust ended")
+		k.lose(s, LostTrust)
 	}
 	if p.current == nil {
 		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id,
@@ -145,7 +145,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 	}
 	now := k.cfg.Clock()
 	if len(claims) > 0 && !s.trusted(now) { // the reply came too late to be acted on
-		k.lose(s, "a claim was answered too late")
+		k.lose(s, LostLate)
 		return out, flowfabric.NewError("claim", flowfabric.CodeOf(flowfabric.ErrLeaseExpired))
 	}
 	for i := range claims {
@@ -237,6 +237,9 @@ func (k *Keeper) lose(s *session, why string) {
 	}
 	if len(s.held) > 0 {
 		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions", len(s.held), "reason", why)
+	}
+	if s.opened {
+		k.cfg.OnSessionLost(s.partition, why)
 	}
 	s.dead = true
 	k.drop(s)

@@ -34,7 +34,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		next = min(next, maxTurn, margin(k.cfg.TTL))
 		switch {
 		case !s.trusted(now):
-			k.lose(s, "trust ended")
+			k.lose(s, LostTrust)
 		case s.retiring && len(s.held) == 0 && !s.claiming:
 			k.drop(s)
 		case s.closing || k.calls >= maxCalls:

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/fx/fxevent"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -68,13 +72,22 @@ type Config struct {
 
 	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
+	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
+	// package otel, as soon as one is set; without any, nothing is traced. See docs/tracing.md.
+	TracerProvider trace.TracerProvider
+	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context
+	// while none is set. It should be the producers'.
+	Propagator propagation.TextMapPropagator
 	// Middleware wraps every handler, the first one outermost.
 	Middleware []handler.Middleware
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.
 	// Default slog.Default().
 	Logger *slog.Logger
-	// Registerer takes the worker's collectors (prefix flowfabric_). Default a registry of its own.
+	// Registerer takes the worker's collectors, see docs/metrics.md. Workers that are given the same one share them.
+	// Default a registry of its own.
 	Registerer prometheus.Registerer
+	// MetricPrefix begins the name of every collector: letters, digits and _, ending with _. Default "flowfabric_".
+	MetricPrefix string
 	// FxLogger shows the events of the fx application that [Run] builds. Default none of them.
 	FxLogger fxevent.Logger
 	// DisableMaintenance leaves due times (delays, timeouts, dead sessions) to other processes. Default false.
@@ -88,7 +101,10 @@ const (
 
 	defaultReadyWindow = 15 * time.Second
 	defaultWorker      = "worker"
+	defaultPrefix      = "flowfabric_"
 )
+
+var metricPrefix = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,62}_$`)
 
 // WithDefaults returns cfg with every zero value replaced by its default. A worker fills in its own copy.
 func (cfg Config) WithDefaults() Config {
@@ -104,6 +120,7 @@ func (cfg Config) WithDefaults() Config {
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, flowfabric.DefaultDrainTimeout)
 	cfg.ReadyWindow = cmp.Or(cfg.ReadyWindow, defaultReadyWindow)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.MetricPrefix = cmp.Or(cfg.MetricPrefix, defaultPrefix)
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
 	}
@@ -131,6 +148,8 @@ func (cfg Config) Validate() error {
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
 	case len(cfg.Instance) > flowfabric.MaxInstance:
 		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
+	case !metricPrefix.MatchString(cfg.MetricPrefix):
+		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
 	}
 	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}, {"Instance", cfg.Instance}}
 	for i, lane := range cfg.Lanes {

@@ -178,7 +178,7 @@ func TestSchedulerRings(t *testing.T) {
 }
 
 func TestCategoryLabelsAreCapped(t *testing.T) {
-	m := newMetrics()
+	m := newMetrics(defaultPrefix)
 	for i := range maxCategoryLabels {
 		if c := fmt.Sprint(i); m.category(c) != c {
 			t.Fatalf("category %s is folded", c)

@@ -57,9 +57,10 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Cancel: j.refused, Logger: j.logger(),
 	})
-	for {
-		outcome := handle(ctx, task)
-		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer) {
+	r.metrics.began(route.Kind, claim)
+	for resume := claim.Resume; ; {
+		outcome := j.pass(ctx, handle, task, resume)
+		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
 			continue
 		}
 		settled = true

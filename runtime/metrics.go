@@ -3,29 +3,50 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
+	"runtime/debug"
+	"strconv"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
-// metrics are the worker's collectors. No label carries an id; kinds are the registered ones, and categories,
-// which handlers choose, are capped (design §11).
+// metrics are the worker's collectors; docs/metrics.md says what each means. No label carries an id or an error's text:
+// kinds are the registered ones, functions, codes and causes are tables of the library, and categories, which handlers
+// choose, are capped (design §11, spec 50 §11). The workers of a process share them.
 type metrics struct {
 	claims       *prometheus.CounterVec // result: work, empty, error
 	executions   prometheus.Counter
 	claimSeconds prometheus.Histogram
-	inFlight     prometheus.Gauge
-	settled      *prometheus.CounterVec // kind, outcome, category
-	renewals     *prometheus.CounterVec // result: ok, error
-	lost         *prometheus.CounterVec // cause
-	wakeUps      *prometheus.CounterVec // message: work, routes, lost, timers, passed
-	polls        *prometheus.CounterVec // result: empty, found, error
-	tickLag      prometheus.Histogram
-	frames       prometheus.Counter
+	waited       *prometheus.HistogramVec // kind; from creation to the first attempt
+	wakeUps      *prometheus.CounterVec   // message: work, routes, lost, timers, passed
+	polls        *prometheus.CounterVec   // result: empty, found, error
+
+	inFlight prometheus.Gauge
+	handled  *prometheus.HistogramVec // kind
+	settled  *prometheus.CounterVec   // kind, outcome, category
+	resumed  *prometheus.CounterVec   // kind, cause
+
+	renewals *prometheus.CounterVec // result: ok, error
+	lost     *prometheus.CounterVec // cause
+	sessions *prometheus.CounterVec // cause
+
+	ticks   *prometheus.CounterVec // result: owner, refused
+	effects *prometheus.CounterVec // effect
+	tickLag prometheus.Histogram
+
+	calls  *prometheus.HistogramVec // function
+	failed *prometheus.CounterVec   // function, class, error
+
+	frames     *prometheus.CounterVec // mode
+	frameBytes *prometheus.CounterVec // mode
+	framesLost *prometheus.CounterVec // cause: shed, dropped
+
+	census *census
+	build  prometheus.Gauge
 
 	mu         sync.Mutex
 	categories map[string]bool
@@ -33,41 +54,95 @@ type metrics struct {
 
 const maxCategoryLabels = 64
 
-func newMetrics() *metrics {
+// Bounds of buckets, in seconds.
+var (
+	callBuckets    = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 3}
+	handlerBuckets = []float64{.001, .005, .025, .1, .5, 1, 5, 15, 60, 300, 1800}
+	waitBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 1800, 7200}
+	lagBuckets     = []float64{.001, .005, .01, .05, .1, .5, 1, 2, 5, 15}
+)
+
+func newMetrics(prefix string) *metrics {
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "flowfabric_" + name, Help: help}, labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	}
-	one := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "flowfabric_" + name, Help: help})
+	times := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
 	}
 	return &metrics{
 		claims:     vec("claims_total", "Claim calls by result: work, empty, error.", "result"),
-		executions: one("claimed_executions_total", "Executions claimed."),
+		executions: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "claimed_executions_total", Help: "Executions claimed."}),
 		claimSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "flowfabric_claim_seconds", Help: "Duration of answered claim calls.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 3},
+			Name: prefix + "claim_seconds", Help: "Duration of answered claim calls.", Buckets: callBuckets,
 		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "flowfabric_in_flight", Help: "Handlers running."}),
+		waited:  times("start_latency_seconds", "From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets, "kind"),
+		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and passed, rings for work handed on for want of a slot.", "message"),
+		polls:   vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
+
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
+		handled:  times("handler_seconds", "Duration of one pass of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
-		renewals: vec("lease_renewals_total", "Session renewals by result.", "result"),
+		resumed:  vec("resumptions_total", "Passes of handlers that go on after a wait, by what ended it.", "kind", "cause"),
+
+		renewals: vec("lease_renewals_total", "Session renewals by result: ok, error.", "result"),
 		lost:     vec("leases_lost_total", "Executions taken from this worker, by cause.", "cause"),
-		wakeUps:  vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and passed, rings for work handed on for want of a slot.", "message"),
-		polls:    vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
+		sessions: vec("sessions_lost_total", "Sessions that ended against this worker's will, by cause; trust_ended when renewals did not get through in time.", "cause"),
+
+		ticks:   vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
+		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
 		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "flowfabric_tick_lag_seconds", Help: "How late ticks of owned partitions began.",
-			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 2, 5, 15},
+			Name: prefix + "tick_lag_seconds", Help: "How late ticks of owned partitions began.", Buckets: lagBuckets,
 		}),
-		frames:     one("frames_appended_total", "Frames acknowledged by the server."),
+
+		calls:  times("server_call_seconds", "Duration of calls of server functions with all repeats, answered or not.", callBuckets, "function"),
+		failed: vec("server_call_errors_total", "Calls of server functions that ended with an error, by class (stop, retry, info, caller, bug, unknown) and code.", "function", "class", "error"),
+
+		frames:     vec("frames_appended_total", "Frames acknowledged by the server, by mode.", "mode"),
+		frameBytes: vec("frames_appended_bytes_total", "Payload of frames acknowledged by the server, by mode.", "mode"),
+		framesLost: vec("frames_lost_total", "Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).", "cause"),
+
+		census:     newCensus(prefix),
+		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
+}
+
+// buildInfo is a constant 1 that carries the versions.
+func buildInfo(prefix string) prometheus.Gauge {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		const module = "github.com/flowfabric/flowfabric-go"
+		if info.Main.Path == module {
+			version = info.Main.Version
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				version = dep.Version
+			}
+		}
+	}
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: prefix + "build_info", Help: "Always 1; the labels are the versions of FlowFabric, of its function library and of Go.",
+		ConstLabels: prometheus.Labels{
+			"version": version, "protocol": strconv.Itoa(flowfabric.Protocol), "library_revision": strconv.Itoa(lua.Revision),
+			"library_hash": lua.Hash(), "go_version": goruntime.Version(),
+		},
+	})
+	g.Set(1)
+	return g
 }
 
 // register adds all collectors to a registerer. A second worker of one process shares those of the first.
 func (m *metrics) register(reg prometheus.Registerer) error {
 	return errors.Join(
-		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.inFlight),
-		share(reg, &m.settled), share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.wakeUps),
-		share(reg, &m.polls), share(reg, &m.tickLag), share(reg, &m.frames),
+		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
+		share(reg, &m.wakeUps), share(reg, &m.polls),
+		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
+		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
+		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.tickLag),
+		share(reg, &m.calls), share(reg, &m.failed),
+		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
+		share(reg, &m.census), share(reg, &m.build),
 	)
 }
 
@@ -85,65 +160,3 @@ func share[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	}
 	return nil
 }
-
-func (m *metrics) claimFailed() { m.claims.WithLabelValues("error").Inc() }
-
-// claimed books an answered claim; one that only asked for the route table is neither work nor empty.
-func (m *metrics) claimed(n int, forWork bool, took time.Duration) {
-	switch {
-	case n > 0:
-		m.claims.WithLabelValues("work").Inc()
-	case forWork:
-		m.claims.WithLabelValues("empty").Inc()
-	}
-	m.executions.Add(float64(n))
-	m.claimSeconds.Observe(took.Seconds())
-}
-
-func (m *metrics) settle(kind, outcome, category string) {
-	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()
-}
-
-// category folds what exceeds the cap into "other": a handler that makes one up per failure must not fill the
-// registry.
-func (m *metrics) category(c string) string {
-	if c == "" {
-		return ""
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.categories[c] {
-		if len(m.categories) >= maxCategoryLabels {
-			return "other"
-		}
-		m.categories[c] = true
-	}
-	return c
-}
-
-func (m *metrics) renewed(_ uint16, err error) {
-	if err != nil {
-		m.renewals.WithLabelValues("error").Inc()
-		return
-	}
-	m.renewals.WithLabelValues("ok").Inc()
-}
-
-func (m *metrics) leaseLost(_ flowfabric.ExecutionID, cause error) {
-	m.lost.WithLabelValues(flowfabric.CodeOf(cause)).Inc()
-}
-
-func (m *metrics) lag(_ uint16, lag time.Duration) { m.tickLag.Observe(max(lag, 0).Seconds()) }
-
-func (m *metrics) polled(missed int, err error) {
-	switch {
-	case err != nil:
-		m.polls.WithLabelValues("error").Inc()
-	case missed > 0:
-		m.polls.WithLabelValues("found").Inc()
-	default:
-		m.polls.WithLabelValues("empty").Inc()
-	}
-}
-
-func (m *metrics) appended(frames []engine.Frame) { m.frames.Add(float64(len(frames))) }

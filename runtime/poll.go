@@ -130,6 +130,12 @@ func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollSta
 // heard passes an overdue tick on and, when it is news to a process that could take it over, begins an alert.
 func (p *poller) heard(s engine.PollState, now time.Time) {
 	news := s.TickOverdue && !p.overdue[s.Partition]
+	switch {
+	case news:
+		p.late.Add(1)
+	case !s.TickOverdue && p.overdue[s.Partition]:
+		p.late.Add(-1)
+	}
 	p.overdue[s.Partition] = s.TickOverdue
 	if s.TickOverdue {
 		p.tickOverdue(s.Partition)

@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/maintain"
@@ -33,7 +34,9 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	stop     func(cause error) // begins the drain
 	draining atomic.Bool
-	leaving  atomic.Bool    // takes no more work, so all rings are passed on
+	leaving  atomic.Bool  // takes no more work, so all rings are passed on
+	late     atomic.Int32 // partitions whose tick is overdue, as the poll heard last
+	tended   tended
 	jobs     conc.WaitGroup // handlers, each with a slot
 	returns  conc.WaitGroup // hand-backs, without slots
 }
@@ -46,9 +49,10 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 		Engine: s, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
 		BaseContext:   func() context.Context { return r.ctx },
 		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,
+		OnSessionLost: w.metrics.sessionLost,
 	})
 	if !w.cfg.DisableMaintenance {
-		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnLag: w.metrics.lag})
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnTick: r.ticked, OnLag: w.metrics.lag})
 	}
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.sched.visit = r.visit
@@ -73,6 +77,8 @@ func (r *run) serve(ctx context.Context) error {
 	fetch, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
+	r.metrics.census.add(r)
+	defer r.metrics.census.remove(r)
 	support, stopSupport := context.WithCancel(r.ctx)
 
 	var keeping, supporting, fetching conc.WaitGroup
@@ -139,6 +145,11 @@ func (r *run) tickOverdue(partition uint16) {
 	if r.ticks != nil {
 		r.ticks.Ring(partition)
 	}
+}
+
+func (r *run) ticked(partition uint16, reply engine.TickReply) {
+	r.metrics.ticked(reply)
+	r.tended.told(partition, reply)
 }
 
 func (r *run) renewed(partition uint16, err error) {

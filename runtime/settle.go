@@ -56,7 +56,9 @@ func (j *job) flush(writer *stream.Writer) error {
 	if writer == nil {
 		return nil
 	}
-	return writer.Close(j.run.ctx)
+	err := writer.Close(j.run.ctx)
+	j.metrics.unsent(writer)
+	return err
 }
 
 // end makes the settling call, and a second one where the first cannot succeed: a result that the server

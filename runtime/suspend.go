@@ -12,8 +12,8 @@ import (
 )
 
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
-// the handler runs again. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
-func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer) (again bool) {
+// the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
+func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer, resume **engine.Resume) (again bool) {
 	if err := writer.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
@@ -22,6 +22,8 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stre
 	switch {
 	case err == nil && reply.Satisfied:
 		task.Waits().Resumed(reply.Resume)
+		*resume = &reply.Resume
+		j.metrics.goesOn(j.route.Kind, *resume)
 		j.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -18,6 +20,7 @@ type Worker struct {
 	cfg      Config
 	registry *handler.Registry
 	metrics  *metrics
+	tracer   *tracing.Tracer
 	health   *health
 	log      *slog.Logger
 	started  atomic.Bool
@@ -45,14 +48,26 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	cfg.Capabilities, _ = flowfabric.NormalizeCapabilities(cfg.Capabilities) // just validated
-	m := newMetrics()
+	m := newMetrics(cfg.MetricPrefix)
 	if err := m.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
+	cfg.OnCall = both(m.called, cfg.OnCall)
 	return &Worker{
-		cfg: cfg, registry: registry, metrics: m, health: newHealth(cfg.ReadyWindow),
+		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator), health: newHealth(cfg.ReadyWindow),
 		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), keyring: keyring, open: open,
 	}, nil
+}
+
+// both tells two listeners of calls; the second may be nil.
+func both(first, second func(string, time.Duration, error)) func(string, time.Duration, error) {
+	if second == nil {
+		return first
+	}
+	return func(function string, took time.Duration, err error) {
+		first(function, took, err)
+		second(function, took, err)
+	}
 }
 
 // Run connects, takes work until ctx ends, drains, and returns nil; or it returns why it could not go on. It

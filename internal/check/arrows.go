@@ -18,7 +18,7 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/inproc", "schedule"},
+	{"lua", "internal/keys", "internal/inproc", "internal/tracing", "schedule"},
 	{"engine"},
 	{"lease", "stream", "suspend", "admission"},
 	{"handler"},
@@ -54,6 +54,7 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},
 	"github.com/prometheus/client_golang": {"runtime", "examples"},
+	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
 	"testing":                             {"fftest", "internal/conformance", "internal/testserver"},
@@ -62,7 +63,7 @@ var owners = map[string][]string{
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
 	light = []string{"client", "flow", "maintain", "embedded"}
-	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap"}
+	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus", "go.opentelemetry.io/otel/sdk"}
 )
 
 // arrows reports every import inside the module that points the wrong way.
@@ -122,7 +123,7 @@ func libraries(packages []Package) (breaches []string) {
 		}
 		for _, path := range p.Deps {
 			if underAny(path, heavy) {
-				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap", from, path))
+				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap nor Prometheus", from, path))
 			}
 		}
 	}

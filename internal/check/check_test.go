@@ -94,6 +94,7 @@ func TestLibraries(t *testing.T) {
 		pkg("engine", "@go.uber.org/goleak"),
 		pkg("handler", "@testing"),
 		{ImportPath: module + "/client", Deps: []string{"fmt", "go.uber.org/zap/zapcore"}},
+		{ImportPath: module + "/client", Deps: []string{"fmt", "github.com/prometheus/client_golang/prometheus"}},
 	} {
 		if got := libraries([]Package{bad}); len(got) != 1 {
 			t.Errorf("%s: %q, want one breach", bad.ImportPath, got)

@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// census reports what is, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
+// to a partition is told by the process that owns its tick, so that sums over processes count each partition once.
+type census struct {
+	workers, ready, slots, partitions, owned, overdue, schedules, serving *prometheus.Desc
+
+	mu   sync.Mutex
+	runs map[*run]struct{}
+}
+
+func newCensus(prefix string) *census {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+name, help, labels, nil)
+	}
+	return &census{
+		workers:    desc("workers", "Workers of this process that run or drain."),
+		ready:      desc("workers_ready", "Workers of this process whose Ready says yes."),
+		slots:      desc("slots", "Handlers that may run at once: Concurrency, over all workers of this process."),
+		partitions: desc("partitions", "Execution partitions of the deployment."),
+		owned:      desc("partitions_owned", "Partitions whose ticks this process makes."),
+		overdue:    desc("ticks_overdue", "Partitions that nobody has ticked although it is due, as this process heard last."),
+		schedules:  desc("schedules_due", "Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
+		serving:    desc("serving", "Workers of this process that take work of the namespace, lane and kind, whatever capabilities it requires.", "namespace", "lane", "kind"),
+		runs:       map[*run]struct{}{},
+	}
+}
+
+func (c *census) add(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs[r] = struct{}{}
+}
+
+func (c *census) remove(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, r)
+}
+
+// Describe implements [prometheus.Collector].
+func (c *census) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector]. It asks nobody but this process.
+func (c *census) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	runs := slices.Collect(maps.Keys(c.runs))
+	c.mu.Unlock()
+	var ready, slots, partitions, owned, overdue, schedules int
+	type work struct{ namespace, lane, kind string }
+	serving := map[work]int{}
+	for _, r := range runs {
+		if r.health.check() == nil {
+			ready++
+		}
+		slots += r.slots.capacity
+		partitions = max(partitions, len(r.sched.partitions))
+		s := r.tended.sum()
+		owned, schedules = owned+s.owned, schedules+s.schedules
+		overdue = max(overdue, int(r.late.Load()))
+		for lane := range r.offer.lanes {
+			for kind := range r.offer.kinds {
+				serving[work{r.offer.namespace, lane, kind}]++
+			}
+		}
+	}
+	gauge := func(d *prometheus.Desc, n int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	gauge(c.workers, len(runs))
+	gauge(c.ready, ready)
+	gauge(c.slots, slots)
+	gauge(c.partitions, partitions)
+	gauge(c.owned, owned)
+	gauge(c.overdue, overdue)
+	gauge(c.schedules, schedules)
+	for w, n := range serving {
+		gauge(c.serving, n, w.namespace, w.lane, w.kind)
+	}
+}
+
+// tended is what the ticks of one worker said last of each partition.
+type tended struct {
+	mu      sync.Mutex
+	replies map[uint16]engine.TickReply // of owned partitions
+}
+
+// told remembers an answered tick.
+func (t *tended) told(partition uint16, reply engine.TickReply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !reply.Owner {
+		delete(t.replies, partition)
+		return
+	}
+	if t.replies == nil {
+		t.replies = map[uint16]engine.TickReply{}
+	}
+	t.replies[partition] = reply
+}
+
+// tendedSum is what all owned partitions have in sum.
+type tendedSum struct{ owned, schedules int }
+
+func (t *tended) sum() (s tendedSum) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.owned = len(t.replies)
+	for _, reply := range t.replies {
+		s.schedules += reply.Schedules
+	}
+	return s
+}
+
+// partitions lists those that are owned, in order.
+func (t *tended) partitions() []uint16 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.replies))
+}

@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// What the rest of the package tells the metrics. All of it may be called concurrently and never blocks.
+
+func (m *metrics) claimFailed() { m.claims.WithLabelValues("error").Inc() }
+
+// claimed books an answered claim; one that only asked for the route table is neither work nor empty.
+func (m *metrics) claimed(n int, forWork bool, took time.Duration) {
+	switch {
+	case n > 0:
+		m.claims.WithLabelValues("work").Inc()
+	case forWork:
+		m.claims.WithLabelValues("empty").Inc()
+	}
+	m.executions.Add(float64(n))
+	m.claimSeconds.Observe(took.Seconds())
+}
+
+// began books the first pass over a claim. Both times are the server's, so no clocks are compared.
+func (m *metrics) began(kind string, claim *engine.Claim) {
+	if claim.Type == flowfabric.AttemptInitial {
+		m.waited.WithLabelValues(kind).Observe(max(claim.ClaimedAt.Sub(claim.CreatedAt), 0).Seconds())
+	}
+	if claim.Type == flowfabric.AttemptResumed && claim.Resume != nil {
+		m.goesOn(kind, claim.Resume)
+	}
+}
+
+// goesOn books a pass that follows a wait.
+func (m *metrics) goesOn(kind string, r *engine.Resume) {
+	m.resumed.WithLabelValues(kind, r.Cause).Inc()
+}
+
+// pass books the end of a handler's pass.
+func (m *metrics) pass(kind string, took time.Duration) {
+	m.handled.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+func (m *metrics) settle(kind, outcome, category string) {
+	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()
+}
+
+// category folds what exceeds the cap into "other": a handler that makes one up per failure must not fill the
+// registry.
+func (m *metrics) category(c string) string {
+	if c == "" {
+		return ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.categories[c] {
+		if len(m.categories) >= maxCategoryLabels {
+			return "other"
+		}
+		m.categories[c] = true
+	}
+	return c
+}
+
+func (m *metrics) renewed(_ uint16, err error) {
+	if err != nil {
+		m.renewals.WithLabelValues("error").Inc()
+		return
+	}
+	m.renewals.WithLabelValues("ok").Inc()
+}
+
+func (m *metrics) leaseLost(_ flowfabric.ExecutionID, cause error) {
+	m.lost.WithLabelValues(flowfabric.CodeOf(cause)).Inc()
+}
+
+func (m *metrics) sessionLost(_ uint16, cause string) { m.sessions.WithLabelValues(cause).Inc() }
+
+func (m *metrics) lag(_ uint16, lag time.Duration) { m.tickLag.Observe(max(lag, 0).Seconds()) }
+
+// ticked books an answered tick.
+func (m *metrics) ticked(reply engine.TickReply) {
+	if !reply.Owner {
+		m.ticks.WithLabelValues("refused").Inc()
+		return
+	}
+	m.ticks.WithLabelValues("owner").Inc()
+	for _, e := range [...]struct {
+		effect string
+		n      int
+	}{
+		{"requeued", reply.Requeued}, {"exhausted", reply.Exhausted}, {"promoted", reply.Promoted}, {"attempt_timeout", reply.TimedOut},
+		{"expired", reply.Expired}, {"suspension_timeout", reply.Suspensions}, {"waitpoint_expired", reply.Waitpoints},
+		{"purged", reply.Purged}, {"rung", reply.Rung},
+	} {
+		if e.n > 0 {
+			m.effects.WithLabelValues(e.effect).Add(float64(e.n))
+		}
+	}
+}
+
+// called books a call of a server function.
+func (m *metrics) called(function string, took time.Duration, err error) {
+	m.calls.WithLabelValues(function).Observe(took.Seconds())
+	if err != nil {
+		m.failed.WithLabelValues(function, flowfabric.ClassOf(err).String(), errorLabel(err)).Inc()
+	}
+}
+
+// errorLabel is the code of an error, of which there is one table; a call that its caller gave up has none.
+func errorLabel(err error) string {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return cmp.Or(flowfabric.CodeOf(err), "given_up")
+	}
+	return cmp.Or(flowfabric.CodeOf(err), "other")
+}
+
+func (m *metrics) polled(missed int, err error) {
+	switch {
+	case err != nil:
+		m.polls.WithLabelValues("error").Inc()
+	case missed > 0:
+		m.polls.WithLabelValues("found").Inc()
+	default:
+		m.polls.WithLabelValues("empty").Inc()
+	}
+}
+
+func (m *metrics) appended(frames []engine.Frame) {
+	var counts, bytes [engine.ModeBestEffort + 1]int
+	for i := range frames {
+		counts[frames[i].Mode]++
+		bytes[frames[i].Mode] += len(frames[i].Payload)
+	}
+	for mode, n := range counts {
+		if n > 0 {
+			name := engine.FrameMode(mode).String()
+			m.frames.WithLabelValues(name).Add(float64(n))
+			m.frameBytes.WithLabelValues(name).Add(float64(bytes[mode]))
+		}
+	}
+}
+
+// unsent books what a writer that is closed did not get to the server.
+func (m *metrics) unsent(w *stream.Writer) {
+	if n := w.Shed(); n > 0 {
+		m.framesLost.WithLabelValues("shed").Add(float64(n))
+	}
+	if n := w.Dropped(); n > 0 {
+		m.framesLost.WithLabelValues("dropped").Add(float64(n))
+	}
+}

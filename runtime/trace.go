@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tracing"
+)
+
+// pass runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
+func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *engine.Resume) (out handler.Outcome) {
+	started, returned := time.Now(), false
+	ctx, span := j.span(ctx, resume)
+	defer func() {
+		j.metrics.pass(j.route.Kind, time.Since(started))
+		if span == nil {
+			return
+		}
+		switch {
+		case !returned: // runtime.Goexit
+			span.End(handler.CategoryPanic, "the handler ended its goroutine")
+		case out.Kind == handler.OutcomeFail:
+			span.Set("flowfabric.outcome", out.Kind.String())
+			span.End(out.Failure.Category, out.Failure.Reason)
+		default:
+			span.Set("flowfabric.outcome", out.Kind.String())
+			span.End("", "")
+		}
+	}()
+	out = handle(ctx, task)
+	returned = true
+	return out
+}
+
+// span begins the span of a pass; nil when tracing is off.
+func (j *job) span(ctx context.Context, resume *engine.Resume) (context.Context, *tracing.Span) {
+	if !j.tracer.On() {
+		return ctx, nil
+	}
+	claim := j.held.Claim()
+	work := tracing.Work{
+		Namespace: j.route.Namespace, Lane: j.route.Lane, Kind: j.route.Kind, Execution: claim.Fence.Execution,
+		Attempt: claim.Fence.Attempt, AttemptType: claim.Type, Worker: j.cfg.Instance,
+	}
+	if resume != nil {
+		for _, s := range resume.Signals {
+			if s.Trace != "" {
+				work.Links = append(work.Links, s.Trace)
+			}
+		}
+	}
+	return j.tracer.Process(ctx, claim.Tags, work)
+}
