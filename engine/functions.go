@@ -221,13 +221,8 @@ var (
 var functions = []function{
 	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnRelease, fnCancel, fnRecordStep,
 	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
-	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
-	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
-	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
-	fnExplain,
-	fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions,
-	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnReadQueues, fnListExecutions, fnListHolders, fnDescribe,
-	fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
-	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes,
-	fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys,
+	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
+	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
+	fnListHolders, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules,
 }

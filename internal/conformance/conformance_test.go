@@ -75,16 +75,32 @@ func (f Features) has(name string) bool {
 // topics are the scenarios by file.
 func topics() map[string][]scenario {
 	return map[string][]scenario{
-		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
-		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
-		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
-		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
-		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
-		"modes":   modeScenarios,
-		"feed":    feedScenarios,
-		"workers": registryScenarios,
-		"why":   slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
-		"modes": modeScenarios, "workers": registryScenarios,
+		"create":        createScenarios,
+		"claim":         claimScenarios,
+		"lease":         leaseScenarios,
+		"settle":        settleScenarios,
+		"stream":        streamScenarios,
+		"time":          timeScenarios,
+		"cancel":        cancelScenarios,
+		"operator":      operatorScenarios,
+		"golden":        goldenScenarios,
+		"lost":          lostScenarios,
+		"interleave":    interleaveScenarios,
+		"bell":          bellScenarios,
+		"errors":        errorScenarios,
+		"repeat":        repeatScenarios,
+		"fuzz":          fuzzScenarios,
+		"server":        serverScenarios,
+		"holes":         holeScenarios,
+		"ticking":       tickHoleScenarios,
+		"suspend":       suspendScenarios,
+		"signal":        signalScenarios,
+		"suspend seeds": seedScenarios,
+		"suspend again": secondScenarios,
+		"modes":         modeScenarios,
+		"feed":          feedScenarios,
+		"workers":       registryScenarios,
+		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 	}
 }
 
@@ -92,11 +108,11 @@ func topics() map[string][]scenario {
 // same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
 var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
-var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers",
-	"fuzz"}
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "why", "fuzz"}
+var order = []string{
+	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
+	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
+	"feed", "workers", "why", "fuzz",
+}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32
