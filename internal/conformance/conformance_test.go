@@ -101,6 +101,12 @@ func topics() map[string][]scenario {
 		"feed":          feedScenarios,
 		"workers":       registryScenarios,
 		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
+		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
+		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
+		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
+		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
+		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
+		"modes": modeScenarios, "schedules": scheduleScenarios,
 	}
 }
 
@@ -113,6 +119,8 @@ var order = []string{
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
 	"feed", "workers", "why", "fuzz",
 }
+var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "schedules", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

@@ -1,6 +1,6 @@
 package main
 
-const createFile = "lua/execution/ff_create_execution.lua"
+const createFile = "lua/lib/create.lua"
 
 // createMutants break admission: scores, duplicates, idempotency, times.
 var createMutants = []Mutant{
@@ -19,7 +19,7 @@ var createMutants = []Mutant{
 		`redis.call('HSET', key, 'in', reply.int(#payload), unpack(t.fields))`, suite("create")},
 	{"create: a tombstone is not seen", "design §9", createFile,
 		`redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0`, `redis.call('EXISTS', key) == 0`, suite("operator")},
-	{"create: a twin within a batch is made twice", "design §2.7", createFile,
+	{"create: a twin within a batch is made twice", "design §2.7", "lua/execution/ff_create_execution.lua",
 		`      seen[argv[i]] = n`, ``, suite("create")},
 	{"create: a delay that is over still delays", "10-F3", createFile,
 		`t.delay <= ctx.now then`, `t.delay < ctx.now then`, suite("create")},
