@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
 // with fail, and drives events with publish.
 type fakeStore struct {
+	registry  // workers are tested on servers
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int
