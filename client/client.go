@@ -105,6 +105,7 @@ type store interface {
 	inspector
 	scheduler
 	Explainer
+	registry
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

@@ -24,6 +24,7 @@ type fakeStore struct {
 	feeds     // not faked
 	scheduler // nil: schedules are tested on a server
 
+	registry  // workers are tested on servers
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int
