@@ -130,7 +130,7 @@ var inspectScenarios = []scenario{
 		}
 		same(w, "all", len(w.queues()), 600)
 		for q := range 100 { // twenty priorities in a hundred queues: sixteen reads each
-			members := []string{"ZADD", w.k.Queue(strconv.Itoa(q+1))}
+			members := []string{"ZADD", w.k.Queue(strconv.Itoa(q + 1))}
 			for p := range 20 {
 				members = append(members, strconv.FormatInt(w.now()-int64(p)*1_000_000_000_000, 10), uuid.NewString())
 			}
