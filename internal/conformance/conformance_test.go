@@ -102,13 +102,9 @@ func topics() map[string][]scenario {
 		"workers":       registryScenarios,
 		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
-		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
-		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
-		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
-		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
-		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
-		"modes":   modeScenarios,
-		"inspect": inspectScenarios, "lanes": laneScenarios, "retention": retentionScenarios,
+		"inspect":       inspectScenarios,
+		"lanes":         laneScenarios,
+		"retention":     retentionScenarios,
 	}
 }
 
@@ -119,11 +115,8 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "fuzz",
 }
-var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"inspect", "lanes", "retention", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

@@ -298,6 +298,8 @@ var writings = []writing{
 	}},
 	{"ff_mark_worker_dead", "mark a worker dead", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.MarkWorkerDead(w.ctx, w.homed("w"), "r")
+		return "", err
+	}},
 	{"ff_put_schedule", "put a schedule", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		set, err := e.PutSchedule(w.ctx, engine.SchedulePut{Name: w.named("s"), Definition: []byte("d"), Next: time.UnixMilli(1800000001000)})
 		return words(set.Revision, set.Next.UnixMilli()), err
