@@ -120,7 +120,11 @@ func unmaintained(f engine.Facts) string {
 	if f.TickOwner != "" {
 		who = "its owner " + quote(f.TickOwner) + " does not come"
 	}
-	return "the partition's tick is overdue, due since " + moment(f, f.TickWake) + ", and " + who
+	since := ""
+	if f.TickWake.Year() > 1970 { // something that was due before it was made says nothing about who ticks
+		since = ", due since " + moment(f, f.TickWake)
+	}
+	return "the partition's tick is overdue" + since + ", and " + who
 }
 
 // deadlineFirst corrects an account that does not reckon with the deadline.

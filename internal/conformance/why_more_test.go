@@ -366,6 +366,12 @@ var whyMoreScenarios = []scenario{
 		w.set("DEL", string(w.k))
 		w.says(w.why(y.id), client.WhyPartitionMissing, "does not exist")
 		w.reset()
+		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) }) // 1970 is a time like any other
+		e, err = client.Explain(w.ctx, w.e, old)
+		w.no(err)
+		w.says(e, client.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
+		w.settleTime()
+		w.code(old, "T4n")
 		_, err = client.Explain(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
