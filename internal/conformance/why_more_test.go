@@ -14,8 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
-// setLane changes the usual lane in this partition alone.
-func (w *world) setLane(state engine.LaneState, by string) {
+// usualLane changes the usual lane in this partition alone.
+func (w *world) usualLane(state engine.LaneState, by string) {
 	w.Helper()
 	same(w, "lane", w.fcall("ff_set_lane", "1", "default", "default", string(state), "", by).code, "OK")
 }
@@ -32,7 +32,7 @@ var whyMoreScenarios = []scenario{
 	{name: "a lane that hands nothing out", run: func(w *world) {
 		x := w.state("R1f")
 		for _, state := range []engine.LaneState{engine.LanePaused, engine.LaneDisabled, engine.LaneDraining} {
-			w.setLane(state, "anna")
+			w.usualLane(state, "anna")
 			since := strings.Fields(w.hash(w.k.Lanes())["default\x1fdefault"])[2]
 			ms, _ := strconv.ParseInt(since, 10, 64)
 			e := w.why(x.id)
@@ -46,11 +46,11 @@ var whyMoreScenarios = []scenario{
 				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.")
 			w.worker("w1").nothing()
 		}
-		w.setLane(engine.LaneActive, "anna")
+		w.usualLane(engine.LaneActive, "anna")
 		y := w.state("R1f")
-		w.setLane(engine.LanePaused, "anna")
+		w.usualLane(engine.LanePaused, "anna")
 		w.says(w.why(y.id), client.WhyLanePaused)
-		w.setLane(engine.LaneActive, "ben")
+		w.usualLane(engine.LaneActive, "ben")
 		w.says(w.why(y.id), client.WhyWaitingNoWorker)
 		w.worker("w3").one(y.id)
 	}},
