@@ -15,7 +15,7 @@ import (
 
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
-	tables  = []string{"root", "routeids", "routes", "routelog"}
+	tables  = []string{"routeids", "root", "routes", "routelog"}
 	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules"}
 
 	owned    = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd"}

@@ -35,7 +35,7 @@ var auditScenarios = []scenario{
 		}
 		healed := w.audit(true)
 		if after := w.digest(without...); after != before {
-			w.Fatalf("seed %d: not healed:\n%s\nfindings: %s", seed, difference(before, after), found(healed))
+			w.Fatalf("seed %d: not healed:\n%s", seed, difference(before, after))
 		}
 		if healed.Lost > 0 || healed.Healed == 0 || !healed.Sound() {
 			w.Errorf("seed %d: healed %d, lost %d: %v", seed, healed.Healed, healed.Lost, healed.Kinds)
@@ -113,7 +113,7 @@ func (w *world) populate(n int) (without []string) {
 	idle.nothing()
 	w.tick()
 	w.advance(time.Millisecond) // what was created in this millisecond may or may not be in the counts
-	return append(without, "root wake", "root recounts", "root owner")
+	return append(without, "root wake", "root recounts")
 }
 
 // vandal damages indexes at random.
@@ -166,7 +166,10 @@ func (v *vandal) strike() {
 		v.set("ZREM", root+key, member)
 	case n < 55:
 		by := 1 + v.r.IntN(1e7)
-		if key != ":sessions" && v.r.IntN(2) == 0 { // a session may be looked at early
+		if key == ":sessions" && v.do("ZSCORE", root+key, member).Error() != nil {
+			return // a session may be looked at early
+		}
+		if key != ":sessions" && v.r.IntN(2) == 0 {
 			by = -by
 		}
 		v.set("ZINCRBY", root+key, strconv.Itoa(by), member)
@@ -231,7 +234,7 @@ func (v *vandal) table() {
 	slices.Sort(rows)
 	switch id := pick(v.r, append(rows, "")); {
 	case id == "":
-		v.set("HSET", root+":routeids", "a\x1fb\x1fc\x1f\x1f"+strconv.Itoa(v.r.IntN(9)), strconv.Itoa(90+v.r.IntN(9)))
+		v.set("HSET", root+":routeids", "a\x1fb\x1fc\x1f\x1f"+strconv.Itoa(v.r.IntN(9)), rows[0])
 		v.set("ZADD", root+":routelog", "5", strconv.Itoa(90+v.r.IntN(9)))
 	case v.lost[id]:
 	case v.r.IntN(2) == 0:
