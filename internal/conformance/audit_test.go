@@ -158,6 +158,38 @@ var auditScenarios = []scenario{
 			w.Error("there was no load")
 		}
 	}},
+	{name: "design §8 pages of an index skip nothing, whatever stands at one place and whoever leaves it", run: func(w *world) {
+		ids := w.createN(9, delay(time.Hour))
+		at := w.core(ids[0])["du"]
+		w.quiet = true
+		for i := range 11 {
+			w.set("ZADD", w.k.Delayed(), at, fmt.Sprintf("%x-nobody", i*23))
+		}
+		walk := func(heal bool, between func(page int)) (checked, phantoms int) {
+			for cursor, page := "", 0; page == 0 || cursor != ""; page++ {
+				next, n, list, err := w.e.AuditIndex(w.ctx, w.p, heal, "delayed", cursor, 2)
+				w.no(err)
+				checked, phantoms, cursor = checked+n, phantoms+len(list), next
+				between(page)
+			}
+			return checked, phantoms
+		}
+		checked, phantoms := walk(false, func(int) {})
+		same(w, "looked at, phantoms", words(checked, phantoms), "20 11")
+		checked, phantoms = walk(true, func(int) {})
+		same(w, "looked at, removed", words(checked, phantoms), "20 11")
+		seen := 0
+		checked, _ = walk(false, func(page int) { // whoever stood at the end of a page goes elsewhere
+			if page < 3 {
+				list, err := w.do("ZRANGE", w.k.Delayed(), "0", "-1").AsStrSlice()
+				w.no(err)
+				w.set("ZADD", w.k.Delayed(), "5", list[2*page+1])
+				seen++
+			}
+		})
+		same(w, "looked at while some moved back", words(checked, seen), "9 3")
+		w.quiet = false
+	}},
 	{name: "design §9 a frozen partition is not audited, and says so", run: func(w *world) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
