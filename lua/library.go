@@ -37,7 +37,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "create",
-	"schedule", "stream", "settle", "claim", "modes", "registry",
+	"schedule", "stream", "settle", "claim", "modes", "audit", "registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}

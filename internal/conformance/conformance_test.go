@@ -105,6 +105,7 @@ func topics() map[string][]scenario {
 		"inspect":       inspectScenarios,
 		"lanes":         laneScenarios,
 		"retention":     retentionScenarios,
+		"audit":         auditScenarios,
 	}
 }
 
@@ -115,7 +116,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.
