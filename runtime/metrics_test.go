@@ -79,12 +79,14 @@ func TestMetricsMove(t *testing.T) {
 	m := moves{w, prometheus.NewRegistry()}
 	cfg := signing()
 	cfg.Registerer, cfg.LeaseTTL, cfg.Instance = m.reg, time.Second, "first"
+	first := w.submit("complete") // its queue is there when the first samples are taken
 	blocked := make(chan struct{})
 	worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 		return act(ctx, task, in, blocked)
 	}))
 	kind := "kind=greet"
 
+	w.reach(first, flowfabric.CodeCompleted)
 	m.reads(4, "claims_total", "result=empty") // registered with every partition, so the next one rings
 	w.reach(w.submit("complete"), flowfabric.CodeCompleted)
 	m.reads(1, "settled_total", kind, "outcome=complete", "category=")
@@ -94,7 +96,6 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "start_latency_seconds", kind)
 	m.reads(1, "handler_seconds", kind)
 	m.reads(1, "server_call_seconds", "function=ff_claim_next")
-	m.reads(1, "doorbell_total", "message=routes")
 	m.reads(1, "polls_total", "result=empty")
 	m.reads(1, "build_info")
 	m.reads(1, "workers")
@@ -291,6 +292,37 @@ func (w *world) all(ids []flowfabric.ExecutionID, code flowfabric.Code) bool {
 		}
 	}
 	return true
+}
+
+// Queues and partitions are told by who owns their ticks: the sums over two processes are what there is, once.
+func TestQueueMetrics(t *testing.T) {
+	servers(t, func(w *world) {
+		t := w.T
+		if set := w.engine.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused}); set[0].Err != nil {
+			t.Fatal(set[0].Err)
+		}
+		ended := w.submit("x", func(x *engine.NewExecution) { x.Lane = "open" })
+		if _, err := w.engine.CancelExecution(w.ctx, ended, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			w.submit("x")
+		}
+		w.submit("x", func(x *engine.NewExecution) { x.Lane, x.Delay = "open", time.Hour })
+		one, two := prometheus.NewRegistry(), prometheus.NewRegistry()
+		w.start(runtime.Config{Registerer: one, Instance: "one"}, greetBinding())
+		w.start(runtime.Config{Registerer: two, Instance: "two"}, greetBinding())
+		sum := func(name string, labels ...string) float64 {
+			return reading(t, one, name, labels...) + reading(t, two, name, labels...)
+		}
+		w.eventually("every partition is owned and sampled", func() bool {
+			return sum("partitions_owned") == 4 && sum("queue_waiting", "kind=greet", "lane=default", "namespace=default", "state=paused") == 40 &&
+				sum("executions", "home=delayed") == 1 && sum("executions", "home=ended") == 1
+		})
+		if age := sum("queue_oldest_age_seconds", "state=paused"); age <= 0 || age > 120 {
+			t.Errorf("the oldest is %v s old", age)
+		}
+	})
 }
 
 // Workers of one process share collectors; the gauges are sums over them, and a name that somebody else has taken is an
