@@ -158,6 +158,9 @@ func callError(op string, err error) error {
 		case "NOSCRIPT":
 			return fmt.Errorf("%s: %w", op, errMissingFunction)
 		}
+		if strings.HasPrefix(text, "ACL failure in script") || strings.HasPrefix(text, "The user executing the script can't") {
+			return fmt.Errorf("%s: %w: inside the function, which runs with the rights of its caller: %s", op, flowfabric.ErrAuth, text)
+		}
 		if strings.Contains(text, "unction not found") {
 			return fmt.Errorf("%s: %w", op, errMissingFunction)
 		}

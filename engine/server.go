@@ -172,10 +172,14 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 	}
 	e.log.Info("load function library", "server", e.Server(), "revision", lua.Revision, "hash", e.hash())
 	err = node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(strings.ReplaceAll(lua.Library(e.variant), lua.Hash(), e.hash())).Build()).Error()
-	if err != nil {
-		return fmt.Errorf("load function library: %w", callError("function load", err))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if err = callError("function load", err); errors.Is(err, flowfabric.ErrAuth) {
+		return fmt.Errorf("load function library: the server lacks revision %d, and this user may not FUNCTION LOAD it; let one who may connect first (ops/acl/loader.acl): %w",
+			lua.Revision, err)
+	}
+	return fmt.Errorf("load function library: %w", err)
 }
 
 // testMark ends the hash of the variant with the test clock; it is no hex digit.

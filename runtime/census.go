@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,10 +15,13 @@ import (
 // to a partition is told by the process that owns its tick, so that sums over processes count each partition once.
 type census struct {
 	workers, ready, slots, partitions, owned, overdue, schedules, serving *prometheus.Desc
+	waiting, oldest, executions, timers, purge, frozen                    *prometheus.Desc
 
 	mu   sync.Mutex
 	runs map[*run]struct{}
 }
+
+var queueLabels = []string{"namespace", "lane", "kind", "state"}
 
 func newCensus(prefix string) *census {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -32,6 +36,13 @@ func newCensus(prefix string) *census {
 		overdue:    desc("ticks_overdue", "Partitions that nobody has ticked although it is due, as this process heard last."),
 		schedules:  desc("schedules_due", "Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
 		serving:    desc("serving", "Workers of this process that take work of the namespace, lane and kind, whatever capabilities it requires.", "namespace", "lane", "kind"),
+
+		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
+		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
+		executions: desc("executions", "Executions in the partitions this process owns, by home: delayed, suspended, ended (kept until they are purged).", "home"),
+		timers:     desc("timer_lag_seconds", "For how long the first thing that a tick should have done has been due."),
+		purge:      desc("purge_lag_seconds", "For how long the first execution that should have been purged has been due."),
+		frozen:     desc("partitions_frozen", "Partitions this process owns that are frozen."),
 		runs:       map[*run]struct{}{},
 	}
 }
@@ -50,19 +61,20 @@ func (c *census) remove(r *run) {
 
 // Describe implements [prometheus.Collector].
 func (c *census) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving} {
+	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving,
+		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen} {
 		out <- d
 	}
 }
 
-// Collect implements [prometheus.Collector]. It asks nobody but this process.
+// Collect implements [prometheus.Collector]. It asks nobody but this process; samples are taken for the next time.
 func (c *census) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	runs := slices.Collect(maps.Keys(c.runs))
 	c.mu.Unlock()
 	var ready, slots, partitions, owned, overdue, schedules int
 	type work struct{ namespace, lane, kind string }
-	serving := map[work]int{}
+	serving, all, now := map[work]int{}, newSampled(), time.Now()
 	for _, r := range runs {
 		if r.health.check() == nil {
 			ready++
@@ -72,6 +84,8 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		s := r.tended.sum()
 		owned, schedules = owned+s.owned, schedules+s.schedules
 		overdue = max(overdue, int(r.late.Load()))
+		all.add(r.samples, now)
+		r.samples.ask()
 		for lane := range r.offer.lanes {
 			for kind := range r.offer.kinds {
 				serving[work{r.offer.namespace, lane, kind}]++
@@ -91,6 +105,19 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	for w, n := range serving {
 		gauge(c.serving, n, w.namespace, w.lane, w.kind)
 	}
+	seconds := func(d *prometheus.Desc, t time.Duration, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, t.Seconds(), labels...)
+	}
+	for q, d := range all.queues {
+		gauge(c.waiting, d.waiting, q.namespace, q.lane, q.kind, q.state)
+		seconds(c.oldest, d.oldest, q.namespace, q.lane, q.kind, q.state)
+	}
+	for home, n := range all.homes {
+		gauge(c.executions, n, home)
+	}
+	seconds(c.timers, all.timers)
+	seconds(c.purge, all.purge)
+	gauge(c.frozen, all.frozen)
 }
 
 // tended is what the ticks of one worker said last of each partition.
@@ -124,6 +151,14 @@ func (t *tended) sum() (s tendedSum) {
 		s.schedules += reply.Schedules
 	}
 	return s
+}
+
+// owns tells whether the last tick of a partition was answered as its owner's.
+func (t *tended) owns(partition uint16) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.replies[partition]
+	return ok
 }
 
 // partitions lists those that are owned, in order.

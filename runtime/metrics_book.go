@@ -77,6 +77,9 @@ func (m *metrics) renewed(_ uint16, err error) {
 }
 
 func (m *metrics) leaseLost(_ flowfabric.ExecutionID, cause error) {
+	if errors.Is(cause, flowfabric.ErrLeaseRevoked) { // it matches ErrLeaseLost, too
+		cause = flowfabric.ErrLeaseRevoked
+	}
 	m.lost.WithLabelValues(flowfabric.CodeOf(cause)).Inc()
 }
 

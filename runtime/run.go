@@ -39,6 +39,7 @@ type run struct {
 	leaving  atomic.Bool  // takes no more work, so all rings are passed on
 	late     atomic.Int32 // partitions whose tick is overdue, as the poll heard last
 	tended   tended
+	samples  *sampler
 	jobs     conc.WaitGroup // handlers, each with a slot
 	returns  conc.WaitGroup // hand-backs, without slots
 }
@@ -60,6 +61,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.sched.visit = r.visit
 	r.bell = newDoorbell(r)
 	r.passes = newPasser(r)
+	r.samples = newSampler(r)
 	r.sched.onOwed = r.passes.poke
 	r.done = newCompleter(r.completeBatch)
 	r.name = newMembership(r)
@@ -93,6 +95,7 @@ func (r *run) serve(ctx context.Context) error {
 	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
 	supporting.Go(func() { r.bell.listen(support) })
 	supporting.Go(func() { r.passes.keep(support) })
+	supporting.Go(func() { r.samples.keep(support) })
 	if r.ticks != nil {
 		supporting.Go(func() {
 			if err := r.ticks.Run(support); err != nil {

@@ -25,6 +25,7 @@ type store interface {
 	suspend.Opener
 	suspend.Seeder
 	stream.SummaryReader
+	inspector
 	settler
 	registrar
 	Cluster() bool

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -29,6 +30,10 @@ func TestOffAllocatesNothing(t *testing.T) {
 	}
 	if off.On() || !New(noop.NewTracerProvider(), nil).On() {
 		t.Error("on and off are mixed up")
+	}
+	otel.SetTracerProvider(noop.NewTracerProvider()) // after New, as applications do
+	if !off.On() {
+		t.Error("off although a global provider is set")
 	}
 }
 

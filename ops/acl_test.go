@@ -1,0 +1,316 @@
+package ops_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+var users = []string{"worker", "producer", "loader", "operator"}
+
+// guarded starts a server with the users of acl/, and one more that may do everything but is no example.
+func guarded(t *testing.T, kind testserver.Kind, change ...func(user, rules string) string) *testserver.Server {
+	t.Helper()
+	rules := "user default on nopass ~* &* +@all\n"
+	for _, user := range users {
+		own := read(t, "acl/"+user+".acl")
+		for _, c := range change {
+			own = c(user, own)
+		}
+		rules += own
+	}
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return testserver.Start(t, kind, testserver.TCP(), testserver.Args("--aclfile", file))
+}
+
+func as(user string, s *testserver.Server) string {
+	return fmt.Sprintf("redis://%s:change-me-%s@%s", user, user, s.Address())
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// open dials as a user.
+func open(t *testing.T, ctx context.Context, user string, s *testserver.Server) (*engine.Engine, error) {
+	t.Helper()
+	e, err := engine.Open(ctx, engine.Config{URL: as(user, s), Partitions: 2, Logger: quiet})
+	if err == nil {
+		t.Cleanup(e.Close)
+	}
+	return e, err
+}
+
+func kinds(t *testing.T, f func(t *testing.T, kind testserver.Kind)) {
+	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
+		t.Run(string(kind), func(t *testing.T) { f(t, kind) })
+	}
+}
+
+// Each of the users can do its whole job: the loader loads, a worker works, a producer submits, signals and reads, an operator
+// operates.
+func TestUsersCanDoTheirJob(t *testing.T) {
+	kinds(t, func(t *testing.T, kind testserver.Kind) {
+		s := guarded(t, kind)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+
+		if _, err := open(t, ctx, "worker", s); !errors.Is(err, flowfabric.ErrAuth) || !strings.Contains(err.Error(), "FUNCTION LOAD") {
+			t.Fatalf("a worker that finds no library: %v", err)
+		}
+		if _, err := open(t, ctx, "loader", s); err != nil {
+			t.Fatalf("loader: %v", err)
+		}
+		keys := "a:" + strings.Repeat("a1", 32)
+		ran := work(t, ctx, runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second, Logger: quiet, Registerer: prometheus.NewRegistry()})
+
+		p, err := client.Connect(ctx, client.Config{URL: as("producer", s), Logger: quiet})
+		if err != nil {
+			t.Fatalf("producer: %v", err)
+		}
+		t.Cleanup(p.Close)
+		x, err := client.Submit(ctx, p, job, "everything", client.IdempotencyKey("once"))
+		if err != nil {
+			t.Fatalf("submit: %v", err)
+		}
+		frames := 0
+		for event, err := range x.Tail(ctx) {
+			if err != nil {
+				t.Fatalf("tail: %v", err)
+			}
+			if event.Frame.Type != "" {
+				if frames++; event.Frame.Type == "token" {
+					token, err := suspend.ParseToken(string(event.Frame.Payload))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := p.Signal(ctx, token, "on"); err != nil {
+						t.Fatalf("signal: %v", err)
+					}
+				}
+			}
+		}
+		if out, err := x.Result(ctx); err != nil || out != "on" || frames == 0 {
+			t.Fatalf("result %q with %d frames, %v", out, frames, err)
+		}
+		if _, err := x.History(ctx); err != nil {
+			t.Errorf("history: %v", err)
+		}
+		for _, what := range []string{"fail", "delay", "cancel", "panic"} {
+			x, err := client.Submit(ctx, p, job, what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = x.Result(ctx)
+			if ok := err == nil; ok != (what == "delay") || errors.Is(err, flowfabric.ErrAuth) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+
+		o, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+		if err != nil {
+			t.Fatalf("operator: %v", err)
+		}
+		t.Cleanup(o.Close)
+		for what, err := range map[string]error{
+			"replay": o.Replay(ctx, x.ID(), client.Force()), "lane": o.PauseLane(ctx, "other"), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}),
+		} {
+			if err != nil {
+				t.Errorf("operator: %s: %v", what, err)
+			}
+		}
+		if _, err := o.Queues(ctx); err != nil {
+			t.Errorf("operator: queues: %v", err)
+		}
+		if err := ran(); err != nil {
+			t.Errorf("the worker ended with %v", err)
+		}
+	})
+}
+
+var job = handler.Define[string, string]("job", handler.Retry(1, time.Millisecond, time.Millisecond))
+
+// work runs a worker with a handler that uses all there is, until the function returned is called.
+func work(t *testing.T, ctx context.Context, cfg runtime.Config) (stop func() error) {
+	t.Helper()
+	w, err := runtime.New(cfg, handler.Bind(job, do))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running conc.WaitGroup
+	var result error
+	running.Go(func() { result = w.Run(ctx) })
+	stop = func() error { cancel(); running.Wait(); return result }
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func do(ctx context.Context, task *handler.Task, in string) (string, error) {
+	switch in {
+	case "fail":
+		return "", handler.Permanent(errors.New("broken"))
+	case "panic":
+		panic("broken")
+	case "cancel":
+		return "", handler.Cancel("enough")
+	case "delay":
+		if task.AttemptType() == flowfabric.AttemptInitial {
+			return "", handler.Delay(time.Millisecond)
+		}
+		return in, nil
+	}
+	token, err := suspend.Pending(ctx, task, "go", time.Minute)
+	if err != nil {
+		return "", err
+	}
+	if _, err := handler.Step(ctx, task, "tell", func(ctx context.Context) (string, error) {
+		return "told", errors.Join(task.Frame(ctx, "log", "hello"), task.Summary(ctx, map[string]any{"n": 1}), task.Live(ctx, "log", "now", time.Second),
+			task.Progress(ctx, 50, "half"), task.Frame(ctx, "token", token.Reveal()))
+	}); err != nil {
+		return "", err
+	}
+	return suspend.Await[string](ctx, task, "go")
+}
+
+// What is not a user's job is refused, by the server and not by good manners.
+func TestUsersAreRefusedTheRest(t *testing.T) {
+	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric", "FUNCTION FLUSH",
+		"SET other:key x", "GET other:key", "PUBLISH other:channel x", "ACL LIST", "ACL SETUSER worker +@all", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
+		"MONITOR", "EVAL return(1) 0", "CLIENT KILL TYPE normal", "SUBSCRIBE other:channel", "SAVE", "SWAPDB 0 1"}
+	refused := map[string][]string{
+		"worker":   {"FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}", "FCALL ff_freeze_partition 1 ff:{fp:0}"},
+		"producer": {"FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}", "FCALL ff_approve_waitpoint 1 ff:{fp:0}", "FCALL ff_set_token_keys 1 ff:{fp:0}", "FCALL ff_cancel_execution 1 ff:{fp:0}"},
+		"loader":   {"FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_claim_next 1 ff:{fp:0}", "DEL ff:{fp:0}", "SUBSCRIBE ff:{fp:0}:feed"},
+		"operator": {"FUNCTION LOAD x"},
+	}
+	kinds(t, func(t *testing.T, kind testserver.Kind) {
+		s := guarded(t, kind)
+		for _, user := range users {
+			for _, command := range slices.Concat(everybody, refused[user]) {
+				if answer := ask(t, s, user, command); !strings.HasPrefix(answer, "-NOPERM") {
+					t.Errorf("%s may %s: %q", user, command, answer)
+				}
+			}
+		}
+	})
+	ctx := t.Context()
+	s := guarded(t, testserver.ServerRedis)
+	if _, err := open(t, ctx, "loader", s); err != nil {
+		t.Fatal(err)
+	}
+	e, err := open(t, ctx, "producer", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.FreezePartition(ctx, 0, "x"); !errors.Is(err, flowfabric.ErrAuth) || !strings.Contains(err.Error(), "ff_freeze_partition") {
+		t.Errorf("a producer freezes: %v", err)
+	}
+	if _, err := engine.Open(ctx, engine.Config{URL: "redis://worker:wrong@" + s.Address(), Logger: quiet}); !errors.Is(err, flowfabric.ErrAuth) {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+// A right that is missing inside a function is ErrAuth, too, and not a defect of the library.
+func TestMissingRightInsideAFunction(t *testing.T) {
+	kinds(t, func(t *testing.T, kind testserver.Kind) {
+		s := guarded(t, kind, func(user, rules string) string {
+			if user == "producer" {
+				return strings.Replace(rules, " +zadd", "", 1)
+			}
+			return rules
+		})
+		if _, err := open(t, t.Context(), "loader", s); err != nil {
+			t.Fatal(err)
+		}
+		e, err := open(t, t.Context(), "producer", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = e.CreateExecutions(t.Context(), 0, []engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k"}})
+		if !errors.Is(err, flowfabric.ErrAuth) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Somebody has decided who may call each function of the library.
+func TestEveryFunctionIsSomebodysJob(t *testing.T) {
+	operators := []string{"ff_change_priority", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions", "ff_list_holders",
+		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead"}
+	files, err := filepath.Glob("../lua/*/ff_*.lua")
+	if err != nil || len(files) < 40 {
+		t.Fatal(len(files), err)
+	}
+	var all []string
+	for _, f := range files {
+		all = append(all, strings.TrimSuffix(filepath.Base(f), ".lua"))
+	}
+	granted := operators
+	for _, user := range users {
+		for _, m := range regexp.MustCompile(`\+fcall\|(\S+)`).FindAllStringSubmatch(read(t, "acl/"+user+".acl"), -1) {
+			granted = append(granted, m[1])
+		}
+	}
+	for _, name := range all {
+		if !slices.Contains(granted, name) {
+			t.Errorf("%s: add it to the files of those who may call it, or to the operators' here", name)
+		}
+	}
+	for _, name := range granted {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s is granted and does not exist", name)
+		}
+	}
+}
+
+// ask sends one command as a user and returns the first line of the answer.
+func ask(t *testing.T, s *testserver.Server, user, command string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	r := bufio.NewReader(conn)
+	for _, line := range []string{"AUTH " + user + " change-me-" + user, command} {
+		if _, err := io.WriteString(conn, line+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == command {
+			return answer
+		}
+		if !strings.HasPrefix(answer, "+OK") {
+			t.Fatalf("%s: %s", line, answer)
+		}
+	}
+	return ""
+}

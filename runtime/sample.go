@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+const (
+	// sampleEvery is how old a sample must be before a scrape leads to another.
+	sampleEvery = 15 * time.Second
+	// sampleCalls is how many partitions are read at the same time.
+	sampleCalls   = 2
+	sampleTimeout = 5 * time.Second
+	// maxQueueLabels bounds the queues that have series of their own; producers choose lanes and kinds.
+	maxQueueLabels = 256
+)
+
+// inspector is what a sampler reads; the reads do not hold up the work.
+type inspector interface {
+	Queues(ctx context.Context, partition uint16) ([]engine.Queue, error)
+	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
+}
+
+// sampler reads, for the partitions whose ticks this worker makes, how long their queues are and what is late there. It
+// reads when it is asked to, which a scrape does, and seldom: who is not scraped costs nothing.
+type sampler struct {
+	run  *run
+	wake chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	samples map[uint16]sample
+}
+
+// sample is how a partition was.
+type sample struct {
+	at     time.Time // here
+	info   engine.PartitionInfo
+	queues []engine.Queue // nil while the partition is frozen
+}
+
+func newSampler(r *run) *sampler {
+	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}}
+}
+
+// ask has samples taken, unless they are young. It never blocks.
+func (s *sampler) ask() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep takes samples until ctx ends.
+func (s *sampler) keep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		calls := pool.New().WithMaxGoroutines(sampleCalls)
+		for _, p := range s.due(time.Now()) {
+			calls.Go(func() { s.take(ctx, p) })
+		}
+		calls.Wait()
+	}
+}
+
+// due lists the owned partitions without a young sample, and forgets those that are others' now.
+func (s *sampler) due(now time.Time) (due []uint16) {
+	owned := map[uint16]bool{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.run.tended.partitions() {
+		owned[p] = true
+		if last, ok := s.samples[p]; !ok || now.Sub(last.at) >= sampleEvery {
+			due = append(due, p)
+		}
+	}
+	for p := range s.samples {
+		if !owned[p] {
+			delete(s.samples, p)
+		}
+	}
+	return due
+}
+
+// take reads one partition. Without an answer the old sample is forgotten: no news is better than wrong news.
+func (s *sampler) take(ctx context.Context, partition uint16) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	now := sample{at: time.Now()}
+	var err error
+	if now.info, err = s.run.store.DescribePartition(ctx, partition); err == nil && !now.info.Frozen {
+		now.queues, err = s.run.store.Queues(ctx, partition)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		delete(s.samples, partition)
+		return
+	}
+	s.samples[partition] = now
+}
+
+// queue names what is counted together: the queues of all partitions and capabilities.
+type queue struct{ namespace, lane, kind, state string }
+
+// depth is how much waits in a queue, and since when.
+type depth struct {
+	waiting int
+	oldest  time.Duration
+}
+
+// sampled is what all samples of a process say together.
+type sampled struct {
+	queues        map[queue]depth
+	homes         map[string]int
+	timers, purge time.Duration
+	frozen        int
+}
+
+func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, homes: map[string]int{}} }
+
+// add adds the samples of a worker. What was late has become later since.
+func (all *sampled) add(s *sampler, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, x := range s.samples {
+		if !s.run.tended.owns(p) {
+			continue
+		}
+		since := now.Sub(x.at)
+		if x.info.Frozen {
+			all.frozen++
+		}
+		all.homes["delayed"] += x.info.Delayed.Count
+		all.homes["suspended"] += x.info.Parked.Count
+		all.homes["ended"] += x.info.Done.Count
+		all.timers = max(all.timers, x.info.Lag())
+		all.purge = max(all.purge, dueFor(x.info.Done, x.info.Now))
+		for _, q := range x.queues {
+			all.queue(q, x.info.Now, since)
+		}
+	}
+}
+
+func (all *sampled) queue(q engine.Queue, now time.Time, since time.Duration) {
+	name := queue{q.Route.Namespace, q.Route.Lane, q.Route.Kind, string(q.Lane)}
+	if _, ok := all.queues[name]; !ok && len(all.queues) >= maxQueueLabels {
+		name = queue{"other", "other", "other", string(q.Lane)}
+	}
+	d := all.queues[name]
+	d.waiting += q.Depth
+	if !q.Oldest.IsZero() {
+		d.oldest = max(d.oldest, now.Sub(q.Oldest)+since)
+	}
+	all.queues[name] = d
+}
+
+// dueFor is for how long the head of a timer has been due.
+func dueFor(t engine.Timer, now time.Time) time.Duration {
+	if t.Head.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(t.Head))
+}
