@@ -51,6 +51,7 @@ var callers = []struct {
 	}},
 	{"ff_set_feed", func(ctx context.Context, e *Engine) error {
 		return e.setFeed(ctx, 3, FeedWish{Ends: true, Keep: time.Hour}).Err
+	}},
 	{"ff_audit_executions", func(ctx context.Context, e *Engine) error {
 		_, _, err := e.AuditExecutions(ctx, 3, true, []uuid.UUID{sampleID.UUID()})
 		return err
@@ -214,9 +215,6 @@ var good = map[string][]string{
 	"ff_pause_schedule": {"OK", "1700000000000"},
 	"ff_list_schedules": {"OK", "1700000000000", "0", "1", "s", "5", "4", "1700000001000", "1700000000000", sampleUUID, "7", "2",
 		"1", "2", "2", "late", "1", "3", "me", "4", "you", "1", "2", "me", "9", "{}", "1", "late", "2"},
-	"ff_pass_ring":        {"OK", "1"},
-	"ff_set_lane":         {"OK", "paused", "60", "1"},
-	"ff_list_lanes":       {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
 	"ff_audit_executions": {"OK", "1700000000000", "1", "R1f", "1", "1699999999999", "1", "missing", "q:1", "x", "nowhere", "1"},
 	"ff_audit_index":      {"OK", "17 x", "1", "1", "phantom", "delayed", "x", "at 17", "0"},
 	"ff_audit_keys":       {"OK", "1", "orphan", "i", "x", "gone", "-"},

@@ -49,7 +49,7 @@ end
 -- need lowers the wake time to due and rings the tick's owner. While anything exists the tick looks at least
 -- once a second, so a wake that is already near costs nothing here.
 function root.need(ctx, due)
-  local wake = math.min(due, ctx.now + 1000)
+  local wake = math.max(ctx.now, math.min(due, ctx.now + 1000)) -- what is overdue already makes no tick late
   if ctx.wake and ctx.wake <= wake then return end
   ctx.wake = wake
   redis.call('HSET', ctx.r, 'wake', reply.int(wake))

@@ -1,5 +1,5 @@
--- ff_boot: makes a partition's root key, or raises its protocol number to the caller's. What is created from now on is
--- counted by route.
+-- ff_boot: makes a partition's root key, or raises its protocol number to the caller's. Executions are counted by route: all
+-- of them in a new partition, in an old one those that are created from now on, until an audit has counted the others.
 -- Flags:   none
 -- Go:      Engine.boot
 -- Args:    protocol
@@ -12,7 +12,7 @@ local function ff_boot(k, argv)
   if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end
   local now = reply.int(clock.now(k[1]))
   if not stored then
-    redis.call('HSET', k[1], 'protocol', argv[1], 'booted', now)
+    redis.call('HSET', k[1], 'protocol', argv[1], 'booted', now, 'counting', '0')
   elseif tonumber(stored) < protocol then
     redis.call('HSET', k[1], 'protocol', argv[1])
   end
