@@ -37,6 +37,12 @@
 // operators, who need none and must say who they are. [Client.RotateTokenKeys] changes the key that tokens are signed with,
 // and refuses where that would strand a wait; [Client.ReissueToken] is the way out. See package suspend.
 //
+// # Looking at all of it
+//
+// [Client.List] and [Client.ListPage] list executions by state, lane, kind, tags or holder; [Client.Queues] tells what waits and for how
+// long, [Client.Lanes] what operators said of lanes ([Client.PauseLane] and its kin), [Client.Partitions] how the store itself
+// is doing.
+//
 // All functions and methods of this package may be called concurrently.
 //
 // Spec: 10 §4.1, D44, D57; design §3, §4, §9; performance §3.7.

@@ -39,8 +39,8 @@ func pages(ctx context.Context, t *testing.T, c *client.Client, f client.Filter,
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Executions) > limit {
-			t.Fatalf("a page of %d, limit %d", len(page.Executions), limit)
+		if len(page.Executions) > limit || n > 500 {
+			t.Fatalf("page %d has %d, limit %d", n, len(page.Executions), limit)
 		}
 		all = append(all, page.Executions...)
 		if cursor = page.Cursor; cursor == "" {

@@ -21,8 +21,8 @@ func (w *world) listing(q engine.ListQuery) (all []engine.Listed) {
 		w.no(err)
 		all = append(all, page.Executions...)
 		if more = page.More; more {
-			if len(page.Executions) == 0 {
-				w.Fatal("there is more behind an empty page")
+			if len(page.Executions) == 0 || len(all) > page.Size {
+				w.Fatalf("%d listed of %d, %d on the last page, and there is more", len(all), page.Size, len(page.Executions))
 			}
 			q.After = page.Executions[len(page.Executions)-1].Position()
 		}
