@@ -31,7 +31,7 @@ func TestExitCodes(t *testing.T) {
 		code        int
 		out, errOut string // what must appear
 	}{
-		{line: "", out: "Available Commands"},
+		{line: "", out: "Executions:"},
 		{line: "--help", out: "Exit codes"},
 		{line: "dev --help", out: "127.0.0.1:7700"},
 		{line: "version", out: "protocol 1"},
@@ -46,7 +46,7 @@ func TestExitCodes(t *testing.T) {
 		t.Run(tc.line, func(t *testing.T) {
 			t.Setenv("FLOWFABRIC_ENV", tc.env)
 			var out, errOut bytes.Buffer
-			code := run(t.Context(), strings.Fields(tc.line), &out, &errOut)
+			code := run(t.Context(), strings.Fields(tc.line), strings.NewReader(""), &out, &errOut)
 			if code != tc.code || !strings.Contains(out.String(), tc.out) || !strings.Contains(errOut.String(), tc.errOut) {
 				t.Errorf("exit %d, want %d\nstdout (want %q): %s\nstderr (want %q): %s", code, tc.code, tc.out, &out, tc.errOut, &errOut)
 			}
@@ -65,7 +65,7 @@ func TestDev(t *testing.T) {
 	var done sync.WaitGroup
 	code := -1
 	done.Go(func() {
-		code = run(ctx, []string{"dev", "--addr", "127.0.0.1:0"}, writer, io.Discard)
+		code = run(ctx, []string{"dev", "--addr", "127.0.0.1:0"}, strings.NewReader(""), writer, io.Discard)
 		_ = writer.Close()
 	})
 	defer done.Wait()
