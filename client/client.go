@@ -91,6 +91,7 @@ type store interface {
 	operator
 	signaller
 	summaries
+	Explainer
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

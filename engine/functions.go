@@ -157,6 +157,11 @@ var (
 	fnHistory = function{name: "ff_read_history", method: "ReadHistory", readonly: true,
 		args: "protocol id", replies: "OK core {field value} attempts {field value} events {entry}",
 		errors: "invalid_input execution_not_found result_purged" + entered}
+	fnExplain = function{name: "ff_explain_execution", method: "Explain", readonly: true,
+		args: "protocol id",
+		replies: "OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge " +
+			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record}",
+		errors: "invalid_input execution_not_found result_purged" + entered}
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
@@ -169,4 +174,5 @@ var functions = []function{
 	fnProgress, fnPriority, fnReplay, fnSetTags, fnPurge, fnSetInterest, fnClaim, fnRenew, fnHeld, fnClose, fnRevoke,
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnExplain,
 }

@@ -30,6 +30,16 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	if r.err != nil {
 		return Snapshot{}, r.fail()
 	}
+	s, err := snapshot(id, r, core, attempts, row, alive, expiry)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s.Steps, s.Tags = steps, tags
+	return s, nil
+}
+
+// snapshot reads a core, what is kept of its attempts, and the row of its route. alive and expiry are of its session.
+func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string, alive bool, expiry time.Time) (Snapshot, error) {
 	f := fields{m: core, r: r}
 	s := Snapshot{
 		ID: id, Priority: int(f.number("pr")), Creator: core["cr"], Attempts: uint32(f.number("n")),
@@ -37,7 +47,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		Retries: int(f.number("rc")), Reclaims: int(f.number("lc")), Replays: int(f.number("pc")),
 		CreatedAt: f.instant("ct"), StartedAt: f.instant("st"), ClaimedAt: f.instant("la"), CompletedAt: f.instant("en"),
 		DelayUntil: f.instant("du"), DeadlineAt: f.instant("dl"), FailureCategory: core["fc"], CancelledBy: core["cb"],
-		CancelReason: attempts["cancel"], InputBytes: int(f.number("in")), Steps: steps, Tags: tags,
+		CancelReason: attempts["cancel"], InputBytes: int(f.number("in")),
 	}
 	code := flowfabric.Code(core["s"])
 	if code == flowfabric.CodeActive {
@@ -48,7 +58,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	}
 	state, ok := flowfabric.Project(code)
 	if !ok {
-		return Snapshot{}, flowfabric.NewError(fnRead.name, "corrupt", "state "+string(code))
+		return Snapshot{}, flowfabric.NewError(r.op, "corrupt", "state "+string(code))
 	}
 	s.State = state
 	s.Route = route(uint64(f.number("r")), row, r)
@@ -56,9 +66,11 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	if core["ca"] != "" {
 		packed += ";" + attempts["categories"]
 	}
-	if s.Policy, err = flowfabric.UnpackPolicy(packed); err != nil {
-		return Snapshot{}, fmt.Errorf("%s: %w", fnRead.name, err)
+	policy, err := flowfabric.UnpackPolicy(packed)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %w", r.op, err)
 	}
+	s.Policy = policy
 	s.Policy.Retention = time.Duration(f.number("rt")) * time.Second
 	s.Policy.AttemptTimeout = time.Duration(f.number("to")) * time.Millisecond
 	s.AttemptLog = attemptLog(attempts, r)

@@ -99,6 +99,7 @@ var callers = []struct {
 		_, _, err := e.ReadSignals(ctx, sampleID, uuid.Nil, 0)
 		return err
 	}},
+	{"ff_explain_execution", func(ctx context.Context, e *Engine) error { _, err := e.Explain(ctx, sampleID); return err }},
 }
 
 // What the replies about suspensions hold: ids, a stored signal, a resumption by it, and a closed waitpoint.
@@ -157,6 +158,10 @@ var good = map[string][]string{
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},
+	"ff_explain_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1fgpu\x1f", "0", "0", "", "paused", "60", "1700000000000", "anna",
+		"-1", "0", "0", "0", "0", "w", "1700000000000", "1", "0", "7", "s", "S1", "r", "4", "ct", "1", "n", "1", "e", "5", "tt", "9", "lr", "u,5,0,x",
+		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "c", "L\x1f1\x1f1\x1fgo", "n1", "1",
+		"1", sampleUUID, samplePoint},
 }
 
 func TestGoodReplies(t *testing.T) {

@@ -262,6 +262,7 @@ func (w *world) stage() staged {
 		call{"ff_boot", []string{"1"}},
 		call{"ff_read_execution", []string{"1", id.UUID().String()}},
 		call{"ff_read_history", []string{"1", id.UUID().String()}},
+		call{"ff_explain_execution", []string{"1", asleep.UUID().String()}},
 		call{"ff_change_priority", []string{"1", waiting.UUID().String(), "5", "me"}},
 		call{"ff_set_tags", []string{"1", id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
 		call{"ff_replay_execution", []string{"1", ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},

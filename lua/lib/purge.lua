@@ -2,13 +2,13 @@
 -- taken for a while (design §9). A tombstone is "code expiry digest"; its key's TTL only cleans up (design §2.7).
 local purge = {}
 
--- read returns code and payload digest of a purged execution, nil when there is no tombstone or its time is over.
+-- read returns code, payload digest and expiry of a purged execution, nil when there is no tombstone or its time is over.
 function purge.read(ctx, id)
   local stone = redis.call('GET', keys.tombstone(ctx.r, id))
   if not stone then return nil end
   local code, expiry, digest = string.match(stone, '^(%w+) (%d+) (.*)$')
   if not code or tonumber(expiry) <= ctx.now then return nil end
-  return code, digest
+  return code, digest, tonumber(expiry)
 end
 
 -- missing is what a reader is told of an execution that has no core.

@@ -1,0 +1,12 @@
+package client
+
+import (
+	"context"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Facts, error) {
+	return engine.Facts{}, f.ask("why")
+}

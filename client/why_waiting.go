@@ -1,0 +1,201 @@
+package client
+
+import (
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// waits explains an execution that could be claimed now.
+func waits(f engine.Facts, workers crew) account {
+	a := account{}
+	came := cameToWait(f)
+	lane := fmt.Sprintf("lane %s of namespace %s", quote(f.Route.Lane), quote(f.Route.Namespace))
+	work := fmt.Sprintf("kind %s in %s", quote(f.Route.Kind), lane)
+	switch {
+	case f.Lane.State == engine.LanePaused || f.Lane.State == engine.LaneDisabled:
+		a.reason = WhyLanePaused
+		if f.Lane.State == engine.LaneDisabled {
+			a.reason = WhyLaneDisabled
+		}
+		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s (last changed by %s), and hands nothing out. %s", lane, f.Lane.State,
+			moment(f, f.Lane.Since), quote(f.Lane.By), came)
+		a.next = "It is handed out once somebody resumes the lane (client.ResumeLane)."
+	case f.Ahead < 0:
+		a.reason = WhyNotQueued
+		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
+		a.next = "An audit of the partition (maintain.Audit with Heal) puts it back."
+	case !f.Ready:
+		a.reason = WhyRouteNotReady
+		a.why = "It waits for a worker, but its queue is not among those that claims look at, although its lane hands work out. " + came
+		a.next = "An audit of the partition (maintain.Audit with Heal) puts that right; so does the next execution of its kind."
+	default:
+		a = crewed(f, workers, work)
+		a.why += " " + came
+	}
+	return a
+}
+
+// crewed explains one that claims can find: it depends on the workers.
+func crewed(f engine.Facts, workers crew, work string) account {
+	place := "it is the first in its queue"
+	if f.Ahead > 0 {
+		place = plural(f.Ahead, "other") + " in its queue"
+		if f.Ahead == 1 {
+			place += " is ahead of it"
+		} else {
+			place += " are ahead of it"
+		}
+	}
+	serving, capable := workers.count(f.Route)
+	switch {
+	case capable > 0:
+		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits for a free slot: %s for %s; %s.", workers.serve(capable, f.Route), work, place)}
+		a.next = "The next claim of such a worker takes it."
+		if f.Ahead > 0 {
+			a.reason = WhyWaitingBehind
+			a.next = "A worker takes it once those are taken; a higher priority (client.ChangePriority) moves it forward."
+		}
+		return a
+	case f.Waiters > 0: // who asks for its route can run it, whatever the registry knows
+		return account{reason: WhyWaitingUnregistered, why: fmt.Sprintf("It waits for a claim: %s registered to be rung for %s; %s.",
+			areIdle(f.Waiters), work, place), next: "The idle worker that is rung claims it."}
+	case serving < 0:
+		return account{reason: WhyWaitingUnlisted, why: fmt.Sprintf("It waits for a worker for %s; %s. Which workers there are could not be read: %s.",
+			work, place, quote(workers.err.Error())), next: "A worker that takes it claims it."}
+	case serving == 0:
+		return account{reason: WhyWaitingNoWorker, why: fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
+			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
+	}
+	one, lacks := workers.closest(f.Route)
+	return account{
+		reason: WhyWaitingNoCapability,
+		why: fmt.Sprintf("It waits for a capable worker: %s %s, but none has all of its capabilities (%s): the closest, %s, lacks %s; %s.",
+			plural(serving, "live worker"), takes(serving, work), quoted(f.Route.Capabilities), quote(one), quoted(lacks), place),
+		next: fmt.Sprintf("It is claimed once a worker starts that takes this kind from this lane%s.", needing(f.Route)),
+	}
+}
+
+func takes(n int, work string) string {
+	if n == 1 {
+		return "takes " + work
+	}
+	return "take " + work
+}
+
+func areIdle(n int) string {
+	if n == 1 {
+		return "no live worker is listed for it, but 1 idle instance is"
+	}
+	return fmt.Sprintf("no live worker is listed for it, but %d idle instances are", n)
+}
+
+func needing(r engine.Route) string {
+	if len(r.Capabilities) == 0 {
+		return ""
+	}
+	return " and has the capabilities " + quoted(r.Capabilities)
+}
+
+// cameToWait says what happened before.
+func cameToWait(f engine.Facts) string {
+	switch f.State.Code {
+	case flowfabric.CodeWaitingFirst:
+		return "It has never run."
+	case flowfabric.CodeWaitingRetry:
+		return fmt.Sprintf("It is retry %d of %d, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+	case flowfabric.CodeWaitingReplay:
+		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
+	case flowfabric.CodeWaitingReclaim:
+		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f), f.Reclaims, reclaimCap(f))
+	}
+	switch f.Released {
+	case engine.ReleasedBack:
+		return fmt.Sprintf("Its worker %s handed it back, and attempt %d goes on.", holder(f), attempt(f))
+	case engine.ReleasedDelayed:
+		return fmt.Sprintf("The delay that worker %s asked for is over, and attempt %d goes on.", holder(f), attempt(f))
+	case engine.ReleasedSuspended:
+		return fmt.Sprintf("It was resumed%s, and attempt %d goes on.", resumedBy(f), attempt(f))
+	}
+	return fmt.Sprintf("Attempt %d goes on with the next claim.", attempt(f))
+}
+
+// resumedBy says what ended the last suspension.
+func resumedBy(f engine.Facts) string {
+	if f.Suspension == nil {
+		return ""
+	}
+	who := ""
+	if f.ResumedBy != "" {
+		who = " " + quote(f.ResumedBy)
+	}
+	switch f.Suspension.Trigger {
+	case "signal":
+		return " by a signal"
+	case "operator":
+		return " by operator" + who
+	case "auto_resume":
+		return " by a policy" + who
+	case "timeout":
+		return " by the timeout of its suspension"
+	}
+	return ""
+}
+
+// attempt is the index of the current or last attempt.
+func attempt(f engine.Facts) uint32 { return max(f.Attempts, 1) - 1 }
+
+func reclaimCap(f engine.Facts) int {
+	if f.Policy.MaxReclaims == 0 {
+		return 100
+	}
+	return f.Policy.MaxReclaims
+}
+
+func replayCap(f engine.Facts) int {
+	switch f.Policy.MaxReplays {
+	case 0:
+		return 10
+	case -1:
+		return 0
+	}
+	return f.Policy.MaxReplays
+}
+
+func nth(n int) string {
+	switch {
+	case n%10 == 1 && n%100 != 11:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2 && n%100 != 12:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3 && n%100 != 13:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// delayed explains an execution that becomes claimable later.
+func delayed(f engine.Facts) account {
+	a := account{at: f.DelayUntil}
+	until := moment(f, f.DelayUntil)
+	switch f.State.Code {
+	case flowfabric.CodeRetryBackoff:
+		a.reason = WhyRetryBackoff
+		a.why = fmt.Sprintf("It pauses until %s before retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+	case flowfabric.CodeResumeDelay:
+		a.reason = WhyResumeDelay
+		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s.", resumedBy(f), until)
+	case flowfabric.CodeDelayedInterrupted:
+		a.reason = WhyDelayedByWorker
+		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s.", holder(f), attempt(f), until)
+	default:
+		a.reason = WhyDelayed
+		a.why = fmt.Sprintf("It was created with a delay until %s and has never run.", until)
+	}
+	a.next = "Then a tick makes it claimable."
+	if !f.DelayUntil.After(f.Now) {
+		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable.", true
+	}
+	return a
+}

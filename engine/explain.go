@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Facts is one consistent look at everything in its partition that decides why an execution is where it is. Package client
+// puts it into words.
+type Facts struct {
+	Snapshot // without Steps and Tags; AttemptLog has the last two attempts at most
+
+	Now  time.Time // on the server
+	Lane Lane      // of its route; Routes and Waiting are not counted
+
+	// While it waits for a worker.
+	Ahead     int  // how many are before it in its queue; -1: it is not in one
+	Queued    int  // how many wait in its queue, itself included
+	Ready     bool // claims look at its queue
+	Waiters   int  // idle instances that are rung for its route, as far as the first 64 interests with idle instances tell
+	Interests int  // different interests of those
+
+	// While it is active.
+	HolderAlive      bool      // its session lives
+	DeclaredDead     string    // why its session was declared dead before its lease ran out, if somebody said so
+	AttemptTimeoutAt time.Time // zero: none
+
+	// While it is suspended, or resumed and not yet suspended again.
+	Suspension     *SuspensionRecord // with the waitpoints that its condition names, numbered from 1
+	Satisfied      map[int]int       // parts of the condition that are satisfied, by node, numbered from 1
+	ResumedBy      string            // who resumed it, if an operator or a policy did
+	OpenWaitpoints int               // how many of its waitpoints take signals, pending ones included
+	TimeoutAt      time.Time         // of the suspension; zero: none
+
+	// Released is how its last holder gave it up, if that was the last that happened to the lease: [ReleasedBack],
+	// [ReleasedDelayed], [ReleasedSuspended] or "".
+	Released string
+
+	// Once it has ended.
+	PurgeAt time.Time // the first tick from then on purges it
+	Purging bool      // a tick has begun to
+
+	TickOwner   string    // who maintains the partition; "" when nobody does
+	TickWake    time.Time // when that is due next; zero: nothing to wait for
+	TickOverdue bool      // nobody does it
+}
+
+// Values of [Facts.Released].
+const (
+	ReleasedBack      = "handed_back"
+	ReleasedDelayed   = "delayed"
+	ReleasedSuspended = "suspended"
+)
+
+var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": ReleasedSuspended}
+
+// Explain reads everything in its partition that decides why an execution is where it is
+// (lua/read/ff_explain_execution.lua). It writes nothing.
+//
+// ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
+// ErrPartitionFrozen (slots: the partition's root, why it is frozen); ErrPartitionMissing.
+func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts, error) {
+	r, err := e.call(ctx, fnExplain, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Now: r.instant()}
+	row, alive, expiry := r.text(), r.flag(), r.instant()
+	f.HolderAlive, f.DeclaredDead = alive, r.text()
+	f.Lane.State, f.Lane.Retention = LaneState(r.text()), time.Duration(r.number())*time.Second
+	f.Lane.Since, f.Lane.By = r.instant(), r.text()
+	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
+	f.Waiters, f.Interests = int(r.number()), int(r.number())
+	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.text(), r.instant(), r.flag(), r.instant()
+	core, attempts, u := r.pairs(), r.pairs(), r.pairs()
+	points := f.waitpoints(r)
+	if r.err != nil {
+		return Facts{}, r.fail()
+	}
+	if f.Snapshot, err = snapshot(id, r, core, attempts, row, alive, expiry); err != nil {
+		return Facts{}, err
+	}
+	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
+	x := fields{m: core, r: r}
+	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("ta"), x.instant("tt")
+	f.OpenWaitpoints, f.Purging = int(x.number("wp")), core["pu"] != ""
+	f.Released = released(core)
+	f.suspended(u, points, r)
+	if r.err != nil {
+		return Facts{}, r.fail()
+	}
+	return f, nil
+}
+
+// waitpoints reads those that the condition names, in its order.
+func (f *Facts) waitpoints(r *reader) (points []Waitpoint) {
+	for range r.count(2) {
+		w, err := decodeWaitpoint(r.text(), r.text())
+		if err != nil {
+			r.stop("%w", err)
+			return nil
+		}
+		points = append(points, w)
+	}
+	return points
+}
+
+// suspended reads the record of the suspension, and of its condition how far it is.
+func (f *Facts) suspended(u map[string]string, points []Waitpoint, r *reader) {
+	if u["id"] == "" {
+		return
+	}
+	f.Suspension = &SuspensionRecord{Code: f.State.Code, Waitpoints: points}
+	fillSuspension(f.Suspension, u, r)
+	f.ResumedBy, f.Satisfied = u["by"], map[int]int{}
+	n := fields{m: u, r: r}
+	for field := range u {
+		if node, err := strconv.Atoi(strings.TrimPrefix(field, "n")); err == nil && field[0] == 'n' {
+			f.Satisfied[node] = int(n.number(field))
+		}
+	}
+}
+
+// released tells from "op,epoch,attempt,slot" how the last holder gave it up.
+func released(core map[string]string) string {
+	p := strings.SplitN(core["lr"], ",", 4)
+	if len(p) < 3 || p[1] != core["e"] {
+		return ""
+	}
+	return releases[p[0]]
+}

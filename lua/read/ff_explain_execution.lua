@@ -1,0 +1,109 @@
+-- ff_explain_execution: one consistent look at everything that decides why an execution is where it is: its core, its
+-- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, and whether anybody ticks. Of
+-- the interests that have waiters it looks at 64. A purged one answers its code and until when that is known.
+-- Flags:   no-writes
+-- Go:      Engine.Explain
+-- Args:    protocol id
+-- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record}
+-- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+local ff_explain = {}
+
+-- queue tells how many are ahead of a waiting execution (-1: it is not in its queue), how many wait there, and whether
+-- claims look at it.
+function ff_explain.queue(ctx, c, id)
+  if not core.waiting(c) then return '-1', '0', '0' end
+  local key = keys.queue(ctx.r, c.r)
+  local rank = redis.call('ZRANK', key, id)
+  return rank and reply.int(rank) or '-1', reply.int(redis.call('ZCARD', key)),
+    reply.int(redis.call('SISMEMBER', keys.ready(ctx.r), c.r))
+end
+
+-- listeners counts the instances that are registered to be rung for a route, and their interests.
+function ff_explain.listeners(ctx, c)
+  if not core.waiting(c) then return '0', '0' end
+  local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
+  for i = 1, math.min(#all, 64) do
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), c.r) == 1 then
+      local n = redis.call('ZCOUNT', keys.waiters(ctx.r, all[i]), '(' .. ctx.t, '+inf')
+      if n > 0 then waiters, interests = waiters + n, interests + 1 end
+    end
+  end
+  return reply.int(waiters), reply.int(interests)
+end
+
+-- purge is when a tick may purge what ended: a longer retention that somebody set since counts, a shorter one does not.
+function ff_explain.purge(ctx, c, id)
+  if not core.terminal(c) then return '0' end
+  local score = redis.call('ZSCORE', keys.done(ctx.r), id)
+  if not score then return '0' end
+  return reply.int(math.max(args.score(score), tonumber(c.en or '0') + home.kept(ctx, c.r, c.rt)))
+end
+
+-- attempts are the texts beside the core, and the records of the last two attempts.
+function ff_explain.attempts(ctx, c, id)
+  local names, out = { 'progress', 'cancel', 'categories' }, {}
+  local n = tonumber(c.n or '0')
+  for a = math.max(0, n - 2), n - 1 do
+    names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r'
+  end
+  local values = redis.call('HMGET', keys.attempts(ctx.r, id), unpack(names))
+  for i = 1, #names do
+    if values[i] then out[#out + 1], out[#out + 2] = names[i], values[i] end
+  end
+  return out
+end
+
+-- suspension is the record of what it waits for, or of what it was resumed from, and the waitpoints of that in the order in
+-- which the condition numbers them.
+function ff_explain.suspension(ctx, c, id)
+  if not core.suspended(c) and not c.sg then return {}, {} end
+  local u, fields, points = suspension.read(ctx, id), {}, {}
+  for field, value in pairs(u) do
+    fields[#fields + 1], fields[#fields + 2] = field, value
+  end
+  local list = suspension.list(u)
+  for i = 1, #list do
+    local record = redis.call('HGET', keys.waitpoints(ctx.r, id), list[i])
+    if record then points[#points + 1], points[#points + 2] = list[i], record end
+  end
+  return fields, points
+end
+
+local function ff_explain_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then
+    if refused[2] == 'partition_frozen' then refused[4] = redis.call('HGET', k[1], 'frozen') end
+    return refused
+  end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local all = redis.call('HGETALL', keys.core(ctx.r, id))
+  if #all == 0 then
+    local code, _, expiry = purge.read(ctx, id)
+    if code then return reply.err('result_purged', code, reply.int(expiry)) end
+    return reply.err('execution_not_found')
+  end
+  local c = {}
+  for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
+  local alive, expiry, why = '0', '0', ''
+  if c.s == 'A1' then
+    local s = session.read(ctx, c.ss)
+    alive, expiry = s.alive and '1' or '0', reply.int(s.exp or 0)
+    why = not s.alive and redis.call('HGET', keys.session(ctx.r, c.ss), 'why') or ''
+  end
+  local row, l = redis.call('HGET', keys.routes(ctx.r), c.r) or '', lane.of(ctx, c.r)
+  local ahead, queued, ready = ff_explain.queue(ctx, c, id)
+  local waiters, interests = ff_explain.listeners(ctx, c)
+  local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, ready, waiters,
+    interests, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
+  local function add(list)
+    out[#out + 1] = reply.int(#list / 2)
+    for i = 1, #list do out[#out + 1] = list[i] end
+  end
+  local fields, points = ff_explain.suspension(ctx, c, id)
+  add(all)
+  add(ff_explain.attempts(ctx, c, id))
+  add(fields)
+  add(points)
+  return out
+end
