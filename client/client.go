@@ -92,6 +92,7 @@ type store interface {
 	signaller
 	summaries
 	Explainer
+	inspector
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

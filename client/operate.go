@@ -31,13 +31,15 @@ const (
 // defaultBy is who asked when neither the call nor the configuration says so.
 const defaultBy = "client"
 
-// By names who asks, for the execution's history: client.By("anna"). At most 64 bytes. It is an option of Replay,
-// ChangePriority and Revoke; without it Config.Creator is named, or "client". Cancel records no person.
+// By names who asks, for the execution's history or a lane's record: client.By("anna"). At most 64 bytes. It is an option of
+// Replay, ChangePriority, Revoke and the calls that change a lane; without it Config.Creator is named, or "client". Cancel
+// records no person.
 type By string
 
 func (b By) replay(q *engine.Replay) { q.By = string(b) }
 func (b By) revoke(q *revocation)    { q.by = string(b) }
 func (b By) reprioritise(by *string) { *by = string(b) }
+func (b By) lane(q *laneCall)        { q.by = string(b) }
 
 // ReplayOption changes a [Client.Replay]: [By], [Reason], [FromScratch], [Force], [ReplayRequest].
 type ReplayOption interface{ replay(q *engine.Replay) }

@@ -95,10 +95,22 @@ func Lane(name string) SubmitOption {
 	return submitFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
-func Namespace(name string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Namespace = name })
+// NamespaceOption is [Namespace], an option of [Submit], of the calls that change a lane, and of [Client.Lanes] and
+// [Client.Queues].
+type NamespaceOption interface {
+	SubmitOption
+	LaneOption
+	ScopeOption
 }
+
+type namespace string
+
+func (n namespace) submit(s *submission) { s.item.Namespace = string(n) }
+func (n namespace) lane(q *laneCall)     { q.namespace = string(n) }
+func (n namespace) within(s *scope)      { s.namespace, s.all = string(n), false }
+
+// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
+func Namespace(name string) NamespaceOption { return namespace(name) }
 
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
 // of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.

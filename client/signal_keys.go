@@ -82,10 +82,9 @@ type partitionErrors struct {
 
 type partitionGroup struct {
 	code    string
-	first   uint16
-	err     error
-	count   int
-	kid     string // of ErrGraceTooShort, with what follows
+	of      []uint16 // partitions
+	err     error    // of the first of them
+	kid     string   // of ErrGraceTooShort, with what follows
 	open    int
 	needed  int64
 	endless bool
@@ -100,10 +99,10 @@ func (e *partitionErrors) add(partition uint16, err error) {
 		}
 	}
 	if g == nil {
-		g = &partitionGroup{code: code, first: partition, err: err}
+		g = &partitionGroup{code: code, err: err}
 		e.groups = append(e.groups, g)
 	}
-	g.count++
+	g.of = append(g.of, partition)
 	if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrGraceTooShort) {
 		open, _ := strconv.Atoi(refused.Slot(1)) // 0 for a reply that this library does not know
 		needed, _ := strconv.ParseInt(refused.Slot(2), 10, 64)
@@ -125,7 +124,7 @@ func (e *partitionErrors) sum(verb string, partitions int) error {
 	var lines []string
 	all := &partitionError{}
 	for _, g := range e.groups {
-		lines = append(lines, fmt.Sprintf("%d of %d partitions: %s", g.count, partitions, g))
+		lines = append(lines, fmt.Sprintf("%d of %d partitions: %s", len(g.of), partitions, g))
 		all.causes = append(all.causes, g.err)
 	}
 	all.text = verb + ": " + strings.Join(lines, "; ")
@@ -134,7 +133,7 @@ func (e *partitionErrors) sum(verb string, partitions int) error {
 
 func (g *partitionGroup) String() string {
 	if !errors.Is(g.err, flowfabric.ErrGraceTooShort) {
-		return fmt.Sprintf("%v (partition %d)", g.err, g.first)
+		return fmt.Sprintf("%v (%s)", g.err, g.names())
 	}
 	until := "some of them have no end"
 	if !g.endless {
@@ -142,6 +141,26 @@ func (g *partitionGroup) String() string {
 	}
 	return fmt.Sprintf("%s: waitpoints open under kid %q: %d, %s; rotate with a longer grace, or with client.Force() and then client.ReissueToken for each",
 		g.code, g.kid, g.open, until)
+}
+
+// names lists the partitions of the group, the first sixteen of them.
+func (g *partitionGroup) names() string {
+	if len(g.of) == 1 {
+		return fmt.Sprintf("partition %d", g.of[0])
+	}
+	var b strings.Builder
+	b.WriteString("partitions")
+	for i, p := range g.of {
+		if i == 16 {
+			fmt.Fprintf(&b, " and %d more", len(g.of)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %d", p)
+	}
+	return b.String()
 }
 
 // partitionError matches what any of its partitions answered.

@@ -332,7 +332,7 @@ func TestRotationSumsUp(t *testing.T) { // 20 §2.4, S43
 		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil}, []error{flowfabric.ErrGraceTooShort},
 			`waitpoints open under kid "k1": 4, some of them have no end;`},
 		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport}, []error{flowfabric.ErrGraceTooShort, flowfabric.ErrTransport},
-			`2 of 3 partitions: transport: the server could not be reached or did not answer in time (partition 0); 1 of 3 partitions: grace_too_short: `},
+			`2 of 3 partitions: transport: the server could not be reached or did not answer in time (partitions 0, 2); 1 of 3 partitions: grace_too_short: `},
 		"conflict": {[]error{nil, nil, flowfabric.NewError("fake", "rotation_conflict", "k2")}, []error{flowfabric.ErrKeyConflict}, "(k2) (partition 2)"},
 	} {
 		f := newFake()

@@ -146,6 +146,19 @@ var (
 	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
 		args:    "protocol",
 		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
+	fnReadQueues = function{name: "ff_read_queues", method: "Queues", readonly: true,
+		args: "protocol after", replies: "OK now more count {route row state depth oldest priority retained}", errors: "invalid_input" + entered}
+	fnListExecutions = function{name: "ff_list_executions", method: "ListExecutions", readonly: true,
+		args: "protocol home key newest score member limit tags",
+		replies: "OK now size alive more count {id score code route priority created started ended attempts type category session " +
+			"epoch claimed until deadline retries reclaims canceller tags {key value}} routes {id row}",
+		errors: "invalid_input" + entered}
+	fnListHolders = function{name: "ff_list_holders", method: "listHolders", readonly: true,
+		args: "protocol score member", replies: "OK now more count {session score alive expiry held}", errors: "invalid_input" + entered}
+	fnDescribe = function{name: "ff_describe_partition", method: "DescribePartition", readonly: true,
+		args:    "protocol",
+		replies: "OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head}",
+		errors:  "invalid_input partition_missing protocol_mismatch"}
 
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
@@ -175,4 +188,6 @@ var functions = []function{
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys, fnListKeys,
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 	fnExplain,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnReadQueues, fnListExecutions, fnListHolders, fnDescribe,
+	fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

@@ -50,6 +50,13 @@ var callers = []struct {
 		return e.setLane(ctx, 3, "n", "l", LaneChange{State: LanePaused}).Err
 	}},
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
+	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3); return err }},
+	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
+		_, err := e.ListExecutions(ctx, 3, ListQuery{Home: HomeEnded, Limit: 1, Tags: true})
+		return err
+	}},
+	{"ff_list_holders", func(ctx context.Context, e *Engine) error { _, err := e.Holders(ctx, 3); return err }},
+	{"ff_describe_partition", func(ctx context.Context, e *Engine) error { _, err := e.DescribePartition(ctx, 3); return err }},
 	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
 	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
 	{"ff_fail_execution", func(ctx context.Context, e *Engine) error {
@@ -152,9 +159,15 @@ var good = map[string][]string{
 		"1", sampleUUID, samplePoint},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 
-	"ff_pass_ring":  {"OK", "1"},
-	"ff_set_lane":   {"OK", "paused", "60", "1"},
-	"ff_list_lanes": {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
+	"ff_pass_ring":   {"OK", "1"},
+	"ff_set_lane":    {"OK", "paused", "60", "1"},
+	"ff_list_lanes":  {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
+	"ff_read_queues": {"OK", "1700000000000", "0", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2", "1700000000000", "5", "3"},
+	"ff_list_executions": {"OK", "1700000000000", "1", "0", "0", "1", sampleUUID, "1700000000000", "T2", "4", "5", "1", "2", "3", "1", "retry",
+		"io", "w~1", "7", "8", "", "9", "1", "2", "", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f"},
+	"ff_list_holders": {"OK", "1700000000000", "0", "1", "w~1", "1700000000000", "1", "1700000000000", "3"},
+	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
+		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

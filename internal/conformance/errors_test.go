@@ -116,7 +116,8 @@ var errorScenarios = []scenario{
 			w.set("HSET", string(w.k), damage[0], damage[1])
 			w.unchanged(damage[2], func() {
 				for _, c := range s.calls {
-					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition") {
+					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition" ||
+						c.name == "ff_describe_partition") {
 						continue
 					}
 					same(w, c.name, w.fcall(c.name, c.args...).code, damage[2])
@@ -249,6 +250,10 @@ func (w *world) stage() staged {
 		call{"ff_list_token_keys", []string{"1"}},
 		call{"ff_set_lane", []string{"1", "default", "default", "paused", "60", "anna"}},
 		call{"ff_list_lanes", []string{"1"}},
+		call{"ff_read_queues", []string{"1", "0"}},
+		call{"ff_list_executions", []string{"1", "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
+		call{"ff_list_holders", []string{"1", "5", k.session}},
+		call{"ff_describe_partition", []string{"1"}},
 		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
 		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},

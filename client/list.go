@@ -1,0 +1,215 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Ended stands for all states in which an execution has ended, in [Filter].States only.
+const Ended flowfabric.PublicState = "ended"
+
+// Bounds of [Client.ListPage].
+const (
+	MaxListPage     = 1000 // entries of a page
+	DefaultListPage = 100
+
+	// maxLooked is how many entries one page looks at before it returns with what it has.
+	maxLooked = 10000
+)
+
+// homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
+var homes = [...]engine.Home{engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+
+// homeOf are the states that may be asked for, and where executions in them are.
+var homeOf = map[flowfabric.PublicState]engine.Home{
+	flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
+	flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
+	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
+	flowfabric.Skipped: engine.HomeEnded,
+}
+
+// Filter says what [Client.List] lists. The zero value is everything in the client's namespace.
+type Filter struct {
+	Namespace     string // default Config.Namespace
+	AllNamespaces bool
+	Lane, Kind    string // "" = any
+	// States: waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
+	// five. Default all.
+	States []flowfabric.PublicState
+	// Tags that an execution must have, all of them, with these values.
+	Tags map[string]string
+	// HeldBy lists only what is active under this session or worker instance.
+	HeldBy string
+	// Newest lists every state from its other end: what ended last first, what waits at the end of its queue first.
+	Newest bool
+	// WithTags reads the tags of what is listed. Implied by Tags.
+	WithTags bool
+}
+
+// Page is one page of a listing.
+type Page struct {
+	Executions []engine.Listed
+	// Cursor leads to the next page; "" when there is none. A page may be short, or empty, and have one.
+	Cursor string
+}
+
+// ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
+// "", or the Cursor of the page before, with the same filter.
+//
+// States come one after another: waiting (by partition and there in the order of claims), delayed (what is due first),
+// suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
+// retention what ended first). Delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// page of ended ones has the last that ended, in the whole store.
+//
+// What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes its state
+// meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An
+// entry that is damaged is listed with its Drift, whatever else the filter asks for.
+//
+// A page looks at 10,000 executions at most: with a filter that few of them match it comes back short, with a cursor. It makes a
+// call to every partition that may have something for it, and one for every 100 executions that it looks at.
+//
+// Errors: flowfabric.ErrInvalidInput for a filter, limit or cursor that is not legal, before any call; ErrTransport,
+// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [ErrClosed].
+// Spec 50 §14.
+func (c *Client) ListPage(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
+	page, err := c.listPage(ctx, f, cursor, cmp.Or(limit, DefaultListPage))
+	if err != nil {
+		return Page{}, fmt.Errorf("list: %w", err)
+	}
+	return page, nil
+}
+
+func (c *Client) listPage(ctx context.Context, f Filter, cursor string, limit int) (Page, error) {
+	if c.closed.Load() {
+		return Page{}, ErrClosed
+	}
+	if limit < 1 || limit > MaxListPage {
+		return Page{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, MaxListPage)
+	}
+	f, err := f.complete(c.cfg.Namespace)
+	if err != nil {
+		return Page{}, err
+	}
+	mark := f.mark(c.store.Partitions())
+	at, err := parsePlace(cursor, mark, c.store.Partitions())
+	if err != nil {
+		return Page{}, err
+	}
+	l := &lister{client: c, filter: f, limit: limit, at: at}
+	more, err := l.run(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Executions: l.out}
+	if more {
+		page.Cursor = l.at.text(mark)
+	}
+	return page, nil
+}
+
+// List is [Client.ListPage] for all pages. The loop ends after the last execution, or with an error. It may be left at any
+// time.
+func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[engine.Listed, error] {
+	return func(yield func(engine.Listed, error) bool) {
+		for cursor, more := "", true; more; {
+			page, err := c.ListPage(ctx, f, cursor, MaxListPage)
+			if err != nil {
+				yield(engine.Listed{}, err)
+				return
+			}
+			for _, x := range page.Executions {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			cursor, more = page.Cursor, page.Cursor != ""
+		}
+	}
+}
+
+// Held lists what a session or a worker instance holds, in all partitions and namespaces: [Client.List] with HeldBy. Executions
+// of a session that is dead are shown as lease expired until the tick has requeued them.
+func (c *Client) Held(ctx context.Context, holder string) iter.Seq2[engine.Listed, error] {
+	if holder == "" {
+		return func(yield func(engine.Listed, error) bool) {
+			yield(engine.Listed{}, fmt.Errorf("list: %w: neither session nor instance is named", flowfabric.ErrInvalidInput))
+		}
+	}
+	return c.List(ctx, Filter{AllNamespaces: true, HeldBy: holder})
+}
+
+// complete checks a filter and fills in its defaults.
+func (f Filter) complete(namespace string) (Filter, error) {
+	if f.AllNamespaces && f.Namespace != "" {
+		return f, fmt.Errorf("%w: Filter has both Namespace and AllNamespaces", flowfabric.ErrInvalidInput)
+	}
+	if !f.AllNamespaces {
+		f.Namespace = cmp.Or(f.Namespace, namespace)
+	}
+	for _, name := range [...]struct{ field, value string }{{"Filter.Namespace", f.Namespace}, {"Filter.Lane", f.Lane},
+		{"Filter.Kind", f.Kind}, {"Filter.HeldBy", f.HeldBy}} {
+		if name.value == "" {
+			continue
+		}
+		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+			return f, err
+		}
+	}
+	if err := flowfabric.ValidateTags(f.Tags); err != nil {
+		return f, err
+	}
+	if f.HeldBy != "" && len(f.States) == 0 {
+		f.States = []flowfabric.PublicState{flowfabric.Active}
+	}
+	for _, s := range f.States {
+		home, known := homeOf[s]
+		if !known {
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting, delayed, suspended, active, completed, failed, cancelled, "+
+				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
+		}
+		if f.HeldBy != "" && home != engine.HomeActive {
+			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
+		}
+	}
+	f.WithTags = f.WithTags || len(f.Tags) > 0
+	return f, nil
+}
+
+// wants tells whether anything of a home is asked for.
+func (f Filter) wants(home engine.Home) bool {
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return homeOf[s] == home })
+}
+
+// routed tells whether executions of a route are asked for.
+func (f Filter) routed(r engine.Route) bool {
+	return (f.AllNamespaces || r.Namespace == f.Namespace) && (f.Lane == "" || r.Lane == f.Lane) && (f.Kind == "" || r.Kind == f.Kind)
+}
+
+// holds tells whether a session is asked for.
+func (f Filter) holds(session string) bool {
+	return f.HeldBy == "" || session == f.HeldBy || engine.Instance(session) == f.HeldBy
+}
+
+// has tells whether an entry of a home that is asked for is asked for.
+func (f Filter) has(x engine.Listed) bool {
+	if x.Drift != "" {
+		return true
+	}
+	for k, v := range f.Tags {
+		if have, ok := x.Tags[k]; !ok || have != v {
+			return false
+		}
+	}
+	if !f.routed(x.Route) {
+		return false
+	}
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
+		return s == x.State.Public || s == Ended && x.Home == engine.HomeEnded
+	})
+}

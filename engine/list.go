@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Home is where a partition keeps an execution; each has one.
+type Home string
+
+// The homes. What was revoked (flowfabric.CodeRevoked) is in none of them until the tick has requeued it, at once.
+const (
+	HomeWaiting   Home = "waiting"   // of a route: in the order in which claims take it
+	HomeDelayed   Home = "delayed"   // by when it is due
+	HomeSuspended Home = "suspended" // by when it was suspended
+	HomeActive    Home = "active"    // of a session: by claim number
+	HomeEnded     Home = "ended"     // by when it may be purged
+)
+
+// Position is a place in a home: what comes next is behind it, whether or not the entry that stood there is still there. The
+// zero value is the beginning.
+type Position struct {
+	Score  int64
+	Member string
+}
+
+// ListQuery asks for a page of one home.
+type ListQuery struct {
+	Home   Home
+	Key    string // the route's id with HomeWaiting, the session's with HomeActive, else empty
+	Newest bool   // from the other end
+	After  Position
+	Limit  int  // 1..100
+	Tags   bool // read the tags, too
+}
+
+// ListPage is the answer. It may have fewer than Limit entries although there are more: tags are bounded to about 512 KiB.
+type ListPage struct {
+	Now        time.Time // the server's
+	Size       int       // of the home
+	More       bool      // there is something behind the last entry
+	Executions []Listed
+}
+
+// Listed is one entry of a home.
+type Listed struct {
+	ID    flowfabric.ExecutionID // zero when Member is no id
+	Home  Home
+	Score int64 // by which the home is ordered
+	// Member is the entry as it is stored; together with Score it is the Position of this entry.
+	Member string
+	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that follow
+	// may be empty. "" for a sound one.
+	Drift string
+
+	State           flowfabric.State
+	Route           Route
+	Priority        int
+	CreatedAt       time.Time
+	StartedAt       time.Time // of the first attempt
+	EndedAt         time.Time
+	ClaimedAt       time.Time // of the last claim
+	DelayUntil      time.Time
+	DeadlineAt      time.Time
+	Since           time.Time // suspended since, in HomeSuspended only
+	PurgeAt         time.Time // in HomeEnded only
+	Attempts        uint32
+	AttemptType     flowfabric.AttemptType
+	Retries         int
+	Reclaims        int
+	Epoch           uint64
+	Session         string // the last holder; the present one of an active execution
+	FailureCategory string
+	CancelledBy     string
+	Tags            map[string]string // if asked for
+}
+
+// Position is where the entry stands.
+func (l Listed) Position() Position { return Position{l.Score, l.Member} }
+
+// listedFields are the core fields of an entry in the order of the reply.
+var listedFields = []string{"s", "r", "pr", "ct", "st", "en", "n", "ty", "fc", "ss", "e", "la", "du", "dl", "rc", "lc", "cb"}
+
+// ListExecutions reads a page of one home of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
+// while pages are read come exactly once; one that changes its place within the home comes once, twice or not at all. An active
+// execution whose session is dead is shown as lease expired. A damaged entry is listed with its Drift and stops nothing.
+//
+// Spec 50 §14.
+func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
+	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Home), q.Key, bit(q.Newest)},
+		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags))...)
+	if err != nil {
+		return ListPage{}, err
+	}
+	out := ListPage{Now: r.instant(), Size: int(r.number())}
+	alive := r.flag()
+	out.More = r.flag()
+	n := r.count(3 + len(listedFields))
+	out.Executions = make([]Listed, 0, n)
+	used := make([]string, 0, n)
+	for range n {
+		x, route := listed(partition, q, alive, r)
+		out.Executions, used = append(out.Executions, x), append(used, route)
+	}
+	rows := r.pairs()
+	for i := range out.Executions {
+		out.Executions[i].route(used[i], rows)
+	}
+	return out, r.fail()
+}
+
+// listed reads one entry; what is wrong with it alone becomes its Drift. It returns the id of its route, too.
+func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, string) {
+	x := Listed{Home: q.Home, Member: r.text(), Score: r.number()}
+	own := &reader{}
+	f := fields{m: make(map[string]string, len(listedFields)), r: own}
+	for _, name := range listedFields {
+		f.m[name] = r.text()
+	}
+	x.Tags = r.pairs()
+	if id, err := flowfabric.ParseUUID(x.Member); err != nil {
+		own.stop("%q is no execution id", clip(x.Member))
+	} else {
+		x.ID = flowfabric.MakeExecutionID(partition, id)
+	}
+	code := flowfabric.Code(f.m["s"])
+	if code == "" {
+		own.stop("there is no such execution")
+	} else if code == flowfabric.CodeActive && q.Home == HomeActive && !alive {
+		code = flowfabric.CodeLeaseExpired
+	}
+	known := false
+	if x.State, known = flowfabric.Project(code); !known {
+		own.stop("state %q", clip(string(code)))
+	}
+	x.Priority, x.Attempts, x.AttemptType = int(f.number("pr")), uint32(f.number("n")), flowfabric.AttemptType(f.m["ty"])
+	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("ct"), f.instant("st"), f.instant("en"), f.instant("la")
+	x.DelayUntil, x.DeadlineAt = f.instant("du"), f.instant("dl")
+	x.Retries, x.Reclaims, x.Epoch = int(f.number("rc")), int(f.number("lc")), uint64(f.number("e"))
+	x.Session, x.FailureCategory, x.CancelledBy = f.m["ss"], f.m["fc"], f.m["cb"]
+	switch q.Home {
+	case HomeSuspended:
+		x.Since = time.UnixMilli(x.Score)
+	case HomeEnded:
+		x.PurgeAt = time.UnixMilli(x.Score)
+	}
+	if own.err != nil {
+		x.Drift = own.err.Error()
+	}
+	return x, f.m["r"]
+}
+
+// route gives the entry the row of its route.
+func (l *Listed) route(id string, rows map[string]string) {
+	own := &reader{}
+	f := fields{m: map[string]string{"r": id}, r: own}
+	if n := uint64(f.number("r")); own.err == nil && n != 0 {
+		l.Route = route(n, rows[id], own)
+	}
+	if own.err != nil && l.Drift == "" {
+		l.Drift = own.err.Error()
+	}
+}
+
+// Holder is a session that may hold something.
+type Holder struct {
+	Session   string
+	Alive     bool
+	ExpiresAt time.Time
+	Held      int
+}
+
+// Holders lists the sessions of a partition by id. A dead one is listed until the tick has taken everything from it.
+func (e *Engine) Holders(ctx context.Context, partition uint16) ([]Holder, error) {
+	seen := map[string]Holder{}
+	var after Position
+	for more := true; more; {
+		page, last, again, err := e.listHolders(ctx, partition, after)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range page {
+			seen[h.Session] = h
+		}
+		if again && last == after {
+			return nil, fmt.Errorf("%s: %w: more is promised behind nothing", fnListHolders.name, flowfabric.ErrReply)
+		}
+		after, more = last, again
+	}
+	out := make([]Holder, 0, len(seen))
+	for _, h := range seen {
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b Holder) int { return strings.Compare(a.Session, b.Session) })
+	return out, nil
+}
+
+// listHolders reads a page of sessions (lua/operate/ff_list_holders.lua).
+func (e *Engine) listHolders(ctx context.Context, partition uint16, after Position) (out []Holder, last Position, more bool, err error) {
+	r, err := e.call(ctx, fnListHolders, partition, append([]string{protocol}, after.args()...)...)
+	if err != nil {
+		return nil, after, false, err
+	}
+	r.instant()
+	more, last = r.flag(), after
+	for range r.count(5) {
+		h := Holder{Session: r.text()}
+		last = Position{Score: r.number(), Member: h.Session}
+		h.Alive, h.ExpiresAt, h.Held = r.flag(), r.instant(), int(r.number())
+		out = append(out, h)
+	}
+	return out, last, more, r.fail()
+}
+
+// args are the position's two arguments.
+func (p Position) args() []string {
+	if p.Member == "" {
+		return []string{"", ""}
+	}
+	return []string{strconv.FormatInt(p.Score, 10), p.Member}
+}
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

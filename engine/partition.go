@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Timer is one of a partition's sets that are ordered by time.
+type Timer struct {
+	Count int
+	Head  time.Time // the earliest entry's time; zero when there is none
+}
+
+// late is for how long the head has been due.
+func (t Timer) late(now time.Time) time.Duration {
+	if t.Head.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(t.Head))
+}
+
+// PartitionInfo is how a partition is.
+type PartitionInfo struct {
+	Partition    uint16
+	Now          time.Time // the server's, with which the times that follow are compared
+	Protocol     int
+	Frozen       bool
+	FrozenReason string
+	Booted       time.Time
+	Wake         time.Time // when a tick is due; zero when nothing waits for one
+	Owner        string    // the process that ticks, "" when there is none
+	TickOverdue  bool      // nobody ticks although it is time
+	Table        uint64    // version of the route table
+	Recording    string    // what is recorded in the feed and until when; "" when nobody wants to know
+
+	Ready  int // routes that have work which is handed out
+	Routes int
+	Lanes  int // that an operator said something about
+	Feed   int // entries
+
+	Delayed   Timer
+	Alarms    Timer // deadlines, attempt and suspension timeouts
+	Sessions  Timer // a head that is due may belong to a session that was renewed since: the tick files it anew
+	Pending   Timer // waitpoints that are not yet waited for
+	Parked    Timer // suspended executions, by when they were suspended
+	Done      Timer // ended executions, by when they may be purged
+	Workers   Timer // registered instances, by expiry
+	Schedules Timer // that are not paused
+
+	Err error // of this partition, where many are asked
+}
+
+// Lag is for how long the tick of this partition has been owing something: the time since the earliest thing came due that
+// waits for it. It stays below a second while somebody ticks.
+func (p PartitionInfo) Lag() time.Duration {
+	most := time.Duration(0)
+	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules} {
+		most = max(most, t.late(p.Now))
+	}
+	return most
+}
+
+// DescribePartition reads how a partition is (lua/operate/ff_describe_partition.lua), also while it is frozen.
+func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (PartitionInfo, error) {
+	r, err := e.call(ctx, fnDescribe, partition, protocol)
+	if err != nil {
+		return PartitionInfo{}, err
+	}
+	p := PartitionInfo{Partition: partition, Now: r.instant(), Protocol: int(r.number()), Frozen: r.flag(), FrozenReason: r.text(),
+		Wake: r.instant(), Owner: r.text(), TickOverdue: r.flag(), Booted: r.instant(), Table: r.unsigned(), Recording: r.text(),
+		Ready: int(r.number()), Routes: int(r.number()), Lanes: int(r.number()), Feed: int(r.number())}
+	timers := []*Timer{&p.Delayed, &p.Alarms, &p.Sessions, &p.Pending, &p.Parked, &p.Done, &p.Workers, &p.Schedules}
+	if n := r.count(2); n != len(timers) {
+		r.stop("%d sets, want %d", n, len(timers))
+	}
+	for _, t := range timers {
+		t.Count, t.Head = int(r.number()), r.instant()
+	}
+	return p, r.fail()
+}

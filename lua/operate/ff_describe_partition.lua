@@ -1,0 +1,28 @@
+-- ff_describe_partition: how a partition is: its root, how many routes are ready, and of every timer set how many entries it
+-- has and when the first of them is due (0 when it is empty). It answers also while the partition is frozen.
+-- Flags:   no-writes
+-- Go:      Engine.DescribePartition
+-- Args:    protocol
+-- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head}
+-- Errors:  invalid_input partition_missing protocol_mismatch
+local function ff_describe_partition(k, argv)
+  local protocol = args.int(argv[1], 1, 1000000)
+  if not protocol then return reply.err('invalid_input', 'protocol') end
+  local r = k[1]
+  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'owner', 'booted', 'table', 'feed')
+  if not h[1] then return reply.err('partition_missing', r) end
+  if tonumber(h[1]) > protocol then return reply.err('protocol_mismatch', h[1], argv[1]) end
+  local now = clock.now(r)
+  local overdue = root.overdue({ r = r, now = now, wake = h[3] and tonumber(h[3]), owner = h[4] })
+  local out = { 1, 'OK', reply.int(now), h[1], h[2] and '1' or '0', h[2] or '', h[3] or '0', h[4] or '', overdue, h[5] or '0',
+    h[6] or '0', h[7] or '', reply.int(redis.call('SCARD', keys.ready(r))), reply.int(redis.call('HLEN', keys.routes(r))),
+    reply.int(redis.call('HLEN', keys.lanes(r))), reply.int(redis.call('XLEN', keys.feed(r))), '8' }
+  local sets = { keys.delayed(r), keys.alarms(r), keys.sessions(r), keys.pending(r), keys.parked(r), keys.done(r),
+    keys.workers(r), keys.schedules(r) }
+  for i = 1, #sets do
+    local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
+    out[#out + 1] = reply.int(redis.call('ZCARD', sets[i]))
+    out[#out + 1] = head[2] and reply.int(args.score(head[2])) or '0'
+  end
+  return out
+end

@@ -1,0 +1,74 @@
+-- ff_list_executions: what lives in one home of a partition, a page at a time: waiting (key: a route id), active (key: a
+-- session id), delayed, suspended or ended (no key), in the order of the home, or with newest the other way round. A page may
+-- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a core has an
+-- empty code: it is drift, and the page goes on. alive is that of the session.
+-- Flags:   no-writes
+-- Go:      Engine.ListExecutions
+-- Args:    protocol home key newest score member limit tags
+-- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller tags {key value}} routes {id row}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_list = {}
+
+ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'n', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb', 'tg' }
+
+-- home returns the key of a home, nil when there is no such home.
+function ff_list.home(ctx, name, key)
+  if name == 'waiting' then return args.int(key, 1, 9007199254740991) and keys.queue(ctx.r, key) end
+  if name == 'active' then return key and #key >= 1 and #key <= 64 and keys.held(ctx.r, key) end
+  if key ~= '' then return nil end
+  if name == 'delayed' then return keys.delayed(ctx.r) end
+  if name == 'suspended' then return keys.parked(ctx.r) end
+  if name == 'ended' then return keys.done(ctx.r) end
+  return nil
+end
+
+-- add appends one entry and returns how many bytes its tags have.
+function ff_list.add(ctx, out, entry, routes, tagged)
+  local v = redis.call('HMGET', keys.core(ctx.r, entry.member), unpack(ff_list.fields))
+  out[#out + 1] = entry.member
+  out[#out + 1] = entry.score
+  for i = 1, 17 do out[#out + 1] = v[i] or '' end
+  if v[2] and not routes[v[2]] then
+    routes[v[2]] = true
+    routes[#routes + 1] = v[2]
+  end
+  local tags, bytes = tagged and v[18] and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
+  out[#out + 1] = reply.int(#tags / 2)
+  for i = 1, #tags do
+    out[#out + 1] = tags[i]
+    bytes = bytes + #tags[i]
+  end
+  return bytes
+end
+
+local function ff_list_executions(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local key = ff_list.home(ctx, argv[2], argv[3])
+  if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended or ended') end
+  if argv[4] ~= '0' and argv[4] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
+  local cursor = listing.cursor(argv, 5)
+  if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
+  local limit = args.int(argv[7], 1, 100)
+  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  if argv[8] ~= '0' and argv[8] ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
+
+  local page, more, size = listing.page(key, cursor, argv[4] == '1', limit)
+  local alive = argv[2] == 'active' and session.read(ctx, argv[3]).alive and '1' or '0'
+  local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
+  for i = 1, #page do
+    bytes = bytes + ff_list.add(ctx, out, page[i], routes, argv[8] == '1')
+    count = i
+    if bytes > 524288 then break end
+  end
+  out[6], out[7] = (more or count < #page) and '1' or '0', reply.int(count)
+  out[#out + 1] = reply.int(#routes)
+  if #routes > 0 then
+    local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
+    for i = 1, #routes do
+      out[#out + 1] = routes[i]
+      out[#out + 1] = rows[i] or ''
+    end
+  end
+  return out
+end
