@@ -86,6 +86,8 @@ var (
 	ErrClaimInFlight   = define("claim_in_flight", ClassRetry, "another claim of this session has not been answered yet")
 	ErrUnknownInterest = define("interest_unknown", ClassRetry, "the partition does not know this interest (any more); store it again")
 	ErrSessionNotFound = define("session_not_found", ClassInfo, "no such session: never opened, or gone for more than ten minutes")
+	ErrWorkerNotFound  = define("worker_not_found", ClassInfo, "no worker of that instance name: never registered, left, or lost for more than an hour")
+	ErrInstanceInUse   = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own")
 	ErrSessionHeld     = define("session_not_empty", ClassInfo, "the session still holds executions")
 
 	ErrStreamClosed = define("stream_closed", ClassStop, "the attempt has ended, its stream takes no more frames")

@@ -51,7 +51,7 @@ func part(p []string, points []engine.Waitpoint, said []string, have int) string
 				members = append(members, said[n])
 			}
 		}
-		return group(p[1], members)
+		return grouped(p[1], members)
 	}
 	return "a condition that this library cannot read"
 }
@@ -98,7 +98,7 @@ func soFar(have int, need string) string {
 	return fmt.Sprintf(" (%d of %s so far)", have, need)
 }
 
-func group(need string, members []string) string {
+func grouped(need string, members []string) string {
 	list := "(" + strings.Join(members, "; ") + ")"
 	switch {
 	case len(members) == 1:

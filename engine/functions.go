@@ -160,6 +160,21 @@ var (
 		replies: "OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head}",
 		errors:  "invalid_input partition_missing protocol_mismatch"}
 
+	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",
+		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry",
+		errors: "invalid_input instance_in_use" + entered}
+	fnLeave = function{name: "ff_leave_worker", method: "LeaveWorker",
+		args: "protocol instance token", replies: "OK left; ALREADY_SATISFIED left", errors: "invalid_input" + entered}
+	fnMarkWorkerDead = function{name: "ff_mark_worker_dead", method: "MarkWorkerDead",
+		args: "protocol instance reason", replies: "OK dead; ALREADY_SATISFIED dead",
+		errors: "invalid_input worker_not_found" + entered}
+	fnListWorkers = function{name: "ff_list_workers", method: "listWorkers", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK now next count {instance expiry seen registered inflight dead why info}", errors: "invalid_input" + entered}
+	fnListSessions = function{name: "ff_list_sessions", method: "listSessions", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK now next count {session expiry dead why held}", errors: "invalid_input" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
@@ -190,4 +205,5 @@ var functions = []function{
 	fnExplain,
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnReadQueues, fnListExecutions, fnListHolders, fnDescribe,
 	fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions,
 }

@@ -107,6 +107,12 @@ var callers = []struct {
 		return err
 	}},
 	{"ff_explain_execution", func(ctx context.Context, e *Engine) error { _, err := e.Explain(ctx, sampleID); return err }},
+	{"ff_register_worker", func(ctx context.Context, e *Engine) error {
+		_, err := e.RegisterWorker(ctx, Registration{Instance: "w", Token: "t", TTL: time.Second})
+		return err
+	}},
+	{"ff_list_workers", func(ctx context.Context, e *Engine) error { _, _, err := e.listWorkers(ctx, 3, ""); return err }},
+	{"ff_list_sessions", func(ctx context.Context, e *Engine) error { _, _, err := e.listSessions(ctx, 3, ""); return err }},
 }
 
 // What the replies about suspensions hold: ids, a stored signal, a resumption by it, and a closed waitpoint.
@@ -175,6 +181,10 @@ var good = map[string][]string{
 		"-1", "0", "0", "0", "0", "w", "1700000000000", "1", "0", "7", "s", "S1", "r", "4", "ct", "1", "n", "1", "e", "5", "tt", "9", "lr", "u,5,0,x",
 		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "c", "L\x1f1\x1f1\x1fgo", "n1", "1",
 		"1", sampleUUID, samplePoint},
+	"ff_register_worker": {"OK", "renewed", "1700000030000"},
+	"ff_list_workers": {"OK", "1700000000000", "", "1", "w", "1700000030000", "1700000000000", "1690000000000", "3", "1", "why",
+		`{"kinds":["k"]}`},
+	"ff_list_sessions": {"OK", "1700000000000", "", "1", "w~1", "1700000030000", "0", "", "3"},
 }
 
 func TestGoodReplies(t *testing.T) {

@@ -37,6 +37,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "core", "history", "session", "fence", "bell",
 	"route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream", "settle", "claim", "modes",
+	"registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}

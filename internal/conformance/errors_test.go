@@ -240,6 +240,7 @@ func (w *world) stage() staged {
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
+	w.must("ff_register_worker", "1", "w8", "t8", "30000", "0", "{}")
 	w.tick()
 	calls := append(fencedCalls(f),
 		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
@@ -254,6 +255,11 @@ func (w *world) stage() staged {
 		call{"ff_list_executions", []string{"1", "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
 		call{"ff_list_holders", []string{"1", "5", k.session}},
 		call{"ff_describe_partition", []string{"1"}},
+		call{"ff_register_worker", []string{"1", "w9", "t9", "30000", "2", "{}"}},
+		call{"ff_leave_worker", []string{"1", "w8", "t8"}},
+		call{"ff_mark_worker_dead", []string{"1", "w8", "reason"}},
+		call{"ff_list_workers", []string{"1", "", "10"}},
+		call{"ff_list_sessions", []string{"1", "", "10"}},
 		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
 		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},

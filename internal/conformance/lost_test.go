@@ -57,7 +57,7 @@ var lostScenarios = []scenario{
 					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
 				}
 				w.check()
-				digest := w.digest("root booted", ":f:", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"")
+				digest := w.digest("root booted", "root counting", ":f:", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"")
 				if m == undisturbed {
 					wantDigest, wantResult = digest, got
 					if digest == before {
@@ -283,6 +283,18 @@ var writings = []writing{
 	{"ff_set_lane", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		r := e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused})[w.p]
 		return fmt.Sprint(r.State, r.Routes, w.hash(w.k.Lanes()) != nil), r.Err
+	}},
+	{"ff_register_worker", "register", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r, err := e.RegisterWorker(w.ctx, engine.Registration{Instance: w.homed("w"), Token: "t", TTL: ttl})
+		return words(r.ExpiresAt.UnixMilli()), err
+	}},
+	{"ff_leave_worker", "leave", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		_, err := e.LeaveWorker(w.ctx, w.homed("w"), "t")
+		return "", err
+	}},
+	{"ff_mark_worker_dead", "mark a worker dead", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		_, err := e.MarkWorkerDead(w.ctx, w.homed("w"), "r")
+		return "", err
 	}},
 	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})

@@ -104,6 +104,10 @@ var repeatables = []repeatable{
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
 	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
+	{what: "register", first: "OK", second: "OK", without: []string{":wk:w9 \"exp\"", ":wk:w9 \"seen\"", ":workers \"w9\""},
+		call: stagedCall("ff_register_worker")},
+	{what: "leave", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_leave_worker")},
+	{what: "mark a worker dead", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_mark_worker_dead")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		calls := fencedCalls(w.stage().fence)

@@ -47,6 +47,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.satellites()
 	l.tombstones()
 	l.lifetimes()
+	l.registry()
 	for key, core := range d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			(&execution{look: l, id: id, core: core}).verify()
@@ -99,6 +100,9 @@ func (l *look) rootFields() {
 		for _, at := range l.ZSets[index] {
 			first = min(first, max(at, float64(l.Now+1000)))
 		}
+	}
+	for _, at := range l.ZSets[":workers"] {
+		first = min(first, max(at+forgotten, float64(l.Now+1000)))
 	}
 	if math.IsInf(first, 1) && !soon {
 		return

@@ -206,11 +206,12 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only interests, tombstones, the records of ended sessions and best-effort frames expire by themselves.
+// lifetimes: only interests, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
+// themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":z:" || family == ":fl:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+		if family == ":int:" || family == ":z:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

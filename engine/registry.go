@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// MaxWorkerInfo bounds what a worker says of itself, as JSON.
+const MaxWorkerInfo = 128 << 10
+
+// listPage is how many rows the listings of this file ask for at once.
+const listPage = 100
+
+// WorkerInfo is what a worker says of itself when it registers. It is stored as JSON of at most [MaxWorkerInfo] bytes,
+// which the server never looks into; fields that another revision of the library added are ignored.
+type WorkerInfo struct {
+	Pool         string            `json:"pool,omitempty"`
+	Namespace    string            `json:"namespace,omitempty"`
+	Lanes        []string          `json:"lanes,omitempty"`
+	Kinds        []string          `json:"kinds,omitempty"`
+	Capabilities []string          `json:"capabilities,omitempty"`
+	Concurrency  int               `json:"concurrency,omitempty"`
+	Host         string            `json:"host,omitempty"`
+	PID          int               `json:"pid,omitempty"`
+	Revision     int               `json:"revision,omitempty"` // of the library that the process would load; filled in
+	Version      string            `json:"version,omitempty"`  // of the application
+	Labels       map[string]string `json:"labels,omitempty"`   // of the application
+	StartedAt    time.Time         `json:"started,omitzero"`
+	Truncated    bool              `json:"truncated,omitempty"` // lists were cut, because they exceed MaxWorkerInfo
+}
+
+// encode is the JSON of a worker's info, within its bounds: the lists of a worker that serves very many things are cut.
+func (i WorkerInfo) encode() (string, error) {
+	i.Revision = lua.Revision
+	for {
+		b, err := json.Marshal(i)
+		if err != nil {
+			return "", fmt.Errorf("%w: worker info: %w", flowfabric.ErrInvalidInput, err)
+		}
+		if len(b) <= MaxWorkerInfo {
+			return string(b), nil
+		}
+		longest := &i.Kinds
+		for _, list := range []*[]string{&i.Lanes, &i.Capabilities} {
+			if len(*list) > len(*longest) {
+				longest = list
+			}
+		}
+		if len(*longest) == 0 {
+			return "", fmt.Errorf("%w: worker info has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(b), MaxWorkerInfo)
+		}
+		*longest, i.Truncated = (*longest)[:len(*longest)/2], true
+	}
+}
+
+// Registration is a worker instance saying that it is there.
+type Registration struct {
+	Instance string        // 1..48 bytes
+	Token    string        // of the process, 1..64 bytes: tells two processes of one name apart
+	TTL      time.Duration // 1 s..1 h, in whole milliseconds
+	InFlight int           // executions that it holds, 0..1,000,000
+	Info     WorkerInfo
+}
+
+// Registered is the answer to a [Registration].
+type Registered struct {
+	Renewed   bool // the row was alive and of this process; else it is new
+	ExpiresAt time.Time
+}
+
+// WorkerRow is a row of the worker registry.
+type WorkerRow struct {
+	Instance     string
+	Info         WorkerInfo // zero when it cannot be read
+	InFlight     int        // what the worker said when it was last seen
+	RegisteredAt time.Time
+	SeenAt       time.Time
+	ExpiresAt    time.Time
+	Alive        bool   // not given up, and not expired on the server's clock
+	Dead         bool   // given up by an operator
+	Reason       string // why
+}
+
+// PartitionWorkers are the worker instances whose home is one partition, by name.
+type PartitionWorkers struct {
+	Partition uint16
+	Workers   []WorkerRow
+	Err       error
+}
+
+// SessionRow is a session: one worker instance's lease in one partition.
+type SessionRow struct {
+	ID        string
+	ExpiresAt time.Time
+	Alive     bool   // not declared dead, and not expired on the server's clock
+	Dead      bool   // declared dead; the tick takes what it holds
+	Reason    string // why an operator declared it dead
+	Held      int    // executions
+}
+
+// PartitionSessions are the sessions of one partition that are open, or dead and still hold something.
+type PartitionSessions struct {
+	Partition uint16
+	Sessions  []SessionRow
+	Err       error
+}
+
+// workerHome is the partition whose registry knows an instance.
+func (e *Engine) workerHome(instance string) uint16 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instance)) // never fails
+	return uint16(h.Sum32() % uint32(e.partitions))
+}
+
+// RegisterWorker says that a worker instance is there for a ttl from the server's now, or that it still is
+// (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. ErrInstanceInUse, see
+// [TakenFor], while another process's registration under the name lives; ErrInvalidInput. Spec 40 §5.
+func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
+	info, err := q.Info.encode()
+	if err != nil {
+		return Registered{}, fmt.Errorf("%s: %w", fnRegister.name, err)
+	}
+	r, err := e.call(ctx, fnRegister, e.workerHome(q.Instance), protocol, q.Instance, q.Token,
+		strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.InFlight), info)
+	if err != nil {
+		return Registered{}, err
+	}
+	out := Registered{}
+	switch s := r.text(); s {
+	case "renewed":
+		out.Renewed = true
+	case "registered":
+	default:
+		r.stop("slot 2 is %q, want registered or renewed", clip(s))
+	}
+	out.ExpiresAt = r.instant()
+	return out, r.fail()
+}
+
+// TakenFor reads an error that wraps ErrInstanceInUse: until when the other process's registration lives unless it is
+// renewed, on the server's clock, and how long that is from the answer on.
+func TakenFor(err error) (until time.Time, left time.Duration) {
+	refused, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok {
+		return time.Time{}, 0
+	}
+	at, _ := strconv.ParseInt(refused.Slot(0), 10, 64)
+	ms, _ := strconv.ParseInt(refused.Slot(1), 10, 64)
+	return time.UnixMilli(at), time.Duration(ms) * time.Millisecond
+}
+
+// LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already: the
+// process of the token has none. The registration of another process is left alone. Spec 40 §5.
+func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (already bool, err error) {
+	return e.settled(ctx, fnLeave, e.workerHome(instance), []string{protocol, instance, token})
+}
+
+// MarkWorkerDead gives a worker instance up: its name is free, and its row says so (lua/worker/ff_mark_worker_dead.lua).
+// What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
+// up before. ErrWorkerNotFound. Spec 40 §5.
+func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
+	return e.settled(ctx, fnMarkWorkerDead, e.workerHome(instance), []string{protocol, instance, cut(reason, flowfabric.MaxDeadReason)})
+}
+
+// Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
+// snapshot of one moment: one that registers meanwhile may be missing.
+func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
+	out := make([]PartitionWorkers, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() {
+			rows, err := pages(func(after string) ([]WorkerRow, string, error) { return e.listWorkers(ctx, i, after) })
+			rows = once(rows, func(w WorkerRow) string { return w.Instance })
+			out[i] = PartitionWorkers{Partition: i, Workers: rows, Err: err}
+		})
+	}
+	p.Wait()
+	return out
+}
+
+// Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment: one
+// that is opened meanwhile may be missing.
+func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
+	out := make([]PartitionSessions, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() {
+			rows, err := pages(func(after string) ([]SessionRow, string, error) { return e.listSessions(ctx, i, after) })
+			rows = once(rows, func(s SessionRow) string { return s.ID })
+			out[i] = PartitionSessions{Partition: i, Sessions: rows, Err: err}
+		})
+	}
+	p.Wait()
+	return out
+}
+
+// pages reads a listing to its end.
+func pages[T any](page func(after string) ([]T, string, error)) (all []T, err error) {
+	for after := ""; ; {
+		rows, next, err := page(after)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, rows...)
+		if next == "" {
+			return all, nil
+		}
+		after = next
+	}
+}
+
+// once sorts rows by name and keeps the last of each: who moves in the listing while it is read comes twice.
+func once[T any](rows []T, name func(T) string) []T {
+	slices.SortStableFunc(rows, func(a, b T) int { return strings.Compare(name(a), name(b)) })
+	slices.Reverse(rows)
+	rows = slices.CompactFunc(rows, func(a, b T) bool { return name(a) == name(b) })
+	slices.Reverse(rows)
+	return rows
+}
+
+// listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).
+func (e *Engine) listWorkers(ctx context.Context, partition uint16, after string) (rows []WorkerRow, next string, err error) {
+	r, err := e.call(ctx, fnListWorkers, partition, protocol, after, strconv.Itoa(listPage))
+	if err != nil {
+		return nil, "", err
+	}
+	now := r.instant()
+	next = r.text()
+	for range r.count(8) {
+		w := WorkerRow{Instance: r.text(), ExpiresAt: r.instant(), SeenAt: r.instant(), RegisteredAt: r.instant(),
+			InFlight: int(r.number()), Dead: r.flag(), Reason: r.text()}
+		if err := json.Unmarshal(r.bytes(), &w.Info); err != nil {
+			w.Info = WorkerInfo{}
+		}
+		w.Alive = !w.Dead && w.ExpiresAt.After(now)
+		rows = append(rows, w)
+	}
+	return rows, next, r.fail()
+}
+
+// listSessions reads a page of one partition's sessions (lua/operate/ff_list_sessions.lua).
+func (e *Engine) listSessions(ctx context.Context, partition uint16, after string) (rows []SessionRow, next string, err error) {
+	r, err := e.call(ctx, fnListSessions, partition, protocol, after, strconv.Itoa(listPage))
+	if err != nil {
+		return nil, "", err
+	}
+	now := r.instant()
+	next = r.text()
+	for range r.count(5) {
+		s := SessionRow{ID: r.text(), ExpiresAt: r.instant(), Dead: r.flag(), Reason: r.text(), Held: int(r.number())}
+		s.Alive = !s.Dead && s.ExpiresAt.After(now)
+		rows = append(rows, s)
+	}
+	return rows, next, r.fail()
+}

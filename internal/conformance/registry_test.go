@@ -1,0 +1,306 @@
+package conformance
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// homed is a worker instance whose home is the scenario's partition. The rule is spelled out here because processes of all
+// revisions must agree on it.
+func (w *world) homed(prefix string) string {
+	for i := 0; ; i++ {
+		h := fnv.New32a()
+		name := prefix + strconv.Itoa(i)
+		_, _ = h.Write([]byte(name))
+		if h.Sum32()%partitions == uint32(w.p) {
+			return name
+		}
+	}
+}
+
+func registeredFirst(w *world, _ fixed) { w.register(w.homed("w"), "t") }
+
+// register says that a process is there.
+func (w *world) register(instance, token string) engine.Registered {
+	w.Helper()
+	r, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: instance, Token: token, TTL: ttl, InFlight: 3,
+		Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
+	w.no(err)
+	w.check()
+	return r
+}
+
+// workers are the rows of the scenario's partition.
+func (w *world) workers() []engine.WorkerRow {
+	w.Helper()
+	p := w.e.Workers(w.ctx)[w.p]
+	w.no(p.Err)
+	return p.Workers
+}
+
+// lone is the only row of the partition.
+func (w *world) lone() engine.WorkerRow {
+	w.Helper()
+	rows := w.workers()
+	if len(rows) != 1 {
+		w.Fatalf("%d workers, want one: %v", len(rows), rows)
+	}
+	return rows[0]
+}
+
+func (w *world) sessions() []engine.SessionRow {
+	w.Helper()
+	p := w.e.Sessions(w.ctx)[w.p]
+	w.no(p.Err)
+	return p.Sessions
+}
+
+var registryScenarios = []scenario{
+	{name: "spec 40 §5 a worker registers, renews and leaves", run: func(w *world) {
+		name := w.homed("w")
+		first := w.register(name, "t1")
+		same(w, "renewed", first.Renewed, false)
+		row := w.lone()
+		same(w, "row", words(row.Instance, row.Alive, row.Dead, row.InFlight, row.Info.Pool, row.Info.Kinds), words(name, true, false, 3, "pool", []string{"k"}))
+		same(w, "expiry", row.ExpiresAt, first.ExpiresAt)
+		same(w, "ttl", row.ExpiresAt.Sub(row.SeenAt), ttl)
+		same(w, "registered", row.RegisteredAt, row.SeenAt)
+		w.advance(ttl / 3)
+		again := w.register(name, "t1")
+		same(w, "renewed", again.Renewed, true)
+		later := w.lone()
+		same(w, "registered", later.RegisteredAt, row.RegisteredAt)
+		if later.SeenAt.Sub(row.SeenAt) < ttl/3 || later.ExpiresAt != again.ExpiresAt {
+			w.Fatalf("seen %v after %v", later.SeenAt, row.SeenAt)
+		}
+		w.unchanged("leaving with another's token", func() {
+			already, err := w.e.LeaveWorker(w.ctx, name, "t2")
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		for _, want := range []bool{false, true} {
+			already, err := w.e.LeaveWorker(w.ctx, name, "t1")
+			w.no(err)
+			same(w, "already", already, want)
+			same(w, "workers", len(w.workers()), 0)
+			w.check()
+		}
+		same(w, "a free name", w.register(name, "t2").Renewed, false)
+	}},
+	{name: "spec 40 §5 a live instance is not registered twice, a lost one is replaced at its expiry", run: func(w *world) {
+		name := w.homed("w")
+		first := w.register(name, "t1")
+		w.advance(ttl / 2)
+		refusal := func() error {
+			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t2", TTL: ttl})
+			return err
+		}
+		w.unchanged("another process", func() {
+			err := refusal()
+			w.is(err, flowfabric.ErrInstanceInUse)
+			until, left := engine.TakenFor(err)
+			same(w, "until", until, first.ExpiresAt)
+			if left <= 0 || left > ttl/2 {
+				w.Fatalf("%v are left of half a ttl", left)
+			}
+		})
+		w.register(name, "t1") // it lives
+		w.advance(ttl / 2)
+		w.is(refusal(), flowfabric.ErrInstanceInUse)
+		w.advance(ttl / 2)
+		row := w.lone()
+		same(w, "a lost worker", words(row.Alive, row.Dead), "false false")
+		same(w, "its successor", w.register(name, "t2").Renewed, false)
+		row = w.lone()
+		same(w, "registered anew", row.RegisteredAt, row.SeenAt)
+		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
+		w.is(err, flowfabric.ErrInstanceInUse) // the first was only cut off, and has lost its name
+	}},
+	{name: "spec 40 §5 a worker that is marked dead loses its name, not its leases", run: func(w *world) {
+		name := w.homed("w")
+		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
+		w.is(err, flowfabric.ErrWorkerNotFound)
+		w.register(name, "t1")
+		k := w.worker(name)
+		f := k.one(w.create()).Fence
+		for _, want := range []bool{false, true} {
+			already, err := w.e.MarkWorkerDead(w.ctx, name, "does not answer")
+			w.no(err)
+			same(w, "already", already, want)
+			row := w.lone()
+			same(w, "row", words(row.Alive, row.Dead, row.Reason), "false true does not answer")
+			w.check()
+		}
+		w.renew(k, 0)
+		w.no(w.complete(f, "").Err)
+		same(w, "who lives registers again", w.register(name, "t1").Renewed, false)
+		row := w.lone()
+		same(w, "row", words(row.Alive, row.Dead, row.Reason), "true false ")
+		_, err = w.e.MarkWorkerDead(w.ctx, name, "")
+		w.no(err)
+		same(w, "another takes the name", w.register(name, "t2").Renewed, false)
+	}},
+	{name: "spec 40 §5 a lost worker is shown for an hour", run: func(w *world) {
+		name := w.homed("w")
+		w.register(name, "t1")
+		seen := w.lone().SeenAt
+		w.advance(ttl + time.Hour - time.Second)
+		r := w.tick()
+		same(w, "last seen", w.lone().SeenAt, seen)
+		if r.Idle || r.Next > time.Second {
+			w.Fatalf("the next tick is in %v (%v), a worker is forgotten in a second", r.Next, r.Idle)
+		}
+		w.advance(2 * time.Second)
+		same(w, "idle", w.tick().Idle, true)
+		same(w, "workers", len(w.workers()), 0)
+		ms, err := w.do("PTTL", w.k.Worker(name)).AsInt64()
+		w.no(err)
+		if ms < time.Hour.Milliseconds() || ms > (ttl+time.Hour).Milliseconds() {
+			w.Fatalf("the record goes in %d ms", ms)
+		}
+	}},
+	{name: "spec 40 §5 listings of any length", run: func(w *world) {
+		const many = 230
+		for i := range many {
+			w.must("ff_register_worker", "1", fmt.Sprintf("w%03d", i), "t", "30000", "0", "{}")
+			s := fmt.Sprintf("w%03d~1", i)
+			w.set("HSET", w.k.Session(s), "exp", strconv.FormatInt(w.now()+30000, 10), "cl", "0")
+			w.set("ZADD", w.k.Sessions(), strconv.FormatInt(w.now()/1000000*1000000, 10), s) // most at the same time
+		}
+		rows, sessions := w.workers(), w.sessions()
+		same(w, "workers", len(rows), many)
+		same(w, "sessions", len(sessions), many)
+		for i := range many {
+			same(w, "worker", rows[i].Instance, fmt.Sprintf("w%03d", i))
+			same(w, "session", sessions[i].ID, fmt.Sprintf("w%03d~1", i))
+		}
+		// Who renews between two pages comes again; nobody is missed.
+		seen, after := map[string]int{}, ""
+		for page := 0; page == 0 || after != ""; page++ {
+			a := w.must("ff_list_workers", "1", after, "50")
+			after = a.slots[1]
+			for i := 3; i < len(a.slots); i += 8 {
+				seen[a.slots[i]]++
+			}
+			if page == 1 { // the one that the cursor names, and one that comes later
+				_, last, _ := strings.Cut(after, " ")
+				for _, name := range []string{last, "w229"} {
+					w.must("ff_register_worker", "1", name, "t", "40000", "0", "{}")
+				}
+			}
+			if page > 10 {
+				w.Fatal("the listing never ends")
+			}
+		}
+		same(w, "workers", len(seen), many)
+		after = ""
+		gone := map[string]bool{}
+		for page := 0; page == 0 || after != ""; page++ {
+			a := w.must("ff_list_sessions", "1", after, "50")
+			after = a.slots[1]
+			for i := 3; i < len(a.slots); i += 5 {
+				gone[a.slots[i]] = true
+			}
+			if _, last, ok := strings.Cut(after, " "); ok { // the cursor's session ends between two pages
+				w.set("ZREM", w.k.Sessions(), last)
+			}
+			if page > 10 {
+				w.Fatal("the listing never ends")
+			}
+		}
+		same(w, "sessions", len(gone), many)
+	}},
+	{name: "spec 40 §5 a page of large rows is small, and no row is too large", run: func(w *world) {
+		large := `{"pool":"` + strings.Repeat("x", engine.MaxWorkerInfo-len(`{"pool":""}`)) + `"}`
+		for i := range 9 {
+			w.must("ff_register_worker", "1", fmt.Sprintf("w%d", i), "t", "30000", "0", large)
+		}
+		bytes := 0
+		for _, slot := range w.must("ff_list_workers", "1", "", "100").slots {
+			bytes += len(slot)
+		}
+		if bytes > 700<<10 {
+			w.Fatalf("a page of %d bytes", bytes)
+		}
+		same(w, "workers", len(w.workers()), 9)
+		same(w, "one byte more", w.fcall("ff_register_worker", "1", "x", "t", "30000", "0", large+" ").code, "invalid_input")
+		name := w.homed("very")
+		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl,
+			Info: engine.WorkerInfo{Pool: "p", Kinds: slices.Repeat([]string{strings.Repeat("k", 64)}, 10_000), Lanes: []string{"l"}}})
+		w.no(err)
+		i := slices.IndexFunc(w.workers(), func(r engine.WorkerRow) bool { return r.Instance == name })
+		row := w.workers()[i]
+		same(w, "shortened", words(row.Info.Truncated, row.Info.Pool, row.Info.Lanes), words(true, "p", []string{"l"}))
+		if n := len(row.Info.Kinds); n < 500 || n > 2000 {
+			w.Fatalf("%d of 10,000 kinds are left", n)
+		}
+	}},
+	{name: "spec 40 §5 what a registration may not say", run: func(w *world) {
+		good := []string{"1", "w", "t", "30000", "0", "{}"}
+		for at, bad := range map[int][]string{
+			1: {"", strings.Repeat("w", 49), "a{b}", "a\nb"}, 2: {"", strings.Repeat("t", 65), "{"}, 3: {"999", "3600001", "x", "1e4"},
+			4: {"-1", "1000001", ""}, 5: {""},
+		} {
+			for _, b := range bad {
+				args := slices.Clone(good)
+				args[at] = b
+				w.unchanged(label("argument %d = %q", at, b), func() {
+					same(w, "refused", w.fcall("ff_register_worker", args...).code, "invalid_input")
+				})
+			}
+		}
+		for _, after := range []string{"x", "1", "1 ", " w", "-1 w", "1.5 w", "99999999999999999999 w"} {
+			same(w, label("after %q", after), w.fcall("ff_list_workers", "1", after, "10").code, "invalid_input")
+			same(w, label("after %q", after), w.fcall("ff_list_sessions", "1", after, "10").code, "invalid_input")
+		}
+		for _, limit := range []string{"0", "101", ""} {
+			same(w, label("limit %q", limit), w.fcall("ff_list_workers", "1", "", limit).code, "invalid_input")
+			same(w, label("limit %q", limit), w.fcall("ff_list_sessions", "1", "", limit).code, "invalid_input")
+		}
+		for _, owner := range []string{strings.Repeat("w", 48), "with space"} {
+			w.must("ff_register_worker", "1", owner, "t", "1000", "1000000", "{}")
+		}
+		same(w, "workers", len(w.workers()), 2)
+	}},
+	{name: "spec 40 §5 sessions: alive, given up, run out", run: func(w *world) {
+		a, b, c := w.worker("a"), w.worker("b"), w.worker("c")
+		c.ttl = ttl / 2
+		w.createN(6)
+		a.claim(1)
+		b.claim(2)
+		c.claim(3)
+		_, err := w.e.MarkSessionDead(w.ctx, w.p, b.session, "asked to")
+		w.no(err)
+		w.advance(ttl / 2)
+		var got []string
+		for _, s := range w.sessions() {
+			got = append(got, words(engine.Instance(s.ID), s.Alive, s.Dead, s.Reason, s.Held))
+		}
+		same(w, "sessions", strings.Join(got, "; "), "a true false  1; b false true asked to 2; c false false  3")
+		w.settleTime()
+		got = nil
+		for _, s := range w.sessions() {
+			got = append(got, words(engine.Instance(s.ID), s.Alive, s.Held))
+		}
+		same(w, "after the tick", strings.Join(got, "; "), "a true 1")
+	}},
+	{name: "spec 40 §5 workers go on over the memory limit", needs: []string{"OOM"}, run: func(w *world) {
+		name, other := w.homed("w"), w.homed("v")
+		w.register(name, "t")
+		w.register(other, "t")
+		w.set("CONFIG", "SET", "maxmemory", "1")
+		defer w.set("CONFIG", "SET", "maxmemory", "0")
+		same(w, "renewed", w.register(name, "t").Renewed, true)
+		_, err := w.e.LeaveWorker(w.ctx, name, "t")
+		w.no(err)
+		_, err = w.e.MarkWorkerDead(w.ctx, other, "")
+		w.no(err)
+	}},
+}

@@ -1,0 +1,27 @@
+-- ff_list_sessions: the sessions of a partition that are open, or dead and still hold something, up to limit a call, in the
+-- order in which the tick looks at them. next is the cursor for the call after this one, '' at the end.
+-- Flags:   no-writes
+-- Go:      Engine.listSessions
+-- Args:    protocol after limit
+-- Replies: OK now next count {session expiry dead why held}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_list_sessions(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local limit = args.int(argv[3], 1, 100)
+  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  local page = registry.page(keys.sessions(ctx.r), argv[2], limit)
+  if not page then return reply.err('invalid_input', 'after') end
+  local next = ''
+  if #page == 2 * limit then next = reply.int(args.score(page[#page])) .. ' ' .. page[#page - 1] end
+  local out = { 1, 'OK', ctx.t, next, reply.int(#page / 2) }
+  for i = 1, #page, 2 do
+    local v = redis.call('HMGET', keys.session(ctx.r, page[i]), 'exp', 'dead', 'why')
+    out[#out + 1] = page[i]
+    out[#out + 1] = v[1] or '0'
+    out[#out + 1] = v[2] or '0'
+    out[#out + 1] = v[3] or ''
+    out[#out + 1] = reply.int(redis.call('ZCARD', keys.held(ctx.r, page[i])))
+  end
+  return out
+end

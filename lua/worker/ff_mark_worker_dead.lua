@@ -1,0 +1,21 @@
+-- ff_mark_worker_dead: an operator gives a worker instance up: its name is free, and its row says dead until it is
+-- forgotten. What it holds is its sessions' affair (ff_mark_session_dead). One that lives registers again.
+-- Flags:   allow-oom
+-- Go:      Engine.MarkWorkerDead
+-- Args:    protocol instance reason
+-- Replies: OK dead; ALREADY_SATISFIED dead
+-- Errors:  invalid_input worker_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_mark_worker_dead(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local instance, reason = args.name(argv[2], 48), argv[3]
+  if not instance then return reply.err('invalid_input', 'instance') end
+  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+  local w = registry.read(ctx, instance)
+  if w.dead then return reply.already('dead') end
+  if not w.exp then return reply.err('worker_not_found') end
+  local key = keys.worker(ctx.r, instance)
+  redis.call('HSET', key, 'dead', '1')
+  if reason ~= '' then redis.call('HSET', key, 'why', reason) end
+  return reply.ok('dead')
+end

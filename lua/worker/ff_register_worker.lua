@@ -1,0 +1,33 @@
+-- ff_register_worker: says that a worker instance is there, for a ttl, and what it is; made again before the ttl is over it
+-- says that it still is. token is the process: while the row of another lives, the name is taken. A row that ran out, was
+-- left or was given up is anybody's. Leases do not depend on it.
+-- Flags:   allow-oom
+-- Go:      Engine.RegisterWorker
+-- Args:    protocol instance token ttl inflight info
+-- Replies: OK registered|renewed expiry
+-- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
+local function ff_register_worker(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local instance, token = args.name(argv[2], 48), args.name(argv[3], 64)
+  local ttl, inflight, info = args.int(argv[4], 1000, 3600000), args.int(argv[5], 0, 1000000), argv[6]
+  if not instance then return reply.err('invalid_input', 'instance') end
+  if not token then return reply.err('invalid_input', 'token') end
+  if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
+  if not inflight then return reply.err('invalid_input', 'inflight: 0..1000000') end
+  if not info or #info < 1 or #info > 131072 then return reply.err('invalid_input', 'info: 1..131072 bytes') end
+  local w = registry.read(ctx, instance)
+  if w.alive and w.token ~= token then
+    return reply.err('instance_in_use', reply.int(w.exp), reply.int(w.exp - ctx.now))
+  end
+  local key, expiry = keys.worker(ctx.r, instance), reply.int(ctx.now + ttl)
+
+  redis.call('HDEL', key, 'dead', 'why')
+  redis.call('HSET', key, 'token', token, 'exp', expiry, 'seen', ctx.t, 'reg', w.token == token and w.reg or ctx.t,
+    'in', argv[5], 'info', info)
+  redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
+  redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
+  local forget = ctx.now + ttl + registry.kept
+  if not ctx.wake or ctx.wake > forget then root.need(ctx, forget) end
+  return reply.ok(w.alive and 'renewed' or 'registered', expiry)
+end
