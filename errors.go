@@ -126,6 +126,9 @@ var (
 	ErrNotSuspended        = define("execution_not_suspended", ClassInfo, "the execution is not suspended")
 	ErrSuspensionChanged   = define("suspension_changed", ClassRetry, "the execution is suspended anew; read it again")
 
+	ErrScheduleNotFound = define("schedule_not_found", ClassInfo, "there is no schedule of this name")
+	ErrScheduleChanged  = define("schedule_changed", ClassRetry, "the schedule is not as the caller saw it; read it again")
+
 	ErrPartitionMissing = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
 	ErrPartitionFrozen  = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
 	ErrProtocol         = define("protocol_mismatch", ClassStop, "the server's data is of a newer protocol than this library; upgrade the application")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -29,10 +30,23 @@ func NewExecutionID(partition uint16) ExecutionID {
 // DeriveExecutionID returns the id that an idempotency key stands for: equal (namespace, kind, key) always
 // give the same id in the same partition, as long as the partition count is the same (it is fixed at boot).
 func DeriveExecutionID(partitions uint16, namespace, kind, key string) ExecutionID {
+	id := derive("flowfabric idempotency v1", namespace, kind, key)
+	return ExecutionID{partition: PartitionOf(id, partitions), id: id}
+}
+
+// ScheduledExecutionID is the id of what a schedule submits at an instant: the same for everybody who fires it.
+// incarnation tells schedules apart that had the name one after the other.
+func ScheduledExecutionID(partition uint16, name string, incarnation uint64, due time.Time) ExecutionID {
+	return ExecutionID{partition: partition, id: derive("flowfabric schedule v1", name, strconv.FormatUint(incarnation, 10),
+		strconv.FormatInt(due.UnixMilli(), 10))}
+}
+
+// derive makes a UUID out of texts, under a label that says what they are.
+func derive(label string, parts ...string) uuid.UUID {
 	h := sha256.New()
-	h.Write([]byte("flowfabric idempotency v1"))
+	h.Write([]byte(label))
 	var size [8]byte
-	for _, part := range [...]string{namespace, kind, key} {
+	for _, part := range parts {
 		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
 		h.Write(size[:])
 		h.Write([]byte(part))
@@ -41,13 +55,18 @@ func DeriveExecutionID(partitions uint16, namespace, kind, key string) Execution
 	copy(id[:], h.Sum(nil))
 	id[6] = id[6]&0x0f | 0x80 // version 8: content chosen by the application
 	id[8] = id[8]&0x3f | 0x80 // variant RFC 9562
-	return ExecutionID{partition: PartitionOf(id, partitions), id: id}
+	return id
 }
 
 // PartitionOf places a UUID: CRC16 (XMODEM, the one Valkey Cluster uses) of its 16 bytes, modulo count.
-func PartitionOf(id uuid.UUID, count uint16) uint16 {
+func PartitionOf(id uuid.UUID, count uint16) uint16 { return crc16(id[:]) % max(count, 1) }
+
+// SchedulePartition places a schedule by its name, in the same way.
+func SchedulePartition(name string, count uint16) uint16 { return crc16([]byte(name)) % max(count, 1) }
+
+func crc16(text []byte) uint16 {
 	var crc uint16
-	for _, b := range id {
+	for _, b := range text {
 		crc ^= uint16(b) << 8
 		for range 8 {
 			if crc&0x8000 != 0 {
@@ -57,7 +76,7 @@ func PartitionOf(id uuid.UUID, count uint16) uint16 {
 			}
 		}
 	}
-	return crc % max(count, 1)
+	return crc
 }
 
 // MakeExecutionID joins a partition and a UUID.

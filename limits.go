@@ -63,6 +63,10 @@ const (
 	MaxAppendBytes   = 512 << 10 // payload bytes of one append call
 	DefaultRetention = 10000     // frames kept per attempt (approximate)
 
+	MaxSchedule  = 64 << 10 // bytes of a schedule's definition
+	MaxSchedules = 10000    // per partition
+	MaxListed    = 100      // schedules of one page
+
 	MaxSummary      = 256 << 10 // bytes of a summary document
 	MaxSummaryDepth = 16        // levels of objects in a summary delta
 	MinLiveTTL      = time.Second

@@ -93,6 +93,7 @@ type store interface {
 	summaries
 	Explainer
 	inspector
+	scheduler
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

@@ -21,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
 // with fail, and drives events with publish.
 type fakeStore struct {
+	scheduler // nil: schedules are tested on a server
+
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int

@@ -21,6 +21,17 @@ type submitFunc func(*submission)
 
 func (f submitFunc) submit(s *submission) { f(s) }
 
+// WorkOption is an option of [Submit] and of [Schedule].
+type WorkOption interface {
+	SubmitOption
+	ScheduleOption
+}
+
+type workFunc func(*submission)
+
+func (f workFunc) submit(s *submission)   { f(s) }
+func (f workFunc) schedule(s *scheduling) { f(&s.submission) }
+
 // KeyOption is [IdempotencyKey], an option of [Submit], [Client.Signal] and [Client.Approve].
 type KeyOption interface {
 	SubmitOption
@@ -56,8 +67,8 @@ func IdempotencyKeys(key func(index int) string) SubmitOption {
 }
 
 // Priority is 0 (default) to 9000; higher is claimed first, within a partition. A value outside is refused.
-func Priority(n int) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Priority = n })
+func Priority(n int) WorkOption {
+	return workFunc(func(s *submission) { s.item.Priority = n })
 }
 
 // Delay keeps the execution from being claimed for d from the server's now, 0..10 years, in whole milliseconds.
@@ -73,8 +84,8 @@ func DelayUntil(t time.Time) SubmitOption {
 
 // Deadline ends the execution as expired when it has not ended d after its submission, whatever it does then:
 // 1 ms to 10 years. 0 takes back the deadline of the definition.
-func Deadline(d time.Duration) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} })
+func Deadline(d time.Duration) WorkOption {
+	return workFunc(func(s *submission) { s.item.Deadline, s.item.DeadlineAt = d, time.Time{} })
 }
 
 // DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead. A time that has passed is
@@ -86,41 +97,42 @@ func DeadlineAt(t time.Time) SubmitOption {
 // Tags are stored with the execution and handed to the handler: at most 64. A key such as team.region is two or more
 // words of a-z, 0-9 and _, joined by dots, beginning with a letter, at most 64 bytes; a value has at most 256 bytes. The
 // map must not change until the submit has returned.
-func Tags(tags map[string]string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Tags = tags })
+func Tags(tags map[string]string) WorkOption {
+	return workFunc(func(s *submission) { s.item.Tags = tags })
 }
 
 // Lane overrides the definition's lane: 1..64 printable ASCII bytes without braces.
-func Lane(name string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Lane = name })
+func Lane(name string) WorkOption {
+	return workFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// NamespaceOption is [Namespace], an option of [Submit], of the calls that change a lane, and of [Client.Lanes] and
+// NamespaceOption is [Namespace], an option of [Submit] and [Schedule], of the calls that change a lane, and of [Client.Lanes] and
 // [Client.Queues].
 type NamespaceOption interface {
-	SubmitOption
+	WorkOption
 	LaneOption
 	ScopeOption
 }
 
 type namespace string
 
-func (n namespace) submit(s *submission) { s.item.Namespace = string(n) }
-func (n namespace) lane(q *laneCall)     { q.namespace = string(n) }
-func (n namespace) within(s *scope)      { s.namespace, s.all = string(n), false }
+func (n namespace) submit(s *submission)   { s.item.Namespace = string(n) }
+func (n namespace) schedule(s *scheduling) { s.item.Namespace = string(n) }
+func (n namespace) lane(q *laneCall)       { q.namespace = string(n) }
+func (n namespace) within(s *scope)        { s.namespace, s.all = string(n), false }
 
 // Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
 func Namespace(name string) NamespaceOption { return namespace(name) }
 
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
 // of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
-func Capabilities(tokens ...string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Capabilities = tokens })
+func Capabilities(tokens ...string) WorkOption {
+	return workFunc(func(s *submission) { s.item.Capabilities = tokens })
 }
 
 // Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
-func Creator(name string) SubmitOption {
-	return submitFunc(func(s *submission) { s.item.Creator = name })
+func Creator(name string) WorkOption {
+	return workFunc(func(s *submission) { s.item.Creator = name })
 }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked

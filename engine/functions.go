@@ -175,6 +175,24 @@ var (
 		args:    "protocol after limit",
 		replies: "OK now next count {session expiry dead why held}", errors: "invalid_input" + entered}
 
+	fnPutSchedule = function{name: "ff_put_schedule", method: "PutSchedule",
+		args:    "protocol name expected seen next missed first last why by definition payload",
+		replies: "OK revision next; ALREADY_SATISFIED revision next", errors: "invalid_input payload_too_large schedule_changed" + entered}
+	fnFireSchedule = function{name: "ff_fire_schedule", method: "FireSchedule",
+		args: "protocol name revision seen next missed first last why at solo [id namespace lane kind capabilities priority delay deadline " +
+			"policy timeout creator digest payload tags {key value}]",
+		replies: "OK outcome detail; ALREADY_SATISFIED revision next", errors: "invalid_input schedule_not_found" + entered}
+	fnPauseSchedule = function{name: "ff_pause_schedule", method: "PauseSchedule",
+		args: "protocol name paused by", replies: "OK since next; ALREADY_SATISFIED since next",
+		errors: "invalid_input schedule_not_found" + entered}
+	fnRemoveSchedule = function{name: "ff_remove_schedule", method: "RemoveSchedule",
+		args: "protocol name expected", replies: "OK revision; ALREADY_SATISFIED", errors: "invalid_input schedule_changed" + entered}
+	fnListSchedules = function{name: "ff_list_schedules", method: "Schedules", readonly: true,
+		args: "protocol which name limit",
+		replies: "OK now more count {name revision incarnation next lastdue lastid fired missed from to run why paused pausedat pausedby " +
+			"resumedat resumedby created updated by input definition reasons {why count}}",
+		errors: "invalid_input" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
@@ -206,4 +224,6 @@ var functions = []function{
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnReadQueues, fnListExecutions, fnListHolders, fnDescribe,
 	fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 	fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes,
+	fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

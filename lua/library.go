@@ -36,7 +36,7 @@ var files embed.FS
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "core", "history", "session", "fence", "bell",
-	"route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "stream", "settle", "claim", "modes",
+	"route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "create", "schedule", "stream", "settle", "claim", "modes",
 	"registry",
 }
 

@@ -12,6 +12,9 @@
 // hands that on with [Loop.Ring]. So a process that dies or hangs is replaced once somebody hears of it, a healthy fleet
 // makes one call per partition when something is due, and an idle store costs nothing.
 //
+// Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do with package
+// schedule, and makes one call for each step, which does nothing if somebody else was faster.
+//
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
 // A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
 //
@@ -65,12 +68,17 @@ type Config struct {
 	Owner string
 	// Partitions to tend. Default (nil): all of the engine's.
 	Partitions []uint16
+	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody otherwise.
+	Schedules Firer
 	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
 	Logger *slog.Logger
 	// OnTick is told every answered tick; OnLag how late a tick of an owned partition began, in real time
 	// after it was due. Both are called from one goroutine and must not block. Default: nobody is told.
 	OnTick func(partition uint16, reply engine.TickReply)
 	OnLag  func(partition uint16, lag time.Duration)
+	// OnFire is told every step of a schedule that this loop made. It is called from several goroutines and must not
+	// block. Default: nobody is told.
+	OnFire func(partition uint16, call engine.Firing, answer engine.Fired)
 }
 
 // Loop tends the ticks of a set of partitions. Use New, then Run once; Ring may be called at any time, from
@@ -92,6 +100,12 @@ func New(cfg Config) *Loop {
 	}
 	if cfg.OnLag == nil {
 		cfg.OnLag = func(uint16, time.Duration) {}
+	}
+	if cfg.OnFire == nil {
+		cfg.OnFire = func(uint16, engine.Firing, engine.Fired) {}
+	}
+	if cfg.Schedules == nil {
+		cfg.Schedules, _ = cfg.Engine.(Firer)
 	}
 	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]struct{}{}}
 }
@@ -134,7 +148,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Loop: l, schedule: schedule, jobs: make(chan uint16, concurrency), results: make(chan result, concurrency)}
+	r := &run{Loop: l, schedule: schedule, jobs: make(chan uint16, concurrency), results: make(chan result, concurrency),
+		firing: newFiring(l.cfg, len(schedule.byID))}
+	r.firing.start(ctx, schedule.byID)
 	var workers conc.WaitGroup
 	for range concurrency {
 		workers.Go(func() { r.work(ctx) })
@@ -143,6 +159,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	close(r.jobs)
 	workers.Wait()
 	close(r.results)
+	r.firing.stop()
 	for res := range r.results { // cut short by the end of ctx, but they may have made us owner
 		r.settle(ctx, res)
 	}
@@ -195,6 +212,7 @@ type run struct {
 	schedule schedule
 	jobs     chan uint16 // partitions
 	results  chan result
+	firing   *firing
 }
 
 type result struct {
@@ -231,6 +249,11 @@ func (r *run) loop(ctx context.Context) {
 		case res := <-r.results:
 			running--
 			r.settle(ctx, res)
+		case a := <-r.firing.answers:
+			r.firing.settle(ctx, a)
+			if a.moved {
+				r.ring(r.schedule.byID[a.partition])
+			}
 		case <-r.wake:
 			for id := range r.takeRung() {
 				r.ring(r.schedule.byID[id])
@@ -271,6 +294,9 @@ func (r *run) settle(ctx context.Context, res result) {
 	}
 	p.state, p.owned, p.unsure = waiting, res.reply.Owner, false
 	r.cfg.OnTick(p.id, res.reply)
+	if p.owned && res.reply.Schedules > 0 && ctx.Err() == nil {
+		r.firing.want(p.id, now)
+	}
 	switch {
 	case p.owned && (res.reply.More || p.again):
 		r.schedule.at(p, now)

@@ -18,7 +18,7 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/inproc"},
+	{"lua", "internal/keys", "internal/inproc", "schedule"},
 	{"engine"},
 	{"lease", "stream", "suspend", "admission"},
 	{"handler"},
@@ -50,6 +50,7 @@ var owners = map[string][]string{
 	"go.uber.org/zap":                     {},
 	"go.uber.org/goleak":                  {},
 	"github.com/redis/rueidis":            {"engine", "internal/invariant"},
+	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},
 	"github.com/prometheus/client_golang": {"runtime", "examples"},

@@ -73,7 +73,7 @@ func (l *look) wrong(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed",
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed", "revision",
 	"clock_offset", "clock_pin"}
 
 func (l *look) rootFields() {

@@ -42,6 +42,7 @@ var areas = map[string]string{
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
+	":scnames": "zset",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

@@ -21,24 +21,25 @@ type Partition string
 // Of returns the keys of a partition.
 func Of(partition uint16) Partition { return Partition(Root(partition)) }
 
-func (p Partition) Routes() string    { return string(p) + ":routes" }    // hash: route id → row
-func (p Partition) RouteIDs() string  { return string(p) + ":routeids" }  // hash: row → route id
-func (p Partition) RouteLog() string  { return string(p) + ":routelog" }  // zset: route id by table version
-func (p Partition) Ready() string     { return string(p) + ":ready" }     // set of non-empty open routes
-func (p Partition) Delayed() string   { return string(p) + ":delayed" }   // zset: execution by delay_until
-func (p Partition) Alarms() string    { return string(p) + ":alarms" }    // zset: execution by earliest timer
-func (p Partition) Sessions() string  { return string(p) + ":sessions" }  // zset: session by expiry
-func (p Partition) Done() string      { return string(p) + ":done" }      // zset: ended execution by purge time
-func (p Partition) Pending() string   { return string(p) + ":pending" }   // zset: pending waitpoint by expiry
-func (p Partition) Kids() string      { return string(p) + ":kids" }      // hash: token keys and their states
-func (p Partition) Digests() string   { return string(p) + ":digests" }   // set: interests with waiters
-func (p Partition) Parked() string    { return string(p) + ":parked" }    // zset: suspended execution by when
-func (p Partition) RouteUse() string  { return string(p) + ":routeuse" }  // hash: route id → retained executions
-func (p Partition) Lanes() string     { return string(p) + ":lanes" }     // hash: namespace and lane → operator's word
-func (p Partition) Workers() string   { return string(p) + ":workers" }   // zset: worker instance by expiry
-func (p Partition) Schedules() string { return string(p) + ":schedules" } // zset: schedule by next due time
-func (p Partition) Feed() string      { return string(p) + ":feed" }      // stream: what happened
-func (p Partition) News() string      { return string(p) + ":news" }      // channel: the feed has grown
+func (p Partition) Routes() string        { return string(p) + ":routes" }    // hash: route id → row
+func (p Partition) RouteIDs() string      { return string(p) + ":routeids" }  // hash: row → route id
+func (p Partition) RouteLog() string      { return string(p) + ":routelog" }  // zset: route id by table version
+func (p Partition) Ready() string         { return string(p) + ":ready" }     // set of non-empty open routes
+func (p Partition) Delayed() string       { return string(p) + ":delayed" }   // zset: execution by delay_until
+func (p Partition) Alarms() string        { return string(p) + ":alarms" }    // zset: execution by earliest timer
+func (p Partition) Sessions() string      { return string(p) + ":sessions" }  // zset: session by expiry
+func (p Partition) Done() string          { return string(p) + ":done" }      // zset: ended execution by purge time
+func (p Partition) Pending() string       { return string(p) + ":pending" }   // zset: pending waitpoint by expiry
+func (p Partition) Kids() string          { return string(p) + ":kids" }      // hash: token keys and their states
+func (p Partition) Digests() string       { return string(p) + ":digests" }   // set: interests with waiters
+func (p Partition) Parked() string        { return string(p) + ":parked" }    // zset: suspended execution by when
+func (p Partition) RouteUse() string      { return string(p) + ":routeuse" }  // hash: route id → retained executions
+func (p Partition) Lanes() string         { return string(p) + ":lanes" }     // hash: namespace and lane → operator's word
+func (p Partition) Workers() string       { return string(p) + ":workers" }   // zset: worker instance by expiry
+func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
+func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }   // zset: every schedule
+func (p Partition) Feed() string          { return string(p) + ":feed" }      // stream: what happened
+func (p Partition) News() string          { return string(p) + ":news" }      // channel: the feed has grown
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
 func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }

@@ -6,156 +6,6 @@
 -- Args:    protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local ff_create = {}
-
--- template judges the ten arguments after the id. The items of a batch mostly share them, so an item that has the
--- same as the one before takes over its template, refusal included.
-function ff_create.template(ctx, argv, i)
-  local t = ctx.template
-  if t then
-    local same = true
-    for n = 1, 10 do
-      if argv[i + n] ~= argv[t.at + n] then
-        same = false
-        break
-      end
-    end
-    if same then return t end
-  end
-  t = { at = i, fields = {} }
-  t.refusal = ff_create.judge(ctx, argv, i, t)
-  ctx.template = t
-  return t
-end
-
--- judge fills a template and returns why it is refused, or nil.
-function ff_create.judge(ctx, argv, i, t)
-  local fields, ok = t.fields, true
-  local function put(field, value)
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  t.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-  t.route = route.find(ctx, t.row)
-  if not t.route then
-    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
-    if part then return (part == 'capabilities' and '-invalid_capabilities ' or '-invalid_input ') .. part end
-  end
-  local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
-  if not priority then return '-invalid_input priority' end
-  t.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
-  if t.priority > 0 then put('pr', reply.int(t.priority)) end
-  t.delay, ok = args.instant(argv[i + 6], ctx.now)
-  if not ok then return '-invalid_input delay: whole ms, at most ten years' end
-  if t.delay and t.delay <= ctx.now then t.delay = nil end
-  if t.delay then put('du', reply.int(t.delay)) end
-  t.deadline, ok = args.instant(argv[i + 7], ctx.now)
-  if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
-  if t.deadline then put('dl', reply.int(t.deadline)) end
-  if argv[i + 8] ~= '' then
-    local numbers, categories, keep = policy.split(argv[i + 8])
-    if not numbers then return '-invalid_policy packed policy' end
-    put('po', numbers)
-    if keep ~= '' then put('rt', keep) end
-    if categories ~= '' then
-      put('ca', '1')
-      t.categories = categories
-    end
-  end
-  if argv[i + 9] ~= '' then
-    if not args.int(argv[i + 9], 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
-    put('to', argv[i + 9])
-  end
-  if #argv[i + 10] > 64 then return '-invalid_input creator: at most 64 bytes' end
-  if argv[i + 10] ~= '' then put('cr', argv[i + 10]) end
-  t.state = t.delay and 'R2af' or 'R1f'
-  put('s', t.state)
-  put('ct', ctx.t)
-  return nil
-end
-
--- refuse judges what belongs to one item alone.
-function ff_create.refuse(argv, i, after)
-  if not args.uuid(argv[i]) then return '-invalid_input execution id' end
-  if #argv[i + 11] > 64 then return '-invalid_input digest: at most 64 bytes' end
-  if #argv[i + 12] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
-  for t = i + 14, after - 1, 2 do
-    local key, value = argv[t], argv[t + 1]
-    if not args.tag(key) then return '-invalid_tag_key ' .. string.sub(key, 1, 64) end
-    if #value > 256 then return '-invalid_input tags: value of at most 256 bytes' end
-  end
-  return nil
-end
-
--- known answers for an id that exists, in the store or earlier in this call (at position before, in state); nil when
--- it is new.
-function ff_create.known(ctx, argv, i, before, state)
-  local id, digest, stored = argv[i], argv[i + 11], nil
-  if before then
-    stored = argv[before + 11]
-  else
-    local key = keys.core(ctx.r, id)
-    if redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0 then return nil end
-    local h = redis.call('HMGET', key, 's', 'pd')
-    state, stored = h[1] or '', h[2] or ''
-    if not h[1] then
-      state, stored = purge.read(ctx, id)
-      if not state then return nil end
-    end
-  end
-  if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
-  return '=' .. state
-end
-
--- room tells whether a template's route exists or may still be made.
-function ff_create.room(ctx, t)
-  if t.route or t.new then return true end
-  ctx.room = ctx.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
-  ctx.rows = ctx.rows or {}
-  if not ctx.rows[t.row] then
-    if ctx.room <= 0 then return false end
-    ctx.room = ctx.room - 1
-    ctx.rows[t.row] = true
-  end
-  t.new = true
-  return true
-end
-
--- write stores one judged item from position i.
-function ff_create.write(ctx, argv, i, t)
-  if not t.written then
-    t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
-    t.fields[#t.fields + 1] = 'r'
-    t.fields[#t.fields + 1] = t.route
-    t.score = reply.int(ctx.now - t.priority * 1000000000000)
-    t.written = true
-  end
-  local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]
-  local key = keys.core(ctx.r, id)
-  if digest == '' and #payload == 0 then
-    redis.call('HSET', key, unpack(t.fields))
-  elseif digest == '' then
-    redis.call('HSET', key, 'in', reply.int(#payload), unpack(t.fields))
-  elseif #payload == 0 then
-    redis.call('HSET', key, 'pd', digest, unpack(t.fields))
-  else
-    redis.call('HSET', key, 'pd', digest, 'in', reply.int(#payload), unpack(t.fields))
-  end
-  if #payload > 0 then redis.call('SET', keys.input(ctx.r, id), payload) end
-  if tags ~= '0' then
-    redis.call('HSET', key, 'tg', '1')
-    redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
-  end
-  if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
-  home.used(ctx, t.route, 1)
-  if t.delay then
-    home.delay(ctx, t.delay, id)
-  else
-    home.enqueue(ctx, t.route, t.score, id)
-  end
-  if t.deadline then home.alarm(ctx, t.deadline, id) end
-end
-
 local function ff_create_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -169,13 +19,13 @@ local function ff_create_execution(k, argv)
     if not tags then return reply.err('invalid_input', 'tags: at most 64') end
     local after = i + 14 + 2 * tags
     if tags > 0 and not argv[after - 1] then return reply.err('invalid_input', 'arguments: tags are cut short') end
-    local t = ff_create.template(ctx, argv, i)
+    local t = create.template(ctx, argv, i)
     local twin = seen[argv[i]]
-    local answer = t.refusal or ff_create.refuse(argv, i, after) or
-        ff_create.known(ctx, argv, i, twin and at[twin], twin and wanted[twin].state)
+    local answer = t.refusal or create.refuse(argv, i, after) or
+        create.known(ctx, argv, i, twin and at[twin], twin and wanted[twin].state)
     local closed = not answer and lane.refusal(ctx, argv[i + 1], argv[i + 2])
     if closed then answer = '-' .. closed end
-    if not answer and not ff_create.room(ctx, t) then answer = '-too_many_routes 1024' end
+    if not answer and not create.room(ctx, t) then answer = '-too_many_routes 1024' end
     if not answer then
       answer = '+' .. t.state
       seen[argv[i]] = n
@@ -187,9 +37,8 @@ local function ff_create_execution(k, argv)
   if argv[i] then return reply.err('invalid_input', 'arguments: more than count items') end
 
   for n = 1, count do
-    if wanted[n] then ff_create.write(ctx, argv, at[n], wanted[n]) end
+    if wanted[n] then create.write(ctx, argv, at[n], wanted[n]) end
   end
-  home.apply(ctx)
-  if ctx.routes_added then bell.table_changed(ctx) end
+  create.close(ctx)
   return out
 end

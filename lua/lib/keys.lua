@@ -19,6 +19,7 @@ function keys.route_use(r) return r .. ':routeuse' end  -- hash: route id -> exe
 function keys.lanes(r) return r .. ':lanes' end         -- hash: namespace and lane -> what an operator said
 function keys.workers(r) return r .. ':workers' end     -- zset: registered worker instance by expiry
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
+function keys.schedule_names(r) return r .. ':scnames' end -- zset: every schedule, all of one score
 function keys.feed(r) return r .. ':feed' end           -- stream: what happened, while somebody wants to know
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 

@@ -197,12 +197,14 @@ function ff_tick_do.is_due(ctx, key)
   return at and at <= ctx.now
 end
 
--- later is the head of those sets that only need a tick when their time comes; nil when they are empty.
+-- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a second from now
+-- at least, but for a schedule, which is to be fired on time.
 function ff_tick_do.later(ctx)
   local least, sets = nil, { keys.done(ctx.r), keys.schedules(ctx.r), keys.workers(ctx.r) }
   for i = 1, 3 do
     local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
     local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
+    if at and (i ~= 2 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
     if at and (not least or at < least) then least = at end
   end
   return least
@@ -220,11 +222,12 @@ function ff_tick_do.next_due(ctx, n)
     end
     if at and (not least or at < least) then least = at end
   end
-  if least then return least end
+  if least and least <= ctx.now then return least end
   local at = ff_tick_do.later(ctx)
-  if at then at = math.max(at, ctx.now + 1000) end
-  if redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 0 then return at end
-  return ctx.now + 1000
+  if not least and redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 1 then
+    least = ctx.now + 1000
+  end
+  return least and at and math.min(least, at) or least or at
 end
 
 local function ff_tick(k, argv)

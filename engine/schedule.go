@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Schedule is the record of a schedule. What its definition means is up to who stored it: package schedule.
+type Schedule struct {
+	Name        string
+	Partition   uint16
+	Revision    uint64 // grows with every change of the definition
+	Incarnation uint64 // the revision of its creation
+	Definition  []byte
+	InputBytes  int
+	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
+	LastDue     time.Time // the last instant that was fired
+	LastID      flowfabric.ExecutionID
+	Fired       uint64
+	Missed      uint64            // instants that were not fired
+	LastMissed  MissedInstants    // the last run of them
+	Reasons     map[string]uint64 // all of them, by reason
+	Paused      bool
+	PausedAt    time.Time // the last time
+	PausedBy    string
+	ResumedAt   time.Time
+	ResumedBy   string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	By          string // who updated it last
+}
+
+// MissedInstants is a run of instants that were not fired for the same reason. The zero value is none.
+type MissedInstants struct {
+	From, To time.Time // the first and the last
+	Count    uint64
+	Reason   string // a-z and _, at most 32 bytes: schedule.Late, Paused, Overlaps, Updated, or the code of a refusal
+}
+
+// SchedulePut is what a schedule shall be.
+type SchedulePut struct {
+	Name       string // 1..64 printable ASCII bytes without braces
+	Definition []byte // 1..64 KiB; schedules with different inputs must differ in it
+	Input      []byte // at most 1 MiB
+	// Expected is the revision the schedule must have: nil any, 0 none, it must be new.
+	Expected *uint64
+	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing changes.
+	Seen   time.Time
+	Next   time.Time      // when it is due from now on
+	Missed MissedInstants // instants before Next that are given up by this change
+	By     string         // at most 64 bytes
+}
+
+// ScheduleSet answers a change of a schedule.
+type ScheduleSet struct {
+	Already  bool // it was so before, nothing changed
+	Revision uint64
+	Next     time.Time
+}
+
+// SchedulePartition is the partition of a schedule.
+func (e *Engine) SchedulePartition(name string) uint16 {
+	return flowfabric.SchedulePartition(name, e.partitions)
+}
+
+// PutSchedule creates or changes a schedule (lua/operate/ff_put_schedule.lua). A definition that is stored already
+// changes nothing, whatever the rest says, so the call may be repeated. A paused schedule stays paused.
+//
+// Errors: ErrScheduleChanged when it has another revision than Expected, with that revision in slot 0 (0: there is none), or is not
+// due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition; ErrPayloadTooLarge.
+func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
+	expected, seen := "", ""
+	if q.Expected != nil {
+		expected = strconv.FormatUint(*q.Expected, 10)
+	}
+	if !q.Seen.IsZero() {
+		seen = ms(q.Seen)
+	}
+	args := append([]string{protocol, q.Name, expected, seen, ms(q.Next)}, q.Missed.args()...)
+	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name), append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
+	if err != nil {
+		return ScheduleSet{}, err
+	}
+	out := ScheduleSet{Already: r.already, Revision: r.unsigned(), Next: r.instant()}
+	return out, r.fail()
+}
+
+// Firing moves a schedule on by one step.
+type Firing struct {
+	Name     string
+	Revision uint64    // of the definition that the step was made from
+	Seen     time.Time // the schedule's Next that the step was made from
+	Next     time.Time // what it is from then on; zero: never again
+	Missed   MissedInstants
+	At       time.Time // the instant that is fired, from Seen to the server's now; zero: none
+	// Item is what At submits, with an id of the schedule's partition; its input is the schedule's own.
+	Item NewExecution
+	// Solo does not submit it while the schedule's last execution has not ended.
+	Solo bool
+}
+
+// FireOutcome tells what became of an instant.
+type FireOutcome string
+
+// The outcomes of a firing.
+const (
+	FireCreated FireOutcome = "created"
+	FireKnown   FireOutcome = "known"   // the execution existed
+	FireOverlap FireOutcome = "overlap" // the last execution had not ended; counted as missed
+	FireRefused FireOutcome = "refused" // the item was refused, see Refusal; counted as missed
+	FireNothing FireOutcome = "missed"  // the step had nothing to fire
+)
+
+// Fired answers FireSchedule.
+type Fired struct {
+	Already bool // the schedule was not as seen any more: somebody else has dealt with the instants, or it was changed
+	Outcome FireOutcome
+	Refusal error
+}
+
+// FireSchedule counts instants of a schedule as missed, submits one, and moves the schedule on, all in one atomic call
+// (lua/operate/ff_fire_schedule.lua); nothing happens unless the schedule's revision and next instant are those that were seen
+// and it is not paused. So the call may be repeated, and of several processes that fire the same instant one succeeds.
+//
+// Errors: ErrScheduleNotFound, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
+func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
+	partition, next, at, solo := e.SchedulePartition(f.Name), "", "", "0"
+	if !f.Next.IsZero() {
+		next = ms(f.Next)
+	}
+	if !f.At.IsZero() {
+		at = ms(f.At)
+	}
+	if f.Solo {
+		solo = "1"
+	}
+	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), next}, f.Missed.args()...)
+	args = append(args, at, solo)
+	if at != "" {
+		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
+			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name, flowfabric.ErrInvalidInput, f.Item.ID, partition)
+		}
+		f.Item.Payload = nil
+		if err := f.Item.validate(); err != nil {
+			return Fired{}, fmt.Errorf("%s: %w", fnFireSchedule.name, err)
+		}
+		args = f.Item.appendTo(args)
+	}
+	r, err := e.call(ctx, fnFireSchedule, partition, args...)
+	if err != nil || r.already {
+		return Fired{Already: err == nil}, err
+	}
+	out := Fired{Outcome: FireOutcome(r.text())}
+	if detail := r.text(); out.Outcome == FireRefused {
+		code, rest, _ := strings.Cut(detail, " ")
+		out.Refusal = flowfabric.NewError(fnFireSchedule.name, code, rest)
+	}
+	return out, r.fail()
+}
+
+// PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
+// fired later but counted as missed by whoever fires the schedule next. since is when it was paused, or resumed. already: it was so.
+//
+// Errors: ErrScheduleNotFound; ErrInvalidInput for a by of more than 64 bytes.
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error) {
+	flag := "0"
+	if paused {
+		flag = "1"
+	}
+	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, flag, by)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	return r.instant(), r.already, r.fail()
+}
+
+// RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the revision it
+// must have, nil any. already: there was none. Errors: ErrScheduleChanged, with its revision in slot 0.
+func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
+	revision := ""
+	if expected != nil {
+		revision = strconv.FormatUint(*expected, 10)
+	}
+	return e.settled(ctx, fnRemoveSchedule, e.SchedulePartition(name), []string{protocol, name, revision})
+}
+
+// ScheduleQuery says which schedules of a partition are read. The zero value: all of them, from the first page on.
+type ScheduleQuery struct {
+	Name  string // this one alone
+	Due   bool   // those that are due and not paused, oldest first
+	Skip  int    // with Due: leave out this many of the oldest
+	After string // names after this one
+	Limit int    // 1..100; 0 means 100
+}
+
+// SchedulePage answers Schedules.
+type SchedulePage struct {
+	Now       time.Time // the server's
+	Schedules []Schedule
+	More      bool // some were left out
+}
+
+// Schedules reads schedules of one partition (lua/operate/ff_list_schedules.lua), by name or, with Due, by time. A page ends
+// at the limit or at about 512 KiB; the next one begins after its last name. Spec 40 §5.
+func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuery) (SchedulePage, error) {
+	which, name, limit := "all", q.After, q.Limit
+	switch {
+	case q.Name != "":
+		which, name = "one", q.Name
+	case q.Due:
+		which, name = "due", strconv.Itoa(q.Skip)
+	}
+	if limit == 0 {
+		limit = flowfabric.MaxListed
+	}
+	r, err := e.call(ctx, fnListSchedules, partition, protocol, which, name, strconv.Itoa(limit))
+	if err != nil {
+		return SchedulePage{}, err
+	}
+	page := SchedulePage{Now: r.instant(), More: r.flag()}
+	for range r.count(23) {
+		page.Schedules = append(page.Schedules, r.schedule(partition))
+	}
+	return page, r.fail()
+}
+
+// schedule reads one record.
+func (r *reader) schedule(partition uint16) Schedule {
+	s := Schedule{Partition: partition, Name: r.text(), Revision: r.unsigned(), Incarnation: r.unsigned(), Next: r.instant(), LastDue: r.instant()}
+	if text := r.text(); text != "" {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			r.stop("slot %d: %w", r.at-1, err)
+		}
+		s.LastID = flowfabric.MakeExecutionID(partition, id)
+	}
+	s.Fired, s.Missed = r.unsigned(), r.unsigned()
+	s.LastMissed = MissedInstants{From: r.instant(), To: r.instant(), Count: r.unsigned(), Reason: r.text()}
+	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.flag(), r.instant(), r.text(), r.instant(), r.text()
+	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.instant(), r.instant(), r.text(), int(r.number()), r.bytes()
+	for range r.count(2) {
+		if s.Reasons == nil {
+			s.Reasons = map[string]uint64{}
+		}
+		why := r.text()
+		s.Reasons[why] = r.unsigned()
+	}
+	return s
+}
+
+func (m MissedInstants) args() []string {
+	if m.Count == 0 {
+		return []string{"0", "", "", ""}
+	}
+	return []string{strconv.FormatUint(m.Count, 10), ms(m.From), ms(m.To), m.Reason}
+}
+
+// ms formats an instant.
+func ms(t time.Time) string { return strconv.FormatInt(max(0, t.UnixMilli()), 10) }

@@ -1,0 +1,64 @@
+-- ff_list_schedules: schedules of a partition: those that are due ("due", oldest first, but for the name first ones), all in the order of names after one
+-- ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether some are left. The input stays; in is its length.
+-- Flags:   no-writes
+-- Go:      Engine.Schedules
+-- Args:    protocol which name limit
+-- Replies: OK now more count {name revision incarnation next lastdue lastid fired missed from to run why paused pausedat pausedby resumedat resumedby created updated by input definition reasons {why count}}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_schedules = {}
+
+-- names lists what may be shown, one more than the limit.
+function ff_schedules.names(ctx, which, name, limit)
+  if which == 'one' then return { name } end
+  local most = reply.int(limit + 1)
+  if which == 'due' then
+    return redis.call('ZRANGEBYSCORE', keys.schedules(ctx.r), '-inf', ctx.t, 'LIMIT', name, most)
+  end
+  return redis.call('ZRANGEBYLEX', keys.schedule_names(ctx.r), name == '' and '-' or '(' .. name, '+', 'LIMIT', '0', most)
+end
+
+-- add appends one record, and returns its size; nil when there is none.
+function ff_schedules.add(ctx, name, out)
+  local key, wanted = keys.schedule(ctx.r, name), {}
+  local all, c, reasons = redis.call('HKEYS', key), {}, {}
+  for i = 1, #all do
+    if all[i] ~= 'in' then wanted[#wanted + 1] = all[i] end
+    if string.sub(all[i], 1, 2) == 'm:' then reasons[#reasons + 1] = all[i] end
+  end
+  if #wanted == 0 then return nil end
+  local values = redis.call('HMGET', key, unpack(wanted))
+  for i = 1, #wanted do c[wanted[i]] = values[i] end
+  table.sort(reasons)
+  local slots = { name, c.rv, c.ic, c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0', c.mf or '0', c.mt or '0', c.mn or '0',
+    c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '', c.ct, c.up, c.by or '', c.il or '0', c.df,
+    reply.int(#reasons) }
+  for i = 1, #slots do out[#out + 1] = slots[i] end
+  for i = 1, #reasons do
+    out[#out + 1] = string.sub(reasons[i], 3)
+    out[#out + 1] = c[reasons[i]]
+  end
+  return #c.df + 512
+end
+
+local function ff_list_schedules(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
+  if which ~= 'due' and which ~= 'all' and which ~= 'one' then return reply.err('invalid_input', 'which: due, all or one') end
+  if which == 'due' and not args.int(name, 0, 10000) then return reply.err('invalid_input', 'name: how many are left out') end
+  if not name or (name ~= '' or which == 'one') and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
+  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0, false
+  for i = 1, #all do
+    if i > limit or bytes > 524288 then
+      more = true
+      break
+    end
+    local size = ff_schedules.add(ctx, all[i], out)
+    if size then
+      count, bytes = count + 1, bytes + size
+    end
+  end
+  out[4], out[5] = more and '1' or '0', reply.int(count)
+  return out
+end

@@ -1,0 +1,30 @@
+-- ff_pause_schedule: pauses a schedule (paused 1), or resumes it (0). What comes due while it is paused is not fired later; who
+-- fires it next counts it as missed. An instant that was due before the pause and not fired counts with it.
+-- Flags:   allow-oom
+-- Go:      Engine.PauseSchedule
+-- Args:    protocol name paused by
+-- Replies: OK since next; ALREADY_SATISFIED since next
+-- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_pause_schedule(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, by = argv[2], argv[4]
+  if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
+  if argv[3] ~= '0' and argv[3] ~= '1' then return reply.err('invalid_input', 'paused: 0 or 1') end
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  local c = schedule.read(ctx, name)
+  if not c then return reply.err('schedule_not_found', name) end
+  local key, pause = keys.schedule(ctx.r, name), argv[3] == '1'
+  if pause == (c.pz ~= nil) then return reply.already((pause and c.pa or c.ra) or '0', c.nx or '0') end
+
+  if pause then
+    c.pz = '1'
+    redis.call('HSET', key, 'pz', '1', 'pa', ctx.t, 'pb', by)
+  else
+    c.pz = nil
+    redis.call('HDEL', key, 'pz')
+    redis.call('HSET', key, 'ra', ctx.t, 'rb', by)
+  end
+  schedule.file(ctx, name, c, c.nx or '')
+  return reply.ok(ctx.t, c.nx or '0')
+end

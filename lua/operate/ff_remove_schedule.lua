@@ -1,0 +1,22 @@
+-- ff_remove_schedule: forgets a schedule, if it has the expected revision ('' any). What it submitted stays.
+-- Flags:   allow-oom
+-- Go:      Engine.RemoveSchedule
+-- Args:    protocol name expected
+-- Replies: OK revision; ALREADY_SATISFIED
+-- Errors:  invalid_input schedule_changed partition_missing partition_frozen protocol_mismatch
+local function ff_remove_schedule(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, expected = argv[2], argv[3]
+  if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
+  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
+  local key = keys.schedule(ctx.r, name)
+  local rv = redis.call('HGET', key, 'rv')
+  if not rv then return reply.already() end
+  if expected ~= '' and expected ~= rv then return reply.err('schedule_changed', rv) end
+
+  redis.call('DEL', key)
+  redis.call('ZREM', keys.schedules(ctx.r), name)
+  redis.call('ZREM', keys.schedule_names(ctx.r), name)
+  return reply.ok(rv)
+end

@@ -1,0 +1,207 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/panics"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	calendar "github.com/flowfabric/flowfabric-go/schedule"
+)
+
+const (
+	fireConcurrency = 2   // partitions whose schedules are fired at once, beside the ticks
+	firePages       = 10  // pages of due schedules in one go, before others have their turn
+	fireSteps       = 100 // steps of one schedule in one go
+	maxComplaints   = 1000
+)
+
+// Firer is what firing schedules needs of the engine. Both calls may be repeated.
+type Firer interface {
+	// Schedules reads the schedules of a partition, here those that are due.
+	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
+	// FireSchedule makes one step of a schedule, unless somebody else has made it.
+	FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error)
+}
+
+// firing fires the schedules of the partitions whose ticks report some, beside the ticks, which go on meanwhile. Only run.loop
+// touches the map; the workers see jobs and answers. An error pauses the schedules of that partition, with backoff, and nothing
+// else; a tick that finds them due begins again.
+type firing struct {
+	cfg     Config
+	jobs    chan uint16
+	answers chan fired
+	workers conc.WaitGroup
+	state   map[uint16]*fires
+}
+
+// fires is what is remembered of one partition's schedules.
+type fires struct {
+	busy     bool
+	failures int // in a row
+	until    time.Time
+	backoff  backoff.BackOff
+	told     map[string]uint64 // schedules that were complained about, with their revision; only its worker touches it
+}
+
+// fired is the end of one go: moved tells that something was fired, so that the tick must look for the next due time.
+type fired struct {
+	partition uint16
+	moved     bool
+	err       error
+}
+
+func newFiring(cfg Config, partitions int) *firing {
+	return &firing{cfg: cfg, jobs: make(chan uint16, partitions), answers: make(chan fired, partitions), state: map[uint16]*fires{}}
+}
+
+// start makes the workers.
+func (f *firing) start(ctx context.Context, partitions map[uint16]*partition) {
+	for id := range partitions {
+		f.state[id] = &fires{told: map[string]uint64{}, backoff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
+			backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))}
+	}
+	for range fireConcurrency {
+		f.workers.Go(func() {
+			for id := range f.jobs {
+				moved, err := f.fire(ctx, id, f.state[id].told)
+				f.answers <- fired{id, moved, err} // never blocks: one place for each partition
+			}
+		})
+	}
+}
+
+// stop waits for the workers; what they did not get to is found due by whoever ticks next.
+func (f *firing) stop() {
+	close(f.jobs)
+	f.workers.Wait()
+}
+
+// want fires what is due in a partition soon, unless that is under way or has just failed.
+func (f *firing) want(id uint16, now time.Time) {
+	if p := f.state[id]; f.cfg.Schedules != nil && !p.busy && !now.Before(p.until) {
+		p.busy = true
+		f.jobs <- id // never blocks: one place for each partition
+	}
+}
+
+// settle ends a go.
+func (f *firing) settle(ctx context.Context, a fired) {
+	p := f.state[a.partition]
+	p.busy = false
+	if a.err != nil {
+		p.until = time.Now().Add(p.backoff.NextBackOff())
+		if p.failures++; p.failures == 1 && ctx.Err() == nil {
+			f.cfg.Logger.Warn("flowfabric: schedules were not fired, trying again until it works", "partition", a.partition, "error", a.err)
+		}
+		return
+	}
+	if p.failures > 0 {
+		f.cfg.Logger.Info("flowfabric: schedules are fired again", "partition", a.partition, "failures", p.failures)
+		p.failures, p.until = 0, time.Time{}
+		p.backoff.Reset()
+	}
+}
+
+// fire deals with what is due in one partition, page by page. Those it cannot deal with are passed over. A panic below
+// counts as an error.
+func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uint64) (moved bool, err error) {
+	caught := panics.Try(func() {
+		passed := 0
+		for range firePages {
+			page, e := f.cfg.Schedules.Schedules(ctx, partition, engine.ScheduleQuery{Due: true, Skip: passed})
+			if err = e; err != nil {
+				return
+			}
+			for _, s := range page.Schedules {
+				steps, e := f.advance(ctx, s, page.Now)
+				moved = moved || steps > 0
+				switch {
+				case e == nil:
+				case passing(e):
+					passed++
+					f.complain(told, s, e)
+				default:
+					err = fmt.Errorf("schedule %q: %w", s.Name, e)
+					return
+				}
+			}
+			if !page.More {
+				return
+			}
+		}
+	})
+	if caught != nil {
+		err = caught.AsError()
+	}
+	return moved, err
+}
+
+// passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
+func passing(err error) bool {
+	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
+		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey)
+}
+
+// complain logs once for each revision of a schedule.
+func (f *firing) complain(told map[string]uint64, s engine.Schedule, err error) {
+	if told[s.Name] == s.Revision {
+		return
+	}
+	if len(told) >= maxComplaints {
+		clear(told)
+	}
+	told[s.Name] = s.Revision
+	level := slog.LevelError
+	if errors.Is(err, calendar.ErrNewer) {
+		level = slog.LevelWarn
+	}
+	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule", s.Name,
+		"partition", s.Partition, "due", s.Next, "error", err)
+}
+
+// advance makes the steps of one schedule that are due, and returns how many.
+func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) (steps int, err error) {
+	d, err := calendar.Decode(s.Definition)
+	if err != nil {
+		return 0, err
+	}
+	for steps < fireSteps {
+		step, due := d.Plan(s.Next, s.ResumedAt, now)
+		if !due {
+			break
+		}
+		call := firingOf(s, d, step)
+		answer, err := f.cfg.Schedules.FireSchedule(ctx, call)
+		if errors.Is(err, flowfabric.ErrScheduleNotFound) || err == nil && answer.Already {
+			return steps + 1, nil // removed, changed, or fired by somebody else
+		}
+		if err != nil {
+			return steps, err
+		}
+		f.cfg.OnFire(s.Partition, call, answer)
+		s.Next = step.Then
+		steps++
+	}
+	return steps, nil
+}
+
+// firingOf is the call that makes a step.
+func firingOf(s engine.Schedule, d calendar.Definition, step calendar.Step) engine.Firing {
+	call := engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then, Missed: engine.MissedInstants(step.Missed),
+		At: step.Fire, Solo: d.Overlap == calendar.OverlapSkip}
+	if !step.Fire.IsZero() {
+		x := d.Item
+		call.Item = engine.NewExecution{ID: flowfabric.ScheduledExecutionID(s.Partition, s.Name, s.Incarnation, step.Fire),
+			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Priority: x.Priority, Deadline: x.Deadline,
+			Policy: x.Policy, Tags: d.Labels(s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
+	}
+	return call
+}

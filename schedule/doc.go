@@ -1,0 +1,25 @@
+// Package schedule says when work recurs and what is submitted then: cron expressions in a time zone, fixed rates, and
+// what happens to instants that nobody could tend.
+//
+//	Spec ── Next ──▶ instants ── Plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
+//
+// A definition is stored on the server as bytes that only Go reads. Any process with a maintenance loop (maintain.Loop)
+// fires it: it reads what is due, plans with this package, and makes one call that creates the execution and moves the
+// schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run
+// and whatever replies get lost, and an instant that is not submitted is counted together with the reason.
+//
+// Failures: a process that cannot read a definition ([ErrNewer]) leaves it to others. A clock is never asked: the server's
+// time decides what is due.
+//
+// # Time zones
+//
+// A cron expression names times of a wall clock. Its instants, where the clock is changed:
+//
+//   - An expression that matches every hour ("*/15 * * * *") follows elapsed time: what the clock skips does not happen,
+//     what the clock shows twice happens twice.
+//   - Any other names certain times of a day ("30 2 * * *"), and each happens exactly once: one that the clock skips
+//     happens when the clock has jumped, all skipped ones together; one that the clock shows twice happens the first time.
+//
+// Time zones come from the system, or from the copy in the program where the system has none. Processes whose copies
+// differ still fire each stored instant once; whoever fires computes the next one.
+package schedule
