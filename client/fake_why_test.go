@@ -10,3 +10,5 @@ import (
 func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Facts, error) {
 	return engine.Facts{}, f.ask("why")
 }
+
+func (f *fakeStore) Workers(context.Context) []engine.PartitionWorkers { return nil }

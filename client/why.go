@@ -25,7 +25,7 @@ type Explanation struct {
 	// At is when Next happens by itself, at the latest; it may have passed. Zero when no clock decides.
 	At time.Time
 	// Serving and Capable count, for one that waits for a worker, the live workers that take its kind from its lane, and those
-	// of them that have all its capabilities. -1: the registry could not be read, or it does not wait.
+	// of them that have all its capabilities. -1: that cannot be told, or it does not wait.
 	Serving, Capable int
 	// Facts are what it was made of, without the workers. The zero value when there is no such execution, and for a frozen or
 	// missing partition.
@@ -38,6 +38,7 @@ func (e Explanation) String() string { return e.Sentence + " " + e.Next }
 // Explainer is what an explanation is made from: the engine, which *[engine.Engine] is.
 type Explainer interface {
 	Explain(ctx context.Context, id flowfabric.ExecutionID) (engine.Facts, error)
+	Workers(ctx context.Context) []engine.PartitionWorkers
 }
 
 // Why explains where an execution is and what moves it next. It reads one consistent snapshot of the execution's partition

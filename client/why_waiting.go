@@ -48,10 +48,10 @@ func crewed(f engine.Facts, workers crew, work string) account {
 			place += " are ahead of it"
 		}
 	}
-	serving, capable := workers.count(f.Route)
+	able, unable := workers.able(f.Route)
 	switch {
-	case capable > 0:
-		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits for a free slot: %s for %s; %s.", workers.serve(capable, f.Route), work, place)}
+	case len(able) > 0:
+		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits for a free slot: %s for %s; %s.", ready(able, f.Route), work, place)}
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
@@ -61,23 +61,23 @@ func crewed(f engine.Facts, workers crew, work string) account {
 	case f.Waiters > 0: // who asks for its route can run it, whatever the registry knows
 		return account{reason: WhyWaitingUnregistered, why: fmt.Sprintf("It waits for a claim: %s registered to be rung for %s; %s.",
 			areIdle(f.Waiters), work, place), next: "The idle worker that is rung claims it."}
-	case serving < 0:
-		return account{reason: WhyWaitingUnlisted, why: fmt.Sprintf("It waits for a worker for %s; %s. Which workers there are could not be read: %s.",
-			work, place, quote(workers.err.Error())), next: "A worker that takes it claims it."}
-	case serving == 0:
+	case workers.blind(f.Route) != "":
+		return account{reason: WhyWaitingUnlisted, why: fmt.Sprintf("It waits for a worker for %s; %s. Whether there is one cannot be told, %s.",
+			work, place, workers.blind(f.Route)), next: "A worker that takes it claims it."}
+	case len(unable) == 0:
 		return account{reason: WhyWaitingNoWorker, why: fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
 			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
 	}
-	one, lacks := workers.closest(f.Route)
+	one := closest(unable, f.Route)
 	return account{
 		reason: WhyWaitingNoCapability,
-		why: fmt.Sprintf("It waits for a capable worker: %s %s, but none has all of its capabilities (%s): the closest, %s, lacks %s; %s.",
-			plural(serving, "live worker"), takes(serving, work), quoted(f.Route.Capabilities), quote(one), quoted(lacks), place),
-		next: fmt.Sprintf("It is claimed once a worker starts that takes this kind from this lane%s.", needing(f.Route)),
+		why: fmt.Sprintf("It waits for a capable worker: %s %s, but none has all of its capabilities (%s): %s, which comes closest, lacks %s; %s.",
+			plural(len(unable), "live worker"), take(len(unable), work), quoted(f.Route.Capabilities), quote(one.Instance), quoted(lacks(one, f.Route)), place),
+		next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + ".",
 	}
 }
 
-func takes(n int, work string) string {
+func take(n int, work string) string {
 	if n == 1 {
 		return "takes " + work
 	}

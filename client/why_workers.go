@@ -8,71 +8,95 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
-// crewman is what an explanation needs to know of a live worker.
-type crewman struct {
-	instance, namespace        string
-	lanes, kinds, capabilities []string
+// crew are the live workers of a store, as far as they could be read.
+type crew struct {
+	live []engine.WorkerRow
+	err  error // the registry of some partition could not be read
+}
+
+// muster reads the live workers.
+func muster(ctx context.Context, from Explainer) (c crew) {
+	for _, p := range from.Workers(ctx) {
+		if p.Err != nil {
+			c.err = fmt.Errorf("partition %d: %w", p.Partition, p.Err)
+		}
+		for _, w := range p.Workers {
+			if w.Alive {
+				c.live = append(c.live, w)
+			}
+		}
+	}
+	return c
 }
 
 // takes tells whether a worker would claim of a route if only it had the capabilities.
-func (m crewman) takes(r engine.Route) bool {
-	return m.namespace == r.Namespace && slices.Contains(m.lanes, r.Lane) && slices.Contains(m.kinds, r.Kind)
+func takes(w engine.WorkerRow, r engine.Route) bool {
+	return w.Info.Namespace == r.Namespace && slices.Contains(w.Info.Lanes, r.Lane) && slices.Contains(w.Info.Kinds, r.Kind)
 }
 
 // lacks lists the capabilities of a route that a worker does not have.
-func (m crewman) lacks(r engine.Route) (missing []string) {
+func lacks(w engine.WorkerRow, r engine.Route) (missing []string) {
 	for _, token := range r.Capabilities {
-		if !slices.Contains(m.capabilities, token) {
+		if !slices.Contains(w.Info.Capabilities, token) {
 			missing = append(missing, token)
 		}
 	}
 	return missing
 }
 
-// crew are the live workers of a store, or why they could not be read.
-type crew struct {
-	live []crewman
-	err  error
+// able splits those that take a route into those that can run it and those that lack a capability. Each is judged alone.
+func (c crew) able(r engine.Route) (able, unable []engine.WorkerRow) {
+	for _, w := range c.live {
+		switch {
+		case !takes(w, r):
+		case len(lacks(w, r)) == 0:
+			able = append(able, w)
+		default:
+			unable = append(unable, w)
+		}
+	}
+	return able, unable
 }
 
-// count returns how many take the kind of a route from its lane, and how many of those have its capabilities. -1 when nobody
-// could be asked.
+// count returns how many take a route and how many of those can run it; -1 when that cannot be told.
 func (c crew) count(r engine.Route) (serving, capable int) {
-	if c.err != nil {
+	able, unable := c.able(r)
+	if len(able) == 0 && c.blind(r) != "" {
 		return -1, -1
 	}
-	for _, m := range c.live {
-		if m.takes(r) {
-			serving++
-			if len(m.lacks(r)) == 0 {
-				capable++
-			}
-		}
-	}
-	return serving, capable
+	return len(able) + len(unable), len(able)
 }
 
-// closest returns the worker that takes a route and lacks the fewest capabilities; each is judged alone.
-func (c crew) closest(r engine.Route) (instance string, lacks []string) {
-	for _, m := range c.live {
-		if missing := m.lacks(r); m.takes(r) && (instance == "" || len(missing) < len(lacks)) {
-			instance, lacks = m.instance, missing
+// blind says why a worker that can run a route may have been overlooked; "" when none was.
+func (c crew) blind(r engine.Route) string {
+	if c.err != nil {
+		return "the registry could not be read: " + quote(c.err.Error())
+	}
+	for _, w := range c.live {
+		if w.Info.Namespace == "" || w.Info.Truncated && w.Info.Namespace == r.Namespace {
+			return "what worker " + quote(w.Instance) + " takes is not listed in full"
 		}
 	}
-	return instance, lacks
+	return ""
 }
 
-// serve says how many there are.
-func (c crew) serve(capable int, r engine.Route) string {
-	with := ""
+// closest returns of the workers that lack something one that lacks the least.
+func closest(unable []engine.WorkerRow, r engine.Route) engine.WorkerRow {
+	return slices.MinFunc(unable, func(a, b engine.WorkerRow) int { return len(lacks(a, r)) - len(lacks(b, r)) })
+}
+
+// ready says how many can run a route, and how busy they were when they were last heard of.
+func ready(able []engine.WorkerRow, r engine.Route) string {
+	held, slots := 0, 0
+	for _, w := range able {
+		held, slots = held+w.InFlight, slots+w.Info.Concurrency
+	}
+	text := plural(len(able), "live worker") + " " + are(len(able)) + " there"
 	if len(r.Capabilities) > 0 {
-		with = " with the capabilities " + quoted(r.Capabilities)
+		text = plural(len(able), "live worker") + " with the capabilities " + quoted(r.Capabilities) + " " + are(len(able)) + " there"
 	}
-	if capable == 1 {
-		return "1 live worker" + with + " is there"
+	if slots > 0 {
+		text += fmt.Sprintf(" (%d of %s in use when last heard of)", held, plural(slots, "slot"))
 	}
-	return fmt.Sprintf("%d live workers%s are there", capable, with)
+	return text
 }
-
-// muster reads the live workers.
-func muster(ctx context.Context, from Explainer) crew { return crew{} }

@@ -80,6 +80,7 @@ func topics() map[string][]scenario {
 		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
 		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
 		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
+		"why":   slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 		"modes": modeScenarios, "workers": registryScenarios,
 	}
 }
@@ -89,7 +90,7 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
 var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
-	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "why", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

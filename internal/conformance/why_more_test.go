@@ -1,0 +1,425 @@
+package conformance
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// setLane changes the usual lane in this partition alone.
+func (w *world) setLane(state engine.LaneState, by string) {
+	w.Helper()
+	same(w, "lane", w.fcall("ff_set_lane", "1", "default", "default", string(state), "", by).code, "OK")
+}
+
+// maintained moves the clock as if somebody had ticked until a moment ago.
+func (w *world) maintained(d time.Duration) {
+	w.Helper()
+	w.advance(d - time.Second)
+	w.settleTime()
+	w.advance(time.Second)
+}
+
+var whyMoreScenarios = []scenario{
+	{name: "a lane that hands nothing out", run: func(w *world) {
+		x := w.state("R1f")
+		for _, state := range []engine.LaneState{engine.LanePaused, engine.LaneDisabled, engine.LaneDraining} {
+			w.setLane(state, "anna")
+			since := strings.Fields(w.hash(w.k.Lanes())["default\x1fdefault"])[2]
+			ms, _ := strconv.ParseInt(since, 10, 64)
+			e := w.why(x.id)
+			if state == engine.LaneDraining { // it hands out, so the lane explains nothing
+				w.says(e, client.WhyWaitingNoWorker)
+				w.silent(e, "draining")
+				w.worker("w2").one(x.id)
+				break
+			}
+			w.says(e, map[engine.LaneState]client.Cause{engine.LanePaused: client.WhyLanePaused, engine.LaneDisabled: client.WhyLaneDisabled}[state],
+				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.")
+			w.worker("w1").nothing()
+		}
+		w.setLane(engine.LaneActive, "anna")
+		y := w.state("R1f")
+		w.setLane(engine.LanePaused, "anna")
+		w.says(w.why(y.id), client.WhyLanePaused)
+		w.setLane(engine.LaneActive, "ben")
+		w.says(w.why(y.id), client.WhyWaitingNoWorker)
+		w.worker("w3").one(y.id)
+	}},
+	{name: "what is ahead in its own queue", run: func(w *world) {
+		ids := w.createN(3)
+		other := w.create(kind("other"), priority(9000))
+		ranks := map[int]string{0: "it is the first in its queue", 1: "1 other in its queue is ahead of it", 2: "2 others in its queue are ahead of it"}
+		for _, id := range append(ids, other) {
+			rank, err := w.do("ZRANK", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsInt64()
+			w.no(err)
+			e := w.why(id)
+			w.says(e, client.WhyWaitingNoWorker, ranks[int(rank)])
+			same(w, "ahead and queued", words(e.Facts.Ahead, e.Facts.Queued), words(rank, map[bool]int{true: 1, false: 3}[id == other]))
+		}
+	}},
+	{name: "an idle instance that nobody registered", run: func(w *world) {
+		idle, busy := w.worker("idle"), w.worker("busy")
+		w.complete(busy.one(w.create()).Fence, "r") // makes the route known
+		idle.nothing()
+		x := w.state("R2af")
+		w.maintained(time.Hour)
+		idle.nothing() // registered for the route, which is empty until the tick
+		e := w.why(x.id)
+		w.says(e, client.WhyDelayDue)
+		w.quiet = true
+		w.set("HSET", w.k.Core(x.id.UUID()), "s", "R1f") // as the tick would, but without the ring
+		w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
+		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
+		e = w.why(x.id)
+		w.says(e, client.WhyWaitingUnregistered, "no live worker is listed for it, but 1 idle instance is registered")
+		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Interests), "1 1")
+		w.advance(3 * time.Minute) // registrations last so long
+		w.says(w.why(x.id), client.WhyWaitingNoWorker)
+	}},
+	{name: "indexes that are damaged", run: func(w *world) {
+		x := w.state("R1f")
+		w.quiet = true
+		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
+		w.says(w.why(x.id), client.WhyRouteNotReady)
+		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), x.id.UUID().String())
+		w.says(w.why(x.id), client.WhyNotQueued)
+	}},
+	{name: "nobody ticks", run: func(w *world) {
+		x := w.state("R2af")
+		w.advance(time.Minute)
+		e := w.why(x.id)
+		w.says(e, client.WhyDelayed, "Nobody maintains this partition", "do not fire until a worker with maintenance")
+		w.settleTime()
+		w.silent(w.why(x.id), "Nobody maintains")
+		w.advance(time.Hour)
+		w.says(w.why(x.id), "delay_due_tick_overdue", "But nobody maintains this partition", spoken(w.at(x.id, "du")))
+		w.settleTime()
+		w.code(x.id, "R1f")
+		y := w.state("R2af")
+		w.maintained(time.Hour)
+		w.says(w.why(y.id), client.WhyDelayDue, "a tick comes within about a second")
+		w.settleTime()
+		w.code(y.id, "R1f")
+	}},
+	{name: "an active one tells what there is to tell", run: func(w *world) {
+		x := w.state("A1", timeout(time.Minute), deadline(time.Hour), retries(2))
+		w.no(w.e.UpdateProgress(w.ctx, x.fence, 40, "half way"))
+		e := w.why(x.id)
+		w.says(e, client.WhyActive, spoken(w.at(x.id, "ta")), spoken(w.at(x.id, "dl")), `40 %`, `"half way"`, "schedules retry 1 of 2")
+		same(w, "at", e.At.UnixMilli(), w.at(x.id, "ta"))
+		w.fail(x.fence, "io")
+		e = w.why(x.id)
+		w.says(e, client.WhyRetryBackoff, `retry 1 of 2, because attempt 0 ended with "io": "because"`)
+		due(w, x)
+		k := w.worker("w2")
+		f := k.one(x.id).Fence
+		w.says(w.why(x.id), client.WhyActive, "attempt 1 (retry)", `Before, attempt 0 ended with "io": "because"`, "schedules retry 2 of 2")
+		w.no(w.e.UpdateProgress(w.ctx, f, -1, "words"))
+		w.says(w.why(x.id), client.WhyActive, `It said "words"`)
+		k.ttl = time.Hour
+		w.renew(k, 0)
+		w.advance(time.Minute)
+		e = w.why(x.id)
+		w.says(e, client.WhyAttemptTimeoutDue+"_tick_overdue", "schedules retry 2 of 2", spoken(w.at(x.id, "ta")))
+		w.settleTime()
+		w.says(w.why(x.id), client.WhyRetryBackoff, `attempt 1 ended with "attempt_timeout"`, "retry 2 of 2")
+		due(w, x)
+		k.one(x.id)
+		w.maintained(time.Minute)
+		w.says(w.why(x.id), client.WhyAttemptTimeoutDue, "ends it expired, as no retry is left")
+		w.settleTime()
+		w.says(w.why(x.id), client.WhyExpiredAttemptTimeout, "attempt 2 ran longer than the 1m0s", "after 3 attempts")
+	}},
+	{name: "a lost worker", run: func(w *world) {
+		x := w.state("A1", reclaims(1))
+		w.says(w.why(x.id), client.WhyActive)
+		w.maintained(ttl)
+		w.says(w.why(x.id), client.WhyLeaseExpired, "reclaim 1 of at most 1", "within about a second")
+		w.settleTime()
+		k := w.worker("w2")
+		k.one(x.id)
+		w.says(w.why(x.id), client.WhyActive, "ends it failed", "reclaimed 1 time")
+		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "host is gone")
+		w.no(err)
+		w.says(w.why(x.id), client.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`, "max_reclaims_exceeded")
+		w.settleTime()
+		w.says(w.why(x.id), client.WhyFailedReclaimsExhausted, "reclaimed 1 time, which is all")
+
+		w.reset()
+		y := w.state("A1")
+		_, err = w.e.MarkSessionDead(w.ctx, w.p, y.fence.Session, "")
+		w.no(err)
+		w.says(w.why(y.id), client.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 100")
+		w.settleTime()
+		w.code(y.id, "R1r")
+
+		w.reset()
+		z := w.state("A1", reclaims(1))
+		w.maintained(ttl)
+		w.settleTime()
+		w.worker("w4").one(z.id)
+		w.revoke(z.id)
+		w.says(w.why(z.id), client.WhyReclaimsExhausted+w.late(), "revoked", "reclaimed 1 time")
+		w.settleTime()
+		w.code(z.id, "T2")
+	}},
+	{name: "why it failed for good", run: func(w *world) {
+		end := func(f engine.Failure, opts ...option) client.Explanation {
+			w.Helper()
+			x := w.state("A1", opts...)
+			for {
+				o, err := w.e.FailExecution(w.ctx, x.fence, f)
+				w.no(err)
+				w.check()
+				if !o.Retry {
+					return w.why(x.id)
+				}
+				due(w, x)
+				x.fence = w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(x.id).Fence
+			}
+		}
+		w.says(end(engine.Failure{Category: "io"}, retries(2)), client.WhyFailedRetriesExhausted, "all 2 retries are used up", "attempt 2 ended")
+		w.says(end(engine.Failure{Category: "io"}, retries(1)), client.WhyFailedRetriesExhausted, "its only retry is used up")
+		w.says(end(engine.Failure{Category: "io", Permanent: true}, retries(1)), client.WhyFailedPermanent)
+		w.says(end(engine.Failure{Category: "permanent"}, retries(1)), client.WhyFailedPermanent)
+		picky := retry(flowfabric.RetryPolicy{MaxRetries: 2, Categories: []string{"net", "disk"}})
+		w.says(end(engine.Failure{Category: "io"}, picky), client.WhyFailedNotRetried, `("disk", "net")`)
+		w.says(end(engine.Failure{Category: "io"}, retries(0)), client.WhyFailedNoRetries)
+	}},
+	{name: "six behaviours of a suspension's timeout", run: func(w *world) {
+		for behaviour, want := range map[string]struct {
+			says  string
+			to    flowfabric.Code
+			cause client.Cause
+		}{
+			"fail":                            {"ends it failed, without a retry", "T2", client.WhyFailedWaitTimeout},
+			"cancel":                          {"ends it cancelled", "T3", client.WhyCancelledWaitTimeout},
+			"expire":                          {"ends it expired", "T4", client.WhyExpiredWaitTimeout},
+			"auto_resume":                     {"resumes it without a signal", "R1i", client.WhyWaitingNoWorker},
+			"auto_resume_with_timeout_signal": {`resumes it with the signal "__timeout"`, "R1i", client.WhyWaitingNoWorker},
+			"escalate":                        {"leaves it to an operator", "S5", client.WhyPausedByOperator},
+		} {
+			w.reset()
+			x := w.state("A1", retries(3))
+			w.halt(&x, within(time.Hour, behaviour))
+			e := w.why(x.id)
+			w.says(e, client.WhyAwaitingSignal, "If not by "+spoken(w.at(x.id, "tt")), "a tick "+want.says)
+			same(w, "at", e.At.UnixMilli(), w.at(x.id, "tt"))
+			w.maintained(time.Hour)
+			w.says(w.why(x.id), client.WhySuspensionTimeoutDue, "A tick "+want.says)
+			w.settleTime()
+			w.says(w.why(x.id), want.cause)
+			w.code(x.id, want.to)
+		}
+	}},
+	{name: "conditions in words", run: func(w *world) {
+		a, b, c := minted("alpha"), minted("beta"), minted("gamma")
+		for _, x := range []struct {
+			condition string
+			points    []engine.Minted
+			says      string
+		}{
+			{operatorOnly, nil, "needs an operator; no signal resumes it."},
+			{timeoutOnly, nil, "needs time to pass, or an operator; no signal resumes it."},
+			{names(1, 1, ""), []engine.Minted{a}, `needs a signal on waitpoint "alpha".`},
+			{names(1, 2, "go", "on"), []engine.Minted{a}, `needs each of the signals "go", "on" on waitpoint "alpha".`},
+			{names(1, 1, "go", ""), []engine.Minted{a}, `needs 1 of the signals "go", any on waitpoint "alpha".`},
+			{count(2, "w", "", 1, 2, 3), []engine.Minted{a, b, c}, `needs a signal on 2 of the waitpoints "alpha", "beta", "gamma".`},
+			{count(2, "s", "go", 1), []engine.Minted{a}, `needs 2 different signals "go" on the waitpoints "alpha".`},
+			{count(3, "c", "", 2, 1), []engine.Minted{a, b}, `needs signals of 3 different senders on the waitpoints "beta", "alpha".`},
+			{conditionOf(names(1, 1, "go"), names(2, 1, "no"), group(1, 1, 2)), []engine.Minted{a, b},
+				`needs one of (the signal "go" on waitpoint "alpha"; the signal "no" on waitpoint "beta").`},
+			{conditionOf(names(1, 1, "go"), names(2, 1, "no"), names(3, 1, "x"), group(2, 1, 2), group(2, 4, 3)), []engine.Minted{a, b, c},
+				`needs all of (all of (the signal "go" on waitpoint "alpha"; the signal "no" on waitpoint "beta"); the signal "x" on waitpoint "gamma").`},
+		} {
+			w.reset()
+			y := w.state("A1")
+			for i := range x.points {
+				x.points[i] = minted(x.points[i].Key)
+			}
+			w.suspend(y.fence, waitFor(x.condition, x.points...), within(time.Hour, "fail"))
+			e := w.why(y.id)
+			w.says(e, client.WhyAwaitingSignal, x.says)
+			if x.points == nil {
+				w.silent(e, "client.Signal", "open")
+			}
+		}
+		w.reset()
+		y := w.state("A1")
+		w.pend(y.fence, "handed")
+		points := []engine.Minted{minted("alpha"), minted("beta")}
+		w.suspend(y.fence, waitFor(count(2, "w", "", 1, 2), points...), resumedAfter(time.Minute))
+		w.signal(y.id, points[1], "go", engine.EffectAppended)
+		w.says(w.why(y.id), client.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
+			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`, "It goes on, 1m0s later, once")
+		w.signal(y.id, points[0], "go", engine.EffectSatisfied)
+		w.says(w.why(y.id), client.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
+		due(w, y)
+		w.says(w.why(y.id), client.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 0 goes on.")
+		f := w.worker("w7").one(y.id).Fence
+		w.suspend(f)
+		w.resume(y.id)
+		w.says(w.why(y.id), client.WhyWaitingNoWorker, `resumed by operator "op"`)
+		f = w.worker("w8").one(y.id).Fence
+		w.delay(f, time.Hour)
+		due(w, y)
+		e := w.why(y.id)
+		w.says(e, client.WhyWaitingNoWorker, `delay that worker "w8" asked for is over`)
+		w.silent(e, "resumed")
+	}},
+	{name: "a deadline comes before anything else", run: func(w *world) {
+		for code := range codes {
+			state, _ := flowfabric.Project(code)
+			if state.Terminal() || codes[code].place != nil {
+				continue
+			}
+			w.reset()
+			x := w.state(code, deadline(30*time.Minute))
+			e := w.why(x.id)
+			cause := codes[code].cause
+			if codes[code].late {
+				cause += w.late()
+			}
+			w.says(e, cause, spoken(w.at(x.id, "dl")))
+			if !codes[code].late {
+				same(w, "at of "+string(code), e.At.UnixMilli(), w.at(x.id, "dl"))
+			}
+			if code[0] == 'A' { // its worker renews, or the tick requeues
+				w.set("HSET", w.k.Core(x.id.UUID()), "dl", strconv.FormatInt(w.now()+1, 10))
+				w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), x.id.UUID().String())
+				w.quiet = true
+				w.advance(2 * time.Millisecond)
+			} else {
+				w.maintained(time.Duration(w.at(x.id, "dl")-w.now()+1) * time.Millisecond)
+			}
+			w.says(w.why(x.id), client.WhyDeadlineDue+w.late(), "Its deadline passed at "+spoken(w.at(x.id, "dl")), "ends it expired")
+			if code[0] == 'R' && code[1] == '1' {
+				w.worker("w5").nothing()
+			}
+			w.settleTime()
+			w.says(w.why(x.id), client.WhyExpiredDeadline)
+			w.quiet = false
+		}
+	}},
+	{name: "what ended says whether it may run again, and until when it is kept", run: func(w *world) {
+		id := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: 1, Retention: time.Minute} })
+		k := w.worker("w1")
+		w.complete(k.one(id).Fence, "r")
+		e := w.why(id)
+		w.says(e, client.WhyCompleted, "replayed 1 time more (client.Replay), being a success only if forced", spoken(w.at(id, "en")+60000))
+		w.replay(id, engine.Replay{Force: true})
+		w.says(w.why(id), client.WhyWaitingNoWorker, "1st time of at most 1")
+		w.complete(k.one(id).Fence, "r")
+		w.says(w.why(id), client.WhyCompleted, "It has been replayed 1 time, which is all its policy allows", "after 2 attempts")
+		w.advance(time.Minute)
+		w.says(w.why(id), client.WhyCompleted, "its retention is over since")
+		w.settleTime()
+		w.says(w.why(id), client.WhyPurged, "It ended completed and was purged")
+
+		never := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: -1} })
+		w.cancel(never)
+		w.says(w.why(never), client.WhyCancelled, "Its policy allows no replay")
+		w.must("ff_set_lane", "1", "default", "default", "", "604800", "anna") // keeps a week what it kept a day
+		w.says(w.why(never), client.WhyCancelled, spoken(w.at(never, "en")+604800000))
+		mine := w.worker("w2")
+		held := mine.one(w.create()).Fence
+		_, err := w.e.CancelExecution(w.ctx, held.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
+		w.no(err)
+		w.says(w.why(held.Execution), client.WhyCancelled, `its holder ("owner:w2") cancelled it`)
+		cascade := w.create()
+		_, err = w.e.CancelExecution(w.ctx, cascade, engine.Cancellation{Source: engine.CancelFlow})
+		w.no(err)
+		w.says(w.why(cascade), client.WhyCancelled, "its flow was cancelled.")
+	}},
+	{name: "what is no state", run: func(w *world) {
+		nothing := flowfabric.NewExecutionID(w.p)
+		w.says(w.why(nothing), client.WhyNotFound, "no execution of this id")
+		x := w.state("T3")
+		_, err := w.e.PurgeExecution(w.ctx, x.id, 48*time.Hour)
+		w.no(err)
+		e := w.why(x.id)
+		stone, err := w.do("GET", w.k.Tombstone(x.id.UUID())).ToString()
+		w.no(err)
+		ms, _ := strconv.ParseInt(strings.Fields(stone)[1], 10, 64)
+		w.says(e, client.WhyPurged, "It ended cancelled and was purged", spoken(ms))
+		same(w, "what is left", words(e.Code, e.State, e.At.UnixMilli()), words("T3", "cancelled", ms))
+		w.advance(48 * time.Hour)
+		w.says(w.why(x.id), client.WhyNotFound)
+
+		y := w.state("R1f")
+		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
+		w.says(w.why(y.id), client.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "thaws")
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+		w.says(w.why(y.id), client.WhyWaitingNoWorker)
+		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
+		w.says(w.why(y.id), client.WhyPartitionFrozen, "is frozen, and every call")
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+		w.set("DEL", string(w.k))
+		w.says(w.why(y.id), client.WhyPartitionMissing, "does not exist")
+		w.reset()
+		_, err = client.Explain(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "design §5 random states are always explained", run: func(w *world) {
+		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
+		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
+		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		seen := map[client.Cause]int{}
+		for i := range ops {
+			if i%250 == 0 {
+				f.begin()
+			}
+			f.step()
+			if len(f.ids) == 0 {
+				continue
+			}
+			id := f.ids[f.r.IntN(len(f.ids))]
+			e, err := client.Explain(w.ctx, w.e, id)
+			if err == nil && unexplained(e, id) == "" && plausible(e) {
+				seen[e.Reason]++
+				continue
+			}
+			w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
+		}
+		w.Logf("seed %d: %v", seed, seen)
+		if ops >= 1500 && len(seen) < 15 {
+			w.Errorf("only %d reasons: %v", len(seen), seen)
+		}
+	}},
+}
+
+// plausible tells whether the reason can be one of the state's.
+func plausible(e client.Explanation) bool {
+	reason := client.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
+	if e.Code == "" {
+		return reason == client.WhyNotFound
+	}
+	if reason == client.WhyDeadlineDue {
+		return !e.Facts.State.Terminal() && !e.Facts.DeadlineAt.After(e.Facts.Now)
+	}
+	families := map[string][]client.Cause{
+		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled},
+		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyResumeDelay, client.WhyDelayDue},
+		"A1": {client.WhyActive, client.WhyAttemptTimeoutDue}, "A2": {client.WhyLeaseExpired, client.WhyHolderDead, client.WhyReclaimsExhausted},
+		"A3": {client.WhyRevoked, client.WhyReclaimsExhausted},
+		"T1": {client.WhyCompleted}, "T3": {client.WhyCancelled, client.WhyCancelledWaitTimeout},
+		"T2": {client.WhyFailedNoRetries, client.WhyFailedRetriesExhausted, client.WhyFailedNotRetried, client.WhyFailedPermanent, client.WhyFailedReclaimsExhausted, client.WhyFailedWaitTimeout},
+		"T4": {client.WhyExpiredDeadline, client.WhyExpiredAttemptTimeout, client.WhyExpiredWaitTimeout},
+	}
+	if reason == client.WhyPurged {
+		return true
+	}
+	if e.Code[0] == 'S' {
+		return reason == codes[e.Code].cause || reason == client.WhySuspensionTimeoutDue
+	}
+	return slices.Contains(families[string(e.Code[:2])], reason)
+}

@@ -1,0 +1,288 @@
+package conformance
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// why explains an execution, and fails if that changed anything, or if the explanation is not one.
+func (w *world) why(id flowfabric.ExecutionID) client.Explanation {
+	w.Helper()
+	var e client.Explanation
+	w.unchanged("an explanation", func() {
+		w.Helper()
+		var err error
+		e, err = client.Explain(w.ctx, w.e, id)
+		w.no(err)
+	})
+	if bad := unexplained(e, id); bad != "" {
+		w.Fatalf("%s of %s: %+v\n%s", bad, id, e.Reason, e)
+	}
+	return e
+}
+
+// unexplained tells what makes an explanation none; "" when it is one.
+func unexplained(e client.Explanation, id flowfabric.ExecutionID) string {
+	text := strings.ToLower(e.String())
+	switch {
+	case e.ID != id:
+		return "another id"
+	case !slices.Contains(client.Causes(), e.Reason):
+		return "a reason that is not listed"
+	case !strings.HasSuffix(e.Sentence, ".") || !strings.HasSuffix(e.Next, "."):
+		return "no sentence"
+	case strings.Contains(text, "unknown") || strings.Contains(text, "%!") || strings.Contains(text, "<nil>"):
+		return "words that explain nothing"
+	case strings.Contains(text, "0001-01-01") || strings.Contains(text, "1970-01-01"):
+		return "an instant that is none"
+	case strings.Contains(text, "  ") || strings.Contains(text, "..") || strings.Contains(text, ", ,") || strings.Contains(text, `""`):
+		return "a hole in the sentence"
+	}
+	return ""
+}
+
+// says fails unless an explanation has the reason and contains every text.
+func (w *world) says(e client.Explanation, reason client.Cause, texts ...string) {
+	w.Helper()
+	if e.Reason != reason {
+		w.Fatalf("reason %s, want %s: %s", e.Reason, reason, e)
+	}
+	for _, text := range texts {
+		if !strings.Contains(e.String(), text) {
+			w.Fatalf("%s does not say %q: %s", e.Reason, text, e)
+		}
+	}
+}
+
+// silent fails if an explanation contains a text.
+func (w *world) silent(e client.Explanation, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if strings.Contains(e.String(), text) {
+			w.Fatalf("%s says %q: %s", e.Reason, text, e)
+		}
+	}
+}
+
+// spoken is an instant in server ms as explanations write it.
+func spoken(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// late is what a reason that waits for a tick ends with, as a poll tells it.
+func (w *world) late() client.Cause {
+	w.Helper()
+	states, err := w.e.Poll(w.ctx, []uint16{w.p})
+	w.no(err)
+	if states[0].TickOverdue {
+		return "_tick_overdue"
+	}
+	return ""
+}
+
+// explained is one code: what explains it, read independently, and how what comes next is done.
+type explained struct {
+	cause client.Cause
+	late  bool                                    // it waits for a tick now, so the reason may say that there is none
+	says  func(w *world, x placed) []string       // what the explanation must contain
+	at    func(w *world, x placed) (ms int64)     // 0 when no clock decides; nil: the same
+	move  func(w *world, x placed)                // does what Next says
+	to    flowfabric.Code                         // where that leads; "" to a tombstone
+	place func(w *world, x *placed) (done placed) // brings it into the state; nil: world.state does
+}
+
+func text(texts ...string) func(*world, placed) []string {
+	return func(*world, placed) []string { return texts }
+}
+
+// stored is a number of the core, as an instant that is said.
+func stored(fields ...string) func(*world, placed) []string {
+	return func(w *world, x placed) (out []string) {
+		for _, f := range fields {
+			out = append(out, spoken(w.at(x.id, f)))
+		}
+		return out
+	}
+}
+
+func both(all ...func(*world, placed) []string) func(*world, placed) []string {
+	return func(w *world, x placed) (out []string) {
+		for _, f := range all {
+			out = append(out, f(w, x)...)
+		}
+		return out
+	}
+}
+
+func field(name string) func(*world, placed) int64 {
+	return func(w *world, x placed) int64 { return w.at(x.id, name) }
+}
+
+// claimed has a new worker take it.
+func taken(w *world, x placed) { w.worker("w9").one(x.id) }
+
+// due waits until At and ticks.
+func due(w *world, x placed) {
+	w.Helper()
+	if at := w.why(x.id).At; at.UnixMilli() > w.now() {
+		w.advance(time.Duration(at.UnixMilli()-w.now()+1) * time.Millisecond)
+	}
+	w.settleTime()
+}
+
+func went(w *world, x placed) { w.signal(x.id, x.waitpoint, "go", engine.EffectSatisfied) }
+
+// halted suspends for a reason that world.state does not know.
+func halted(reason string) func(*world, *placed) placed {
+	return func(w *world, x *placed) placed {
+		*x = w.state("A1")
+		w.halt(x, because(reason))
+		return *x
+	}
+}
+
+// skipped makes an ended execution one that a flow would have skipped.
+func skipped(from, to flowfabric.Code) func(*world, *placed) placed {
+	return func(w *world, x *placed) placed {
+		w.quiet = true // nothing skips yet, and the checker knows
+		*x = w.state(from)
+		w.set("HSET", w.k.Core(x.id.UUID()), "s", string(to))
+		w.set("HDEL", w.k.Core(x.id.UUID()), "cb")
+		return *x
+	}
+}
+
+func purgeTime(w *world, x placed) int64 { return w.at(x.id, "en") + 86400000 }
+
+// purgeSaid is what every ended execution says.
+func purgeSaid(w *world, x placed) []string {
+	return []string{spoken(purgeTime(w, x)), spoken(w.at(x.id, "en")), "Nothing moves it by itself."}
+}
+
+func waitingSaid(w *world, x placed) []string {
+	return []string{`no live worker takes kind "k" in lane "default" of namespace "default"`, "it is the first in its queue"}
+}
+
+// suspendedSaid is what every suspended execution says of the wait that world.halt makes.
+func suspendedSaid(w *world, x placed) []string {
+	u := w.hash(w.k.Suspension(x.id.UUID()))
+	ms, _ := strconv.ParseInt(u["cr"], 10, 64)
+	return []string{spoken(ms), `under the name "` + u["nm"] + `"`, `the signal "go" on waitpoint "wp"`, `1 waitpoint of it is open ("wp")`,
+		"It has no timeout.", "client.Resume"}
+}
+
+// leaseSaid is the end of the holder's lease.
+func leaseSaid(w *world, x placed) []string {
+	ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
+	return []string{spoken(ms), strconv.Quote(x.worker.instance), "attempt 0"}
+}
+
+// codes is every legal code. One that is not here fails.
+var codes = map[flowfabric.Code]explained{
+	"R1f": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text("It has never run.")), move: taken, to: "A1"},
+	"R1t": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), move: taken, to: "A1"},
+	"R1p": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text("replayed, for the 1st time of at most 10")), move: taken, to: "A1"},
+	"R1i": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" handed it back, and attempt 0 goes on`)), move: taken, to: "A1"},
+	"R1r": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" was lost, attempt 0 ended with "lease_expired"; this is reclaim 1 of at most 100`)), move: taken, to: "A1"},
+
+	"R2af": {cause: client.WhyDelayed, says: both(stored("du"), text("has never run")), at: field("du"), move: due, to: "R1f"},
+	"R2ai": {cause: client.WhyDelayedByWorker, says: both(stored("du"), text(`worker "w1" delayed attempt 0`)), at: field("du"), move: due, to: "R1i"},
+	"R2b":  {cause: client.WhyRetryBackoff, says: both(stored("du"), text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), at: field("du"), move: due, to: "R1t"},
+	"R2c":  {cause: client.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
+
+	"A1": {cause: client.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
+	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 100")), move: due, to: "R1r",
+		at: func(w *world, x placed) int64 {
+			ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
+			return ms
+		}},
+	"A3": {cause: client.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 100"), move: due, to: "R1r",
+		at: func(w *world, x placed) int64 {
+			at, err := w.do("ZSCORE", w.k.Alarms(), x.id.UUID().String()).AsInt64()
+			w.no(err)
+			return at
+		}},
+
+	"S1": {cause: client.WhyAwaitingSignal, says: both(suspendedSaid, text("suspended for a signal")), move: went, to: "R1i"},
+	"S2": {cause: client.WhyAwaitingApproval, says: both(suspendedSaid, text("suspended for an approval")), move: went, to: "R1i"},
+	"S3": {cause: client.WhyAwaitingCallback, says: both(suspendedSaid, text("suspended for a callback")), move: went, to: "R1i", place: halted("waiting_for_callback")},
+	"S4": {cause: client.WhyAwaitingTool, says: both(suspendedSaid, text("for the result of a tool")), move: went, to: "R1i", place: halted("waiting_for_tool_result")},
+	"S5": {cause: client.WhyPausedByOperator, says: both(suspendedSaid, text("as a manual pause")), to: "R1i",
+		move: func(w *world, x placed) { w.resume(x.id) }},
+	"S6": {cause: client.WhyPausedByPolicy, says: both(suspendedSaid, text("by a policy")), move: went, to: "R1i", place: halted("paused_by_policy")},
+	"S7": {cause: client.WhyAwaitingBudget, says: both(suspendedSaid, text("for want of budget")), move: went, to: "R1i", place: halted("paused_by_budget")},
+
+	"T1":  {cause: client.WhyCompleted, says: both(purgeSaid, text(`worker "w1" completed it`, "after 1 attempt", "10 times more", "only if forced")), at: purgeTime, move: due},
+	"T2":  {cause: client.WhyFailedNoRetries, says: both(purgeSaid, text(`attempt 0 ended with "x": "because"`, "its policy has no retries", "10 times more")), at: purgeTime, move: due},
+	"T3":  {cause: client.WhyCancelled, says: both(purgeSaid, text(`an operator or producer cancelled it because of "told to"`, "after 1 attempt")), at: purgeTime, move: due},
+	"T3n": {cause: client.WhyCancelled, says: both(purgeSaid, text(`because of "told to"`, "before it ever ran")), at: purgeTime, move: due},
+	"T4":  {cause: client.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("after 1 attempt")), at: purgeTime, move: due},
+	"T4n": {cause: client.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("before it ever ran")), at: purgeTime, move: due},
+	"T5":  {cause: client.WhySkipped, says: both(purgeSaid, text("depends on", "after 1 attempt")), at: purgeTime, move: due, place: skipped("T3", "T5")},
+	"T5n": {cause: client.WhySkipped, says: both(purgeSaid, text("depends on", "before it ever ran")), at: purgeTime, move: due, place: skipped("T3n", "T5n")},
+}
+
+// agrees fails unless the facts of an explanation are those that a plain read tells.
+func (w *world) agrees(e client.Explanation) {
+	w.Helper()
+	want, got := w.read(e.ID), e.Facts.Snapshot
+	log := want.AttemptLog
+	for i, a := range slices.Backward(got.AttemptLog) {
+		if j := len(log) - len(got.AttemptLog) + i; j < 0 || !reflect.DeepEqual(a, log[j]) {
+			w.Fatalf("attempts: %+v, want the end of %+v", got.AttemptLog, log)
+		}
+	}
+	want.Steps, want.Tags, want.AttemptLog, got.AttemptLog = 0, nil, nil, nil
+	if !reflect.DeepEqual(got, want) {
+		w.Fatalf("facts:\n%+v\nwant\n%+v", got, want)
+	}
+	same(w, "code and state", words(e.Code, e.State), words(want.State.Code, want.State.Public))
+}
+
+var whyScenarios = []scenario{
+	{name: "spec 50 §14 every code is explained, and what comes next moves it", run: func(w *world) {
+		for _, code := range flowfabric.Codes() {
+			want, ok := codes[code]
+			if !ok {
+				w.Errorf("%s is not explained", code)
+				continue
+			}
+			w.reset()
+			w.quiet = false
+			x := placed{}
+			if want.place != nil {
+				x = want.place(w, &x)
+				w.code(x.id, code)
+			} else {
+				x = w.state(code)
+			}
+			cause := want.cause
+			if want.late {
+				cause += w.late()
+			}
+			e := w.why(x.id)
+			w.says(e, cause, want.says(w, x)...)
+			w.agrees(e)
+			at := int64(0)
+			if want.at != nil {
+				at = want.at(w, x)
+			}
+			if got := e.At.UnixMilli(); at != 0 && (got < at || got > at+2000) || at == 0 && !e.At.IsZero() {
+				w.Errorf("%s: at %s, want %s", code, e.At, time.UnixMilli(at))
+			}
+			want.move(w, x)
+			next := w.why(x.id)
+			if want.to == "" {
+				w.says(next, client.WhyPurged, string(e.State))
+				same(w, "the code that is left", next.Code, code)
+				continue
+			}
+			same(w, "what came next of "+string(code), next.Code, want.to)
+		}
+	}},
+}
