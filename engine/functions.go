@@ -193,6 +193,19 @@ var (
 			"resumedat resumedby created updated by input definition reasons {why count}}",
 		errors: "invalid_input" + entered}
 
+	fnAuditExecutions = function{name: "ff_audit_executions", method: "AuditExecutions",
+		args:    "protocol heal count {id}",
+		replies: "OK now count {code route created} findings {kind index member detail healed}", errors: "invalid_input" + entered}
+	fnAuditIndex = function{name: "ff_audit_index", method: "AuditIndex",
+		args:    "protocol heal index cursor limit",
+		replies: "OK cursor checked findings {kind index member detail healed}", errors: "invalid_input" + entered}
+	fnAuditKeys = function{name: "ff_audit_keys", method: "AuditKeys",
+		args: "protocol heal count {area id of}", replies: "OK findings {kind index member detail healed}", errors: "invalid_input" + entered}
+	fnAuditRoutes = function{name: "ff_audit_routes", method: "AuditRoutes",
+		args:    "protocol heal purged recounts count {route stored low high uncounted}",
+		replies: "OK now purged recounts counting compared count {route uses} findings {kind index member detail healed}",
+		errors:  "invalid_input" + entered}
+
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
 		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
@@ -226,4 +239,6 @@ var functions = []function{
 	fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions,
 	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes,
 	fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes,
+	fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditRoutes, fnAppend, fnReadStream, fnRead, fnHistory, fnTick,
 }

@@ -37,7 +37,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "core", "history", "session", "fence", "bell",
 	"route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "create", "schedule", "stream", "settle", "claim", "modes",
-	"registry",
+	"registry", "audit",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}

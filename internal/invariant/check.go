@@ -74,7 +74,7 @@ func (l *look) wrong(format string, args ...any) {
 }
 
 var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed", "revision",
-	"clock_offset", "clock_pin"}
+	"purged", "recounts", "clock_offset", "clock_pin"}
 
 func (l *look) rootFields() {
 	for f := range l.Root {

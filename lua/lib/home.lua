@@ -127,6 +127,7 @@ function home.apply(ctx)
   for route_id, change in pairs(ctx.used or {}) do
     if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
   end
-  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge = nil, nil, nil, nil, nil, nil, nil
+  if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
+  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil
   return rest
 end

@@ -48,5 +48,6 @@ function purge.run(ctx, c, id, keep)
   redis.call('ZREM', keys.done(r), id)
   ctx.counting = ctx.counting or tonumber(redis.call('HGET', r, 'counting') or '9007199254740991')
   if tonumber(c.ct) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
+  ctx.purged = (ctx.purged or 0) + 1
   return true
 end

@@ -53,7 +53,7 @@ function route.remove(ctx, id)
   if redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 then return end
   local row = redis.call('HGET', keys.routes(ctx.r), id)
   redis.call('HDEL', keys.routes(ctx.r), id)
-  if row then redis.call('HDEL', keys.route_ids(ctx.r), row) end
+  if row and redis.call('HGET', keys.route_ids(ctx.r), row) == id then redis.call('HDEL', keys.route_ids(ctx.r), row) end
   redis.call('ZREM', keys.route_log(ctx.r), id)
   redis.call('HDEL', keys.route_use(ctx.r), id)
   redis.call('SREM', keys.ready(ctx.r), id)

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/google/uuid"
+)
+
+// The kinds of a [Finding].
+const (
+	FindingMissing   = "missing"   // an entry that the records name is not there
+	FindingScore     = "score"     // it is there, at another place
+	FindingPhantom   = "phantom"   // an entry that no record names
+	FindingRetention = "retention" // an ended execution is kept for another time than its lane says now; no damage
+	FindingFlag      = "flag"      // a field that only repeats what other records say
+	FindingOrphan    = "orphan"    // a key of an execution, waitpoint or session that is gone
+	FindingCount     = "count"     // how many executions use a route
+	FindingRecord    = "record"    // a record is lost or broken: nothing tells what it was
+	FindingUnknown   = "unknown"   // a key of no known kind
+)
+
+// Finding is one difference between an index of a partition and its records.
+type Finding struct {
+	Partition uint16
+	Kind      string
+	Index     string // "delayed", "q:7", "h:<session>", … or the area of a record ("x": the core of an execution)
+	Member    string // execution, execution:waitpoint, session, route …
+	Detail    string
+	Healed    bool // it was repaired in the call that found it
+	Healable  bool // it was, or would be
+}
+
+// Audited is what an audit read of one execution. The code is "" for one that is gone.
+type Audited struct {
+	Code    flowfabric.Code
+	Route   uint64
+	Created int64 // ms
+}
+
+// AuditedKey names a key of an execution by its area, as in lua/lib/keys.lua, and its attempt or waitpoint.
+type AuditedKey struct {
+	Area string
+	ID   uuid.UUID
+	Of   string
+}
+
+// RouteUse is how many executions a route counts, and what was seen of it; see [Engine.AuditRoutes].
+type RouteUse struct {
+	Route, Stored, Low, High, Uncounted int64
+}
+
+// RouteCount is the state of the counts at one instant.
+type RouteCount struct {
+	Now              int64 // ms
+	Purged, Recounts int64
+	Counting         int64 // executions created before are not in the counts
+	Uses             map[int64]int64
+	Compared         bool
+}
+
+// auditLimit is how many items an audit call takes.
+const auditLimit = 100
+
+// AuditExecutions compares up to 100 executions of a partition with the indexes, and with heal puts the indexes right in
+// the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the caller
+// brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
+func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, heal bool, ids []uuid.UUID) (list []Audited, found []Finding, err error) {
+	args := make([]string, 0, 3+len(ids))
+	args = append(args, protocol, flagText(heal), strconv.Itoa(len(ids)))
+	for _, id := range ids {
+		args = append(args, id.String())
+	}
+	r, err := e.call(ctx, fnAuditExecutions, partition, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.number()
+	list = make([]Audited, r.count(3))
+	for i := range list {
+		list[i].Code = flowfabric.Code(r.text())
+		route, created := r.text(), r.text()
+		list[i].Route, _ = strconv.ParseUint(route, 10, 64)
+		list[i].Created, _ = strconv.ParseInt(created, 10, 64)
+	}
+	if r.err == nil && (len(list) == 0 || len(list) > len(ids)) {
+		r.stop("%d of %d executions", len(list), len(ids))
+	}
+	found = r.findings(partition)
+	return list, found, r.fail()
+}
+
+// AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the indexes) and
+// returns the cursor of the next, "" after the last. limit 1..100. Safe at any time: an entry is only removed, or
+// added, when the records say so at that instant. ErrPartitionFrozen, ErrInvalidInput.
+func (e *Engine) AuditIndex(ctx context.Context, partition uint16, heal bool, index, cursor string, limit int) (next string, checked int, found []Finding, err error) {
+	r, err := e.call(ctx, fnAuditIndex, partition, protocol, flagText(heal), index, cursor, strconv.Itoa(limit))
+	if err != nil {
+		return "", 0, nil, err
+	}
+	next, checked = r.text(), int(r.number())
+	found = r.findings(partition)
+	return next, checked, found, r.fail()
+}
+
+// AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an orphan,
+// and removed with heal. ErrPartitionFrozen, ErrInvalidInput.
+func (e *Engine) AuditKeys(ctx context.Context, partition uint16, heal bool, list []AuditedKey) ([]Finding, error) {
+	args := make([]string, 0, 3+3*len(list))
+	args = append(args, protocol, flagText(heal), strconv.Itoa(len(list)))
+	for _, k := range list {
+		args = append(args, k.Area, k.ID.String(), k.Of)
+	}
+	r, err := e.call(ctx, fnAuditKeys, partition, args...)
+	if err != nil {
+		return nil, err
+	}
+	found := r.findings(partition)
+	return found, r.fail()
+}
+
+// AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was seen
+// since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened meanwhile: it is
+// never below the executions there are. Compared is false when somebody else changed the counts in between.
+func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, heal bool, since RouteCount, seen []RouteUse) (RouteCount, []Finding, error) {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	args := make([]string, 0, 5+5*len(seen))
+	args = append(args, protocol, flagText(heal), number(since.Purged), number(since.Recounts), strconv.Itoa(len(seen)))
+	for _, u := range seen {
+		args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High), number(u.Uncounted))
+	}
+	r, err := e.call(ctx, fnAuditRoutes, partition, args...)
+	if err != nil {
+		return RouteCount{}, nil, err
+	}
+	out := RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Counting: r.number(), Compared: r.flag()}
+	n := r.count(2)
+	out.Uses = make(map[int64]int64, n)
+	for range n {
+		route := r.number()
+		out.Uses[route] = r.number()
+	}
+	found := r.findings(partition)
+	return out, found, r.fail()
+}
+
+// findings reads the list that every audit ends with.
+func (r *reader) findings(partition uint16) []Finding {
+	var out []Finding
+	for range r.count(5) {
+		f := Finding{Partition: partition, Kind: r.text(), Index: r.text(), Member: r.text(), Detail: r.text()}
+		switch s := r.text(); s {
+		case "1":
+			f.Healed, f.Healable = true, true
+		case "0":
+			f.Healable = true
+		case "-":
+		default:
+			r.stop("slot %d is %q, want 0, 1 or -", r.at-1, clip(s))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func flagText(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}

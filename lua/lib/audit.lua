@@ -1,0 +1,54 @@
+-- audit: what the indexes of a partition must say follows from its records (design §8). An audit compares, and with heal
+-- repairs in the same call, so that it may run at any time. A finding is five slots: kind, index, member, detail, and 1
+-- (repaired), 0 (it could be) or - (it cannot). Kinds: missing, score, phantom, retention, flag, orphan, count, record.
+local audit = {}
+
+audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true, R2c = true,
+  A1 = true, A3 = true, S1 = true, S2 = true, S3 = true, S4 = true, S5 = true, S6 = true, S7 = true, T1 = true, T2 = true,
+  T3 = true, T3n = true, T4 = true, T4n = true, T5 = true, T5n = true }
+
+-- begin reads the argument that every audit has and prepares ctx; it returns what is wrong.
+function audit.begin(ctx, heal)
+  if heal ~= '0' and heal ~= '1' then return reply.err('invalid_input', 'heal: 0 or 1') end
+  ctx.heal, ctx.found = heal == '1', {}
+  return nil
+end
+
+local function add(ctx, kind, index, member, detail, healed)
+  local f = ctx.found
+  f[#f + 1], f[#f + 2], f[#f + 3], f[#f + 4], f[#f + 5] = kind, index, member, detail, healed
+end
+
+-- note reports drift; true means that the caller repairs it.
+function audit.note(ctx, kind, index, member, detail)
+  add(ctx, kind, index, member, detail, ctx.heal and '1' or '0')
+  return ctx.heal
+end
+
+-- broken reports what no record tells how to repair.
+function audit.broken(ctx, index, member, detail)
+  add(ctx, 'record', index, member, detail, '-')
+end
+
+-- finish appends the findings to a reply.
+function audit.finish(ctx, out)
+  out[#out + 1] = reply.int(#ctx.found / 5)
+  for i = 1, #ctx.found do out[#out + 1] = ctx.found[i] end
+  return out
+end
+
+-- whole reads a stored number, nil when it is none.
+function audit.whole(text) return text and args.int(text, 0, 9007199254740991) end
+
+-- score reads a stored score; one that is no number is where nothing belongs.
+function audit.score(text) return args.score(text) or -1 end
+
+-- alarm is when the one alarm of an execution is due, nil when it has none. A revoked one is requeued at once.
+function audit.alarm(ctx, c)
+  if core.terminal(c) then return nil end
+  if c.s == 'A3' then return ctx.now end
+  local due = audit.whole(c.dl)
+  local timer = audit.whole(c.s == 'A1' and c.ta or core.suspended(c) and c.tt or nil)
+  if timer and (not due or timer < due) then due = timer end
+  return due
+end

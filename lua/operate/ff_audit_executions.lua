@@ -1,0 +1,191 @@
+-- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one home that the state names,
+-- at its place; the one alarm; the open waitpoints, among the pending ones and under their token key; the session of a
+-- held one; the row of its route. With heal 1 what is missing or misplaced is put right. Entries that no record names
+-- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
+-- without a core.
+-- Flags:   none
+-- Go:      Engine.AuditExecutions
+-- Args:    protocol heal count {id}
+-- Replies: OK now count {code route created} findings {kind index member detail healed}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_audit = {}
+
+-- readable tells whether the fields that an audit reckons with are whole numbers.
+function ff_audit.readable(ctx, c, id)
+  if not audit.codes[c.s or ''] then
+    audit.broken(ctx, 'x', id, 'state ' .. string.sub(c.s or '', 1, 16))
+    return false
+  end
+  local fields = { 'ct', 'pr', 'du', 'dl', 'ta', 'tt', 'cl', 'en', 'rt', 'wp' }
+  for i = 1, #fields do
+    local f = fields[i]
+    if c[f] and not audit.whole(c[f]) then
+      audit.broken(ctx, 'x', id, 'field ' .. f .. ' is no whole number')
+      return false
+    end
+  end
+  local own = core.delayed(c) and 'du' or core.terminal(c) and 'en' or c.s == 'A1' and 'cl' or 'ct'
+  local needs = { 'ct', 'r', own, c.s == 'A1' and 'ss' or 'r' }
+  for i = 1, #needs do
+    if not c[needs[i]] then
+      audit.broken(ctx, 'x', id, 'state ' .. c.s .. ' without field ' .. needs[i])
+      return false
+    end
+  end
+  return true
+end
+
+-- home returns index, key and score of the one home, nil when there is none or no record tells.
+function ff_audit.home(ctx, c, id)
+  if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), core.score(c) end
+  if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.du end
+  if c.s == 'A1' then return 'h:' .. c.ss, keys.held(ctx.r, c.ss), c.cl end
+  if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.en) + home.kept(ctx, c.r, c.rt)) end
+  if core.suspended(c) then
+    local since = redis.call('HGET', keys.suspension(ctx.r, id), 'cr') or nil
+    if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
+    audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension')
+  end
+  return nil
+end
+
+-- settle files an execution in its home.
+function ff_audit.settle(ctx, c, id, key, score)
+  if core.waiting(c) then
+    home.enqueue(ctx, c.r, score, id)
+  elseif core.delayed(c) then
+    home.delay(ctx, tonumber(score), id)
+  else
+    redis.call('ZADD', key, score, id)
+    if core.terminal(c) and not (ctx.wake and ctx.wake <= tonumber(score)) then root.need(ctx, tonumber(score)) end
+  end
+end
+
+-- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
+function ff_audit.refiled(ctx, c)
+  if not core.terminal(c) or c.rt then return false end
+  local row = redis.call('HGET', keys.routes(ctx.r), c.r) or ''
+  return redis.call('HEXISTS', keys.lanes(ctx.r), string.match(row, '^([^\31]*\31[^\31]*)') or '') == 1
+end
+
+function ff_audit.place(ctx, c, id)
+  local index, key, score = ff_audit.home(ctx, c, id)
+  if not index then return end
+  local at = redis.call('ZSCORE', key, id)
+  if at and audit.score(at) == tonumber(score) then return end
+  local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
+  if audit.note(ctx, kind, index, id, (at or 'nowhere') .. ', belongs at ' .. score) then
+    ff_audit.settle(ctx, c, id, key, score)
+  end
+end
+
+function ff_audit.alarm(ctx, c, id)
+  local due = audit.alarm(ctx, c)
+  if not due then return end
+  local at = redis.call('ZSCORE', keys.alarms(ctx.r), id)
+  local set = at and audit.score(at)
+  if set == due or c.s == 'A3' and set and set >= 0 and set <= due then return end
+  if audit.note(ctx, at and 'score' or 'missing', 'alarms', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
+    home.alarm(ctx, due, id)
+  end
+end
+
+-- session: who is held under a session without a record is requeued by the next tick. Sessions with one are looked at
+-- by ff_audit_index.
+function ff_audit.session(ctx, c)
+  if c.s ~= 'A1' or ctx.known[c.ss] then return end
+  ctx.known[c.ss] = true
+  if session.read(ctx, c.ss).exp then return end
+  local at = redis.call('ZSCORE', keys.sessions(ctx.r), c.ss)
+  if at and audit.score(at) <= ctx.now then return end
+  if audit.note(ctx, 'missing', 'sessions', c.ss, 'it holds work and has no record') then
+    redis.call('ZADD', keys.sessions(ctx.r), ctx.t, c.ss)
+    root.need(ctx, ctx.now)
+  end
+end
+
+-- route reports a route without a row once a call, unless its id tells the row: that is for ff_audit_index to repair.
+function ff_audit.route(ctx, c, id)
+  if ctx.rows[c.r] then return end
+  ctx.rows[c.r] = true
+  if redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then return end
+  local ids = redis.call('HVALS', keys.route_ids(ctx.r))
+  for i = 1, #ids do
+    if ids[i] == c.r then return end
+  end
+  audit.broken(ctx, 'routes', c.r, 'no row for execution ' .. id)
+end
+
+-- waitpoint compares one open waitpoint with the two indexes.
+function ff_audit.waitpoint(ctx, id, wid, w)
+  local member, ends = id .. ':' .. wid, w.expires ~= '' and w.expires or '9999999999999'
+  if not audit.whole(ends) or not token.kid(w.kid) or (w.state == 'p' and w.expires == '') then
+    audit.broken(ctx, 'wp', member, 'waitpoint without expiry or token key')
+    return
+  end
+  local lists = { { 'open:' .. w.kid, keys.open(ctx.r, w.kid) }, w.state == 'p' and { 'pending', keys.pending(ctx.r) } or nil }
+  for i = 1, #lists do
+    local at = redis.call('ZSCORE', lists[i][2], member)
+    if not at or audit.score(at) ~= tonumber(ends) then
+      if audit.note(ctx, at and 'score' or 'missing', lists[i][1], member, (at or 'nowhere') .. ', belongs at ' .. ends) then
+        redis.call('ZADD', lists[i][2], ends, member)
+        if i == 2 then root.need(ctx, tonumber(ends)) end
+      end
+    end
+  end
+end
+
+-- waitpoints returns how many there are to look at.
+function ff_audit.waitpoints(ctx, c, id)
+  if not c.uw and not c.wp then return 0 end
+  local all, opened = redis.call('HGETALL', keys.waitpoints(ctx.r, id)), 0
+  for i = 1, #all, 2 do
+    local state = string.sub(all[i + 1], 1, 2)
+    if state == 'p\31' or state == 'a\31' then
+      opened = opened + 1
+      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, all[i], waitpoint.decode(all[i + 1])) end
+    end
+  end
+  if core.terminal(c) and opened > 0 then
+    audit.broken(ctx, 'wp', id, 'it has ended with open waitpoints')
+  elseif opened ~= tonumber(c.wp or '0') and
+      audit.note(ctx, 'flag', 'x', id, 'wp ' .. (c.wp or '0') .. ', open are ' .. reply.int(opened)) then
+    local key = keys.core(ctx.r, id)
+    if opened > 0 then redis.call('HSET', key, 'wp', reply.int(opened), 'uw', '1') else redis.call('HDEL', key, 'wp') end
+  end
+  return #all / 2
+end
+
+function ff_audit.execution(ctx, c, id)
+  if not ff_audit.readable(ctx, c, id) then return 6 end
+  ff_audit.route(ctx, c, id)
+  ff_audit.place(ctx, c, id)
+  ff_audit.alarm(ctx, c, id)
+  ff_audit.session(ctx, c)
+  return 6 + 2 * ff_audit.waitpoints(ctx, c, id)
+end
+
+local function ff_audit_executions(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local wrong = audit.begin(ctx, argv[2])
+  if wrong then return wrong end
+  local count = args.int(argv[3], 1, 100)
+  if not count or #argv ~= 3 + count then return reply.err('invalid_input', 'count: 1..100') end
+  for i = 4, #argv do
+    if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
+  end
+  ctx.rows, ctx.known = {}, {}
+  local seen, touched = {}, 0
+  for i = 4, #argv do
+    if touched > 700 then break end
+    local c = core.read(ctx, argv[i])
+    seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = c.s or '', c.r or '', c.ct or ''
+    touched = touched + 1
+    if c.s or redis.call('EXISTS', keys.core(ctx.r, argv[i])) == 1 then touched = touched + ff_audit.execution(ctx, c, argv[i]) end
+  end
+  home.apply(ctx)
+  local out = { 1, 'OK', ctx.t, reply.int(#seen / 3) }
+  for i = 1, #seen do out[#out + 1] = seen[i] end
+  return audit.finish(ctx, out)
+end

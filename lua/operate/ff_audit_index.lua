@@ -1,0 +1,299 @@
+-- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
+-- restores what the records tell. Indexes: delayed alarms parked done pending sessions routelog workers schedules q:<route>
+-- h:<session> open:<kid> (entries by place, of which none hides what is behind it), ready routes routeids (in no order), and at
+-- once s:<session> l:<session> w:<digest> root wake. The cursor is '' for the first page, and in the
+-- answer when there is no more.
+-- Flags:   none
+-- Go:      Engine.AuditIndex
+-- Args:    protocol heal index cursor limit
+-- Replies: OK cursor checked findings {kind index member detail healed}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_index = {}
+
+-- zsets are the sorted sets by name; families those with one set for each route, session or token key.
+ff_index.zsets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
+  sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules }
+ff_index.families = { q = keys.queue, h = keys.held, open = keys.open }
+
+-- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
+-- are none.
+ff_index.names, ff_index.others = {}, {}
+
+function ff_index.names.delayed(_, c) return core.delayed(c) end
+function ff_index.names.parked(_, c) return core.suspended(c) end
+function ff_index.names.done(_, c) return core.terminal(c) end
+function ff_index.names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
+function ff_index.names.q(_, c, route_id) return core.waiting(c) and c.r == route_id end
+function ff_index.names.h(_, c, session_id) return c.s == 'A1' and c.ss == session_id end
+
+function ff_index.others.pending(ctx, member)
+  local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
+  return w and w.state == 'p'
+end
+
+function ff_index.others.open(ctx, member, kid)
+  local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
+  return w and waitpoint.open(w) and w.kid == kid
+end
+
+function ff_index.others.sessions(ctx, member)
+  return redis.call('EXISTS', keys.session(ctx.r, member), keys.held(ctx.r, member)) > 0
+end
+
+function ff_index.others.routelog(ctx, member) return redis.call('HEXISTS', keys.routes(ctx.r), member) == 1 end
+
+function ff_index.others.workers(ctx, member, _, score)
+  return audit.score(score) <= ctx.now or redis.call('EXISTS', keys.worker(ctx.r, member)) == 1
+end
+
+function ff_index.others.schedules(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
+
+-- position reads the score of a cursor, as servers write it.
+function ff_index.position(text)
+  local exponent = #text <= 32 and string.match(text, '^%-?%d+%.?%d*(.*)$')
+  return exponent and (exponent == '' or string.find(exponent, '^e[%+%-]%d%d?$')) and text
+end
+
+-- cursor names an entry; one where nothing belongs stands for all that are as far out.
+function ff_index.cursor(score, member)
+  return (ff_index.position(score) or (string.byte(score) == 45 and '-' or '') .. '9007199254740992') .. ' ' .. member
+end
+
+-- seek finds where a page begins: behind the entry that ended the last one, also when that is gone or elsewhere now.
+function ff_index.seek(key, cursor)
+  if cursor == '' then return 0 end
+  local score, member = string.match(cursor, '^(%S+) (.*)$')
+  if redis.call('ZSCORE', key, member) == score then return redis.call('ZRANK', key, member) + 1 end
+  local low, high = redis.call('ZCOUNT', key, '-inf', '(' .. score), redis.call('ZCOUNT', key, '-inf', score)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if redis.call('ZRANGE', key, middle, middle)[1] <= member then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+-- page looks at entries of a sorted set by place.
+function ff_index.page(ctx, q)
+  local first = ff_index.seek(q.key, q.cursor)
+  local list, gone = redis.call('ZRANGE', q.key, first, first + q.limit - 1, 'WITHSCORES'), {}
+  for i = 1, #list, 2 do
+    local member, named = list[i], nil
+    if ff_index.names[q.family] then
+      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt')
+      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil }
+      named = ff_index.names[q.family](ctx, c, q.of)
+    else
+      named = ff_index.others[q.family](ctx, member, q.of, list[i + 1])
+    end
+    if not named and audit.note(ctx, 'phantom', q.index, member, 'at ' .. list[i + 1]) then gone[#gone + 1] = member end
+  end
+  if q.family == 'q' then
+    for i = 1, #gone do home.dequeue(ctx, q.of, gone[i]) end
+    home.apply(ctx)
+    if q.cursor == '' then ff_index.queue(ctx, q) end
+  elseif #gone > 0 then
+    redis.call('ZREM', q.key, unpack(gone))
+  end
+  return #list / 2, #list == 2 * q.limit and ff_index.cursor(list[#list], list[#list - 1]) or ''
+end
+
+-- queue: a queue that is not empty is ready, as long as its lane hands out.
+function ff_index.queue(ctx, q)
+  local waiting = redis.call('ZCARD', q.key)
+  if waiting == 0 or not lane.open(ctx, q.of) or redis.call('SISMEMBER', keys.ready(ctx.r), q.of) == 1 then return end
+  if audit.note(ctx, 'missing', 'ready', q.of, 'its queue is not empty') then
+    redis.call('SADD', keys.ready(ctx.r), q.of)
+    root.need(ctx, ctx.now + 1000)
+    bell.ring(ctx, q.of, math.min(waiting, 64))
+  end
+end
+
+-- scans look at a set or a hash, which have no places. Each returns how many it looked at, and the cursor.
+ff_index.scans = {}
+
+function ff_index.scan(q, command, key)
+  local answer = redis.call(command, key, q.cursor == '' and '0' or q.cursor, 'COUNT', reply.int(q.limit))
+  return answer[2], answer[1] ~= '0' and answer[1] or ''
+end
+
+function ff_index.scans.ready(ctx, q)
+  local list, cursor = ff_index.scan(q, 'SSCAN', keys.ready(ctx.r))
+  for i = 1, #list do
+    local waits = redis.call('EXISTS', keys.queue(ctx.r, list[i])) == 1
+    if not (waits and lane.open(ctx, list[i])) and
+        audit.note(ctx, 'phantom', 'ready', list[i], waits and 'its lane hands nothing out' or 'its queue is empty') then
+      redis.call('SREM', keys.ready(ctx.r), list[i])
+    end
+  end
+  return #list, cursor
+end
+
+-- routeids is the inverse of routes: one may be restored from the other.
+function ff_index.scans.routeids(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.route_ids(ctx.r))
+  for i = 1, #list, 2 do
+    local row, id = list[i], list[i + 1]
+    local stored = redis.call('HGET', keys.routes(ctx.r), id)
+    local used = not stored and (redis.call('HEXISTS', keys.route_use(ctx.r), id) == 1 or
+        redis.call('ZSCORE', keys.route_log(ctx.r), id) or redis.call('EXISTS', keys.queue(ctx.r, id)) == 1)
+    if used and #pack.split(row, '\31') == 5 then
+      if audit.note(ctx, 'missing', 'routes', id, row) then redis.call('HSET', keys.routes(ctx.r), id, row) end
+    elseif stored ~= row and audit.note(ctx, 'phantom', 'routeids', id, row) then
+      redis.call('HDEL', keys.route_ids(ctx.r), row)
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- route compares one row with the two indexes of the table. Two rows for the same route both work, until the older is
+-- not used any more.
+function ff_index.route(ctx, id, row)
+  if #pack.split(row, '\31') ~= 5 then return audit.broken(ctx, 'routes', id, 'row') end
+  local known = redis.call('HGET', keys.route_ids(ctx.r), row)
+  if known ~= id then
+    if known and redis.call('HGET', keys.routes(ctx.r), known) == row then
+      audit.broken(ctx, 'routes', id, 'the same row as ' .. known)
+    elseif audit.note(ctx, 'missing', 'routeids', id, row) then
+      redis.call('HSET', keys.route_ids(ctx.r), row, id)
+    end
+  end
+  local version = redis.call('ZSCORE', keys.route_log(ctx.r), id)
+  if version and audit.score(version) <= root.version(ctx) then return end
+  if audit.note(ctx, version and 'score' or 'missing', 'routelog', id, version or 'nowhere') then
+    ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
+    redis.call('HSET', ctx.r, 'table', reply.int(ctx.table))
+    redis.call('ZADD', keys.route_log(ctx.r), reply.int(ctx.table), id)
+    ctx.routes_added = true
+  end
+end
+
+function ff_index.scans.routes(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.routes(ctx.r))
+  for i = 1, #list, 2 do ff_index.route(ctx, list[i], list[i + 1]) end
+  if ctx.routes_added then bell.table_changed(ctx) end
+  return #list / 2, cursor
+end
+
+-- root: what is kept in the root for speed.
+function ff_index.scans.root(ctx)
+  local r, most, special = ctx.r, 0, false
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes')
+  local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
+  local version = newest[2] and audit.score(newest[2]) or 0
+  -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
+  if version > (audit.whole(h[1] or '0') or 0) and version <= ctx.now + 60000 and
+      audit.note(ctx, 'flag', 'root', 'table', (h[1] or '') .. ', the newest route is of ' .. reply.int(version)) then
+    redis.call('HSET', r, 'table', reply.int(version))
+  end
+  local ids = redis.call('HKEYS', keys.routes(r))
+  for i = 1, #ids do most = math.max(most, audit.whole(ids[i]) or 0) end
+  if most > (audit.whole(h[2] or '0') or 0) and
+      audit.note(ctx, 'flag', 'root', 'routes', (h[2] or '') .. ', the newest route is ' .. reply.int(most)) then
+    redis.call('HSET', r, 'routes', reply.int(most))
+  end
+  if h[3] and not audit.whole(h[3]) and audit.note(ctx, 'flag', 'root', 'ring', 'no time') then redis.call('HDEL', r, 'ring') end
+  local told = redis.call('HVALS', keys.lanes(r))
+  for i = 1, #told do special = special or string.sub(told[i], 1, 9) ~= 'active 0 ' end
+  if special ~= (h[4] and true or false) and
+      audit.note(ctx, 'flag', 'root', 'lanes', special and 'some are special' or 'none is special') then
+    if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
+  end
+  return 4, ''
+end
+
+-- wake: somebody must be told to tick when the first thing is due, and once a second while anything waits.
+function ff_index.scans.wake(ctx)
+  local r, first, soon = ctx.r, nil, redis.call('EXISTS', keys.ready(ctx.r)) == 1
+  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.done(r), keys.schedules(r) }
+  for i = 1, 6 do
+    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
+    local at = head[2] and audit.score(head[2])
+    if at then
+      if i <= 4 then soon = true else at = math.max(at, ctx.now + 1000) end
+      if not first or at < first then first = at end
+    end
+  end
+  if soon then first = math.min(first or ctx.now + 1000, ctx.now + 1000) end
+  if not first or ctx.wake and ctx.wake <= math.max(first, ctx.now) then return 1, '' end
+  local told = ctx.wake and reply.int(ctx.wake) or 'never'
+  if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then root.need(ctx, first) end
+  return 1, ''
+end
+
+-- ones look at one record.
+ff_index.ones = {}
+
+-- s: a session that lives, holds work or has not been buried yet must come due by its end.
+function ff_index.ones.s(ctx, id)
+  local key = keys.session(ctx.r, id)
+  local h = redis.call('HMGET', key, 'exp', 'dead')
+  local ends = audit.whole(h[1] or nil)
+  if not ends and not h[2] then
+    if redis.call('EXISTS', key) == 1 then audit.broken(ctx, 's', id, 'session without expiry') end
+    return
+  end
+  local by = h[2] and math.min(ends or ctx.now, ctx.now) or ends
+  local at = redis.call('ZSCORE', keys.sessions(ctx.r), id)
+  if at and audit.score(at) <= by then return end
+  if not at and h[2] and redis.call('EXISTS', keys.held(ctx.r, id)) == 0 and redis.call('PTTL', key) >= 0 then return end
+  if audit.note(ctx, at and 'score' or 'missing', 'sessions', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(by)) then
+    redis.call('ZADD', keys.sessions(ctx.r), reply.int(by), id)
+    root.need(ctx, by)
+  end
+end
+
+-- l: notices of a session that is gone.
+function ff_index.ones.l(ctx, id)
+  local key = keys.lost(ctx.r, id)
+  if redis.call('EXISTS', key) == 0 or redis.call('EXISTS', keys.session(ctx.r, id)) == 1 then return end
+  if audit.note(ctx, 'orphan', 'l', id, 'notices without session') then redis.call('UNLINK', key) end
+end
+
+-- w: an interest that has waiters is among the digests, or nobody would ring them.
+function ff_index.ones.w(ctx, digest)
+  if redis.call('EXISTS', keys.waiters(ctx.r, digest)) == 0 or redis.call('SISMEMBER', keys.digests(ctx.r), digest) == 1 then return end
+  if audit.note(ctx, 'missing', 'digests', digest, 'it has waiters') then
+    redis.call('SADD', keys.digests(ctx.r), digest)
+    root.need(ctx, ctx.now + 1000)
+  end
+end
+
+-- parse says what is looked at, nil when there is no such index.
+function ff_index.parse(ctx, index)
+  if ff_index.zsets[index] then
+    return { family = index, key = ff_index.zsets[index](ctx.r), look = ff_index.page }
+  end
+  if ff_index.scans[index] then return { look = ff_index.scans[index] } end
+  local family, of = string.match(index, '^(%l+):(.+)$')
+  if not family or #of > 64 then return nil end
+  if ff_index.families[family] then
+    return { family = family, of = of, key = ff_index.families[family](ctx.r, of), look = ff_index.page }
+  end
+  if not ff_index.ones[family] then return nil end
+  return { look = function(c)
+    ff_index.ones[family](c, of)
+    return 1, ''
+  end }
+end
+
+-- valid judges a cursor; one of a scan is a number.
+function ff_index.valid(q)
+  if not q.cursor or #q.cursor > 65536 then return false end
+  if q.cursor == '' then return true end
+  if not q.key then return args.int(q.cursor, 0, 9007199254740991) end
+  return ff_index.position(string.match(q.cursor, '^(%S+) .') or '')
+end
+
+local function ff_audit_index(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local wrong = audit.begin(ctx, argv[2])
+  if wrong then return wrong end
+  local q = ff_index.parse(ctx, argv[3] or '')
+  if not q then return reply.err('invalid_input', 'index') end
+  q.index, q.cursor, q.limit = argv[3], argv[4], args.int(argv[5], 1, 100)
+  if not q.limit then return reply.err('invalid_input', 'limit: 1..100') end
+  if not ff_index.valid(q) then return reply.err('invalid_input', 'cursor') end
+  local checked, cursor = q.look(ctx, q)
+  return audit.finish(ctx, { 1, 'OK', cursor, reply.int(checked) })
+end

@@ -1,0 +1,58 @@
+-- ff_audit_keys: looks at up to 100 keys that belong to executions, named by area, execution and attempt or waitpoint. One
+-- whose execution (or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
+-- know that it has it is noted in the core.
+-- Flags:   none
+-- Go:      Engine.AuditKeys
+-- Args:    protocol heal count {area id of}
+-- Replies: OK findings {kind index member detail healed}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_keys = {}
+
+-- single areas have one key an execution; several have one for each attempt or waitpoint.
+ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, a = keys.attempts, e = keys.history, u = keys.suspension,
+  wp = keys.waitpoints, us = keys.satisfied, um = keys.matched }
+ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
+  g = keys.signals, gd = keys.delivered }
+
+-- flags are the fields by which a core knows of a key.
+ff_keys.flags = { t = 'tg', u = 'uw', wp = 'uw' }
+
+-- judge returns what is wrong with the arguments of one key.
+function ff_keys.judge(area, id, of)
+  if not args.id(id) then return 'execution id' end
+  if ff_keys.single[area or ''] then return of ~= '' and 'an area of one key an execution' or nil end
+  if not ff_keys.several[area or ''] then return 'area' end
+  if not of or of == '' or #of > 36 then return 'attempt or waitpoint' end
+  return nil
+end
+
+function ff_keys.look(ctx, area, id, of)
+  local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
+  local waitpoint_gone = (area == 'g' or area == 'gd') and redis.call('HEXISTS', keys.waitpoints(ctx.r, id), of) == 0
+  local flag = ff_keys.flags[area]
+  local known = redis.call('EXISTS', keys.core(ctx.r, id)) == 1
+  if known and not waitpoint_gone and not flag or redis.call('EXISTS', key) == 0 then return end
+  local member = of == '' and id or id .. ':' .. of
+  if not known or waitpoint_gone then
+    if audit.note(ctx, 'orphan', area, member, known and 'its waitpoint is gone' or 'its execution is gone') then
+      redis.call('UNLINK', key)
+    end
+  elseif redis.call('HEXISTS', keys.core(ctx.r, id), flag) == 0 and audit.note(ctx, 'flag', 'x', id, flag .. ' is missing') then
+    redis.call('HSET', keys.core(ctx.r, id), flag, '1')
+  end
+end
+
+local function ff_audit_keys(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local wrong = audit.begin(ctx, argv[2])
+  if wrong then return wrong end
+  local count = args.int(argv[3], 1, 100)
+  if not count or #argv ~= 3 + 3 * count then return reply.err('invalid_input', 'count: 1..100') end
+  for i = 4, #argv, 3 do
+    wrong = ff_keys.judge(argv[i], argv[i + 1], argv[i + 2])
+    if wrong then return reply.err('invalid_input', wrong) end
+  end
+  for i = 4, #argv, 3 do ff_keys.look(ctx, argv[i], argv[i + 1], argv[i + 2]) end
+  return audit.finish(ctx, { 1, 'OK' })
+end

@@ -1,0 +1,114 @@
+package maintain
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// count compares how many executions the routes of a partition count with how many there are. The counts are read before
+// the executions are listed: those created before were counted then (low is at least how many there were), and all
+// that are seen, with those purged meanwhile, are at most as many (high). Server time decides which is which.
+type count struct {
+	since    engine.RouteCount
+	uses     map[int64]*engine.RouteUse
+	seen     map[uuid.UUID]bool // only where they are counted again
+	doubtful bool
+}
+
+func (c *count) add(x engine.Audited) {
+	if x.Route == 0 {
+		return // its record is broken, and reported
+	}
+	u := c.uses[int64(x.Route)]
+	if u == nil {
+		u = &engine.RouteUse{Route: int64(x.Route)}
+		c.uses[u.Route] = u
+	}
+	switch {
+	case x.Created < c.since.Counting:
+		u.Uncounted++
+	case x.Created < c.since.Now:
+		u.Low++
+		u.High++
+	default:
+		u.High++
+	}
+}
+
+// suspects are the routes whose count is not what was seen.
+func (c *count) suspects() (list []engine.RouteUse) {
+	for route, stored := range c.since.Uses {
+		if c.uses[route] == nil {
+			c.uses[route] = &engine.RouteUse{Route: route}
+		}
+		c.uses[route].Stored = stored
+	}
+	for _, u := range c.uses {
+		if u.Low > u.Stored || u.High < u.Stored || u.Uncounted > 0 || u.High+u.Stored <= 0 {
+			list = append(list, *u)
+		}
+	}
+	return list
+}
+
+func (p *part) beginCount(ctx context.Context) {
+	if p.out.Err != nil {
+		return
+	}
+	since, _, err := p.cfg.Engine.AuditRoutes(ctx, p.id, false, engine.RouteCount{}, nil)
+	p.failed(err)
+	p.count = count{since: since, uses: map[int64]*engine.RouteUse{}, seen: map[uuid.UUID]bool{}, doubtful: p.doubtful}
+}
+
+// compare asks whether the counts are wrong for certain; what a purge explains is not.
+func (p *part) compare(ctx context.Context) {
+	suspects := p.suspects()
+	if len(suspects) == 0 || p.out.Err != nil {
+		return
+	}
+	_, found, err := p.cfg.Engine.AuditRoutes(ctx, p.id, false, p.since, suspects)
+	p.failed(err)
+	p.doubtful = len(found) > 0
+}
+
+// seeAgain counts an execution that was not counted yet.
+func (p *part) seeAgain(ctx context.Context, k engine.Key) {
+	id, err := uuid.Parse(k.Of)
+	if err != nil || id.String() != k.Of || p.seen[id] {
+		return
+	}
+	p.seen[id] = true
+	if p.ids = append(p.ids, id); len(p.ids) == auditBatch {
+		p.countAgain(ctx)
+	}
+}
+
+func (p *part) countAgain(ctx context.Context) {
+	for len(p.ids) > 0 && p.out.Err == nil {
+		list, _, err := p.cfg.Engine.AuditExecutions(ctx, p.id, false, p.ids)
+		p.failed(err)
+		for _, x := range list {
+			if x.Code != "" {
+				p.count.add(x)
+			}
+		}
+		p.ids = p.ids[len(list):]
+		p.pause(ctx)
+	}
+	p.ids = nil
+}
+
+// endCount reports and repairs the counts. Somebody else's recount in between makes this one void; then that one holds.
+func (p *part) endCount(ctx context.Context) {
+	p.countAgain(ctx)
+	suspects := p.suspects()
+	p.seen = nil
+	if len(suspects) == 0 || p.out.Err != nil {
+		return
+	}
+	_, found, err := p.cfg.Engine.AuditRoutes(ctx, p.id, p.cfg.Heal, p.since, suspects)
+	p.found(found, err)
+}

@@ -1,0 +1,167 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var (
+	// The route table comes first: executions are held against it. The wake time comes last.
+	tables  = []string{"root", "routeids", "routes", "routelog"}
+	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules"}
+
+	owned    = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd"}
+	families = []string{"q", "h", "open", "s", "l", "w"}
+	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
+		"parked", "routeuse", "lanes", "workers", "schedules", "feed", "news", "int", "wk", "sc", "z"}
+)
+
+// part is the audit of one partition.
+type part struct {
+	*audit
+	id   uint16
+	out  AuditedPartition
+	kept []engine.Finding
+	done bool
+
+	ids   []uuid.UUID
+	keys  []engine.AuditedKey
+	named map[string]bool // indexes that there is one of for each route, session …
+	count
+}
+
+func newPart(a *audit, id uint16) *part {
+	p := &part{audit: a, id: id}
+	p.reset()
+	return p
+}
+
+// reset forgets an earlier try.
+func (p *part) reset() {
+	p.out = AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	p.kept, p.ids, p.keys, p.named, p.count = nil, nil, nil, map[string]bool{}, count{}
+}
+
+// failed keeps the first error. What will not change by trying again ends the partition.
+func (p *part) failed(err error) {
+	if err == nil || p.out.Err != nil {
+		return
+	}
+	p.out.Err = err
+	p.done = errors.Is(err, flowfabric.ErrPartitionFrozen) || errors.Is(err, flowfabric.ErrPartitionMissing)
+	if errors.Is(err, flowfabric.ErrPartitionFrozen) && p.cfg.Heal {
+		p.out.Err = fmt.Errorf("a frozen partition is not repaired, thaw it first: %w", err)
+	}
+}
+
+// found counts findings and tells who wants to know.
+func (p *part) found(list []engine.Finding, err error) {
+	for _, f := range list {
+		p.out.Kinds[f.Kind]++
+		switch {
+		case f.Healed:
+			p.out.Healed++
+		case f.Healable:
+			p.out.Healable++
+		default:
+			p.out.Lost++
+		}
+		if len(p.kept) < p.cfg.MaxFindings {
+			p.kept = append(p.kept, f)
+		}
+		if p.cfg.OnFinding != nil {
+			p.cfg.OnFinding(f)
+		}
+	}
+	p.failed(err)
+}
+
+// begin looks at the route table and remembers the counts.
+func (p *part) begin(ctx context.Context) {
+	for _, index := range tables {
+		p.index(ctx, index)
+	}
+	p.beginCount(ctx)
+}
+
+// index goes through one index, page by page.
+func (p *part) index(ctx context.Context, index string) {
+	for cursor := ""; p.out.Err == nil; {
+		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Heal, index, cursor, auditBatch)
+		p.found(found, err)
+		if next == "" || next == cursor {
+			return
+		}
+		cursor = next
+		p.pause(ctx)
+	}
+}
+
+// see sorts one key by what it is.
+func (p *part) see(ctx context.Context, k engine.Key) {
+	id, rest, _ := strings.Cut(k.Of, ":")
+	owner, err := uuid.Parse(id)
+	plain := err == nil && owner.String() == id
+	switch {
+	case k.Area == "x" && plain && rest == "":
+		if p.ids = append(p.ids, owner); len(p.ids) == auditBatch {
+			p.executions(ctx)
+		}
+	case slices.Contains(owned, k.Area) && plain && len(rest) <= 36:
+		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: owner, Of: rest}); len(p.keys) == auditBatch {
+			p.satellites(ctx)
+		}
+	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 64:
+		p.named[k.Area+":"+k.Of] = true
+	case !slices.Contains(others, k.Area):
+		p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
+	}
+}
+
+// executions compares those collected so far with the indexes.
+func (p *part) executions(ctx context.Context) {
+	for len(p.ids) > 0 && p.out.Err == nil {
+		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Heal, p.ids)
+		p.found(found, err)
+		for _, x := range list {
+			if x.Code != "" {
+				p.out.Executions[x.Code]++
+				p.count.add(x)
+			}
+		}
+		p.ids = p.ids[len(list):]
+		p.pause(ctx)
+	}
+	p.ids = nil
+}
+
+func (p *part) satellites(ctx context.Context) {
+	if len(p.keys) > 0 && p.out.Err == nil {
+		p.found(p.cfg.Engine.AuditKeys(ctx, p.id, p.cfg.Heal, p.keys))
+		p.pause(ctx)
+	}
+	p.keys = nil
+}
+
+func (p *part) flush(ctx context.Context) {
+	p.executions(ctx)
+	p.satellites(ctx)
+}
+
+func (p *part) indexes(ctx context.Context) {
+	for _, index := range indexes {
+		p.index(ctx, index)
+	}
+	for index := range p.named {
+		p.index(ctx, index)
+	}
+	p.index(ctx, "wake")
+}
