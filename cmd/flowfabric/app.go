@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -51,10 +52,7 @@ func (a *app) lasting(body func(ctx context.Context, args []string) error) func(
 
 // address is the server's URL. What makes no sense from outside of a program is refused.
 func (a *app) address() (string, error) {
-	url := a.url
-	if url == "" {
-		url = os.Getenv("FLOWFABRIC_URL")
-	}
+	url := cmp.Or(a.url, os.Getenv("FLOWFABRIC_URL"))
 	switch {
 	case url == "":
 		return "", usage("no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
@@ -123,7 +121,7 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(&redacting{a.err}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// who is the one who asks: --by, or the user of the operating system.
+// who is the one who asks: --by, FLOWFABRIC_BY, or the user of the operating system.
 func (a *app) who() (string, error) {
 	if len(a.by) > flowfabric.MaxName {
 		return "", usage("--by has %d bytes, want at most %d", len(a.by), flowfabric.MaxName)
@@ -131,8 +129,8 @@ func (a *app) who() (string, error) {
 	if strings.ContainsFunc(a.by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return "", usage("--by has control characters")
 	}
-	if a.by != "" {
-		return a.by, nil
+	if by := cmp.Or(a.by, os.Getenv("FLOWFABRIC_BY")); by != "" {
+		return shorten(by, flowfabric.MaxName), nil
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return shorten(u.Username, flowfabric.MaxName), nil

@@ -40,7 +40,8 @@ var exits = []struct {
 	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},
 	{exitUnreachable, "the server could not be reached or did not answer", []error{flowfabric.ErrTransport}},
 	{exitNotFound, "there is no such execution, waitpoint, worker or schedule (any more)",
-		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged, flowfabric.ErrWaitpointNotFound, flowfabric.ErrSessionNotFound}},
+		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged, flowfabric.ErrWaitpointNotFound, flowfabric.ErrSessionNotFound,
+			flowfabric.ErrWorkerNotFound, flowfabric.ErrScheduleNotFound}},
 	{exitRefused, "refused: its state does not allow it",
 		[]error{flowfabric.ErrIdempotencyConflict, flowfabric.ErrReplayNotAllowed, flowfabric.ErrKeyConflict, flowfabric.ErrGraceTooShort,
 			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired}},
@@ -115,8 +116,11 @@ type failure struct {
 }
 
 // commandWords puts the library's advice into words of the command line.
-var commandWords = strings.NewReplacer("client.Force()", "--force", "client.Waitpoints", "'flowfabric waitpoints'",
-	"client.RotateTokenKeys", "'flowfabric keys rotate'", "client.Suspension", "'flowfabric waitpoints'")
+var commandWords = strings.NewReplacer("client.Force()", "--force", "client.FromScratch()", "--from-scratch",
+	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
+	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
+	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
+	"client.RotateTokenKeys", "'flowfabric keys rotate'")
 
 // conclude prints the error of a command, if there is one, and returns the exit code.
 func (a *app) conclude(err error) int {

@@ -60,6 +60,23 @@ var sessions = map[string][]step{
 		"submit report --key frozen", "thaw 1 --json", "thaw --all", "thaw 0 --all", "show <failed> --json"),
 }
 
+func init() {
+	sessions["why"] = lines("why <done>", "why <failed> --json", "why <later>", "why <asking>", "why <held>", "why <queued>", "why <queued> --json",
+		"why '{fp:1}:00000000-0000-4000-8000-000000000000'", "why '{fp:1}:00000000-0000-4000-8000-000000000000' --json")
+	sessions["ls"] = lines("ls", "ls --json", "ls --state waiting --limit 1", "ls --state waiting --limit 1 --json", "ls --state ended --newest", "ls --state nonsense", "ls --kind report --lane batch",
+		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --all-namespaces --namespace x", "ls --cursor nonsense", "ls --namespace other", "ls extra")
+	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
+		"lane list --all-namespaces", "submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
+		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms", "lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna", "queues --namespace other")
+	sessions["schedules"] = lines("schedules", "schedules list", "schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --by anna",
+		"schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --json", "schedules put yearly --kind report --every 8760h --overlap skip --json --by anna",
+		"schedules put yearly --kind report --cron @daily --if-new", "schedules put x --kind report", "schedules put x --kind report --cron '61 * * * *'",
+		"schedules put x --kind report --every 1ms", "schedules put x --every 1h", "schedules put x --kind report --every 1h --zone UTC", "schedules put x --kind report --every 1h --catch-up never",
+		"schedules list", "schedules list --json", "schedules pause nightly --by anna", "schedules show nightly", "schedules next nightly --next 2 --json", "schedules resume nightly --json",
+		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001")
+	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
+}
+
 func TestGolden(t *testing.T) {
 	for server, start := range servers {
 		t.Run(server, func(t *testing.T) {

@@ -17,7 +17,7 @@ func needsCommand(cmd *cobra.Command, _ []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage("%s: say what to do: %s", cmd.CommandPath(), strings.Join(names, ", "))
+	return usage("%s: say what to do: %s", cmd.Name(), strings.Join(names, ", "))
 }
 
 // partitionOutcome is what one partition answered to a change.

@@ -37,7 +37,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix:// (default $FLOWFABRIC_URL)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
-	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default the user of the operating system)")
+	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
 	root.AddGroup(
@@ -50,10 +50,11 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{submitCommand(a), showCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
+		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
 			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
 			tagsCommand(a), revokeCommand(a), purgeCommand(a)}},
-		{groupHealth, []*cobra.Command{keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupOperate, []*cobra.Command{queuesCommand(a), laneCommand(a), schedulesCommand(a)}},
+		{groupHealth, []*cobra.Command{doctorCommand(a), auditCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
 		{groupLocal, []*cobra.Command{devCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
