@@ -94,6 +94,7 @@ type store interface {
 	Explainer
 	inspector
 	scheduler
+	registry
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)

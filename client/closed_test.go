@@ -75,6 +75,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 		"ping": c.Ping(t.Context()), "submit": one, "many": many, "priority": c.ChangePriority(t.Context(), id, -1),
 		"no token":  func() error { _, err := c.Signal(t.Context(), suspend.Token{}, nil); return err }(),
 		"keys":      func() error { _, err := c.TokenKeys(t.Context()); return err }(),
+		"workers":   func() error { _, err := c.Workers(t.Context()); return err }(),
+		"dead":      func() error { _, err := c.MarkWorkerDead(t.Context(), "", ""); return err }(),
 		"rotate":    func() error { _, err := c.RotateTokenKeys(t.Context(), "", -1); return err }(),
 		"tombstone": c.Purge(t.Context(), id, Tombstone(1)),
 	} {

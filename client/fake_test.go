@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fakeStore struct {
 	scheduler // nil: schedules are tested on a server
 
+	registry  // workers are tested on servers
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int

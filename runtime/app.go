@@ -98,7 +98,7 @@ func newService(w *Worker, shutdown fx.Shutdowner) *service {
 	return &service{worker: w, shutdown: shutdown, ended: make(chan struct{})}
 }
 
-// start returns once work can arrive, or with the reason why it cannot. The worker itself does not run on ctx,
+// start returns once work can arrive, or will when a predecessor's registration runs out, or with the reason why it cannot. The worker itself does not run on ctx,
 // which ends with the start.
 func (s *service) start(ctx context.Context) error {
 	var run context.Context
@@ -112,6 +112,8 @@ func (s *service) start(ctx context.Context) error {
 	})
 	select {
 	case <-s.worker.serving:
+		return nil
+	case <-s.worker.waiting: // longer than an application may take to start, and not ready meanwhile
 		return nil
 	case <-s.ended:
 		return errors.Join(s.err, context.Cause(ctx))

@@ -50,8 +50,14 @@ type Config struct {
 	// Worker is the name of the pool, shown in logs: 1..64 bytes. Default "worker".
 	Worker string
 	// Instance names this process among all that run at this moment: 1..48 bytes. Default
-	// "<host>-<pid>-<random>".
+	// "<host>-<pid>-<random>". A name that stays the same, such as a pod's of a StatefulSet, makes the successor of a
+	// process that was killed wait for up to LeaseTTL; after a drain it does not wait. See [Worker.Run].
 	Instance string
+
+	// AppVersion is the version of the application, and Labels are whatever else should be seen of this worker in
+	// client.Workers: up to 64 bytes, and up to 64 labels with values of up to 256 bytes. Default none.
+	AppVersion string
+	Labels     map[string]string
 
 	// Concurrency is how many handlers run at once: 1..10,000. Default 64.
 	Concurrency int
@@ -129,6 +135,10 @@ func (cfg Config) Validate() error {
 		return outside("DrainTimeout", cfg.DrainTimeout, "at most 1h, or negative for none")
 	case cfg.ReadyWindow < time.Second:
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
+	case len(cfg.AppVersion) > flowfabric.MaxName:
+		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
+	case len(cfg.Labels) > flowfabric.MaxTags:
+		return outside("Labels", fmt.Sprintf("%d labels", len(cfg.Labels)), "at most 64")
 	case len(cfg.Instance) > flowfabric.MaxInstance:
 		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
 	}
@@ -139,6 +149,12 @@ func (cfg Config) Validate() error {
 	for _, n := range names {
 		if err := flowfabric.ValidateName("Config."+n[0], n[1]); err != nil {
 			return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
+		}
+	}
+	for name, value := range cfg.Labels {
+		if name == "" || len(name) > flowfabric.MaxName || len(value) > flowfabric.MaxTagValue {
+			return fmt.Errorf("%w: Config.Labels: label %.70q has a value of %d bytes, want names of 1..64 and values of at most 256 bytes",
+				flowfabric.ErrConfig, name, len(value))
 		}
 	}
 	if _, err := flowfabric.NormalizeCapabilities(cfg.Capabilities); err != nil {

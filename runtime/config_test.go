@@ -31,6 +31,9 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		{"empty lane", func(c *runtime.Config) { c.Lanes = []string{""} }, []string{"Config.Lanes[0]", "1..64"}},
 		{"worker", func(c *runtime.Config) { c.Worker = "a\nb" }, []string{"Config.Worker"}},
 		{"instance", func(c *runtime.Config) { c.Instance = strings.Repeat("i", 49) }, []string{"Config.Instance", "49", "1..48"}},
+		{"app version", func(c *runtime.Config) { c.AppVersion = long }, []string{"Config.AppVersion", "65", "64 bytes"}},
+		{"label value", func(c *runtime.Config) { c.Labels = map[string]string{"zone": strings.Repeat("z", 257)} }, []string{"Config.Labels", "zone", "257", "256"}},
+		{"label name", func(c *runtime.Config) { c.Labels = map[string]string{"": "z"} }, []string{"Config.Labels", "1..64"}},
 		{"capability", func(c *runtime.Config) { c.Capabilities = []string{"gpu,fast"} }, []string{"Config.Capabilities", "comma"}},
 		{"middleware", func(c *runtime.Config) { c.Middleware = []handler.Middleware{nil} }, []string{"Config.Middleware[0]"}},
 	}

@@ -40,6 +40,7 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 		r.jobs.Wait() // a matter of microseconds: every slot is free
 	}
 	r.closeSessions(lastCall)
+	r.name.leave(lastCall)
 	r.farewell(lastCall)
 	r.log.Info("flowfabric: worker drained", "took", time.Since(began).Round(time.Millisecond).String())
 	return err

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type run struct {
 	passes *passer
 	offer  offer
 	done   *completer
+	name   *membership
 
 	handlers map[string]handler.Handler // by kind, inside the middleware
 
@@ -56,6 +58,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.passes = newPasser(r)
 	r.sched.onOwed = r.passes.poke
 	r.done = newCompleter(r.completeBatch)
+	r.name = newMembership(r)
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
 	for _, kind := range w.registry.Kinds() {
@@ -70,6 +73,11 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 
 // serve runs until ctx ends or something fatal happens, then drains.
 func (r *run) serve(ctx context.Context) error {
+	if err := r.name.enter(ctx); err != nil {
+		r.cancel(err)
+		return fmt.Errorf("flowfabric: start worker: %w", err)
+	}
+	r.name.start()
 	fetch, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop

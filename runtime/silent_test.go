@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,6 +31,16 @@ type silent struct {
 	once    sync.Once
 	hung    bool // a tick that is handed back is not answered
 	hanging chan struct{}
+
+	names    map[string]enrolled // registered instances
+	noting   error               // what the registry answers instead, if anything
+	enrolled chan engine.Registration
+}
+
+// enrolled is a registration; one without a token was left.
+type enrolled struct {
+	token   string
+	expires time.Time
 }
 
 type polled struct {
@@ -43,7 +55,7 @@ const (
 
 func newSilent(count uint16, work int) *silent {
 	s := &silent{count: count, overdue: map[uint16]time.Time{}, ticks: map[uint16]time.Time{},
-		closed: make(chan struct{}), hanging: make(chan struct{})}
+		closed: make(chan struct{}), hanging: make(chan struct{}), names: map[string]enrolled{}, enrolled: make(chan engine.Registration, 1000)}
 	for range work {
 		fence := flowfabric.Fence{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		s.work = append(s.work, engine.Claim{Route: 1, Fence: fence, Input: []byte(`"x"`)})
@@ -186,9 +198,70 @@ func (s *silent) CompleteExecutions(
 	return make([]engine.Settled, len(items)), nil, s.answer(ctx)
 }
 
+func (s *silent) RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error) {
+	if err := s.answer(ctx); err != nil {
+		return engine.Registered{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.enrolled <- q:
+	default:
+	}
+	if s.noting != nil {
+		return engine.Registered{}, s.noting
+	}
+	now, old := time.Now(), s.names[q.Instance]
+	alive := old.expires.After(now)
+	if alive && old.token != q.Token {
+		return engine.Registered{}, flowfabric.NewError("ff_register_worker", "instance_in_use",
+			strconv.FormatInt(old.expires.UnixMilli(), 10), strconv.FormatInt(old.expires.Sub(now).Milliseconds(), 10))
+	}
+	s.names[q.Instance] = enrolled{q.Token, now.Add(q.TTL)}
+	return engine.Registered{Renewed: alive, ExpiresAt: now.Add(q.TTL)}, nil
+}
+
+func (s *silent) LeaveWorker(ctx context.Context, instance, token string) (bool, error) {
+	if err := s.answer(ctx); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[instance].token != token {
+		return true, nil
+	}
+	delete(s.names, instance)
+	return false, nil
+}
+
+// enrol registers another process under a name, as if it were there for a ttl from now.
+func (s *silent) enrol(instance, token string, ttl time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[instance] = enrolled{token, time.Now().Add(ttl)}
+}
+
+// owner is whose a name is now.
+func (s *silent) owner(instance string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.names[instance]; e.expires.After(time.Now()) {
+		return e.token
+	}
+	return ""
+}
+
+// note lets the registry answer err, or work again.
+func (s *silent) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noting = err
+}
+
 // worker is a worker on the silent store; handle is its only handler.
 func (s *silent) worker(cfg Config, handle func(ctx context.Context) error) *Worker {
-	cfg.URL, cfg.Logger = "redis://silent", quiet
+	cfg.URL = "redis://silent"
+	cfg.Logger = cmp.Or(cfg.Logger, quiet)
 	w, err := New(cfg, handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		return "", handle(ctx)
 	}))

@@ -26,6 +26,7 @@ type store interface {
 	suspend.Seeder
 	stream.SummaryReader
 	settler
+	registrar
 	Cluster() bool
 	Close()
 	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)

@@ -22,6 +22,7 @@ type Worker struct {
 	log      *slog.Logger
 	started  atomic.Bool
 	serving  chan struct{}    // closed once work can arrive
+	waiting  chan struct{}    // closed when it has to wait for a predecessor of its name
 	keyring  *suspend.Keyring // nil: handlers wait without waitpoints only
 	open     func(context.Context, Config) (store, func(), error)
 }
@@ -51,7 +52,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 	}
 	return &Worker{
 		cfg: cfg, registry: registry, metrics: m, health: newHealth(cfg.ReadyWindow),
-		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), keyring: keyring, open: open,
+		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring, open: open,
 	}, nil
 }
 
@@ -64,7 +65,12 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 //     at once, without using up an attempt or a retry.
 //  4. A handler that does not return within three more seconds is abandoned: it is named in the log and in the
 //     error, and its execution is requeued when the session's lease runs out.
-//  5. Sessions are closed, ticks handed back, subscriptions ended, the connection closed.
+//  5. Sessions are closed, the instance name is given up, ticks handed back, subscriptions ended, the connection closed.
+//
+// The worker registers under Config.Instance before it takes work and renews that with its leases. If another process is
+// registered under the name, it waits until that registration runs out, as it does when the other has crashed; if it is
+// renewed instead, Run returns an error that wraps [flowfabric.ErrInstanceInUse]. Any other trouble with the registration
+// is logged and stops nothing: no lease depends on it (spec 40 §5).
 //
 // An error at the start wraps what [engine.Open] reports; an error later wraps [flowfabric.ErrProtocol],
 // [flowfabric.ErrPartitionMissing] or [flowfabric.ErrAuth], for which no retry can help. A worker runs once.

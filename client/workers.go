@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// registry is the part of the engine that knows who works.
+type registry interface {
+	Workers(ctx context.Context) []engine.PartitionWorkers
+	Sessions(ctx context.Context) []engine.PartitionSessions
+	MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error)
+	MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error)
+}
+
+// Worker is one worker process, as it registered itself and as the partitions know it.
+type Worker struct {
+	Instance string
+	// Info is what the worker says it is: its pool, namespace, lanes, kinds, capabilities, process and application. Zero
+	// for one that is not Registered.
+	Info engine.WorkerInfo
+	// Alive: it has registered or renewed within its lease time, or one of its sessions lives. A worker that was killed is
+	// alive until that time is over.
+	Alive bool
+	// Registered is false for a process of an older library, which shows only in what it holds, and for one whose
+	// registration was forgotten.
+	Registered bool
+	// Dead: an operator gave it up, for Reason, and it has not come back since.
+	Dead   bool
+	Reason string
+
+	RegisteredAt time.Time // first, by this process; zero when not Registered
+	LastSeen     time.Time // of the registration; zero when not Registered
+	ExpiresAt    time.Time // of the registration, unless it is renewed; zero when not Registered
+	InFlight     int       // executions that its sessions hold
+	Reported     int       // executions that it said it holds when it was last seen
+	// Sessions are its leases: those that are open, and dead ones that still hold something.
+	Sessions []WorkerSession
+}
+
+// WorkerSession is a worker's lease in one partition.
+type WorkerSession struct {
+	Partition uint16
+	engine.SessionRow
+}
+
+// Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and those
+// of an older library that hold something. The listing is made of many reads, so it is no picture of one moment.
+//
+// It asks every partition. When some do not answer, the list is what the others know and the error says so; it wraps what
+// they answered (flowfabric.ErrTransport, ErrPartitionFrozen…). [ErrClosed]. Spec 40 §5.
+func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
+	if c.closed.Load() {
+		return nil, fmt.Errorf("list workers: %w", ErrClosed)
+	}
+	var failed partitionErrors
+	all := map[string]*Worker{}
+	of := func(instance string) *Worker {
+		if all[instance] == nil {
+			all[instance] = &Worker{Instance: instance}
+		}
+		return all[instance]
+	}
+	rows := c.store.Workers(ctx)
+	for _, p := range rows {
+		if p.Err != nil {
+			failed.add(p.Partition, p.Err)
+		}
+		for _, r := range p.Workers {
+			w := of(r.Instance)
+			w.Registered, w.Info, w.Alive, w.Dead, w.Reason = true, r.Info, r.Alive, r.Dead, r.Reason
+			w.RegisteredAt, w.LastSeen, w.ExpiresAt, w.Reported = r.RegisteredAt, r.SeenAt, r.ExpiresAt, r.InFlight
+		}
+	}
+	for _, p := range c.store.Sessions(ctx) {
+		if p.Err != nil && rows[p.Partition].Err == nil { // else it is counted
+			failed.add(p.Partition, p.Err)
+		}
+		for _, s := range p.Sessions {
+			w := of(engine.Instance(s.ID))
+			w.Alive = w.Alive || s.Alive
+			w.InFlight += s.Held
+			w.Sessions = append(w.Sessions, WorkerSession{Partition: p.Partition, SessionRow: s})
+		}
+	}
+	out := make([]Worker, 0, len(all))
+	for _, w := range all {
+		out = append(out, *w)
+	}
+	slices.SortFunc(out, func(a, b Worker) int { return strings.Compare(a.Instance, b.Instance) })
+	return out, failed.sum("list workers", len(rows))
+}
+
+// MarkWorkerDead gives a worker process up without waiting for its leases to run out: what its sessions hold is queued
+// again at once, as after a crash, which uses up no retry. held is how many executions that were. reason, cut to 256
+// bytes, is shown with the worker. Doing it again is no error.
+//
+// It is meant for a process that is known to be gone. One that lives loses its running work to others (its writes are
+// refused and its handlers' contexts end with flowfabric.ErrLeaseLost, within a second or so), registers again, and goes
+// on with new sessions: to stop it, stop the process.
+//
+// Errors: flowfabric.ErrWorkerNotFound when neither a registration nor a session has the name; ErrInvalidInput. When some
+// partitions do not answer, the others are done and the error says so; do it again. [ErrClosed]. Spec 40 §5.
+func (c *Client) MarkWorkerDead(ctx context.Context, instance, reason string) (held int, err error) {
+	const verb = "mark worker dead"
+	if c.closed.Load() {
+		return 0, fmt.Errorf("%s: %w", verb, ErrClosed)
+	}
+	if err := flowfabric.ValidateName("instance", instance); err != nil {
+		return 0, fmt.Errorf("%s: %w", verb, err)
+	}
+	_, err = c.store.MarkWorkerDead(ctx, instance, reason)
+	unknown := errors.Is(err, flowfabric.ErrWorkerNotFound)
+	if err != nil && !unknown {
+		return 0, fmt.Errorf("%s %s: %w", verb, instance, err)
+	}
+	var failed partitionErrors
+	known := false
+	listed := c.store.Sessions(ctx)
+	for _, p := range listed {
+		err := p.Err
+		for _, s := range p.Sessions {
+			if engine.Instance(s.ID) != instance {
+				continue
+			}
+			known = true
+			already, refused := c.store.MarkSessionDead(ctx, p.Partition, s.ID, reason)
+			switch {
+			case errors.Is(refused, flowfabric.ErrSessionNotFound): // it ended meanwhile
+			case refused != nil:
+				err = refused
+			case !already:
+				held += s.Held
+			}
+		}
+		if err != nil {
+			failed.add(p.Partition, err)
+		}
+	}
+	if err := failed.sum(verb+" "+instance, len(listed)); err != nil {
+		return held, err
+	}
+	if unknown && !known {
+		return 0, fmt.Errorf("%s %s: %w", verb, instance, err)
+	}
+	return held, nil
+}

@@ -1,0 +1,159 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// registrar is the part of the engine that knows which worker instances there are.
+type registrar interface {
+	RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error)
+	LeaveWorker(ctx context.Context, instance, token string) (already bool, err error)
+}
+
+const (
+	// registerTimeout bounds one call about the registration.
+	registerTimeout = 5 * time.Second
+	// lookAgain is the longest pause between two looks at a name that is taken, or after a call that failed.
+	lookAgain = 5 * time.Second
+)
+
+// membership tells the server that this worker is there. It protects nobody's work, leases do that: it keeps two
+// processes from answering to one name, whose rings and listings they would share, and it is what client.Workers shows.
+// So only a name that is visibly somebody else's keeps a worker from starting; any other trouble is logged.
+type membership struct {
+	*run
+	token string // of this process
+	info  engine.WorkerInfo
+	ended context.CancelFunc
+	loop  conc.WaitGroup
+
+	mu      sync.Mutex
+	entered bool // the name was ours when a call was last answered
+	failed  bool // the last call found trouble, which was logged
+	taken   bool // and that was another process
+}
+
+func newMembership(r *run) *membership {
+	cfg := r.cfg
+	host, _ := os.Hostname() // unknown is shown as nothing
+	return &membership{run: r, token: rand.Text(), ended: func() {}, info: engine.WorkerInfo{
+		Pool: cfg.Worker, Namespace: cfg.Namespace, Lanes: cfg.Lanes, Kinds: r.registry.Kinds(), Capabilities: cfg.Capabilities,
+		Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
+	}}
+}
+
+// enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the pods of
+// a StatefulSet keep their names): then its registration runs out, which is waited for. If it is renewed instead, the
+// other process lives, and this one must not start.
+func (g *membership) enter(ctx context.Context) error {
+	var first, patience time.Time
+	for ctx.Err() == nil {
+		err := g.register(ctx)
+		until, left := engine.TakenFor(err)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, flowfabric.ErrInstanceInUse):
+			if first.IsZero() {
+				first = until
+				g.log.Warn("flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
+					"instance", g.cfg.Instance, "remaining", left.Round(time.Millisecond).String())
+				close(g.waiting)
+			}
+			if until.After(first) {
+				return fmt.Errorf("instance %q belongs to a process that lives (it renewed its registration): give every process its own Config.Instance, or leave it empty for a generated one: %w",
+					g.cfg.Instance, err)
+			}
+			patience = time.Now().Add(left)
+		case first.IsZero() || time.Now().After(patience):
+			g.report(ctx, err)
+			return nil
+		default: // the server is away while a predecessor is waited for
+			left = lookAgain
+		}
+		sleep(ctx, min(left+time.Millisecond, lookAgain, g.cfg.LeaseTTL/6))
+	}
+	return nil
+}
+
+// start renews the registration until leave.
+func (g *membership) start() {
+	ctx, cancel := context.WithCancel(g.ctx)
+	g.ended = cancel
+	g.loop.Go(func() {
+		for {
+			pause := g.cfg.LeaseTTL / 3
+			if g.troubled() {
+				pause = min(pause, lookAgain)
+			}
+			if sleep(ctx, pause); ctx.Err() != nil {
+				return
+			}
+			g.report(ctx, g.register(ctx))
+		}
+	})
+}
+
+// leave frees the name, by a deadline.
+func (g *membership) leave(by time.Time) {
+	g.ended()
+	g.loop.Wait()
+	ctx, cancel := context.WithDeadline(g.ctx, by)
+	defer cancel()
+	if _, err := g.store.LeaveWorker(ctx, g.cfg.Instance, g.token); err != nil {
+		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.cfg.LeaseTTL.String(), "error", err)
+	}
+}
+
+// register makes one call.
+func (g *membership) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	r, err := g.store.RegisterWorker(ctx, engine.Registration{
+		Instance: g.cfg.Instance, Token: g.token, TTL: g.cfg.LeaseTTL, InFlight: len(g.keeper.Holding()), Info: g.info,
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil && (g.failed || g.entered && !r.Renewed) {
+		g.log.Info("flowfabric: worker is registered again", "instance", g.cfg.Instance)
+	}
+	if err == nil {
+		g.entered, g.failed, g.taken = true, false, false
+	}
+	return err
+}
+
+// report logs the first of a row of failures. The worker goes on.
+func (g *membership) report(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch taken := errors.Is(err, flowfabric.ErrInstanceInUse); {
+	case taken && !g.taken:
+		g.taken, g.entered = true, false
+		g.log.Error("flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",
+			"instance", g.cfg.Instance, "error", err)
+	case !taken && !g.failed:
+		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance", g.cfg.Instance, "error", err)
+	}
+	g.failed = true
+}
+
+func (g *membership) troubled() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed
+}
