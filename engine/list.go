@@ -23,6 +23,14 @@ const (
 	HomeEnded     Home = "ended"     // by when it may be purged
 )
 
+// of tells whether executions in a state live here.
+func (h Home) of(s flowfabric.State) bool {
+	if h == HomeEnded {
+		return s.Terminal()
+	}
+	return string(h) == string(s.Public)
+}
+
 // Position is a place in a home: what comes next is behind it, whether or not the entry that stood there is still there. The
 // zero value is the beginning.
 type Position struct {
@@ -138,6 +146,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	known := false
 	if x.State, known = flowfabric.Project(code); !known {
 		own.stop("state %q", clip(string(code)))
+	} else if !q.Home.of(x.State) {
+		own.stop("its state is %s", code)
 	}
 	x.Priority, x.Attempts, x.AttemptType = int(f.number("pr")), uint32(f.number("n")), flowfabric.AttemptType(f.m["ty"])
 	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("ct"), f.instant("st"), f.instant("en"), f.instant("la")

@@ -84,6 +84,8 @@ func topics() map[string][]scenario {
 		"modes": modeScenarios, "workers": registryScenarios,
 		"modes": modeScenarios,
 		"audit": auditScenarios,
+		"modes":   modeScenarios,
+		"inspect": inspectScenarios, "lanes": laneScenarios, "retention": retentionScenarios,
 	}
 }
 
@@ -94,6 +96,8 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave",
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "workers", "why", "fuzz"}
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "audit", "fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
+	"inspect", "lanes", "retention", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

@@ -168,6 +168,7 @@ func (w *world) settleTime() (sum engine.TickReply, calls int) {
 		sum.Expired += r.Expired
 		sum.Exhausted += r.Exhausted
 		sum.Rung += r.Rung
+		sum.Purged += r.Purged
 		if !r.More {
 			return sum, calls
 		}

@@ -1,0 +1,248 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
+func (w *world) setLane(name string, state engine.LaneState, keep string) answer {
+	w.Helper()
+	a := w.fcall("ff_set_lane", "1", "default", name, string(state), keep, "anna")
+	w.check()
+	return a
+}
+
+// laneIs fails unless the lane is listed so: "state retention by routes waiting".
+func (w *world) laneIs(name, want string) engine.Lane {
+	w.Helper()
+	p := w.e.Lanes(w.ctx)[w.p]
+	w.no(p.Err)
+	i := slices.IndexFunc(p.Lanes, func(l engine.Lane) bool { return l.Namespace == "default" && l.Name == name })
+	if i < 0 {
+		w.Fatalf("lane %s is not listed: %+v", name, p.Lanes)
+	}
+	l := p.Lanes[i]
+	same(w, "lane "+name, words(l.State, l.Retention, l.By, l.Routes, l.Waiting), want)
+	return l
+}
+
+// creating tries to admit one execution and returns the answer to it.
+func (w *world) creating(opts ...option) engine.Created {
+	w.Helper()
+	c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(opts...)})
+	w.no(err)
+	w.check()
+	return c[0]
+}
+
+var laneScenarios = []scenario{
+	{name: "spec 10 §1.1 a paused lane accepts and hands nothing out from that moment on", run: func(w *world) {
+		runs := w.create()
+		k := w.worker("w1")
+		f := k.one(runs).Fence
+		stays := w.createN(3)
+		same(w, "ready before", len(w.ready()), 1)
+		same(w, "paused", words(w.setLane("default", engine.LanePaused, "")), "{1 OK [paused 0 1]}")
+		same(w, "ready right after", len(w.ready()), 0)
+		k.nothing()
+		accepted := w.create()
+		same(w, "ready after a create", len(w.ready()), 0)
+		next := k.request(5)
+		settled, claimed, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte("r")}}, &next)
+		w.no(err)
+		w.no(settled[0].Err) // what runs goes on
+		same(w, "claimed in the same call", len(claimed.Claims), 0)
+		w.laneIs("default", "paused 0s anna 1 4")
+		idle := w.worker("idle")
+		idle.nothing()
+		ear := w.listen(engine.BellChannel(w.p, "idle"))
+		w.create()
+		w.tick()
+		ear.silent()
+		same(w, "resumed", words(w.setLane("default", engine.LaneActive, "")), "{1 OK [active 0 1]}")
+		same(w, "ready right after it", len(w.ready()), 1)
+		ear.hears("w")
+		got := map[flowfabric.ExecutionID]bool{}
+		for _, c := range k.claim(10) {
+			got[c.Fence.Execution] = true
+		}
+		same(w, "claimed", len(got), 5)
+		for _, id := range append(stays, accepted) {
+			same(w, "claimed "+id.String(), got[id], true)
+		}
+		same(w, "root", w.root()["lanes"], "")
+	}},
+	{name: "spec 10 §1.1 a draining lane hands out and accepts nothing but what it knows", run: func(w *world) {
+		digest := func(x *engine.NewExecution) { x.Digest = "d" }
+		known := w.item(digest)
+		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{known})
+		w.no(err)
+		w.setLane("default", engine.LaneDraining, "")
+		w.unchanged("creates", func() {
+			for _, o := range [][]option{nil, {delay(time.Hour)}, {kind("new")}} {
+				w.is(w.creating(o...).Err, flowfabric.ErrLaneClosed)
+			}
+			other := known
+			other.Digest = "other"
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(), known, other, w.item(lane(""))})
+			w.no(err)
+			w.is(c[0].Err, flowfabric.ErrLaneClosed)
+			w.no(c[1].Err)
+			same(w, "known", words(c[1].Duplicate, c[1].State), "true waiting")
+			w.is(c[2].Err, flowfabric.ErrIdempotencyConflict)
+			w.is(c[3].Err, flowfabric.ErrInvalidInput)
+		})
+		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(), w.item(lane("open"))})
+		w.no(err)
+		w.is(c[0].Err, flowfabric.ErrLaneClosed)
+		w.no(c[1].Err) // each item is judged alone
+		w.check()
+		k := w.worker("w1")
+		k.can = func(r engine.Route) bool { return r.Lane == "default" }
+		f := k.one(known.ID).Fence
+		w.release(f) // comes back into the lane and goes out again
+		w.no(w.complete(k.one(known.ID).Fence, "").Err)
+		k.nothing()
+		w.replay(known.ID, engine.Replay{Force: true})
+		k.one(known.ID)
+		w.laneIs("default", "draining 0s anna 1 0")
+	}},
+	{name: "spec 10 §1.1 a disabled lane does neither", run: func(w *world) {
+		id := w.create()
+		w.setLane("default", engine.LaneDisabled, "")
+		k := w.worker("w1")
+		k.nothing()
+		w.is(w.creating().Err, flowfabric.ErrLaneClosed)
+		w.create(lane("other"))
+		same(w, "ready", len(w.ready()), 1)
+		w.setLane("default", engine.LaneDraining, "") // from there on it is drained
+		same(w, "ready", len(w.ready()), 2)
+		k.can = func(r engine.Route) bool { return r.Lane == "default" }
+		k = w.worker("w2")
+		k.can = func(r engine.Route) bool { return r.Lane == "default" }
+		k.one(id)
+		w.is(w.creating().Err, flowfabric.ErrLaneClosed)
+	}},
+	{name: "spec 10 §1.1 a lane is told about before it exists, and new routes find it so", run: func(w *world) {
+		w.setLane("later", engine.LanePaused, "")
+		w.laneIs("later", "paused 0s anna 0 0")
+		k := w.worker("w1")
+		ids := []flowfabric.ExecutionID{w.create(lane("later")), w.create(lane("later"), kind("a")), w.create(lane("later"), capabilities("gpu"))}
+		same(w, "ready", len(w.ready()), 0)
+		w.laneIs("later", "paused 0s anna 3 3")
+		k.nothing()
+		same(w, "routes known", len(k.routes), 3)
+		w.setLane("later", engine.LaneActive, "")
+		same(w, "ready", len(w.ready()), 3)
+		for _, id := range ids {
+			k.one(id)
+		}
+	}},
+	{name: "design §5 whatever comes back into a paused lane waits there", run: func(w *world) {
+		// Every way into a queue, with what brings it there while the lane is paused.
+		for _, way := range []struct {
+			from flowfabric.Code
+			to   flowfabric.Code
+			by   func(x placed)
+		}{
+			{"R2af", "R1f", func(placed) { w.advance(time.Hour); w.settleTime() }},
+			{"R2ai", "R1i", func(placed) { w.advance(time.Hour); w.settleTime() }},
+			{"R2b", "R1t", func(placed) { w.advance(time.Hour); w.settleTime() }},
+			{"R2c", "R1i", func(placed) { w.advance(time.Hour); w.settleTime() }},
+			{"A1", "R1i", func(x placed) { w.release(x.fence) }},
+			{"A2", "R1r", func(placed) { w.settleTime() }},
+			{"A3", "R1r", func(placed) { w.settleTime() }},
+			{"S1", "R1i", func(x placed) { w.signal(x.id, x.waitpoint, "go", engine.EffectSatisfied) }},
+			{"S5", "R1i", func(x placed) { w.resume(x.id) }},
+			{"T2", "R1p", func(x placed) { w.replay(x.id, engine.Replay{}) }},
+			{"T1", "R1p", func(x placed) { w.replay(x.id, engine.Replay{Force: true}) }},
+			{"R1f", "R1f", func(x placed) {
+				_, _, err := w.e.ChangePriority(w.ctx, x.id, 9, "me")
+				w.no(err)
+			}},
+		} {
+			w.reset()
+			x := w.state(way.from)
+			w.setLane("default", engine.LanePaused, "")
+			way.by(x)
+			w.check()
+			w.code(x.id, way.to)
+			same(w, fmt.Sprint("ready after ", way.from), len(w.ready()), 0)
+			k := w.worker("other")
+			k.nothing()
+			w.tick() // nor does the tick's repeated ring find anything
+			same(w, fmt.Sprint("ready after a tick after ", way.from), len(w.ready()), 0)
+			w.setLane("default", engine.LaneActive, "")
+			k.one(x.id)
+		}
+	}},
+	{name: "spec 10 §1.1 a lane of another namespace, and another lane, are not touched", run: func(w *world) {
+		elsewhere := func(x *engine.NewExecution) { x.Namespace = "other" }
+		w.create()
+		theirs, fast := w.create(elsewhere), w.create(lane("default2"))
+		w.setLane("default", engine.LanePaused, "60")
+		same(w, "ready", len(w.ready()), 2)
+		k := w.worker("w1")
+		got := map[flowfabric.ExecutionID]flowfabric.Fence{}
+		for _, c := range k.claim(10) {
+			got[c.Fence.Execution] = c.Fence
+		}
+		same(w, "claimed", len(got), 2)
+		w.no(w.complete(got[theirs], "").Err)
+		w.no(w.complete(got[fast], "").Err)
+		for _, id := range []flowfabric.ExecutionID{theirs, fast} {
+			score, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+			w.no(err)
+			same(w, "kept", int64(score)-w.at(id, "en"), (24 * time.Hour).Milliseconds())
+		}
+		w.laneIs("default2", "active 0s  1 0")
+	}},
+	{name: "spec 10 §1.1 a repeat changes nothing, and parts of a change leave the rest", run: func(w *world) {
+		w.create()
+		same(w, "nothing was ever said", words(w.setLane("default", engine.LaneActive, "0")), "{1 ALREADY_SATISFIED [active 0 1]}")
+		same(w, "and nothing is kept", len(w.hash(w.k.Lanes())), 0)
+		w.setLane("default", engine.LanePaused, "")
+		since := w.laneIs("default", "paused 0s anna 1 1").Since
+		w.advance(time.Minute)
+		w.unchanged("the same again", func() {
+			same(w, "again", words(w.fcall("ff_set_lane", "1", "default", "default", "paused", "", "bert")), "{1 ALREADY_SATISFIED [paused 0 1]}")
+		})
+		same(w, "retention alone", words(w.setLane("default", "", "3600")), "{1 OK [paused 3600 1]}")
+		same(w, "since", w.laneIs("default", "paused 1h0m0s anna 1 1").Since, since)
+		same(w, "state alone", words(w.setLane("default", engine.LaneActive, "")), "{1 OK [active 3600 1]}")
+		if now := w.laneIs("default", "active 1h0m0s anna 1 1").Since; !now.After(since) {
+			w.Fatalf("since %s, was %s", now, since)
+		}
+		same(w, "special", w.root()["lanes"], "1")
+		w.setLane("default", "", "0")
+		same(w, "as usual", w.root()["lanes"], "")
+		w.unchanged("what is refused", func() {
+			for _, bad := range [][]string{{"{", "l", "paused", "", "me"}, {"n", "", "paused", "", "me"}, {"n", "l", "closed", "", "me"},
+				{"n", "l", "paused", "-1", "me"}, {"n", "l", "paused", "315360001", "me"}, {"n", "l", "paused", "", fmt.Sprintf("%065d", 0)}} {
+				same(w, words(bad), w.fcall("ff_set_lane", append([]string{"1"}, bad...)...).code, "invalid_input")
+			}
+		})
+	}},
+	{name: "design §2.7 at most 1,024 lanes are configured", run: func(w *world) {
+		rows := []string{"HSET", w.k.Lanes()}
+		for i := range 1023 {
+			rows = append(rows, "default\x1fl"+strconv.Itoa(i), "paused 0 1700000000000 anna")
+		}
+		w.set(rows...)
+		w.set("HSET", string(w.k), "lanes", "1")
+		same(w, "1,024", w.setLane("last", engine.LanePaused, "").code, "OK")
+		w.unchanged("1,025", func() {
+			a := w.setLane("too many", engine.LanePaused, "")
+			same(w, "answer", words(a), "{0 invalid_input [lane: at most 1024 are configured]}")
+		})
+		same(w, "a known one", w.setLane("l7", engine.LaneActive, "").code, "OK")
+		w.create(lane("too many")) // a lane need not be configured
+		w.is(w.creating(lane("l8"), kind("{")).Err, flowfabric.ErrInvalidInput)
+	}},
+}

@@ -1,0 +1,332 @@
+package conformance
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+const day = 24 * time.Hour
+
+// kept gives a new execution a retention of its own.
+func kept(d time.Duration) option {
+	return func(x *engine.NewExecution) { x.Policy.Retention = d }
+}
+
+// purgeAt is when an ended execution may be purged, from its end; -1 when it is not filed.
+func (w *world) purgeAt(id flowfabric.ExecutionID) time.Duration {
+	w.Helper()
+	score, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+	if err != nil {
+		return -1
+	}
+	return time.Duration(int64(score)-w.at(id, "en")) * time.Millisecond
+}
+
+// is there a core.
+func (w *world) exists(id flowfabric.ExecutionID) bool {
+	w.Helper()
+	return len(w.core(id)) > 0
+}
+
+// lasting lists the keys of the partition that do not go by themselves, and fails when a tombstone would stay.
+func (w *world) lasting() (keys []string, stones int) {
+	w.Helper()
+	for _, key := range w.keys() {
+		left, err := w.do("PTTL", key).AsInt64()
+		w.no(err)
+		if strings.HasPrefix(key, string(w.k)+":z:") {
+			if stones++; left <= 0 || left > day.Milliseconds() {
+				w.Fatalf("%s goes in %d ms", key, left)
+			}
+			continue
+		}
+		if left < 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys, stones
+}
+
+// eventful ends an execution that has something of everything there is: attempts, tags, steps, a payload, a result,
+// categories, progress, history, frames of all modes, waitpoints open and closed, signals, a suspension.
+func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.ExecutionID {
+	w.Helper()
+	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1, Categories: []string{"io", "net"}}
+	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day), timeout(time.Hour),
+		priority(flowfabric.MaxPriority))
+	c := k.one(id)
+	w.modes(c.Fence, 1, durableFrame(1), summaryDelta(1), bestEffort(1))
+	w.no(w.e.UpdateProgress(w.ctx, c.Fence, 50, "half"))
+	w.fail(c.Fence, "io")
+	w.advance(2 * time.Second)
+	w.settleTime()
+	c = k.one(id)
+	w.modes(c.Fence, 1, durableFrame(1), summaryDelta(1), bestEffort(1))
+	_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("value"))
+	w.no(err)
+	w.pend(c.Fence, "never used")
+	m := w.stopped(c.Fence, within(time.Hour, "fail"), awaiting("it"))
+	w.signal(id, m, "other", engine.EffectNone)
+	w.signal(id, m, "go", engine.EffectSatisfied)
+	c = k.one(id)
+	w.pend(c.Fence, "left open")
+	w.no(w.complete(c.Fence, "result").Err)
+	return id
+}
+
+var retentionScenarios = []scenario{
+	{name: "spec 50 §15 #9 what is kept shorter and longer goes in the order of its time", run: func(w *world) {
+		w.setLane("short", "", "3600")
+		w.setLane("long", "", strconv.Itoa(int(10*day/time.Second)))
+		type kind struct {
+			lane string
+			own  time.Duration
+			want time.Duration
+		}
+		kinds := []kind{{"default", 30 * day, 30 * day}, {"long", 0, 10 * day}, {"default", 0, day},
+			{"short", 3 * time.Hour, 3 * time.Hour}, {"short", 0, time.Hour}, {"long", time.Minute, time.Minute}, {"default", time.Second, time.Second}}
+		var ids []flowfabric.ExecutionID
+		for _, x := range kinds { // the longest kept ends first
+			opts := []option{lane(x.lane)}
+			if x.own > 0 {
+				opts = append(opts, kept(x.own))
+			}
+			id := w.create(opts...)
+			w.cancel(id)
+			same(w, "kept", w.purgeAt(id), x.want)
+			ids = append(ids, id)
+		}
+		w.tick()
+		last := time.Duration(0)
+		for i := len(kinds) - 1; i >= 0; i-- { // until the one before: a millisecond short of its time, then at it
+			due := ids[i]
+			left := time.Duration(w.at(due, "en")-w.now())*time.Millisecond + w.purgeAt(due)
+			if left > time.Second { // real time passes, too
+				w.advance(left - time.Second)
+				sum, _ := w.settleTime()
+				same(w, words("purged before", kinds[i], left), sum.Purged, 0)
+			}
+			w.advance(time.Second)
+			sum, _ := w.settleTime()
+			same(w, words("purged of", kinds[i]), sum.Purged, 1)
+			same(w, "gone", w.exists(due), false)
+			if i > 0 {
+				same(w, "the next is there", w.exists(ids[i-1]), true)
+			}
+			if kinds[i].want <= last {
+				w.Fatalf("%s after %s", kinds[i].want, last)
+			}
+			last = kinds[i].want
+		}
+		same(w, "nothing is retained", len(w.hash(w.k.Routes())), 0)
+	}},
+	{name: "spec 50 §6.2 every end is purged by the tick and leaves a tombstone for a day", run: func(w *world) {
+		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n"} {
+			w.reset()
+			digest := func(x *engine.NewExecution) { x.Digest = "d" }
+			x := w.state(code, digest, kept(time.Minute))
+			item := w.item(digest)
+			item.ID = x.id
+			w.advance(time.Minute + time.Second)
+			sum, _ := w.settleTime()
+			same(w, words("purged", code), sum.Purged, 1)
+			_, err := w.e.ReadExecution(w.ctx, x.id)
+			w.is(err, flowfabric.ErrResultPurged)
+			again := func() engine.Created {
+				c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
+				w.no(err)
+				w.no(c[0].Err)
+				w.check()
+				return c[0]
+			}
+			state, _ := flowfabric.Project(code)
+			same(w, "a duplicate", words(again().Duplicate, again().State), words(true, state.Public))
+			w.advance(day)
+			_, err = w.e.ReadExecution(w.ctx, x.id)
+			w.is(err, flowfabric.ErrNotFound)
+			w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after a real day
+			same(w, "the id is free again", again().Duplicate, false)
+		}
+	}},
+	{name: "spec 50 §6.2 a lane that keeps longer now keeps what has ended, one that keeps shorter does not hurry", run: func(w *world) {
+		w.setLane("default", "", "60")
+		minute := w.create()
+		w.cancel(minute)
+		w.setLane("default", "", "3600")
+		hour := w.create()
+		w.cancel(hour)
+		w.advance(2 * time.Minute)
+		sum, _ := w.settleTime()
+		same(w, "purged", sum.Purged, 0)
+		same(w, "filed anew", w.purgeAt(minute), time.Hour)
+		w.setLane("default", "", "60")
+		w.advance(2 * time.Minute)
+		sum, _ = w.settleTime()
+		same(w, "still there", words(sum.Purged, w.purgeAt(hour)), words(0, time.Hour))
+		w.advance(time.Hour)
+		sum, _ = w.settleTime()
+		same(w, "purged in the end", sum.Purged, 2)
+	}},
+	{name: "spec 50 §6.2 a replay is not purged until it has ended again", run: func(w *world) {
+		id := w.create(kept(time.Minute))
+		w.cancel(id)
+		w.replay(id, engine.Replay{})
+		same(w, "filed", w.purgeAt(id), -1)
+		w.advance(time.Hour)
+		sum, _ := w.settleTime()
+		same(w, "purged", words(sum.Purged, w.exists(id)), "0 true")
+		w.no(w.complete(w.worker("w1").one(id).Fence, "").Err)
+		same(w, "filed again", w.purgeAt(id), time.Minute)
+		w.advance(time.Minute + time.Second)
+		sum, _ = w.settleTime()
+		same(w, "purged", words(sum.Purged, w.exists(id)), "1 false")
+	}},
+	{name: "spec 50 §15 #9 the census of keys returns to where it was", run: func(w *world) {
+		w.seed()
+		w.tick()
+		k := w.worker("w1")
+		before, _ := w.lasting()
+		n := 0
+		for _, lane := range []string{"a", "b"} {
+			for _, keep := range []time.Duration{time.Minute, 3 * day} {
+				w.eventful(k, lane, keep)
+				n++
+			}
+		}
+		w.cancel(w.create(kept(time.Hour)))
+		w.cancel(w.create(delay(day)))
+		n += 2
+		during, _ := w.lasting()
+		if len(during) < len(before)+50 {
+			w.Fatalf("only %d keys of executions were made", len(during)-len(before))
+		}
+		purged := 0
+		for range 5 {
+			w.advance(day)
+			sum, _ := w.settleTime()
+			purged += sum.Purged
+		}
+		same(w, "purged", purged, n)
+		after, stones := w.lasting()
+		same(w, "keys", strings.Join(after, "\n"), strings.Join(before, "\n"))
+		same(w, "tombstones", stones, n)
+	}},
+	{name: "spec 50 §15 #9 the root and its tables return to where they were", run: func(w *world) {
+		w.tick()
+		for _, o := range [][]option{{kind("a")}, {kind("b"), lane("l")}, {kind("b"), capabilities("gpu")}} {
+			for range 3 {
+				w.cancel(w.create(append(o, kept(time.Minute))...))
+			}
+		}
+		same(w, "routes", len(w.hash(w.k.Routes())), 3)
+		same(w, "uses", words(w.hash(w.k.RouteUse())), "map[1:3 2:3 3:3]")
+		w.advance(time.Hour)
+		sum, _ := w.settleTime()
+		same(w, "purged", sum.Purged, 9)
+		for _, key := range []string{w.k.Routes(), w.k.RouteIDs(), w.k.RouteLog(), w.k.RouteUse(), w.k.Done(), w.k.Ready(), w.k.Queue("1")} {
+			n, err := w.do("EXISTS", key).AsInt64()
+			w.no(err)
+			same(w, key, n, 0)
+		}
+		r := w.tick()
+		same(w, "nothing to wait for", words(r.More, r.Idle), "false true")
+		w.create(kind("a")) // its route is made again, under another id
+		same(w, "routes", words(w.hash(w.k.Routes())), words(map[string]string{"4": "default\x1fdefault\x1fa\x1f\x1f"}))
+	}},
+	{name: "spec 50 §15 #2 ten thousand entries that are not due do not delay one that is", run: func(w *world) {
+		w.quiet = true
+		late := w.now() + (20 * day).Milliseconds()
+		fill := func(key string, member func() string) {
+			for range 10 {
+				args := []string{"ZADD", key}
+				for range 1000 {
+					late++
+					args = append(args, strconv.FormatInt(late, 10), member())
+				}
+				w.set(args...)
+			}
+		}
+		for _, key := range []string{w.k.Done(), w.k.Delayed(), w.k.Alarms()} {
+			fill(key, uuid.NewString)
+		}
+		fill(w.k.Pending(), func() string { return uuid.NewString() + ":" + uuid.NewString() })
+		fill(w.k.Sessions(), func() string { return "w~" + uuid.NewString() })
+		ended := w.create(kept(time.Minute))
+		w.cancel(ended)
+		delayed := w.create(delay(time.Minute))
+		expires := w.create(kind("other"), deadline(time.Minute))
+		w.tick()
+		w.advance(time.Minute + time.Second)
+		r := w.tick()
+		same(w, "one call", words(r.Purged, r.Promoted, r.Expired, r.More), "1 1 1 false")
+		same(w, "gone", w.exists(ended), false)
+		w.code(delayed, "R1f")
+		w.code(expires, "T4n")
+	}},
+	{name: "spec 50 §15 #2 entries whose time was put off stand in front of the one that is due, and only once", run: func(w *world) {
+		w.quiet = true
+		w.setLane("default", "", "60")
+		for _, id := range w.createN(1000) {
+			w.cancel(id)
+		}
+		due := w.create(lane("other"), kept(2*time.Minute))
+		w.cancel(due)
+		w.setLane("default", "", "86400")
+		w.advance(3 * time.Minute)
+		sum, calls := w.settleTime()
+		same(w, "purged", words(sum.Purged, w.exists(due)), "1 false")
+		if calls > 15 {
+			w.Fatalf("%d calls", calls)
+		}
+		r := w.tick()
+		same(w, "they are out of the way", words(r.Purged, r.More), "0 false")
+		w.quiet = false
+		w.check()
+	}},
+	{name: "design §2.7 a purge of many attempts goes on from tick to tick, and others are purged meanwhile", run: func(w *world) {
+		x := w.state("T1", kept(time.Minute))
+		w.quiet = true
+		for attempt := range 450 {
+			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt)), "r")
+			w.set("HSET", w.k.Meta(x.id.UUID(), uint32(attempt)), "n", "1")
+		}
+		w.set("HSET", w.k.Core(x.id.UUID()), "n", "450")
+		other := w.create(kept(time.Minute))
+		w.cancel(other)
+		w.advance(2 * time.Minute)
+		r := w.tick()
+		same(w, "the first call", words(r.Purged, r.More, w.exists(x.id), w.exists(other)), "1 true true false")
+		sum, calls := w.settleTime()
+		same(w, "the rest", words(sum.Purged, w.exists(x.id)), "1 false")
+		same(w, "calls", calls, 2)
+		left := slices.DeleteFunc(w.keys(), func(key string) bool { return !strings.Contains(key, x.id.UUID().String()) })
+		same(w, "left", words(left), words([]string{w.k.Tombstone(x.id.UUID())}))
+		w.quiet = false
+		w.check()
+	}},
+	{name: "design §8 the tick's owner sleeps until something is to be purged, and is rung for something earlier", run: func(w *world) {
+		id := w.create(kept(time.Hour))
+		w.cancel(id)
+		r := w.tick()
+		if r.Idle || r.Next > time.Hour || r.Next < 59*time.Minute {
+			w.Fatalf("%+v", r)
+		}
+		ear := w.listen(engine.BellChannel(w.p, ticker))
+		soon := w.create(kept(time.Minute))
+		w.cancel(soon)
+		ear.hears("t")
+		w.advance(time.Minute + time.Second)
+		same(w, "purged", w.tick().Purged, 1)
+		r = w.tick()
+		if r.Idle || r.Next > time.Hour || r.Next < 50*time.Minute {
+			w.Fatalf("%+v", r)
+		}
+	}},
+}
