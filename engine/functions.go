@@ -183,7 +183,7 @@ var (
 			"policy timeout creator digest payload tags {key value}]",
 		replies: "OK outcome detail; ALREADY_SATISFIED revision next", errors: "invalid_input schedule_not_found" + entered}
 	fnPauseSchedule = function{name: "ff_pause_schedule", method: "PauseSchedule",
-		args: "protocol name paused by", replies: "OK since next; ALREADY_SATISFIED since next",
+		args: "protocol name paused by", replies: "OK since; ALREADY_SATISFIED since",
 		errors: "invalid_input schedule_not_found" + entered}
 	fnRemoveSchedule = function{name: "ff_remove_schedule", method: "RemoveSchedule",
 		args: "protocol name expected", replies: "OK revision; ALREADY_SATISFIED", errors: "invalid_input schedule_changed" + entered}

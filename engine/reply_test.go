@@ -57,6 +57,22 @@ var callers = []struct {
 	}},
 	{"ff_list_holders", func(ctx context.Context, e *Engine) error { _, err := e.Holders(ctx, 3); return err }},
 	{"ff_describe_partition", func(ctx context.Context, e *Engine) error { _, err := e.DescribePartition(ctx, 3); return err }},
+	{"ff_put_schedule", func(ctx context.Context, e *Engine) error {
+		_, err := e.PutSchedule(ctx, SchedulePut{Name: "s"})
+		return err
+	}},
+	{"ff_fire_schedule", func(ctx context.Context, e *Engine) error {
+		_, err := e.FireSchedule(ctx, Firing{Name: "s"})
+		return err
+	}},
+	{"ff_pause_schedule", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.PauseSchedule(ctx, "s", true, "me")
+		return err
+	}},
+	{"ff_list_schedules", func(ctx context.Context, e *Engine) error {
+		_, err := e.Schedules(ctx, 3, ScheduleQuery{})
+		return err
+	}},
 	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
 	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
 	{"ff_fail_execution", func(ctx context.Context, e *Engine) error {
@@ -174,6 +190,14 @@ var good = map[string][]string{
 	"ff_list_holders": {"OK", "1700000000000", "0", "1", "w~1", "1700000000000", "1", "1700000000000", "3"},
 	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
 		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12"},
+	"ff_pass_ring":      {"OK", "1"},
+	"ff_set_lane":       {"OK", "paused", "60", "1"},
+	"ff_list_lanes":     {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
+	"ff_put_schedule":   {"OK", "1700000000000", "1700000001000"},
+	"ff_fire_schedule":  {"OK", "refused", "lane_closed l is draining"},
+	"ff_pause_schedule": {"OK", "1700000000000"},
+	"ff_list_schedules": {"OK", "1700000000000", "0", "1", "s", "5", "4", "1700000001000", "1700000000000", sampleUUID, "7", "2",
+		"1", "2", "2", "late", "1", "3", "me", "4", "you", "1", "2", "me", "9", "{}", "1", "late", "2"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

@@ -86,6 +86,7 @@ func topics() map[string][]scenario {
 		"audit": auditScenarios,
 		"modes":   modeScenarios,
 		"inspect": inspectScenarios, "lanes": laneScenarios, "retention": retentionScenarios,
+		"modes": modeScenarios, "schedules": scheduleScenarios,
 	}
 }
 
@@ -98,6 +99,7 @@ var order = []string{"create", "claim", "lease", "settle", "stream", "time", "ca
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "audit", "fuzz"}
 	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
 	"inspect", "lanes", "retention", "fuzz"}
+	"bell", "errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again", "schedules", "fuzz"}
 
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32

@@ -236,6 +236,7 @@ func (w *world) stage() staged {
 	asleep := w.create(priority(1), deadline(time.Hour))
 	wait := w.stopped(k.one(asleep).Fence, within(time.Minute, "escalate"), awaiting("it"))
 	waiting := w.createN(2)[0]
+	recurring := w.recurring(w.named("s"), time.Minute)
 	w.create(delay(time.Hour))
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
@@ -260,6 +261,11 @@ func (w *world) stage() staged {
 		call{"ff_mark_worker_dead", []string{"1", "w8", "reason"}},
 		call{"ff_list_workers", []string{"1", "", "10"}},
 		call{"ff_list_sessions", []string{"1", "", "10"}},
+		call{"ff_put_schedule", wirePut("another", "0", "", w.now()+1000, "definition", "in")},
+		call{"ff_fire_schedule", wireFire(w, recurring, "1")},
+		call{"ff_pause_schedule", []string{"1", recurring.Name, "1", "anna"}},
+		call{"ff_remove_schedule", []string{"1", recurring.Name, strconv.FormatUint(recurring.Revision, 10)}},
+		call{"ff_list_schedules", []string{"1", "all", "", "10"}},
 		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
 		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},

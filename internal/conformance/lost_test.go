@@ -294,6 +294,22 @@ var writings = []writing{
 	}},
 	{"ff_mark_worker_dead", "mark a worker dead", registeredFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		_, err := e.MarkWorkerDead(w.ctx, w.homed("w"), "r")
+	{"ff_put_schedule", "put a schedule", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		set, err := e.PutSchedule(w.ctx, engine.SchedulePut{Name: w.named("s"), Definition: []byte("d"), Next: time.UnixMilli(1800000001000)})
+		return words(set.Revision, set.Next.UnixMilli()), err
+	}},
+	{"ff_fire_schedule", "fire a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		s := w.schedule(w.named("s"))
+		s.Next = time.UnixMilli(1800000000000) // as it was seen the first time
+		_, err := e.FireSchedule(w.ctx, w.firing(s, time.Second))
+		return words(w.schedule(w.named("s")).Fired), err
+	}},
+	{"ff_pause_schedule", "pause a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		since, _, err := e.PauseSchedule(w.ctx, w.named("s"), true, "op")
+		return words(since.UnixMilli()), err
+	}},
+	{"ff_remove_schedule", "remove a schedule", staging, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		_, err := e.RemoveSchedule(w.ctx, w.named("s"), nil)
 		return "", err
 	}},
 	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {

@@ -132,6 +132,10 @@ var repeatables = []repeatable{
 		w.complete(k.one(w.create()).Fence, "")
 		return call{"ff_session_close", []string{"1", k.session}}
 	}},
+	{what: "a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_put_schedule")},
+	{what: "firing", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_fire_schedule")},
+	{what: "pausing a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_pause_schedule")},
+	{what: "removing a schedule", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_remove_schedule")},
 	{what: "boot", first: "OK", second: "OK", slots: true, call: stagedCall("ff_boot")},
 	{what: "tick", first: "OK", second: "OK", without: []string{"root wake"}, call: func(w *world) call {
 		w.stage()

@@ -46,6 +46,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.tokens()
 	l.satellites()
 	l.tombstones()
+	l.schedules()
 	l.lifetimes()
 	l.registry()
 	for key, core := range d.Hashes {

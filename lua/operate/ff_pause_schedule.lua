@@ -3,7 +3,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.PauseSchedule
 -- Args:    protocol name paused by
--- Replies: OK since next; ALREADY_SATISFIED since next
+-- Replies: OK since; ALREADY_SATISFIED since
 -- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
 local function ff_pause_schedule(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -15,7 +15,7 @@ local function ff_pause_schedule(k, argv)
   local c = schedule.read(ctx, name)
   if not c then return reply.err('schedule_not_found', name) end
   local key, pause = keys.schedule(ctx.r, name), argv[3] == '1'
-  if pause == (c.pz ~= nil) then return reply.already((pause and c.pa or c.ra) or '0', c.nx or '0') end
+  if pause == (c.pz ~= nil) then return reply.already((pause and c.pa or c.ra) or '0') end
 
   if pause then
     c.pz = '1'
@@ -26,5 +26,5 @@ local function ff_pause_schedule(k, argv)
     redis.call('HSET', key, 'ra', ctx.t, 'rb', by)
   end
   schedule.file(ctx, name, c, c.nx or '')
-  return reply.ok(ctx.t, c.nx or '0')
+  return reply.ok(ctx.t)
 end

@@ -224,7 +224,7 @@ function ff_tick_do.next_due(ctx, n)
   end
   if least and least <= ctx.now then return least end
   local at = ff_tick_do.later(ctx)
-  if not least and redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) == 1 then
+  if not least and redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) > 0 then
     least = ctx.now + 1000
   end
   return least and at and math.min(least, at) or least or at

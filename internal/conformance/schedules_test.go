@@ -1,0 +1,427 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// named finds a name whose schedule lives in this partition.
+func (w *world) named(prefix string) string {
+	for i := 0; ; i++ {
+		if name := prefix + strconv.Itoa(i); w.e.SchedulePartition(name) == w.p {
+			return name
+		}
+	}
+}
+
+// schedule reads one.
+func (w *world) schedule(name string) engine.Schedule {
+	w.Helper()
+	page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Name: name})
+	w.no(err)
+	if len(page.Schedules) != 1 {
+		w.Fatalf("%d schedules are named %q", len(page.Schedules), name)
+	}
+	return page.Schedules[0]
+}
+
+// clock is the server's time, also when it is stopped.
+func (w *world) clock() time.Time {
+	w.Helper()
+	page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
+	w.no(err)
+	return page.Now
+}
+
+// put stores a schedule that is due at an instant.
+func (w *world) put(name string, next time.Time, input string) engine.ScheduleSet {
+	w.Helper()
+	set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next, By: "anna"})
+	w.no(err)
+	w.check()
+	return set
+}
+
+// recurring is a schedule that is due now for the first time.
+func (w *world) recurring(name string, every time.Duration) engine.Schedule {
+	w.Helper()
+	w.put(name, w.clock(), "in "+every.String())
+	return w.schedule(name)
+}
+
+// firing is the step of an instant that is due.
+func (w *world) firing(s engine.Schedule, every time.Duration) engine.Firing {
+	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
+		Item: engine.NewExecution{ID: flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next), Namespace: "default", Lane: "default",
+			Kind: "k", Tags: map[string]string{"schedule.name": s.Name}, Digest: "d"}}
+}
+
+// fire makes a step that must not fail.
+func (w *world) fire(f engine.Firing) engine.Fired {
+	w.Helper()
+	out, err := w.e.FireSchedule(w.ctx, f)
+	w.no(err)
+	w.check()
+	return out
+}
+
+// staging has a schedule with five seconds due.
+func staging(w *world, _ fixed) {
+	w.recurring(w.named("s"), time.Second)
+	w.pass(5 * time.Second)
+}
+
+func wirePut(name, expected, seen string, next int64, definition, input string) []string {
+	return []string{"1", name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "anna", definition, input}
+}
+
+func wireFire(w *world, s engine.Schedule, missed string) []string {
+	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
+	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
+	id := flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next)
+	return []string{"1", s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", id.UUID().String(), "default",
+		"default", "k", "", "0", "", "+1000", "", "", "me", "d", "", "1", "a.b", "c"}
+}
+
+var scheduleScenarios = []scenario{
+	{name: "issue 5: an instant is submitted once, with the schedule's input", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(10 * time.Second)
+		f := w.firing(s, time.Second)
+		same(w, "first", w.fire(f).Outcome, engine.FireCreated)
+		same(w, "again", w.fire(f), engine.Fired{Already: true})
+		other := f
+		other.Item.ID = flowfabric.NewExecutionID(w.p)
+		same(w, "by somebody else, under another id", w.fire(other), engine.Fired{Already: true})
+		c := w.worker("w1").one(f.Item.ID)
+		same(w, "input", string(c.Input), "in 1s")
+		same(w, "tag", c.Tags["schedule.name"], s.Name)
+		now := w.schedule(s.Name)
+		same(w, "record", words(now.Fired, now.Missed, now.LastID, now.LastDue.UnixMilli(), now.Next.Sub(s.Next), now.InputBytes),
+			words(1, 0, f.Item.ID, s.Next.UnixMilli(), time.Second, 5))
+	}},
+	{name: "issue 5: a step that is not as it was seen changes nothing", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Minute)
+		w.advance(time.Hour)
+		for what, change := range map[string]func(*engine.Firing){
+			"another revision": func(f *engine.Firing) { f.Revision++ },
+			"another instant":  func(f *engine.Firing) { f.Seen, f.At = f.Seen.Add(time.Second), f.At.Add(time.Second) },
+		} {
+			f := w.firing(s, time.Minute)
+			change(&f)
+			w.unchanged(what, func() { same(w, what, w.fire(f), engine.Fired{Already: true}) })
+		}
+		for what, change := range map[string]func(*engine.Firing){
+			"the future":        func(f *engine.Firing) { f.At, f.Next = f.At.Add(2*time.Hour), f.At.Add(3*time.Hour) },
+			"before it was due": func(f *engine.Firing) { f.At = f.At.Add(-time.Second) },
+			"next before at":    func(f *engine.Firing) { f.At = f.At.Add(2 * time.Minute) },
+			"not moving on":     func(f *engine.Firing) { f.Next = f.Seen },
+			"nothing at all":    func(f *engine.Firing) { f.At = time.Time{} },
+		} {
+			f := w.firing(s, time.Minute)
+			change(&f)
+			w.unchanged(what, func() {
+				_, err := w.e.FireSchedule(w.ctx, f)
+				w.is(err, flowfabric.ErrInvalidInput)
+			})
+		}
+		f := w.firing(s, time.Minute)
+		f.Item.ID = flowfabric.NewExecutionID((w.p + 1) % partitions)
+		_, err := w.e.FireSchedule(w.ctx, f)
+		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "issue 5: missed instants are counted and explained", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		first := s.Next
+		w.advance(time.Hour)
+		miss := func(from, to, count int, why string, fire bool) {
+			w.Helper()
+			s := w.schedule(s.Name)
+			f := w.firing(s, time.Second)
+			f.Missed = engine.MissedInstants{From: first.Add(time.Duration(from) * time.Second), To: first.Add(time.Duration(to) * time.Second),
+				Count: uint64(count), Reason: why}
+			f.Next = first.Add(time.Duration(to+1) * time.Second)
+			f.At = time.Time{}
+			if fire {
+				f.At, f.Next = f.Next, f.Next.Add(time.Second)
+			}
+			w.fire(f)
+		}
+		told := func(what, want string) {
+			w.Helper()
+			s := w.schedule(s.Name)
+			m := s.LastMissed
+			same(w, what, words(s.Fired, s.Missed, m.From.Sub(first), m.To.Sub(first), m.Count, m.Reason, fmt.Sprint(s.Reasons)), want)
+		}
+		miss(0, 9, 10, "late", false)
+		told("ten late", "0 10 0s 9s 10 late map[late:10]")
+		miss(10, 14, 5, "late", true)
+		told("a run goes on", "1 15 0s 14s 15 late map[late:15]")
+		miss(16, 16, 1, "late", false)
+		told("a new run after a firing", "1 16 16s 16s 1 late map[late:16]")
+		miss(17, 18, 2, "paused", false)
+		told("a new run for another reason", "1 18 17s 18s 2 paused map[late:16 paused:2]")
+	}},
+	{name: "issue 5: overlap skips while the last execution has not ended, in one atomic call", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		step := func() engine.Firing {
+			f := w.firing(w.schedule(s.Name), time.Second)
+			f.Solo = true
+			return f
+		}
+		first := step()
+		same(w, "first", w.fire(first).Outcome, engine.FireCreated)
+		same(w, "waiting", w.fire(step()).Outcome, engine.FireOverlap)
+		k := w.worker("w1")
+		c := k.one(first.Item.ID)
+		same(w, "running", w.fire(step()).Outcome, engine.FireOverlap)
+		allowed := step()
+		allowed.Solo = false
+		same(w, "allowed", w.fire(allowed).Outcome, engine.FireCreated)
+		w.no(w.complete(c.Fence, "").Err)
+		same(w, "the newer one waits", w.fire(step()).Outcome, engine.FireOverlap)
+		w.no(w.complete(k.one(allowed.Item.ID).Fence, "").Err)
+		same(w, "ended", w.fire(step()).Outcome, engine.FireCreated)
+		now := w.schedule(s.Name)
+		same(w, "counts", words(now.Fired, now.Missed, now.Reasons["overlap"]), "3 3 3")
+	}},
+	{name: "issue 5: what a closed lane refuses is missed, and told", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		w.must("ff_set_lane", "1", "default", "default", "draining", "", "op")
+		out := w.fire(w.firing(s, time.Second))
+		same(w, "outcome", out.Outcome, engine.FireRefused)
+		w.is(out.Refusal, flowfabric.ErrLaneClosed)
+		now := w.schedule(s.Name)
+		same(w, "told", words(now.Fired, now.LastMissed.Count, now.LastMissed.Reason, now.Next.Sub(s.Next)), "0 1 lane_closed 1s")
+		w.must("ff_set_lane", "1", "default", "default", "active", "", "op")
+		same(w, "open again", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
+		bad := w.firing(w.schedule(s.Name), time.Second)
+		bad.Item.Kind = "a{b}"
+		out = w.fire(bad)
+		w.is(out.Refusal, flowfabric.ErrInvalidInput)
+		same(w, "counts", words(w.schedule(s.Name).Reasons), words(map[string]uint64{"lane_closed": 1, "invalid_input": 1}))
+	}},
+	{name: "issue 5: reasons are bounded", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Hour)
+		for i := range 100 {
+			f := w.firing(w.schedule(s.Name), time.Second)
+			f.Missed = engine.MissedInstants{From: f.Seen, To: f.Seen, Count: 1, Reason: "r" + strings.Repeat("a", i%26) + strings.Repeat("b", i/26)}
+			f.At = time.Time{}
+			w.fire(f)
+		}
+		now := w.schedule(s.Name)
+		same(w, "missed", now.Missed, 100)
+		if n := len(now.Reasons); n > 50 || now.Reasons["other"] == 0 {
+			w.Fatalf("%d reasons: %v", n, now.Reasons)
+		}
+	}},
+	{name: "issue 5: a paused schedule is not fired, is told, and resumes", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.advance(time.Minute)
+		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+		w.no(err)
+		same(w, "already", already, false)
+		w.check()
+		w.unchanged("a firing", func() { same(w, "paused", w.fire(w.firing(s, time.Second)), engine.Fired{Already: true}) })
+		w.advance(time.Minute)
+		again, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "otto")
+		w.no(err)
+		same(w, "again", words(again.Equal(since), already), "true true")
+		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true})
+		w.no(err)
+		same(w, "due", len(page.Schedules), 0)
+		now := w.schedule(s.Name)
+		same(w, "told", words(now.Paused, now.PausedBy, now.PausedAt.Equal(since)), "true anna true")
+		w.put(s.Name, s.Next, "in another") // stays paused
+		same(w, "after a change", w.schedule(s.Name).Paused, true)
+		resumed, _, err := w.e.PauseSchedule(w.ctx, s.Name, false, "otto")
+		w.no(err)
+		w.check()
+		now = w.schedule(s.Name)
+		same(w, "resumed", words(now.Paused, now.ResumedBy, now.ResumedAt.Equal(resumed), now.Next.Equal(s.Next)), "false otto true true")
+		same(w, "fires", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
+		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
+		w.is(err, flowfabric.ErrScheduleNotFound)
+	}},
+	{name: "issue 5: changing and removing under an expected revision", run: func(w *world) {
+		name := w.named("s")
+		zero, next := uint64(0), w.clock().Add(time.Hour)
+		put := func(definition string, expected *uint64, seen time.Time) (engine.ScheduleSet, error) {
+			return w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Expected: expected, Seen: seen, Next: next})
+		}
+		first, err := put("a", &zero, time.Time{})
+		w.no(err)
+		same(w, "again", must(put("a", &zero, time.Time{})), engine.ScheduleSet{Already: true, Revision: first.Revision, Next: time.UnixMilli(next.UnixMilli())})
+		_, err = put("b", &zero, time.Time{})
+		w.is(err, flowfabric.ErrScheduleChanged)
+		_, err = put("b", nil, next.Add(time.Second))
+		w.is(err, flowfabric.ErrScheduleChanged)
+		second, err := put("b", &first.Revision, next)
+		w.no(err)
+		w.check()
+		if second.Revision <= first.Revision {
+			w.Fatalf("revision %d after %d", second.Revision, first.Revision)
+		}
+		_, err = put("c", &first.Revision, time.Time{})
+		w.is(err, flowfabric.ErrScheduleChanged)
+		_, err = w.e.RemoveSchedule(w.ctx, name, &first.Revision)
+		w.is(err, flowfabric.ErrScheduleChanged)
+		same(w, "removed", must(w.e.RemoveSchedule(w.ctx, name, &second.Revision)), false)
+		same(w, "removed again", must(w.e.RemoveSchedule(w.ctx, name, nil)), true)
+		w.check()
+		for _, key := range w.keys() {
+			if key != string(w.k) {
+				w.Fatalf("%s is left", key)
+			}
+		}
+		_, err = put("d", &second.Revision, time.Time{})
+		w.is(err, flowfabric.ErrScheduleChanged)
+	}},
+	{name: "issue 5: one that was removed while it was fired, and one that took its name", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.clock().UnixMilli(), 10))
+		f := w.firing(s, time.Second)
+		_, err := w.e.RemoveSchedule(w.ctx, s.Name, nil)
+		w.no(err)
+		_, err = w.e.FireSchedule(w.ctx, f)
+		w.is(err, flowfabric.ErrScheduleNotFound)
+		w.put(s.Name, s.Next, "in 1s") // in the same millisecond, with the same instant
+		same(w, "an old step", w.fire(f), engine.Fired{Already: true})
+		heir := w.schedule(s.Name)
+		g := w.firing(heir, time.Second)
+		if g.Item.ID == f.Item.ID {
+			w.Fatal("two schedules would submit under the same id")
+		}
+		same(w, "fires", w.fire(g).Outcome, engine.FireCreated)
+	}},
+	{name: "issue 5: what is due when a schedule is changed", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Minute)
+		w.advance(10 * time.Minute)
+		now := w.clock()
+		_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: s.Name, Definition: []byte("new"), Seen: s.Next, Next: now.Add(time.Hour),
+			Missed: engine.MissedInstants{From: s.Next, To: now, Count: 10, Reason: "updated"}})
+		w.no(err)
+		w.check()
+		same(w, "an old step", w.fire(w.firing(s, time.Minute)), engine.Fired{Already: true})
+		changed := w.schedule(s.Name)
+		same(w, "told", words(changed.Missed, changed.LastMissed.Reason, changed.Next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)),
+			changed.Incarnation == s.Incarnation, changed.InputBytes), "10 updated true true 0")
+	}},
+	{name: "issue 5: the tick tells what is due, in time, and goes on when it is fired", run: func(w *world) {
+		name := w.named("s")
+		w.set("HSET", string(w.k), "clock_pin", "1800000000000")
+		w.put(name, time.UnixMilli(1800000000300), "x")
+		r := w.tick()
+		same(w, "to come", words(r.Schedules, r.Next, r.Idle), words(0, 300*time.Millisecond, false))
+		w.pass(300 * time.Millisecond)
+		r = w.tick()
+		same(w, "due", words(r.Schedules, r.Next), words(1, time.Second))
+		f := w.firing(w.schedule(name), time.Hour)
+		w.fire(f)
+		w.worker("w1").one(f.Item.ID)
+		r = w.tick()
+		same(w, "fired", r.Schedules, 0)
+		w.put(w.named("t"), time.UnixMilli(1800000000400), "x")
+		same(w, "wake", w.root()["wake"], "1800000000400")
+		w.pass(time.Minute)
+		same(w, "overdue", w.must("ff_poll", "1").slots[2], "1")
+	}},
+	{name: "issue 5: never again", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		f := w.firing(s, time.Second)
+		f.Next = time.Time{}
+		same(w, "fired", w.fire(f).Outcome, engine.FireCreated)
+		same(w, "next", w.schedule(s.Name).Next.IsZero(), true)
+		n, err := w.do("EXISTS", w.k.Schedules()).AsInt64()
+		w.no(err)
+		same(w, "filed", n, 0)
+	}},
+	{name: "issue 5: a frozen partition fires nothing and loses nothing", run: func(w *world) {
+		s := w.recurring(w.named("s"), time.Second)
+		w.no(w.e.FreezePartition(w.ctx, w.p, "r"))
+		w.unchanged("frozen", func() {
+			_, err := w.e.FireSchedule(w.ctx, w.firing(s, time.Second))
+			w.is(err, flowfabric.ErrPartitionFrozen)
+		})
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+		same(w, "thawed", w.fire(w.firing(s, time.Second)).Outcome, engine.FireCreated)
+	}},
+	{name: "issue 5: schedules are listed by name and by time, in bounded pages", run: func(w *world) {
+		var names []string
+		now := w.now()
+		for i := range 230 {
+			name := fmt.Sprintf("n%03d", i)
+			names = append(names, name)
+			a := w.fcall("ff_put_schedule", wirePut(name, "", "", now-int64(i), "d", "")...)
+			same(w, "put", a.code, "OK")
+		}
+		w.check()
+		var got []string
+		for after, more := "", true; more; {
+			page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{After: after})
+			w.no(err)
+			for _, s := range page.Schedules {
+				got = append(got, s.Name)
+				after = s.Name
+			}
+			more = page.More
+		}
+		same(w, "names", strings.Join(got, " "), strings.Join(names, " "))
+		got = nil
+		for skip := 0; skip < 230; skip += 60 {
+			page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true, Skip: skip, Limit: 60})
+			w.no(err)
+			for _, s := range page.Schedules {
+				got = append(got, s.Name)
+			}
+			same(w, "more", page.More, skip < 180)
+		}
+		slices.Reverse(got)
+		same(w, "oldest first", strings.Join(got, " "), strings.Join(names, " "))
+		w.reset()
+		big := strings.Repeat("d", flowfabric.MaxSchedule)
+		for i := range 12 {
+			same(w, "big", w.fcall("ff_put_schedule", wirePut(fmt.Sprintf("b%02d", i), "", "", now, big, "")...).code, "OK")
+		}
+		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
+		w.no(err)
+		if n := len(page.Schedules); n < 8 || n > 9 || !page.More {
+			w.Fatalf("%d schedules of 64 KiB in a page, more %v", n, page.More)
+		}
+	}},
+	{name: "issue 5: limits of a schedule", run: func(w *world) {
+		refuse := func(what, code string, at int, value string) {
+			w.Helper()
+			args := wirePut("s", "", "", w.now(), "d", "in")
+			args[at] = value
+			w.unchanged(what, func() { same(w, what, w.fcall("ff_put_schedule", args...).code, code) })
+		}
+		refuse("name", "invalid_input", 1, strings.Repeat("n", 65))
+		refuse("braces", "invalid_input", 1, "a{b}")
+		refuse("empty definition", "invalid_input", 10, "")
+		refuse("definition", "invalid_input", 10, strings.Repeat("d", flowfabric.MaxSchedule+1))
+		refuse("input", "payload_too_large", 11, strings.Repeat("i", flowfabric.MaxPayload+1))
+		refuse("by", "invalid_input", 9, strings.Repeat("b", 65))
+		refuse("next", "invalid_input", 4, "soon")
+		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", flowfabric.MaxSchedule), strings.Repeat("i", flowfabric.MaxPayload))
+		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
+		w.check()
+	}},
+}
+
+// must drops the error of a call that is tested by its answer.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
