@@ -49,6 +49,22 @@ var callers = []struct {
 	{"ff_set_lane", func(ctx context.Context, e *Engine) error {
 		return e.setLane(ctx, 3, "n", "l", LaneChange{State: LanePaused}).Err
 	}},
+	{"ff_audit_executions", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.AuditExecutions(ctx, 3, true, []uuid.UUID{sampleID.UUID()})
+		return err
+	}},
+	{"ff_audit_index", func(ctx context.Context, e *Engine) error {
+		_, _, _, err := e.AuditIndex(ctx, 3, true, "delayed", "", 1)
+		return err
+	}},
+	{"ff_audit_keys", func(ctx context.Context, e *Engine) error {
+		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: sampleID.UUID()}})
+		return err
+	}},
+	{"ff_audit_routes", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.AuditRoutes(ctx, 3, true, RouteCount{}, nil)
+		return err
+	}},
 	{"ff_list_lanes", func(ctx context.Context, e *Engine) error { return e.listLanes(ctx, 3).Err }},
 	{"ff_read_queues", func(ctx context.Context, e *Engine) error { _, err := e.Queues(ctx, 3); return err }},
 	{"ff_list_executions", func(ctx context.Context, e *Engine) error {
@@ -198,6 +214,13 @@ var good = map[string][]string{
 	"ff_pause_schedule": {"OK", "1700000000000"},
 	"ff_list_schedules": {"OK", "1700000000000", "0", "1", "s", "5", "4", "1700000001000", "1700000000000", sampleUUID, "7", "2",
 		"1", "2", "2", "late", "1", "3", "me", "4", "you", "1", "2", "me", "9", "{}", "1", "late", "2"},
+	"ff_pass_ring":        {"OK", "1"},
+	"ff_set_lane":         {"OK", "paused", "60", "1"},
+	"ff_list_lanes":       {"OK", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2"},
+	"ff_audit_executions": {"OK", "1700000000000", "1", "R1f", "1", "1699999999999", "1", "missing", "q:1", "x", "nowhere", "1"},
+	"ff_audit_index":      {"OK", "17 x", "1", "1", "phantom", "delayed", "x", "at 17", "0"},
+	"ff_audit_keys":       {"OK", "1", "orphan", "i", "x", "gone", "-"},
+	"ff_audit_routes":     {"OK", "1700000000000", "1", "2", "0", "1", "1", "1", "5", "1", "count", "routeuse", "1", "5", "1"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},

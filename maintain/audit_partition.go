@@ -15,7 +15,7 @@ import (
 
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
-	tables  = []string{"root", "routeids", "routes", "routelog"}
+	tables  = []string{"routeids", "root", "routes", "routelog"}
 	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules"}
 
 	owned    = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd"}
@@ -32,9 +32,10 @@ type part struct {
 	kept []engine.Finding
 	done bool
 
-	ids   []uuid.UUID
-	keys  []engine.AuditedKey
-	named map[string]bool // indexes that there is one of for each route, session …
+	ids    []uuid.UUID
+	single bool // one execution a call
+	keys   []engine.AuditedKey
+	named  map[string]bool // indexes that there is one of for each route, session …
 	count
 }
 
@@ -96,6 +97,9 @@ func (p *part) begin(ctx context.Context) {
 func (p *part) index(ctx context.Context, index string) {
 	for cursor := ""; p.out.Err == nil; {
 		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Heal, index, cursor, auditBatch)
+		if p.unreadable(index, "", err) {
+			return
+		}
 		p.found(found, err)
 		if next == "" || next == cursor {
 			return
@@ -129,7 +133,19 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 // executions compares those collected so far with the indexes.
 func (p *part) executions(ctx context.Context) {
 	for len(p.ids) > 0 && p.out.Err == nil {
-		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Heal, p.ids)
+		batch := p.ids
+		if p.single {
+			batch = p.ids[:1]
+		}
+		list, found, err := p.cfg.Engine.AuditExecutions(ctx, p.id, p.cfg.Heal, batch)
+		if errors.Is(err, flowfabric.ErrInternalScript) && !p.single {
+			p.single = true // to find out which one it is
+			continue
+		}
+		if p.unreadable("x", batch[0].String(), err) {
+			p.ids = p.ids[1:]
+			continue
+		}
 		p.found(found, err)
 		for _, x := range list {
 			if x.Code != "" {
@@ -140,12 +156,24 @@ func (p *part) executions(ctx context.Context) {
 		p.ids = p.ids[len(list):]
 		p.pause(ctx)
 	}
-	p.ids = nil
+	p.ids, p.single = nil, false
+}
+
+// unreadable reports what makes a function raise: a key of another type than it should be. The others are still looked at.
+func (p *part) unreadable(index, member string, err error) bool {
+	if !errors.Is(err, flowfabric.ErrInternalScript) {
+		return false
+	}
+	p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member, Detail: err.Error()}}, nil)
+	return true
 }
 
 func (p *part) satellites(ctx context.Context) {
 	if len(p.keys) > 0 && p.out.Err == nil {
-		p.found(p.cfg.Engine.AuditKeys(ctx, p.id, p.cfg.Heal, p.keys))
+		found, err := p.cfg.Engine.AuditKeys(ctx, p.id, p.cfg.Heal, p.keys)
+		if !p.unreadable("keys", p.keys[0].Area, err) {
+			p.found(found, err)
+		}
 		p.pause(ctx)
 	}
 	p.keys = nil

@@ -41,38 +41,44 @@ var fuzzScenarios = []scenario{
 	}},
 	{name: "the checker sees damage", run: func(w *world) {
 		for what, damage := range damages {
-			w.reset()
-			w.quiet = true
-			x := w.state("A1", timeout(time.Hour), retries(2))
-			waiting, late := w.create(), w.create(delay(time.Hour), deadline(2*time.Hour))
-			ended := w.create(priority(5), tags(map[string]string{"a.b": "c"}))
-			w.complete(x.worker.one(ended).Fence, "r")
-			handed := w.pend(x.fence, "handed")
-			w.signal(x.id, handed, "go", engine.EffectBuffered)
-			asleep := w.create(priority(6))
-			wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
-			w.signal(asleep, wait, "go", engine.EffectAppended)
-			token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
-			w.quiet = false
-			w.check()
-			done := w.core(ended)
-			names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
-				"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
-				"ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
-				"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
-				"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
-			for _, command := range damage {
-				if command == sound {
-					w.check()
-					continue
-				}
-				w.set(strings.Fields(names.Replace(command))...)
-			}
+			w.damage(damage)
 			if len(w.violations(w.dump())) == 0 {
 				w.Errorf("%s goes unnoticed", what)
 			}
 		}
 	}},
+}
+
+// damage sets up a partition with something of everything and runs raw commands in it, in the words of the layout.
+func (w *world) damage(commands []string) {
+	w.Helper()
+	w.reset()
+	w.quiet = true
+	x := w.state("A1", timeout(time.Hour), retries(2))
+	waiting, late := w.create(), w.create(delay(time.Hour), deadline(2*time.Hour))
+	ended := w.create(priority(5), tags(map[string]string{"a.b": "c"}))
+	w.complete(x.worker.one(ended).Fence, "r")
+	handed := w.pend(x.fence, "handed")
+	w.signal(x.id, handed, "go", engine.EffectBuffered)
+	asleep := w.create(priority(6))
+	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
+	w.signal(asleep, wait, "go", engine.EffectAppended)
+	token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
+	w.quiet = false
+	w.check()
+	done := w.core(ended)
+	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
+		"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
+		"ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
+		"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
+		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
+	for _, command := range commands {
+		if command == sound {
+			w.check()
+			continue
+		}
+		w.set(strings.Fields(names.Replace(command))...)
+	}
 }
 
 // sound stands among the commands of a damage where nothing is wrong yet.

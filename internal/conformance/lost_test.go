@@ -312,6 +312,26 @@ var writings = []writing{
 		_, err := e.RemoveSchedule(w.ctx, w.named("s"), nil)
 		return "", err
 	}},
+	{"ff_audit_executions", "audit executions", func(w *world, s fixed) { w.set("ZREM", w.k.Parked(), s.asleep.UUID().String()) },
+		func(w *world, e *engine.Engine, s fixed) (string, error) {
+			list, _, err := e.AuditExecutions(w.ctx, w.p, true, []uuid.UUID{s.asleep.UUID()})
+			return words(list), err
+		}},
+	{"ff_audit_index", "audit an index", func(w *world, _ fixed) { w.set("ZADD", w.k.Delayed(), "1", "nobody") },
+		func(w *world, e *engine.Engine, _ fixed) (string, error) {
+			next, _, _, err := e.AuditIndex(w.ctx, w.p, true, "delayed", "", 100)
+			return next, err
+		}},
+	{"ff_audit_keys", "audit keys", func(w *world, s fixed) { w.set("HDEL", w.k.Core(s.ended.UUID()), "tg") },
+		func(w *world, e *engine.Engine, s fixed) (string, error) {
+			_, err := e.AuditKeys(w.ctx, w.p, true, []engine.AuditedKey{{Area: "t", ID: s.ended.UUID()}})
+			return "", err
+		}},
+	{"ff_audit_routes", "audit routes", func(w *world, _ fixed) { w.set("HINCRBY", w.k.RouteUse(), "1", "7") },
+		func(w *world, e *engine.Engine, _ fixed) (string, error) {
+			_, _, err := e.AuditRoutes(w.ctx, w.p, true, engine.RouteCount{}, []engine.RouteUse{{Route: 1, Stored: 12, Low: 5, High: 5}})
+			return "", err
+		}},
 	{"ff_set_token_keys", "seed", func(w *world, _ fixed) { w.set("DEL", w.k.Kids()) }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		out, err := e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("2")})
 		return words(out[w.p].Current, out[w.p].Good), err

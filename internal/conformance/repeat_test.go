@@ -108,6 +108,10 @@ var repeatables = []repeatable{
 		call: stagedCall("ff_register_worker")},
 	{what: "leave", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_leave_worker")},
 	{what: "mark a worker dead", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_mark_worker_dead")},
+	{what: "audit of executions", first: "OK", second: "OK", call: damagedCall("ff_audit_executions", "ZREM ROOT:alarms ID")},
+	{what: "audit of an index", first: "OK", second: "OK", call: damagedCall("ff_audit_index", "ZADD ROOT:alarms 1 nobody")},
+	{what: "audit of keys", first: "OK", second: "OK", call: damagedCall("ff_audit_keys", "HDEL ROOT:x:ID tg")},
+	{what: "audit of routes", first: "OK", second: "OK", call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		calls := fencedCalls(w.stage().fence)
@@ -224,6 +228,23 @@ func fencedCall(name string) func(*world) call {
 	return func(w *world) call {
 		calls := fencedCalls(w.stage().fence)
 		return calls[slices.IndexFunc(calls, func(c call) bool { return c.name == name })]
+	}
+}
+
+// damagedCall is a call of an audit after raw commands in the words of the layout.
+func damagedCall(name string, commands ...string) func(*world) call {
+	return func(w *world) call {
+		s := w.stage()
+		for _, command := range commands {
+			w.set(strings.Fields(strings.NewReplacer("ROOT", string(w.k), "ID", s.fence.Execution.UUID().String()).Replace(command))...)
+		}
+		c := s.calls[slices.IndexFunc(s.calls, func(c call) bool { return c.name == name })]
+		if name == "ff_audit_routes" {
+			uses := w.hash(w.k.RouteUse())
+			n, _ := strconv.Atoi(uses["1"])
+			c.args = []string{"1", "1", "0", "0", "1", "1", uses["1"], strconv.Itoa(n - 3), strconv.Itoa(n - 3), "0"}
+		}
+		return c
 	}
 }
 

@@ -128,15 +128,14 @@ function ff_index.scans.ready(ctx, q)
   return #list, cursor
 end
 
--- routeids is the inverse of routes: one may be restored from the other.
+-- routeids is the inverse of routes, so that one is restored from the other. A row that is not used goes when the uses are
+-- counted (ff_audit_routes).
 function ff_index.scans.routeids(ctx, q)
   local list, cursor = ff_index.scan(q, 'HSCAN', keys.route_ids(ctx.r))
   for i = 1, #list, 2 do
     local row, id = list[i], list[i + 1]
     local stored = redis.call('HGET', keys.routes(ctx.r), id)
-    local used = not stored and (redis.call('HEXISTS', keys.route_use(ctx.r), id) == 1 or
-        redis.call('ZSCORE', keys.route_log(ctx.r), id) or redis.call('EXISTS', keys.queue(ctx.r, id)) == 1)
-    if used and #pack.split(row, '\31') == 5 then
+    if not stored and audit.whole(id) and #pack.split(row, '\31') == 5 then
       if audit.note(ctx, 'missing', 'routes', id, row) then redis.call('HSET', keys.routes(ctx.r), id, row) end
     elseif stored ~= row and audit.note(ctx, 'phantom', 'routeids', id, row) then
       redis.call('HDEL', keys.route_ids(ctx.r), row)
