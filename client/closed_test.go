@@ -18,6 +18,7 @@ func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) er
 	return map[string]func(context.Context, flowfabric.ExecutionID) error{
 		"get":         func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
 		"wait for":    func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.RawResult(ctx, id); return err },
+		"explain":     func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Why(ctx, id); return err },
 		"history of":  func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.History(ctx, id); return err },
 		"cancel":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id, "") },
 		"replay":      func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Replay(ctx, id) },

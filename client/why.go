@@ -105,15 +105,26 @@ func explain(f engine.Facts, workers crew) Explanation {
 	switch {
 	case a.ticked && f.TickOverdue:
 		out.Reason += overdue
-		out.Next += " But nobody maintains this partition, its tick is due since " + moment(f, f.TickWake) +
-			": it does not happen until a worker with maintenance (or a maintain.Loop) runs."
+		out.Next += " But " + unmaintained(f) + ": it does not happen until a worker with maintenance (or a maintain.Loop) takes over."
 	case a.ticked:
 		out.Next += " That is due; a tick comes within about a second."
 	case f.TickOverdue && !f.State.Terminal():
-		out.Next += " Nobody maintains this partition, its tick is due since " + moment(f, f.TickWake) +
-			": delays, timeouts and deadlines do not fire until a worker with maintenance (or a maintain.Loop) runs."
+		out.Next += " But " + unmaintained(f) + ": delays, timeouts and deadlines do not fire until a worker with maintenance (or a maintain.Loop) takes over."
 	}
 	return out
+}
+
+// unmaintained says that nobody ticks, and who should.
+func unmaintained(f engine.Facts) string {
+	who := "nobody owns it"
+	if f.TickOwner != "" {
+		who = "its owner " + quote(f.TickOwner) + " does not come"
+	}
+	since := ""
+	if f.TickWake.Year() > 1970 { // something that was due before it was made says nothing about who ticks
+		since = ", due since " + moment(f, f.TickWake)
+	}
+	return "the partition's tick is overdue" + since + ", and " + who
 }
 
 // deadlineFirst corrects an account that does not reckon with the deadline.
@@ -160,7 +171,7 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."
 	case errors.Is(err, flowfabric.ErrPartitionFrozen):
 		out.Reason = WhyPartitionFrozen
-		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and every call to it is refused; leases go on running out.", id.Partition(), because(refused.Slot(1)))
+		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out.", id.Partition(), because(refused.Slot(1)))
 		out.Next = "It goes on where it was once an operator thaws the partition (engine.ThawPartition)."
 	case errors.Is(err, flowfabric.ErrPartitionMissing):
 		out.Reason = WhyPartitionMissing

@@ -20,7 +20,7 @@ func active(f engine.Facts) account {
 	a := account{reason: WhyActive}
 	a.why = fmt.Sprintf("Worker %s runs attempt %d (%s) since %s, under a lease until %s.%s%s", holder(f), attempt(f), f.AttemptType,
 		moment(f, f.ClaimedAt), moment(f, f.LeaseExpiresAt), before(f), progress(f))
-	a.next = "Its worker ends, delays or suspends it; if it fails to renew the lease, a tick gives the execution to another worker" + lastReclaim(f) + "."
+	a.next = "Its worker ends, delays or suspends it; if it fails to renew the lease, a tick requeues it" + lastReclaim(f) + "."
 	if f.AttemptTimeoutAt.IsZero() {
 		return a
 	}
@@ -46,6 +46,8 @@ func progress(f engine.Facts) string {
 	switch {
 	case p.At.IsZero():
 		return ""
+	case p.Percent < 0 && p.Message == "":
+		return fmt.Sprintf(" It said nothing but that it was there, at %s.", moment(f, p.At))
 	case p.Percent < 0:
 		return fmt.Sprintf(" It said %s at %s.", quote(p.Message), moment(f, p.At))
 	case p.Message == "":
@@ -94,7 +96,7 @@ func dead(f engine.Facts) account {
 // reclaimed says what a tick does with an execution whose holder is gone.
 func reclaimed(f engine.Facts, a account) account {
 	a.ticked = true
-	a.next = fmt.Sprintf("A tick requeues it for another worker, as reclaim %d of at most %d; that uses up no retry.", f.Reclaims+1, reclaimCap(f))
+	a.next = fmt.Sprintf("A tick requeues it, as reclaim %d of at most %d; that uses up no retry.", f.Reclaims+1, reclaimCap(f))
 	if f.Reclaims >= reclaimCap(f) {
 		a.reason = WhyReclaimsExhausted
 		a.next = fmt.Sprintf("A tick ends it failed (max_reclaims_exceeded): it has been reclaimed %s, which is all its policy allows.", plural(f.Reclaims, "time"))

@@ -49,7 +49,7 @@ func failed(f engine.Facts) (Cause, string) {
 	case !retries(f, f.FailureCategory):
 		return WhyFailedNotRetried, fmt.Sprintf("%s, which is not among the categories that its policy retries (%s)", last, quoted(p.Categories))
 	}
-	return WhyFailedPermanent, last + ", and its handler said that a retry would not help"
+	return WhyFailedPermanent, last + ", and its worker reported that as permanent"
 }
 
 func allUsed(n int) string {

@@ -44,9 +44,9 @@ func suspended(f engine.Facts) account {
 		}
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
 		a.why += open(f)
-		a.next = "It goes on" + after(s) + " once an operator resumes it (client.Resume)."
+		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (client.Resume)."
 		if s.Condition != "O" && s.Condition != "T" {
-			a.next = "It goes on" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (client.Resume)."
+			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (client.Resume)."
 		}
 	}
 	if f.TimeoutAt.IsZero() {

@@ -19,8 +19,8 @@ func waits(f engine.Facts, workers crew) account {
 		if f.Lane.State == engine.LaneDisabled {
 			a.reason = WhyLaneDisabled
 		}
-		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s (last changed by %s), and hands nothing out. %s", lane, f.Lane.State,
-			moment(f, f.Lane.Since), quote(f.Lane.By), came)
+		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane, f.Lane.State,
+			moment(f, f.Lane.Since), changedBy(f.Lane), came)
 		a.next = "It is handed out once somebody resumes the lane (client.ResumeLane)."
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
@@ -37,6 +37,22 @@ func waits(f engine.Facts, workers crew) account {
 	return a
 }
 
+// changedBy names who changed a lane last.
+func changedBy(l engine.Lane) string {
+	if l.By == "" {
+		return ""
+	}
+	return ", last changed by " + quote(l.By)
+}
+
+// shut says that what becomes claimable is not handed out.
+func shut(l engine.Lane) string {
+	if l.State != engine.LanePaused && l.State != engine.LaneDisabled {
+		return ""
+	}
+	return fmt.Sprintf(", but its lane %s is %s and hands nothing out", quote(l.Name), l.State)
+}
+
 // crewed explains one that claims can find: it depends on the workers.
 func crewed(f engine.Facts, workers crew, work string) account {
 	place := "it is the first in its queue"
@@ -51,16 +67,16 @@ func crewed(f engine.Facts, workers crew, work string) account {
 	able, unable := workers.able(f.Route)
 	switch {
 	case len(able) > 0:
-		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits for a free slot: %s for %s; %s.", ready(able, f.Route), work, place)}
+		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(able, f.Route, work), place)}
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
-			a.next = "A worker takes it once those are taken; a higher priority (client.ChangePriority) moves it forward."
+			a.next = "A worker claims it when its turn comes; a higher priority (client.ChangePriority) moves it forward."
 		}
 		return a
 	case f.Waiters > 0: // who asks for its route can run it, whatever the registry knows
 		return account{reason: WhyWaitingUnregistered, why: fmt.Sprintf("It waits for a claim: %s registered to be rung for %s; %s.",
-			areIdle(f.Waiters), work, place), next: "The idle worker that is rung claims it."}
+			areIdle(f.Waiters), work, place), next: "An instance that is rung claims it, if it still lives."}
 	case workers.blind(f.Route) != "":
 		return account{reason: WhyWaitingUnlisted, why: fmt.Sprintf("It waits for a worker for %s; %s. Whether there is one cannot be told, %s.",
 			work, place, workers.blind(f.Route)), next: "A worker that takes it claims it."}
@@ -86,9 +102,9 @@ func take(n int, work string) string {
 
 func areIdle(n int) string {
 	if n == 1 {
-		return "no live worker is listed for it, but 1 idle instance is"
+		return "no live worker is listed that can run it, but 1 idle instance is"
 	}
-	return fmt.Sprintf("no live worker is listed for it, but %d idle instances are", n)
+	return fmt.Sprintf("no live worker is listed that can run it, but %d idle instances are", n)
 }
 
 func needing(r engine.Route) string {
@@ -104,7 +120,7 @@ func cameToWait(f engine.Facts) string {
 	case flowfabric.CodeWaitingFirst:
 		return "It has never run."
 	case flowfabric.CodeWaitingRetry:
-		return fmt.Sprintf("It is retry %d of %d, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
 	case flowfabric.CodeWaitingReplay:
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
 	case flowfabric.CodeWaitingReclaim:
@@ -193,9 +209,9 @@ func delayed(f engine.Facts) account {
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s and has never run.", until)
 	}
-	a.next = "Then a tick makes it claimable."
+	a.next = "Then a tick makes it claimable" + shut(f.Lane) + "."
 	if !f.DelayUntil.After(f.Now) {
-		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable.", true
+		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable"+shut(f.Lane)+".", true
 	}
 	return a
 }

@@ -86,15 +86,16 @@ func closest(unable []engine.WorkerRow, r engine.Route) engine.WorkerRow {
 }
 
 // ready says how many can run a route, and how busy they were when they were last heard of.
-func ready(able []engine.WorkerRow, r engine.Route) string {
+func ready(able []engine.WorkerRow, r engine.Route, work string) string {
 	held, slots := 0, 0
 	for _, w := range able {
 		held, slots = held+w.InFlight, slots+w.Info.Concurrency
 	}
-	text := plural(len(able), "live worker") + " " + are(len(able)) + " there"
+	text := plural(len(able), "live worker")
 	if len(r.Capabilities) > 0 {
-		text = plural(len(able), "live worker") + " with the capabilities " + quoted(r.Capabilities) + " " + are(len(able)) + " there"
+		text += " with the capabilities " + quoted(r.Capabilities)
 	}
+	text += " " + take(len(able), work)
 	if slots > 0 {
 		text += fmt.Sprintf(" (%d of %s in use when last heard of)", held, plural(slots, "slot"))
 	}

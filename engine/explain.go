@@ -45,7 +45,7 @@ type Facts struct {
 	Purging bool      // a tick has begun to
 
 	TickOwner   string    // who maintains the partition; "" when nobody does
-	TickWake    time.Time // when that is due next; zero: nothing to wait for
+	TickWake    time.Time // when that is due next; zero: nothing to wait for, or overdue since for ever
 	TickOverdue bool      // nobody does it
 }
 
@@ -83,6 +83,9 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	}
 	if f.Snapshot, err = snapshot(id, r, core, attempts, row, alive, expiry); err != nil {
 		return Facts{}, err
+	}
+	if core["dl"] == "0" { // before 1970, which is a deadline too
+		f.DeadlineAt = time.UnixMilli(0)
 	}
 	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
 	x := fields{m: core, r: r}

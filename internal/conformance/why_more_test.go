@@ -80,7 +80,7 @@ var whyMoreScenarios = []scenario{
 		w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
 		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
 		e = w.why(x.id)
-		w.says(e, client.WhyWaitingUnregistered, "no live worker is listed for it, but 1 idle instance is registered")
+		w.says(e, client.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
 		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Interests), "1 1")
 		w.advance(3 * time.Minute) // registrations last so long
 		w.says(w.why(x.id), client.WhyWaitingNoWorker)
@@ -97,11 +97,11 @@ var whyMoreScenarios = []scenario{
 		x := w.state("R2af")
 		w.advance(time.Minute)
 		e := w.why(x.id)
-		w.says(e, client.WhyDelayed, "Nobody maintains this partition", "do not fire until a worker with maintenance")
+		w.says(e, client.WhyDelayed, "the partition's tick is overdue", "do not fire until a worker with maintenance")
 		w.settleTime()
-		w.silent(w.why(x.id), "Nobody maintains")
+		w.silent(w.why(x.id), "overdue")
 		w.advance(time.Hour)
-		w.says(w.why(x.id), "delay_due_tick_overdue", "But nobody maintains this partition", spoken(w.at(x.id, "du")))
+		w.says(w.why(x.id), "delay_due_tick_overdue", "But the partition's tick is overdue", `its owner "`+ticker+`" does not come`, spoken(w.at(x.id, "du")))
 		w.settleTime()
 		w.code(x.id, "R1f")
 		y := w.state("R2af")
@@ -260,7 +260,7 @@ var whyMoreScenarios = []scenario{
 		w.suspend(y.fence, waitFor(count(2, "w", "", 1, 2), points...), resumedAfter(time.Minute))
 		w.signal(y.id, points[1], "go", engine.EffectAppended)
 		w.says(w.why(y.id), client.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
-			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`, "It goes on, 1m0s later, once")
+			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`, "It becomes claimable, 1m0s later, once")
 		w.signal(y.id, points[0], "go", engine.EffectSatisfied)
 		w.says(w.why(y.id), client.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
 		due(w, y)
@@ -361,11 +361,17 @@ var whyMoreScenarios = []scenario{
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.says(w.why(y.id), client.WhyWaitingNoWorker)
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
-		w.says(w.why(y.id), client.WhyPartitionFrozen, "is frozen, and every call")
+		w.says(w.why(y.id), client.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.set("DEL", string(w.k))
 		w.says(w.why(y.id), client.WhyPartitionMissing, "does not exist")
 		w.reset()
+		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) }) // 1970 is a time like any other
+		e, err = client.Explain(w.ctx, w.e, old)
+		w.no(err)
+		w.says(e, client.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
+		w.settleTime()
+		w.code(old, "T4n")
 		_, err = client.Explain(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
@@ -373,7 +379,7 @@ var whyMoreScenarios = []scenario{
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
 		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
-		seen := map[client.Cause]int{}
+		seen, ticks := map[client.Cause]int{}, 0
 		for i := range ops {
 			if i%250 == 0 {
 				f.begin()
@@ -384,17 +390,43 @@ var whyMoreScenarios = []scenario{
 			}
 			id := f.ids[f.r.IntN(len(f.ids))]
 			e, err := client.Explain(w.ctx, w.e, id)
-			if err == nil && unexplained(e, id) == "" && plausible(e) {
-				seen[e.Reason]++
-				continue
+			if err != nil || unexplained(e, id) != "" || !plausible(e) {
+				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
 			}
-			w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
+			seen[e.Reason]++
+			if to := foretold[client.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil && f.r.IntN(3) == 0 && f.takeOver() {
+				ticks++
+				next, err := client.Explain(w.ctx, w.e, id)
+				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[client.WhyDeadlineDue], next.Code) {
+					w.Fatalf("seed %d: %s: %v: a tick did not do what was foretold:\n%s\n%s\nlast calls:\n%s", seed, id, err, e, next, f.tail())
+				}
+			}
 		}
 		w.Logf("seed %d: %v", seed, seen)
-		if ops >= 1500 && len(seen) < 15 {
-			w.Errorf("only %d reasons: %v", len(seen), seen)
+		if ops >= 1500 && (len(seen) < 15 || ticks == 0) {
+			w.Errorf("only %d reasons, and %d that a tick moved: %v", len(seen), ticks, seen)
 		}
 	}},
+}
+
+// foretold is where an execution is after a tick, by the reason that waits for one.
+var foretold = map[client.Cause][]flowfabric.Code{
+	client.WhyDelayDue: {"R1f", "R1i", "R1t"}, client.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r"}, client.WhyLeaseExpired: {"R1r"},
+	client.WhyHolderDead: {"R1r"}, client.WhyRevoked: {"R1r"}, client.WhyReclaimsExhausted: {"T2"},
+	client.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"}, client.WhyDeadlineDue: {"T4", "T4n"},
+}
+
+// takeOver ticks until nothing due is left; false when the tick belongs to somebody else.
+func (f *fuzzer) takeOver() bool {
+	f.Helper()
+	if owner := f.root()["owner"]; owner != "" && owner != ticker {
+		return false
+	}
+	f.settleTime()
+	f.log = append(f.log, "ticks until nothing is due")
+	f.last = f.fingerprint()
+	f.text = f.digest()
+	return true
 }
 
 // plausible tells whether the reason can be one of the state's.

@@ -57,11 +57,11 @@ var whyWorkerScenarios = []scenario{
 		}
 		name := w.joins("able", nil)
 		e := w.why(first)
-		w.says(e, client.WhyWaitingNext, "1 live worker is there (3 of 4 slots in use when last heard of)", "first in its queue", "The next claim of such a worker takes it.")
+		w.says(e, client.WhyWaitingNext, `1 live worker takes kind "k" in lane "default" of namespace "default" (3 of 4 slots in use when last heard of)`, "first in its queue", "The next claim of such a worker takes it.")
 		w.counts(e, 1, 1)
 		other := w.joins("also", nil, "gpu")
 		e = w.why(last)
-		w.says(e, client.WhyWaitingBehind, "2 live workers are there (6 of 8 slots", "2 others in its queue are ahead of it")
+		w.says(e, client.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots", "2 others in its queue are ahead of it")
 		w.counts(e, 2, 2)
 		w.no(func() error { _, _, err := w.e.ChangePriority(w.ctx, last, 5, "me"); return err }())
 		w.says(w.why(last), client.WhyWaitingNext)
@@ -94,7 +94,7 @@ var whyWorkerScenarios = []scenario{
 		w.leaves(a)
 		able := w.joins("e", nil, "gpu", "eu", "fast")
 		e = w.why(id)
-		w.says(e, client.WhyWaitingNext, `1 live worker with the capabilities "eu", "gpu" is there`)
+		w.says(e, client.WhyWaitingNext, `1 live worker with the capabilities "eu", "gpu" takes kind "k"`)
 		w.counts(e, 2, 1)
 		w.worker(able).one(id)
 	}},
