@@ -74,6 +74,9 @@ func init() {
 		"schedules put x --kind report --every 1ms", "schedules put x --every 1h", "schedules put x --kind report --every 1h --zone UTC", "schedules put x --kind report --every 1h --catch-up never",
 		"schedules list", "schedules list --json", "schedules pause nightly --by anna", "schedules show nightly", "schedules next nightly --next 2 --json", "schedules resume nightly --json",
 		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001")
+	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
+		"workers list", "workers mark-dead nobody", "workers mark-dead")
+	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
 	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
 }
 

@@ -53,8 +53,8 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
 			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
 			tagsCommand(a), revokeCommand(a), purgeCommand(a)}},
-		{groupOperate, []*cobra.Command{queuesCommand(a), laneCommand(a), schedulesCommand(a)}},
-		{groupHealth, []*cobra.Command{doctorCommand(a), auditCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupOperate, []*cobra.Command{queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a)}},
+		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
 		{groupLocal, []*cobra.Command{devCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {

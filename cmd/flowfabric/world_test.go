@@ -217,7 +217,15 @@ var varying = []struct {
 	{regexp.MustCompile(`\b1[78]\d{11}\b`), "<ms>"},
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},
 	{regexp.MustCompile(` (But n|N)obody maintains this partition, [^"\n]*`), ""}, // says so from a second after the worker's end
-	{regexp.MustCompile(`"took_ms":\d+`), `"took_ms":<n>`},
+	{regexp.MustCompile(`"(took|lag|oldest)_ms":\d+`), `"${1}_ms":<n>`},
+	{regexp.MustCompile(`"pid":\d+`), `"pid":<n>`},
+	{regexp.MustCompile(`"host":"[^"]*"`), `"host":<host>`},
+	{regexp.MustCompile(`"library_revision":\d+`), `"library_revision":<n>`},
+	{regexp.MustCompile(`"partitions_overdue":\d+`), `"partitions_overdue":<n>`},
+	{regexp.MustCompile(`\d+ overdue, 0 frozen, lag \d+ ms`), "<n> overdue, 0 frozen, lag <n> ms"},
+	{regexp.MustCompile(`"(ended|failed)_per_second":[0-9.]+`), `"${1}_per_second":<n>`},
+	{regexp.MustCompile(`[0-9.]+ (ended|failed)/s`), `<n> ${1}/s`},
+	{regexp.MustCompile(`  +([0-9.]+m?s|-)( +)\d\.\d( +)\d\.\d `), "  <span>  <n>  <n> "},
 	{regexp.MustCompile(`"token_fingerprint":"[0-9a-f]{16}"`), `"token_fingerprint":"<fingerprint>"`},
 }
 
