@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -25,13 +27,15 @@ const (
 	exitInterrupted = 130
 )
 
-// exits says what each code means and which errors lead to it. The first row with an error that matches decides; an error
-// that no row knows is judged by its class.
-var exits = []struct {
+// exit is a code, what it means, and which errors lead to it.
+type exit struct {
 	code    int
 	meaning string
 	errors  []error
-}{
+}
+
+// exits is the table. The first row with an error that matches decides; an error that no row knows is judged by its class.
+var exits = []exit{
 	{exitOK, "success; also an interrupted dev, tail or top", nil},
 	{exitInterrupted, "interrupted before it was done", []error{errInterrupted}},
 	{exitOutcome, "the execution that was waited for ended without a result",
@@ -87,12 +91,10 @@ func exitCode(err error) int {
 func exitHelp() string {
 	var b strings.Builder
 	b.WriteString("Exit codes:\n")
-	for code := range exitInterrupted + 1 {
-		for _, row := range exits {
-			if row.code == code {
-				fmt.Fprintf(&b, "  %3d  %s\n", code, row.meaning)
-			}
-		}
+	rows := slices.Clone(exits)
+	slices.SortFunc(rows, func(x, y exit) int { return cmp.Compare(x.code, y.code) })
+	for _, row := range rows {
+		fmt.Fprintf(&b, "  %3d  %s\n", row.code, row.meaning)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

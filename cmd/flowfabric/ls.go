@@ -58,6 +58,8 @@ active and ended ones. It prints --limit of them, and the cursor of the next pag
 	flags.BoolVar(&f.AllNamespaces, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
 	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting", "delayed", "suspended", "active", "completed", "failed",
+		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
 	return cmd
 }

@@ -11,8 +11,8 @@ var secrets = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`([a-z]+://)[^\s"']*@`), "${1}…@"},
-	{regexp.MustCompile(`([a-z]+://[^\s"'?]*\?)[^\s"']*`), "${1}…"},
+	{regexp.MustCompile(`([a-z]+://)[^"'\n]*@`), "${1}…@"},
+	{regexp.MustCompile(`\?[^\s"'?]*=[^\s"']*`), "?…"},
 	{regexp.MustCompile(`([A-Za-z0-9._-]{1,32}:)[0-9a-fA-F]{64,128}`), "${1}…"},
 }
 

@@ -216,7 +216,7 @@ var varying = []struct {
 	{regexp.MustCompile(`ffl1\.[\w-]+`), "<cursor>"},
 	{regexp.MustCompile(`\b1[78]\d{11}\b`), "<ms>"},
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},
-	{regexp.MustCompile(` (But n|N)obody maintains this partition, [^"\n]*`), ""}, // says so from a second after the worker's end
+	{regexp.MustCompile(` But the partition's tick is overdue, [^"\n]*`), ""}, // says so from a second after the worker's end
 	{regexp.MustCompile(`"(took|lag|oldest)_ms":\d+`), `"${1}_ms":<n>`},
 	{regexp.MustCompile(`"pid":\d+`), `"pid":<n>`},
 	{regexp.MustCompile(`"host":"[^"]*"`), `"host":<host>`},
