@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -21,7 +20,7 @@ import (
 
 const defaultAddr = "127.0.0.1:7700"
 
-func devCommand() *cobra.Command {
+func devCommand(a *app) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "dev",
@@ -35,16 +34,22 @@ It also keeps time (delays, timeouts, lost leases), so a producer alone already 
 		Example: `  flowfabric dev
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
 		Args: cobra.NoArgs,
-		RunE: ran(func(cmd *cobra.Command) error {
-			return dev(cmd.Context(), addr, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+		RunE: a.lasting(func(ctx context.Context, _ []string) error {
+			return a.dev(ctx, addr, slog.New(slog.NewTextHandler(a.err, nil)))
 		}),
 	}
 	cmd.Flags().StringVar(&addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
 	return cmd
 }
 
+// announcement is what dev prints with --json once it serves. The key is made for this run, to be shown.
+type announcement struct {
+	URL       string `json:"url"`
+	TokenKeys string `json:"token_keys"`
+}
+
 // dev serves until ctx ends, which is success.
-func dev(ctx context.Context, addr string, out io.Writer, logger *slog.Logger) error {
+func (a *app) dev(ctx context.Context, addr string, logger *slog.Logger) error {
 	server, err := embedded.Start(ctx, embedded.Config{Addr: addr, Logger: logger})
 	if err != nil {
 		return err
@@ -58,13 +63,16 @@ func dev(ctx context.Context, addr string, out io.Writer, logger *slog.Logger) e
 
 	owner := fmt.Sprintf("dev-%d", os.Getpid())
 	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger})
-	if _, err := fmt.Fprintf(out, `FlowFabric development server: in memory, for development only, nothing is persisted.
+	key := devKey()
+	if err := a.show(announcement{server.URL(), key}, func(p *page) {
+		fmt.Fprintf(p, `FlowFabric development server: in memory, for development only, nothing is persisted.
 
   export FLOWFABRIC_URL=%s
   export FLOWFABRIC_TOKEN_KEYS=%s   # for handlers that wait
 
 Press Ctrl-C to stop.
-`, server.URL(), devKey()); err != nil {
+`, server.URL(), key)
+	}); err != nil {
 		return err
 	}
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		code        int
 		out, errOut string // what must appear
 	}{
-		{line: "", out: "Available Commands"},
+		{line: "", out: "Executions:"},
 		{line: "--help", out: "Exit codes"},
 		{line: "dev --help", out: "127.0.0.1:7700"},
 		{line: "version", out: "protocol 1"},
@@ -46,7 +48,7 @@ func TestExitCodes(t *testing.T) {
 		t.Run(tc.line, func(t *testing.T) {
 			t.Setenv("FLOWFABRIC_ENV", tc.env)
 			var out, errOut bytes.Buffer
-			code := run(t.Context(), strings.Fields(tc.line), &out, &errOut)
+			code := run(t.Context(), strings.Fields(tc.line), strings.NewReader(""), &out, &errOut)
 			if code != tc.code || !strings.Contains(out.String(), tc.out) || !strings.Contains(errOut.String(), tc.errOut) {
 				t.Errorf("exit %d, want %d\nstdout (want %q): %s\nstderr (want %q): %s", code, tc.code, tc.out, &out, tc.errOut, &errOut)
 			}
@@ -65,7 +67,7 @@ func TestDev(t *testing.T) {
 	var done sync.WaitGroup
 	code := -1
 	done.Go(func() {
-		code = run(ctx, []string{"dev", "--addr", "127.0.0.1:0"}, writer, io.Discard)
+		code = run(ctx, []string{"dev", "--addr", "127.0.0.1:0"}, strings.NewReader(""), writer, io.Discard)
 		_ = writer.Close()
 	})
 	defer done.Wait()
@@ -122,5 +124,108 @@ func promote(t *testing.T, eng *engine.Engine, partition uint16) {
 		if snapshot.State.Public == flowfabric.Waiting {
 			return
 		}
+	}
+}
+
+// An error that names what it was given must not give a secret away, nor does anything that is printed before.
+func TestRedaction(t *testing.T) {
+	key := strings.Repeat("ab", 32)
+	token := "3.0197f3a0-0000-7000-8000-000000000000.0197f3a0-0000-7000-8000-000000000001.k1:" + key
+	for _, args := range [][]string{
+		{"ls", "--url", "redis://user:pa/ss@127.0.0.1:1"}, {"ls", "--url", "redis://:pass@127.0.0.1:x"}, {"ls", "--url", "redis://127.0.0.1:1?password=pass"},
+		{"redis://:pass@127.0.0.1:1"}, {"ls", "redis://user:pa ss@127.0.0.1:1"}, {"ls", "--url", "redis://user:pass@127.0.0.1:1"}, {"ls", "--url", "nonsense://u:pass@h"},
+		{token}, {"show", token}, {"signal", token, token}, {"signal", token + "0"}, {"signal", "--url", "redis://user:pass@127.0.0.1:1", token}, {"ls", "--" + token},
+	} {
+		for _, more := range [][]string{nil, {"--json"}} {
+			var out bytes.Buffer
+			if code := run(t.Context(), append(args, more...), strings.NewReader(""), &out, &out); code == exitOK {
+				t.Errorf("%q succeeded", args)
+			}
+			for _, secret := range []string{"pass", "pa/ss", "pa ss", key[:60]} {
+				if strings.Contains(strings.ReplaceAll(out.String(), "password", ""), secret) {
+					t.Errorf("%q prints %s: %s", args, secret, &out)
+				}
+			}
+		}
+	}
+}
+
+// Exit codes of what no golden session shows: no server, no rights, no time, an interrupt.
+func TestExitCodesOfServers(t *testing.T) {
+	srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	w := newWorld(t, testserver.Embedded(t))
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, tc := range []struct {
+		ctx  context.Context
+		line string
+		want int
+	}{
+		{w.ctx, "ls --url redis://" + closed.Addr().String(), exitUnreachable},
+		{w.ctx, "doctor --url redis://" + closed.Addr().String(), exitUnreachable},
+		{w.ctx, "ls --url redis://nobody:wrong@" + srv.Address(), exitDenied},
+		{w.ctx, "ls --url embedded://", exitUsage},
+		{w.ctx, "ls --timeout 0s", exitUsage},
+		{w.ctx, "ls --timeout 1ns", exitTimeout},
+		{w.ctx, "tail <queued> --timeout 50ms", exitTimeout},
+		{w.ctx, "submit report --key queued --input '{\"n\":1}' --wait --timeout 50ms", exitTimeout},
+		{w.ctx, "show <done> --by '" + strings.Repeat("x", 65) + "'", exitUsage},
+		{w.ctx, "ls --url " + srv.URL(), exitUsage}, // never booted: looking does not boot it
+		{interrupted, "ls", exitInterrupted},
+		{interrupted, "tail <queued>", exitInterrupted},
+	} {
+		w.ctx = tc.ctx
+		if code, out, errOut := w.run(tc.line, ""); code != tc.want {
+			t.Errorf("%s: exit %d, want %d\n%s%s", tc.line, code, tc.want, out, errOut)
+		}
+	}
+}
+
+// What goes on by itself ends with success when it is interrupted.
+func TestInterrupts(t *testing.T) {
+	w := newWorld(t, testserver.Embedded(t))
+	for _, args := range [][]string{{"tail", w.names["held"]}, {"top", "--interval", "100ms", "--json"}} {
+		ctx, interrupt := context.WithCancel(w.ctx)
+		reader, writer := io.Pipe()
+		var done sync.WaitGroup
+		code := -1
+		done.Go(func() {
+			code = run(ctx, args, strings.NewReader(""), writer, io.Discard)
+			_ = writer.Close()
+		})
+		lines := 0
+		for scan := bufio.NewScanner(reader); scan.Scan(); {
+			if lines++; lines == 2 || args[0] == "tail" {
+				interrupt()
+			}
+		}
+		interrupt()
+		done.Wait()
+		if code != exitOK || lines == 0 {
+			t.Errorf("%v: exit %d after %d lines", args, code, lines)
+		}
+	}
+}
+
+// No colours where nobody sees them; control characters of others never reach a terminal.
+func TestPage(t *testing.T) {
+	write := func(colour bool) string {
+		p := &page{colour: colour}
+		p.table([]string{"A", "B"}, [][]any{{styled(red, "x\x1b[2J"), 1}, {"", "Ünïcode"}})
+		p.facts("name", "v", "none", "", "kind", styled(bold, "k"))
+		p.say("%s", "two\nlines")
+		return p.String()
+	}
+	if got, want := write(false), "A           B\n\"x\\x1b[2J\"  1\n-           Ünïcode\nname  v\nkind  k\n\"two\\nlines\"\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	coloured := regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(write(true), "")
+	if coloured != write(false) || strings.Count(write(true), "\x1b[31m") != 1 || strings.Contains(write(true), "\x1b[2J") {
+		t.Errorf("in colour:\n%q", write(true))
 	}
 }

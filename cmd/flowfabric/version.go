@@ -1,26 +1,37 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
-func versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print version, protocol and build",
 		Args:  cobra.NoArgs,
-		RunE: ran(func(cmd *cobra.Command) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "flowfabric %s (protocol %d, %s %s/%s)\n",
-				version(), flowfabric.Protocol, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+		RunE: a.once(func(context.Context, []string) error {
+			v := build{version(), flowfabric.Protocol, lua.Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			return a.show(v, func(p *page) {
+				p.say("flowfabric %s (protocol %d, library %d, %s %s)", v.Version, v.Protocol, v.Library, v.Go, v.Platform)
+			})
 		}),
 	}
+}
+
+// build is what version prints with --json.
+type build struct {
+	Version  string `json:"version"`
+	Protocol int    `json:"protocol"`
+	Library  int    `json:"library_revision"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
 }
 
 // version is the module version the binary was built from: a tag after `go install …@v0.3.0`, else what the

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// app is what all commands of one run share: where to read and write, and the global flags.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	url, namespace, by string
+	timeout            time.Duration
+	json, plain        bool
+}
+
+// once adapts the body of a command that asks or changes something: it ends within --timeout.
+func (a *app) once(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if a.timeout <= 0 {
+			return usage("--timeout is %s, want more than 0", a.timeout)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
+		defer cancel()
+		return marked(ctx, body(ctx, args))
+	}
+}
+
+// lasting adapts the body of a command that goes on by itself: it ends within --timeout only if that was given.
+func (a *app) lasting(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("timeout") {
+			return a.once(body)(cmd, args)
+		}
+		return marked(cmd.Context(), body(cmd.Context(), args))
+	}
+}
+
+// address is the server's URL. What makes no sense from outside of a program is refused.
+func (a *app) address() (string, error) {
+	url := cmp.Or(a.url, os.Getenv("FLOWFABRIC_URL"))
+	switch {
+	case url == "":
+		return "", usage("no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
+	case strings.HasPrefix(url, "embedded://"):
+		return "", usage("embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
+	}
+	return url, nil
+}
+
+// boots says whether a command may be the first that ever uses a store, and so fixes its partition count.
+type boots bool
+
+const (
+	mayBoot   boots = true
+	mustExist boots = false
+)
+
+// client connects as a producer and operator.
+func (a *app) client(ctx context.Context, first boots) (*client.Client, error) {
+	url, err := a.address()
+	if err != nil {
+		return nil, err
+	}
+	by, err := a.who()
+	if err != nil {
+		return nil, err
+	}
+	create := bool(first)
+	return client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-cli", Namespace: a.namespace, Creator: by,
+		CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()})
+}
+
+// engine connects for what is not about single executions.
+func (a *app) engine(ctx context.Context) (*engine.Engine, error) {
+	cfg, err := a.engineConfig()
+	if err != nil {
+		return nil, err
+	}
+	return engine.Open(ctx, cfg)
+}
+
+func (a *app) engineConfig() (engine.Config, error) {
+	url, err := a.address()
+	if err != nil {
+		return engine.Config{}, err
+	}
+	create := bool(mustExist)
+	return engine.Config{URL: url, ClientName: "flowfabric-cli", CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()}, nil
+}
+
+// dial is how long one attempt to connect may take.
+func (a *app) dial() time.Duration { return max(min(a.timeout, 10*time.Second), time.Millisecond) }
+
+// with runs body with a client.
+func (a *app) with(ctx context.Context, body func(c *client.Client) error) error {
+	c, err := a.client(ctx, mustExist)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return body(c)
+}
+
+// logger shows warnings of the library, never a secret.
+func (a *app) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(&redacting{a.err}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// who is the one who asks: --by, FLOWFABRIC_BY, or the user of the operating system.
+func (a *app) who() (string, error) {
+	if len(a.by) > flowfabric.MaxName {
+		return "", usage("--by has %d bytes, want at most %d", len(a.by), flowfabric.MaxName)
+	}
+	if strings.ContainsFunc(a.by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return "", usage("--by has control characters")
+	}
+	if by := cmp.Or(a.by, os.Getenv("FLOWFABRIC_BY")); by != "" {
+		return shorten(by, flowfabric.MaxName), nil
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return shorten(u.Username, flowfabric.MaxName), nil
+	}
+	return "unknown", nil
+}
+
+// shorten cuts text to limit bytes at a rune's end.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}

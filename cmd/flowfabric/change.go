@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+// changed is the answer of what changes one execution.
+type changed struct {
+	ID   flowfabric.ExecutionID `json:"id"`
+	Done string                 `json:"done"` // the past participle: cancelled, replayed, …
+}
+
+// change makes one call about an execution and says what it did.
+func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string, call func(c *client.Client) error) error {
+	return a.with(ctx, func(c *client.Client) error {
+		if err := call(c); err != nil {
+			return err
+		}
+		return a.show(changed{id, done}, func(p *page) { p.say("%s %s", done, id.String()) })
+	})
+}
+
+func cancelCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "End an execution",
+		Long: `cancel ends an execution in any state that is not an end. A handler that runs it sees its context
+end. Who asks (--by) is put behind the reason. Cancelling twice is no error.`,
+		Example: "  flowfabric cancel '{fp:3}:0197f3a0-…' --reason 'no longer needed'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			by, err := a.who()
+			if err != nil {
+				return err
+			}
+			said := "by " + by
+			if reason != "" {
+				said = shorten(reason, flowfabric.MaxReason-len(by)-6) + " (by " + by + ")"
+			}
+			return a.change(ctx, id, "cancelled", func(c *client.Client) error { return c.Cancel(ctx, id, said) })
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the execution keeps")
+	return cmd
+}
+
+func replayCommand(a *app) *cobra.Command {
+	var reason, request string
+	var scratch, force bool
+	cmd := &cobra.Command{
+		Use:   "replay ID",
+		Short: "Run an ended execution again",
+		Long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps and
+answers are kept, so only what is missing runs; --from-scratch drops them. A success is replayed
+only with --force.`,
+		Example: "  flowfabric replay '{fp:3}:0197f3a0-…' --reason 'ink refilled'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			opts := []client.ReplayOption{client.Reason(reason)}
+			if scratch {
+				opts = append(opts, client.FromScratch())
+			}
+			if force {
+				opts = append(opts, client.Force())
+			}
+			if request != "" {
+				r, err := requestID("--request", request)
+				if err != nil {
+					return err
+				}
+				opts = append(opts, client.ReplayRequest(r))
+			}
+			return a.change(ctx, id, "replayed", func(c *client.Client) error { return c.Replay(ctx, id, opts...) })
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&reason, "reason", "", "`text` for the history")
+	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
+	flags.BoolVar(&force, "force", false, "also one that succeeded")
+	flags.StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it replays once")
+	return cmd
+}
+
+func priorityCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "priority ID NUMBER",
+		Short:   "Change the priority of an execution",
+		Long:    "priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.",
+		Example: "  flowfabric priority '{fp:3}:0197f3a0-…' 9000",
+		Args:    exactly("ID", "NUMBER"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			n, err := strconv.Atoi(args[1])
+			if err != nil {
+				return usage("NUMBER %q is not a whole number of 0..%d", args[1], flowfabric.MaxPriority)
+			}
+			return a.change(ctx, id, "reprioritised", func(c *client.Client) error { return c.ChangePriority(ctx, id, n) })
+		}),
+	}
+}
+
+func tagsCommand(a *app) *cobra.Command {
+	var set, remove []string
+	cmd := &cobra.Command{
+		Use:   "tags ID",
+		Short: "Show, set or remove the tags of an execution",
+		Long: `tags sets and removes tags, all of them or none, and prints those that are left. A key is dotted
+lower-case words, such as team.region.`,
+		Example: `  flowfabric tags '{fp:3}:0197f3a0-…'
+  flowfabric tags '{fp:3}:0197f3a0-…' --set print.ink=refilled --remove print.waiting`,
+		Args: exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			values, err := pairs("--set", set)
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				if len(values)+len(remove) > 0 {
+					if err := c.SetTags(ctx, id, values, remove...); err != nil {
+						return err
+					}
+				}
+				s, err := c.Get(ctx, id)
+				if err != nil {
+					return err
+				}
+				left := s.Tags
+				if left == nil {
+					left = map[string]string{}
+				}
+				return a.show(struct {
+					ID   flowfabric.ExecutionID `json:"id"`
+					Tags map[string]string      `json:"tags"`
+				}{id, left}, func(p *page) {
+					for _, k := range slices.Sorted(maps.Keys(left)) {
+						p.say("%s=%s", k, left[k])
+					}
+				})
+			})
+		}),
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "`key=value`; may be repeated")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "`key`; may be repeated")
+	return cmd
+}
+
+func revokeCommand(a *app) *cobra.Command {
+	var reason, session string
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Take an execution away from the worker that runs it",
+		Long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's context
+ends, and the work is queued again as after a crash, which costs no retry. It does not end the
+execution; cancel does.`,
+		Example: "  flowfabric revoke '{fp:3}:0197f3a0-…' --reason 'worker hangs'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			var opts []client.RevokeOption
+			if session != "" {
+				opts = append(opts, client.HeldBy(session))
+			}
+			return a.change(ctx, id, "revoked", func(c *client.Client) error { return c.Revoke(ctx, id, reason, opts...) })
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
+	cmd.Flags().StringVar(&session, "held-by", "", "only if this `session` still holds it (show --json tells it)")
+	return cmd
+}
+
+func purgeCommand(a *app) *cobra.Command {
+	var keep time.Duration
+	cmd := &cobra.Command{
+		Use:   "purge ID",
+		Short: "Remove an ended execution for good",
+		Long: `purge removes an execution that has ended, with its input, results, steps, frames and history. There
+is no way back. Its id and idempotency key stay taken for --tombstone.`,
+		Example: "  flowfabric purge '{fp:3}:0197f3a0-…'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(ctx, id, "purged", func(c *client.Client) error { return c.Purge(ctx, id, client.Tombstone(keep)) })
+		}),
+	}
+	cmd.Flags().DurationVar(&keep, "tombstone", client.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
+	return cmd
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// examine judges what a deployment says of itself.
+func examine(d engine.Diagnosis) checkup {
+	c := checkup{Checks: []check{}}
+	c.version(d)
+	if d.Cluster {
+		c.slots(d.Slots)
+	}
+	if !d.Embedded {
+		for _, n := range d.Nodes {
+			c.node(d, n)
+		}
+		c.clocks(d.Nodes)
+		c.libraries(d.Nodes)
+	}
+	c.store(d.Store)
+	c.ticks(d.Store)
+	if !d.Embedded {
+		c.rights(d.Rights)
+	}
+	return c
+}
+
+func (c *checkup) version(d engine.Diagnosis) {
+	const name = "version"
+	switch {
+	case d.Embedded:
+		c.add(name, statusWarn, "", "the development server: nothing is persisted, nobody is kept out", "use Valkey or Redis for anything that matters")
+	case d.Supported != nil:
+		c.add(name, statusFail, "", message(d.Supported), "upgrade to Valkey 7.2 or Redis 7.0 or newer")
+	default:
+		kind := "standalone"
+		if d.Cluster {
+			kind = "cluster of " + count(len(d.Nodes), "node")
+		}
+		server := ""
+		for _, n := range d.Nodes {
+			if n.Err == nil {
+				server = n.Server
+			}
+		}
+		c.add(name, statusOK, "", server+", "+kind, "")
+	}
+}
+
+func (c *checkup) slots(s engine.SlotReport) {
+	const name = "cluster"
+	switch {
+	case s.Err != nil:
+		c.add(name, statusSkip, "", message(s.Err), "")
+	case s.State != "ok" || s.Assigned != 16384:
+		c.add(name, statusFail, "", fmt.Sprintf("state %q, %d of 16384 slots assigned", s.State, s.Assigned),
+			"executions in slots without a node cannot move: bring the nodes back, or assign the slots (CLUSTER ADDSLOTS)")
+	case s.OK != s.Assigned:
+		c.add(name, statusWarn, "", fmt.Sprintf("%d of %d slots are on nodes that do not answer", s.Assigned-s.OK, s.Assigned), "a failover may be under way: look again, then look at CLUSTER NODES")
+	default:
+		c.add(name, statusOK, "", "all slots are covered", "")
+	}
+}
+
+// node looks at one node: what it evicts, its memory, what it writes to disk, and its copies.
+func (c *checkup) node(d engine.Diagnosis, n engine.NodeReport) {
+	if n.Err != nil {
+		c.add("reachable", statusFail, n.Address, message(n.Err), "bring the node back, or take it out of the cluster")
+		return
+	}
+	c.eviction(n)
+	c.memory(n)
+	c.persistence(n)
+	switch {
+	case n.LinkDown:
+		c.add("replication", statusWarn, n.Address, "the replica has lost its primary", "look at its log; until then it is no use in a failover")
+	case n.Primary() && d.Cluster && n.Replicas == 0:
+		c.add("replication", statusWarn, n.Address, "the primary has no replica", "if it dies, its partitions stand still until it is back: add a replica")
+	case n.Primary() && n.Replicas > 0:
+		c.add("replication", statusOK, n.Address, count(n.Replicas, "replica"), "")
+	}
+}
+
+func (c *checkup) eviction(n engine.NodeReport) {
+	const name = "eviction"
+	switch {
+	case n.Policy == "":
+		c.add(name, statusSkip, n.Address, "the server does not tell maxmemory-policy", "make sure that it is noeviction")
+	case n.Policy != "noeviction":
+		c.add(name, statusFail, n.Address, fmt.Sprintf("maxmemory-policy is %s, %d keys were evicted", n.Policy, n.Evicted),
+			"the server may throw executions away: CONFIG SET maxmemory-policy noeviction, and in its configuration file")
+	default:
+		c.add(name, statusOK, n.Address, "noeviction", "")
+	}
+}
+
+func (c *checkup) memory(n engine.NodeReport) {
+	const name = "memory"
+	used := mebibytes(n.UsedMemory)
+	limit, what := n.MaxMemory, "maxmemory"
+	if limit == 0 {
+		limit, what = n.SystemMemory, "the machine's memory"
+	}
+	if limit == 0 {
+		c.add(name, statusSkip, n.Address, used+" used, no limit is known", "")
+		return
+	}
+	share := float64(n.UsedMemory) / float64(limit)
+	found := fmt.Sprintf("%s used, %.0f %% of %s", used, 100*share, what)
+	more := "above the limit new work is refused (out_of_memory) and running work still ends: raise the limit, shorten retention, or purge"
+	switch {
+	case share >= memoryFail:
+		c.add(name, statusFail, n.Address, found, more)
+	case share >= memoryWarn:
+		c.add(name, statusWarn, n.Address, found, more)
+	case n.MaxMemory == 0:
+		c.add(name, statusWarn, n.Address, found+", no maxmemory", "without a limit the system may kill the server: set maxmemory")
+	default:
+		c.add(name, statusOK, n.Address, found, "")
+	}
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func (c *checkup) persistence(n engine.NodeReport) {
+	const name = "persistence"
+	switch {
+	case n.WriteFailed != "":
+		c.add(name, statusFail, n.Address, "the last write of the "+n.WriteFailed+" file failed", "look at the server's log and at its disk: after a restart work since then is lost")
+	case n.AOF && n.AppendSync == "no":
+		c.add(name, statusWarn, n.Address, "appendonly, synced when the system likes", "a crash of the machine may lose half a minute of work: set appendfsync everysec, or always")
+	case n.AOF:
+		c.add(name, statusOK, n.Address, join(", appendfsync ", "appendonly", n.AppendSync), "")
+	case !n.SaveKnown:
+		c.add(name, statusSkip, n.Address, "no appendonly; the server does not tell its save points", "make sure that it saves, or set appendonly yes")
+	case n.Save == "":
+		c.add(name, statusWarn, n.Address, "nothing is written to disk", "a restart loses everything: set appendonly yes")
+	default:
+		c.add(name, statusWarn, n.Address, "snapshots only (save "+n.Save+")", "a crash loses what happened since the last snapshot: set appendonly yes")
+	}
+}
+
+// clocks compares the nodes with this machine and with each other.
+func (c *checkup) clocks(nodes []engine.NodeReport) {
+	const name = "clock"
+	var least, most, spread time.Duration
+	seen := false
+	for _, n := range nodes {
+		if n.Err != nil || !n.Primary() {
+			continue
+		}
+		if skew := n.Skew.Abs() - n.RoundTrip/2; skew > skewWarn {
+			c.add(name, statusWarn, n.Address, fmt.Sprintf("%s away from this machine", span(n.Skew)),
+				"deadlines and delays go by the server's clock: give both time by NTP")
+		}
+		if !seen {
+			least, most, seen = n.Skew, n.Skew, true
+		}
+		least, most = min(least, n.Skew), max(most, n.Skew)
+		spread = max(spread, n.RoundTrip)
+	}
+	switch apart := most - least - spread; {
+	case !seen:
+	case apart > skewFail:
+		c.add(name, statusFail, "", "primaries are "+span(most-least)+" apart", "give all nodes time by NTP: after a failover leases would end at once, or much too late")
+	case apart > skewWarn:
+		c.add(name, statusWarn, "", "primaries are "+span(most-least)+" apart", "give all nodes time by NTP")
+	case !slices.ContainsFunc(c.Checks, func(k check) bool { return k.Name == name }):
+		c.add(name, statusOK, "", "servers and this machine agree", "")
+	}
+}
+
+// libraries wants the same function library on every primary, and tells how it compares with this program's.
+func (c *checkup) libraries(nodes []engine.NodeReport) {
+	const name = "library"
+	own := engine.OwnLibrary()
+	var first *engine.NodeReport
+	same := true
+	for i, n := range nodes {
+		if n.Err != nil || !n.Primary() {
+			continue
+		}
+		switch l := n.Library; {
+		case l.Err != nil:
+			c.add(name, statusFail, n.Address, message(l.Err), "the user needs FCALL")
+		case l.Missing:
+			c.add(name, statusWarn, n.Address, "the function library is not loaded", "the first worker or client loads it")
+		case l.Protocol > own.Protocol:
+			c.add(name, statusFail, n.Address, fmt.Sprintf("protocol %d, this program knows %d", l.Protocol, own.Protocol), "upgrade this program, and workers of its version")
+		default:
+			if first == nil {
+				first = &nodes[i]
+			}
+			same = same && l == first.Library
+		}
+	}
+	switch {
+	case first == nil:
+	case !same:
+		c.add(name, statusWarn, "", "primaries carry different libraries", "they are made the same by the next worker that starts; while one is behind, new functions fail there")
+	case first.Library.Revision < own.Revision:
+		c.add(name, statusOK, "", fmt.Sprintf("revision %d everywhere, this program would bring %d", first.Library.Revision, own.Revision), "")
+	case first.Library.Revision > own.Revision:
+		c.add(name, statusOK, "", fmt.Sprintf("revision %d everywhere, newer than this program's %d", first.Library.Revision, own.Revision), "")
+	case first.Library.Hash != own.Hash:
+		c.add(name, statusWarn, "", fmt.Sprintf("revision %d of another build", own.Revision), "a development build was here: start a worker of the release")
+	default:
+		c.add(name, statusOK, "", fmt.Sprintf("protocol %d, revision %d on every primary", own.Protocol, own.Revision), "")
+	}
+}
+
+// store looks at the deployment's own records.
+func (c *checkup) store(s engine.StoreReport) {
+	const name = "partitions"
+	if s.Err != nil {
+		c.add(name, statusFail, "", message(s.Err), "the user needs to read ff:* keys")
+		return
+	}
+	if !s.Booted {
+		c.add(name, statusWarn, "", "the store was never booted", "the first worker or submit fixes the number of partitions")
+		return
+	}
+	var missing, frozen, newer, unread []uint16
+	why := ""
+	var err error
+	for _, r := range s.Roots {
+		switch {
+		case r.Err != nil:
+			unread, err = append(unread, r.Partition), r.Err
+		case r.Missing:
+			missing = append(missing, r.Partition)
+		case r.Protocol > flowfabric.Protocol:
+			newer = append(newer, r.Partition)
+		}
+		if r.Frozen {
+			frozen, why = append(frozen, r.Partition), r.FrozenReason
+		}
+	}
+	if len(unread) > 0 {
+		c.add(name, statusFail, "", fmt.Sprintf("roots of %s cannot be read: %s", ranges(unread), message(err)), "see what is wrong with their nodes")
+	}
+	if len(missing) > 0 {
+		c.add(name, statusFail, "", "roots of "+ranges(missing)+" are missing", "the store lost data or was flushed in part: restore it; a worker that starts makes empty ones")
+	}
+	if len(newer) > 0 {
+		c.add(name, statusFail, "", "partitions "+ranges(newer)+" are of a newer protocol", "upgrade this program and all workers")
+	}
+	if len(frozen) > 0 {
+		c.add("frozen", statusWarn, "", join(": ", "partitions "+ranges(frozen)+" are frozen", why), "nothing moves in them: 'flowfabric thaw' when their slots have moved")
+	}
+	if len(unread)+len(missing)+len(newer) == 0 {
+		c.add(name, statusOK, "", count(int(s.Partitions), "partition")+", every root is there", "")
+	}
+}
+
+// ticks looks for partitions that nobody maintains.
+func (c *checkup) ticks(s engine.StoreReport) {
+	if !s.Booted || s.Err != nil {
+		return
+	}
+	const name = "maintenance"
+	var late []uint16
+	owners := map[string]bool{}
+	for _, r := range s.Roots {
+		if r.Owner != "" {
+			owners[r.Owner] = true
+		}
+		if r.Err == nil && !r.Frozen && r.Overdue(s.At) {
+			late = append(late, r.Partition)
+		}
+	}
+	switch {
+	case len(late) > 0:
+		c.add(name, statusFail, "", fmt.Sprintf("nobody maintains %s: %s", count(len(late), "partition"), ranges(late)),
+			"delays, timeouts, deadlines and lost leases wait there: start a worker with maintenance, or a maintain.Loop")
+	case len(owners) == 0:
+		c.add(name, statusOK, "", "nobody maintains the store, and nothing needs it", "")
+	default:
+		c.add(name, statusOK, "", "it has "+count(len(owners), "owner"), "")
+	}
+}
+
+func (c *checkup) rights(r engine.RightsReport) {
+	const name = "rights"
+	switch {
+	case len(r.Denied) > 0:
+		c.add(name, statusFail, "", fmt.Sprintf("user %q may not run %s on ff:* keys and channels", r.User, strings.Join(r.Denied, ", ")), "grant them (ACL SETUSER)")
+	case r.Checked:
+		c.add(name, statusOK, "", fmt.Sprintf("user %q may do all that is needed", r.User), "")
+	case errors.Is(r.Err, flowfabric.ErrAuth):
+		c.add(name, statusSkip, "", join(": ", "the user may not ask what it may do", r.User), "")
+	default:
+		c.add(name, statusSkip, "", message(r.Err), "")
+	}
+}

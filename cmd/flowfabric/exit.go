@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+// Exit codes. They are part of the interface: scripts depend on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitRefused     = 4
+	exitUnreachable = 5
+	exitTimeout     = 6
+	exitDenied      = 7
+	exitOutcome     = 8
+	exitInterrupted = 130
+)
+
+// exit is a code, what it means, and which errors lead to it.
+type exit struct {
+	code    int
+	meaning string
+	errors  []error
+}
+
+// exits is the table. The first row with an error that matches decides; an error that no row knows is judged by its class.
+var exits = []exit{
+	{exitOK, "success; also an interrupted dev, tail or top", nil},
+	{exitInterrupted, "interrupted before it was done", []error{errInterrupted}},
+	{exitOutcome, "the execution that was waited for ended without a result",
+		[]error{flowfabric.ErrFailed, flowfabric.ErrCancelled, flowfabric.ErrExpired, flowfabric.ErrSkipped}},
+	{exitTimeout, "--timeout ran out", []error{errTimeout}},
+	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},
+	{exitUnreachable, "the server could not be reached or did not answer", []error{flowfabric.ErrTransport}},
+	{exitNotFound, "there is no such execution, waitpoint, worker or schedule (any more)",
+		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged, flowfabric.ErrWaitpointNotFound, flowfabric.ErrSessionNotFound,
+			flowfabric.ErrWorkerNotFound, flowfabric.ErrScheduleNotFound}},
+	{exitRefused, "refused: its state does not allow it",
+		[]error{flowfabric.ErrIdempotencyConflict, flowfabric.ErrReplayNotAllowed, flowfabric.ErrKeyConflict, flowfabric.ErrGraceTooShort,
+			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired}},
+	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
+	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
+		[]error{errUnhealthy, flowfabric.ErrProtocol, flowfabric.ErrNewerLibrary, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
+}
+
+// errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;
+// errUnhealthy is a check that found something.
+var (
+	errUsage       = errors.New("wrong use")
+	errTimeout     = errors.New("--timeout ran out")
+	errInterrupted = errors.New("interrupted")
+	errUnhealthy   = errors.New("something is wrong")
+)
+
+// exitCode is the code for what a command returned.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
+		return exitCode(unknown.Cause)
+	}
+	for _, row := range exits {
+		for _, target := range row.errors {
+			if errors.Is(err, target) {
+				return row.code
+			}
+		}
+	}
+	switch flowfabric.ClassOf(err) {
+	case flowfabric.ClassCaller:
+		return exitUsage
+	case flowfabric.ClassInfo, flowfabric.ClassStop, flowfabric.ClassRetry:
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// exitHelp is the table for the help.
+func exitHelp() string {
+	var b strings.Builder
+	b.WriteString("Exit codes:\n")
+	rows := slices.Clone(exits)
+	slices.SortFunc(rows, func(x, y exit) int { return cmp.Compare(x.code, y.code) })
+	for _, row := range rows {
+		fmt.Fprintf(&b, "  %3d  %s\n", row.code, row.meaning)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// usage is an error of the command line.
+func usage(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+type usageError struct{ text string }
+
+func (e *usageError) Error() string        { return e.text }
+func (e *usageError) Is(target error) bool { return target == errUsage }
+
+// failure is an error as --json prints it.
+type failure struct {
+	Error   string `json:"error"`
+	Code    string `json:"code,omitempty"` // of the server or the library, see errors.go
+	Exit    int    `json:"exit"`
+	Outcome string `json:"execution,omitempty"` // the id under which a submission may still happen
+}
+
+// commandWords puts the library's advice into words of the command line.
+var commandWords = strings.NewReplacer("client.Force()", "--force", "client.FromScratch()", "--from-scratch",
+	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
+	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
+	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
+	"client.RotateTokenKeys", "'flowfabric keys rotate'")
+
+// conclude prints the error of a command, if there is one, and returns the exit code.
+func (a *app) conclude(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ran := errors.AsType[*commandError](err); !ran && !errors.Is(err, errUsage) {
+		err = usage("%s", err) // cobra's: an unknown command or flag
+	}
+	code := exitCode(err)
+	text := commandWords.Replace(redact(err.Error()))
+	if a.json {
+		f := failure{Error: text, Code: flowfabric.CodeOf(err), Exit: code}
+		if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
+			f.Outcome = unknown.ID.String()
+		}
+		_ = json.NewEncoder(a.err).Encode(f)
+		return code
+	}
+	fmt.Fprintln(a.err, "flowfabric:", text)
+	if errors.Is(err, errUsage) {
+		fmt.Fprintln(a.err, "See 'flowfabric --help'.")
+	}
+	return code
+}
+
+// commandError marks what a command itself returned, as against a command line that could not be understood.
+type commandError struct {
+	error
+	ended error // errTimeout or errInterrupted, if that is why
+}
+
+func (e *commandError) Unwrap() []error {
+	if e.ended == nil {
+		return []error{e.error}
+	}
+	return []error{e.error, e.ended}
+}
+
+// marked is the error of a command that ran under ctx.
+func marked(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &commandError{err, errTimeout}
+	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
+		return &commandError{err, errInterrupted}
+	}
+	return &commandError{err, nil}
+}

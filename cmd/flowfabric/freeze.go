@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func freezeCommand(a *app) *cobra.Command {
+	var all bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "freeze PARTITION...",
+		Short: "Refuse all calls to partitions, while their slots are moved",
+		Long: `freeze makes partitions refuse every call until they are thawed, so that their slots can be moved key
+by key. Nothing is lost, but nothing runs, and leases go on running out: a freeze that is shorter
+than the leases costs no work anything. It says what it froze. Freezing twice is no error.`,
+		Example: `  flowfabric freeze 3 --reason 'move slot 8042'
+  flowfabric freeze 0-7 12
+  flowfabric freeze --all`,
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.eachPartition(ctx, args, all, "frozen", func(e *engine.Engine, partition uint16) error {
+				return e.FreezePartition(ctx, partition, reason)
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all partitions")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` that is kept with the partition")
+	return cmd
+}
+
+func thawCommand(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:     "thaw PARTITION...",
+		Short:   "End a freeze",
+		Long:    "thaw lets partitions work again. Thawing one that is not frozen is no error.",
+		Example: "  flowfabric thaw --all",
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.eachPartition(ctx, args, all, "thawed", func(e *engine.Engine, partition uint16) error {
+				return e.ThawPartition(ctx, partition)
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all partitions")
+	return cmd
+}
+
+// eachPartition changes the chosen partitions one after the other and tells what each answered.
+func (a *app) eachPartition(ctx context.Context, args []string, all bool, done string, change func(e *engine.Engine, partition uint16) error) error {
+	e, err := a.engine(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	chosen, err := choose(args, all, e.Partitions())
+	if err != nil {
+		return err
+	}
+	out := make([]partitionOutcome, len(chosen))
+	var failed partial
+	var changed []uint16
+	for i, p := range chosen {
+		err := change(e, p)
+		out[i] = partitionOutcome{p, outcome(done, false, err), message(err)}
+		if failed.add(p, err); err == nil {
+			changed = append(changed, p)
+		}
+	}
+	if err := a.show(out, func(p *page) {
+		if len(changed) > 0 {
+			p.say("%s %s: %s", done, count(len(changed), "partition"), ranges(changed))
+		}
+	}); err != nil {
+		return err
+	}
+	return failed.err("not " + done)
+}

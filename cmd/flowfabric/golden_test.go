@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// step is one command line of a golden session.
+type step struct {
+	line  string
+	stdin string
+}
+
+func lines(text ...string) (steps []step) {
+	for _, line := range text {
+		steps = append(steps, step{line: line})
+	}
+	return steps
+}
+
+// sessions are command lines that run one after the other on a world of their own. What they print is in
+// testdata/<name>.golden, the same for every server; FLOWFABRIC_GOLDEN=write makes the files anew.
+var sessions = map[string][]step{
+	"show": lines("show <done> --result", "show <failed>", "show <asking>", "show <queued>", "show <later>", "show <held>",
+		"show <held> --json", "show <failed> --json", "show <done> --json --result --summary",
+		"show '{fp:1}:00000000-0000-4000-8000-000000000000'", "show '{fp:1}:00000000-0000-4000-8000-000000000000' --json",
+		"show '{fp:9}:00000000-0000-4000-8000-000000000000'", "show nonsense", "show"),
+	"history": lines("history <done>", "events <failed>", "history <done> --json"),
+	"tail": lines("tail <done>", "tail <done> --raw", "tail <done> --json", "tail <done> --attempt 0", "tail <failed>",
+		"tail <done> --after nonsense", "tail <done> --attempt -1"),
+	"submit": append(lines("submit report --key a --input '{\"b\": 1, \"a\":\"<\"}'", "submit report --key a --input '{\"b\":1,\"a\":\"<\"}' --json",
+		"submit report --key a --input 2", "submit report --input '{'", "submit report --priority 9001", "submit report --tag nonsense",
+		"submit report --tag team=1", "submit report --delay 1h --delay-until 2026-01-01T00:00:00Z", "submit report --retries 1001",
+		"submit report --delay-until soon", "submit echo --key done --input '{\"text\":\"tides\"}' --wait",
+		"submit echo --key done --input '{\"text\":\"tides\"}' --wait --json", "submit broken --key failed --input '{\"text\":\"tides\"}' --wait",
+		"submit broken --key failed --input '{\"text\":\"tides\"}' --wait --json", "submit echo --key done --input '{\"text\":\"tides\"}' --tail",
+		"submit 'no {braces}'", "submit"),
+		step{"submit report --key stdin --input - --raw --lane batch --json", "\x00bytes"}, step{"submit report --key stdin --input - --raw --lane batch --json", "\x00bytes"}),
+	"change": lines("cancel <queued> --reason 'no longer needed' --by anna", "cancel <queued>", "show <queued> --json", "cancel <done>",
+		"replay <done>", "replay <failed> --by anna --reason 'more disk' --json", "replay <failed>", "replay <failed> --request nonsense",
+		"priority <later> 7", "priority <later> many", "priority <later> 9001", "priority <done> 1", "priority <later>",
+		"tags <later> --set team.region=us --set a.b=c", "tags <later> --remove a.b --json", "tags <later>", "tags <done> --json", "tags <later> --set A=1",
+		"revoke <held> --reason hangs --held-by w9~000000000000", "revoke <held> --reason hangs --by anna", "revoke <later>",
+		"purge <later>", "purge <done> --tombstone 1h", "purge <done>", "show <done>", "purge <done> --json", "history <later>"),
+	"wait": append(lines("waitpoints <asking>", "waitpoints <asking> --json", "waitpoints <done>", "signal nonsense", "signal @/nonexistent",
+		"approve <asking> nobody --choice approve", "approve <asking> editor --comment x", "approve <asking> editor --payload '{'",
+		"approve <asking> editor --choice approve --payload 1"),
+		step{"signal - --payload - ", ""}, step{"signal - --choice approve --comment fine --by anna --key one", "<token>\n"},
+		step{"signal <token> --choice approve --key one --json", ""},
+		step{"waitpoints <asking>", ""}, step{"resume <asking>", ""}, step{"resume <asking> --delay 31000h", ""}, step{"approve <asking> editor --choice approve --by anna", ""}),
+	"resume": lines("resume <asking> --by anna --reason 'on leave' --request 3b241101-e2bb-4255-8caf-4136c566a962",
+		"resume <asking> --by anna --request 3b241101-e2bb-4255-8caf-4136c566a962 --json", "resume <asking>"),
+	"keys": lines("keys", "keys list", "keys list --json", "keys rotate k2 --grace 24h", "keys rotate k2 --force", "keys rotate k2 --json", "keys list", "keys rotate nobody", "keys rotate k1 --grace -1s"),
+	"freeze": lines("freeze", "freeze 4", "freeze 2-1", "freeze 0 2-3 --reason 'move slots'", "freeze 3 --json", "freeze --all", "show <done>",
+		"submit report --key frozen", "thaw 1 --json", "thaw --all", "thaw 0 --all", "show <failed> --json"),
+}
+
+func init() {
+	sessions["why"] = lines("why <done>", "why <failed> --json", "why <later>", "why <asking>", "why <held>", "why <queued>", "why <queued> --json",
+		"why '{fp:1}:00000000-0000-4000-8000-000000000000'", "why '{fp:1}:00000000-0000-4000-8000-000000000000' --json")
+	sessions["ls"] = lines("ls", "ls --json", "ls --state waiting --limit 1", "ls --state waiting --limit 1 --json", "ls --state ended --newest", "ls --state nonsense", "ls --kind report --lane batch",
+		"ls --tag team.region=eu --json", "ls --held-by w2", "ls --limit -1", "ls --all-namespaces --namespace x", "ls --cursor nonsense", "ls --namespace other", "ls extra")
+	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
+		"lane list --all-namespaces", "submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
+		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms", "lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna", "queues --namespace other")
+	sessions["schedules"] = lines("schedules", "schedules list", "schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --by anna",
+		"schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --json", "schedules put yearly --kind report --every 8760h --overlap skip --json --by anna",
+		"schedules put yearly --kind report --cron @daily --if-new", "schedules put x --kind report", "schedules put x --kind report --cron '61 * * * *'",
+		"schedules put x --kind report --every 1ms", "schedules put x --every 1h", "schedules put x --kind report --every 1h --zone UTC", "schedules put x --kind report --every 1h --catch-up never",
+		"schedules list", "schedules list --json", "schedules pause nightly --by anna", "schedules show nightly", "schedules next nightly --next 2 --json", "schedules resume nightly --json",
+		"schedules remove nightly", "schedules remove nightly", "schedules show nightly", "schedules show yearly --next 1001")
+	sessions["workers"] = lines("workers", "workers list", "workers list --json", "workers mark-dead w2 --reason 'node gone' --by anna", "workers mark-dead w2 --json",
+		"workers list", "workers mark-dead nobody", "workers mark-dead")
+	sessions["top"] = lines("top --once", "top --once --json --all-namespaces", "top --interval 1ms", "top extra")
+	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
+}
+
+func TestGolden(t *testing.T) {
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			for name, steps := range sessions {
+				t.Run(name, func(t *testing.T) { newWorld(t, start(t)).golden(name, steps) })
+			}
+		})
+	}
+}
+
+// golden runs a session and compares everything that is seen of it.
+func (w *world) golden(name string, steps []step) {
+	w.Helper()
+	var b strings.Builder
+	for _, s := range steps {
+		stdin := strings.ReplaceAll(s.stdin, "<token>", w.token)
+		code, out, errOut := w.run(s.line, stdin)
+		if strings.Contains(s.line, "--json") && code != exitUsage {
+			w.checkJSON(s.line, out)
+		}
+		if secret := w.token[len(w.token)-64:]; strings.Contains(out+errOut, secret) {
+			w.Errorf("%s prints the token", s.line)
+		}
+		fmt.Fprintf(&b, "$ flowfabric %s\n%s", s.line, w.normal(out))
+		if errOut != "" {
+			fmt.Fprintf(&b, "stderr: %s", w.normal(errOut))
+		}
+		if code != exitOK {
+			fmt.Fprintf(&b, "exit %d\n", code)
+		}
+		b.WriteByte('\n')
+	}
+	compare(w.T, filepath.Join("testdata", name+".golden"), b.String())
+}
+
+// checkJSON wants JSON values and nothing else.
+func (w *world) checkJSON(line, out string) {
+	w.Helper()
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
+		var v any
+		err := d.Decode(&v)
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			w.Errorf("%s: %v in %s", line, err, out)
+			return
+		}
+	}
+}
+
+// compare holds text against a file.
+func compare(t *testing.T, path, text string) {
+	t.Helper()
+	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (FLOWFABRIC_GOLDEN=write makes it)", err)
+	}
+	if text == string(want) {
+		return
+	}
+	got, wanted := strings.Split(text, "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(got), len(wanted)) {
+		g, w := "", ""
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(wanted) {
+			w = wanted[i]
+		}
+		if g != w {
+			t.Errorf("%s:%d:\n got %s\nwant %s", path, i+1, g, w)
+			return
+		}
+	}
+}

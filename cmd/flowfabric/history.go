@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func historyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "history ID",
+		Aliases: []string{"events"},
+		Short:   "Tell what happened to an execution, oldest first",
+		Long: `history prints one line for each event: the creation, every attempt, the end, and what was out of
+the ordinary (delays, hand-backs, waits, revocations, changed priorities, replays).`,
+		Example: "  flowfabric history '{fp:3}:0197f3a0-…'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				events, err := c.History(ctx, id)
+				if err != nil {
+					return err
+				}
+				out := make([]historyEvent, len(events))
+				for i, e := range events {
+					out[i] = newHistoryEvent(e)
+				}
+				return a.show(out, func(p *page) {
+					for _, e := range events {
+						p.say("%s", e.String())
+					}
+				})
+			})
+		}),
+	}
+}
+
+// historyEvent is an engine.Event for --json.
+type historyEvent struct {
+	At      time.Time              `json:"at"`
+	Event   engine.EventKind       `json:"event"`
+	Attempt uint32                 `json:"attempt"`
+	Epoch   uint64                 `json:"epoch,omitempty"`
+	Worker  string                 `json:"worker,omitempty"`
+	Session string                 `json:"session,omitempty"`
+	By      string                 `json:"by,omitempty"`
+	State   flowfabric.PublicState `json:"state,omitempty"`
+	Detail  string                 `json:"detail,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Until   time.Time              `json:"until,omitzero"`
+}
+
+func newHistoryEvent(e engine.Event) historyEvent {
+	state, _ := flowfabric.Project(e.Code)
+	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: engine.Instance(e.Session),
+		Session: e.Session, By: e.By, State: state.Public, Detail: e.Detail, Reason: e.Reason, Until: utc(e.Until)}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func keysCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List and rotate the keys that sign tokens",
+		Long: `keys shows and rotates the keys that sign the tokens of waitpoints. Secrets never travel: the store
+knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`,
+		Args: cobra.NoArgs,
+		RunE: needsCommand,
+	}
+	cmd.AddCommand(keysListCommand(a), keysRotateCommand(a))
+	return cmd
+}
+
+// partitionKeys is an engine.PartitionKeys for --json.
+type partitionKeys struct {
+	Partition uint16     `json:"partition"`
+	Current   string     `json:"current,omitempty"`
+	Keys      []tokenKey `json:"keys"`
+	Error     string     `json:"error,omitempty"`
+}
+
+type tokenKey struct {
+	Kid         string    `json:"kid"`
+	Fingerprint string    `json:"fingerprint"`
+	Current     bool      `json:"current"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+	Open        int       `json:"open_waitpoints"`
+	NeededUntil time.Time `json:"needed_until,omitzero"`
+}
+
+func keysListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the keys of every partition",
+		Long:    "list shows which key signs, until when others are still good, and how many waitpoints are open under each. With --json every partition is told apart.",
+		Example: "  flowfabric keys list",
+		Args:    cobra.NoArgs,
+		RunE: a.once(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				listed, err := c.TokenKeys(ctx)
+				if err != nil && len(listed) == 0 {
+					return err
+				}
+				out := make([]partitionKeys, len(listed))
+				for i, p := range listed {
+					out[i] = partitionKeys{Partition: p.Partition, Current: p.Current, Keys: []tokenKey{}, Error: message(p.Err)}
+					for _, k := range p.Keys {
+						out[i].Keys = append(out[i].Keys, tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
+					}
+				}
+				if shown := a.show(out, func(p *page) { keysTable(p, listed) }); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+// keysTable sums up the partitions: a key is one row.
+func keysTable(p *page, listed []engine.PartitionKeys) {
+	type sum struct {
+		fingerprints     map[string]bool
+		partitions, sign int
+		open             int
+		until            time.Time
+	}
+	sums := map[string]*sum{}
+	for _, part := range listed {
+		for _, k := range part.Keys {
+			s := sums[k.Kid]
+			if s == nil {
+				s = &sum{fingerprints: map[string]bool{}}
+				sums[k.Kid] = s
+			}
+			s.fingerprints[k.Fingerprint] = true
+			s.partitions++
+			s.open += k.Open
+			if k.Current {
+				s.sign++
+			}
+			if k.ExpiresAt.After(s.until) {
+				s.until = k.ExpiresAt
+			}
+		}
+	}
+	if len(sums) == 0 {
+		p.say("no token keys: a worker with FLOWFABRIC_TOKEN_KEYS makes them known")
+		return
+	}
+	var rows [][]any
+	for _, kid := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[kid]
+		for _, f := range slices.Sorted(maps.Keys(s.fingerprints)) {
+			rows = append(rows, []any{kid, f, fmt.Sprintf("%d of %d", s.sign, len(listed)), s.partitions, s.open, instant(s.until)})
+		}
+	}
+	p.table([]string{"KID", "FINGERPRINT", "SIGNS IN", "KNOWN IN", "OPEN WAITPOINTS", "GOOD UNTIL"}, rows)
+}
+
+// partitionRotated is an engine.KeyRotated for --json.
+type partitionRotated struct {
+	Partition uint16 `json:"partition"`
+	Outcome   string `json:"outcome"` // rotated, already or failed
+	Previous  string `json:"previous,omitempty"`
+	Reaped    int    `json:"forgotten_keys"`
+	Open      int    `json:"open_waitpoints"` // under the previous key
+	Error     string `json:"error,omitempty"`
+}
+
+func keysRotateCommand(a *app) *cobra.Command {
+	var grace time.Duration
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "rotate KID",
+		Short: "Make a key sign new tokens, in every partition",
+		Long: `rotate makes the key of this id sign new tokens. Give it to every worker first (FLOWFABRIC_TOKEN_KEYS,
+behind the one in use), then rotate, then drop the old one once the grace is over. It may be repeated:
+partitions that are done answer "already". A partition with open waitpoints whose tokens are needed for
+longer than the grace refuses, unless --force.`,
+		Example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
+		Args:    exactly("KID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			var opts []client.RotateOption
+			if force {
+				opts = append(opts, client.Force())
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				rotated, err := c.RotateTokenKeys(ctx, args[0], grace, opts...)
+				if err != nil && len(rotated) == 0 {
+					return err
+				}
+				out := make([]partitionRotated, len(rotated))
+				done := 0
+				for i, r := range rotated {
+					out[i] = partitionRotated{Partition: r.Partition, Outcome: outcome("rotated", r.Noop, r.Err), Previous: r.Previous,
+						Reaped: r.Reaped, Open: r.Open, Error: message(r.Err)}
+					if r.Err == nil {
+						done++
+					}
+				}
+				if shown := a.show(out, func(p *page) {
+					p.say("%s signs in %d of %s", args[0], done, count(len(rotated), "partition"))
+				}); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+	cmd.Flags().DurationVar(&grace, "grace", flowfabric.DefaultKeyGrace, "how long tokens of the key before stay good")
+	cmd.Flags().BoolVar(&force, "force", false, "also where tokens then end before they are needed")
+	return cmd
+}

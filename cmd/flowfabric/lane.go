@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func laneCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lane",
+		Short: "List, pause, resume, drain and disable lanes, and say how long they keep what ended",
+		Args:  cobra.NoArgs,
+		RunE:  needsCommand,
+	}
+	cmd.AddCommand(laneListCommand(a),
+		laneStateCommand(a, "pause", "Accept work, hand none out", engine.LanePaused, `pause lets a lane accept work and hand out none. What runs already goes on.`),
+		laneStateCommand(a, "resume", "Accept and hand out work again", engine.LaneActive, `resume makes a lane accept and hand out work again, whatever its state was.`),
+		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", engine.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
+		laneStateCommand(a, "disable", "Neither accept nor hand out", engine.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
+what it did: how much waits in the lane now.`),
+		laneRetentionCommand(a))
+	return cmd
+}
+
+func laneListCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List lanes",
+		Long:    "list shows the lanes that have work, and those that somebody said something about.",
+		Example: "  flowfabric lane list",
+		Args:    cobra.NoArgs,
+	}
+	scope := a.scope(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
+		return a.with(ctx, func(c *client.Client) error {
+			found, err := c.Lanes(ctx, scope()...)
+			if err != nil && len(found) == 0 {
+				return err
+			}
+			out := make([]lane, len(found))
+			rows := make([][]any, len(found))
+			for i, l := range found {
+				out[i] = newLane(l)
+				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), instant(l.Since), l.By}
+			}
+			if shown := a.show(out, func(p *page) {
+				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "SINCE", "BY"}, rows)
+			}); shown != nil {
+				return shown
+			}
+			return err
+		})
+	})
+	return cmd
+}
+
+// lane is a client.LaneInfo for --json.
+type lane struct {
+	Namespace string           `json:"namespace"`
+	Lane      string           `json:"lane"`
+	State     engine.LaneState `json:"state"`
+	Mixed     bool             `json:"mixed,omitempty"` // partitions differ: repeat the change
+	Waiting   int              `json:"waiting"`
+	Retention int64            `json:"retention_seconds"` // of what ends in it
+	Since     time.Time        `json:"since,omitzero"`
+	By        string           `json:"by,omitempty"`
+}
+
+// defaultRetention is what a lane keeps that nobody said anything about.
+const defaultRetention = 24 * time.Hour
+
+func newLane(l client.LaneInfo) lane {
+	keep := l.Retention
+	if keep == 0 {
+		keep = defaultRetention
+	}
+	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting, Retention: int64(keep / time.Second),
+		Since: utc(l.Since), By: l.By}
+}
+
+func retention(d time.Duration) string {
+	if d == 0 {
+		return span(defaultRetention) + " (default)"
+	}
+	return span(d)
+}
+
+func laneStateCommand(a *app, verb, short string, state engine.LaneState, long string) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " LANE",
+		Short:   short,
+		Long:    long + "\nIt holds in every partition; a partition that did not answer is named, and the command may be repeated.",
+		Example: "  flowfabric lane " + verb + " batch --by anna",
+		Args:    exactly("LANE"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.changeLane(ctx, args[0], engine.LaneChange{State: state})
+		}),
+	}
+}
+
+func laneRetentionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "retention LANE DURATION",
+		Short: "Say how long a lane keeps what ended in it",
+		Long: `retention sets for how long executions are kept that end in the lane from now on, unless their own
+policy says otherwise: whole seconds, up to ten years; 0 is the default of 24h.`,
+		Example: "  flowfabric lane retention batch 72h",
+		Args:    exactly("LANE", "DURATION"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			keep, err := time.ParseDuration(args[1])
+			if err != nil {
+				return usage("DURATION %q, want for example 72h", args[1])
+			}
+			return a.changeLane(ctx, args[0], engine.LaneChange{Retention: &keep})
+		}),
+	}
+}
+
+// changeLane makes a change and shows the lane as it then is.
+func (a *app) changeLane(ctx context.Context, name string, change engine.LaneChange) error {
+	return a.with(ctx, func(c *client.Client) error {
+		if err := c.SetLane(ctx, name, change); err != nil {
+			return err
+		}
+		lanes, err := c.Lanes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			if l.Name == name {
+				return a.show(newLane(l), func(p *page) {
+					p.say("lane %s is %s, keeps what ended for %s; %d waiting", l.Name, string(l.State), retention(l.Retention), l.Waiting)
+				})
+			}
+		}
+		return a.show(newLane(client.LaneInfo{Namespace: a.namespace, Name: name, State: engine.LaneActive}), func(p *page) {
+			p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, retention(0))
+		})
+	})
+}

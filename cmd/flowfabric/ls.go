@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func lsCommand(a *app) *cobra.Command {
+	var f client.Filter
+	var states, tags []string
+	var limit int
+	var cursor string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List executions by state, lane, kind, tags or holder",
+		Long: `ls lists executions of all partitions: waiting ones in the order of claims, then delayed, suspended,
+active and ended ones. It prints --limit of them, and the cursor of the next page when there are more;
+--limit 0 lists all. With --json it prints one execution per line, and the cursor on a last line.`,
+		Example: `  flowfabric ls --state failed --newest
+  flowfabric ls --kind ship --tag team.region=eu --state waiting,delayed
+  flowfabric ls --held-by w1 --all-namespaces
+  flowfabric ls --state failed --limit 0 --json | jq -r .id | xargs -n1 flowfabric replay`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
+		for _, s := range states {
+			f.States = append(f.States, flowfabric.PublicState(s))
+		}
+		var err error
+		if f.Tags, err = pairs("--tag", tags); err != nil {
+			return err
+		}
+		if limit < 0 {
+			return usage("--limit is %d, want 0 or more", limit)
+		}
+		if f.AllNamespaces && cmd.Flags().Changed("namespace") {
+			return usage("--all-namespaces and --namespace exclude each other")
+		}
+		return a.with(ctx, func(c *client.Client) error { return a.list(ctx, c, f, cursor, limit) })
+	})
+	flags := cmd.Flags()
+	flags.StringSliceVar(&states, "state", nil, "`states`: waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringVar(&f.Lane, "lane", "", "only this `lane`")
+	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
+	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")
+	flags.StringVar(&f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
+	flags.BoolVar(&f.Newest, "newest", false, "from the other end: what ended last first")
+	flags.BoolVar(&f.AllNamespaces, "all-namespaces", false, "of all namespaces")
+	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
+	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting", "delayed", "suspended", "active", "completed", "failed",
+		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
+	return cmd
+}
+
+// listed is an engine.Listed for --json.
+type listed struct {
+	ID              flowfabric.ExecutionID `json:"id"`
+	State           flowfabric.PublicState `json:"state"`
+	Reason          string                 `json:"blocking_reason,omitempty"`
+	Namespace       string                 `json:"namespace"`
+	Lane            string                 `json:"lane"`
+	Kind            string                 `json:"kind"`
+	Capabilities    []string               `json:"capabilities,omitempty"`
+	Priority        int                    `json:"priority"`
+	Attempts        uint32                 `json:"attempts"`
+	Retries         int                    `json:"retries"`
+	Worker          string                 `json:"worker,omitempty"`
+	CreatedAt       time.Time              `json:"created_at,omitzero"`
+	StartedAt       time.Time              `json:"started_at,omitzero"`
+	ClaimedAt       time.Time              `json:"claimed_at,omitzero"`
+	CompletedAt     time.Time              `json:"completed_at,omitzero"`
+	DelayUntil      time.Time              `json:"delay_until,omitzero"`
+	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
+	SuspendedAt     time.Time              `json:"suspended_at,omitzero"`
+	PurgeAt         time.Time              `json:"purge_at,omitzero"`
+	FailureCategory string                 `json:"failure_category,omitempty"`
+	Tags            map[string]string      `json:"tags,omitempty"`
+	Drift           string                 `json:"drift,omitempty"` // what is wrong with the entry; 'flowfabric audit' tells more
+}
+
+func newListed(x engine.Listed) listed {
+	v := listed{ID: x.ID, State: x.State.Public, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
+		Capabilities: x.Route.Capabilities, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries, CreatedAt: utc(x.CreatedAt),
+		StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt), CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil),
+		DeadlineAt: utc(x.DeadlineAt), SuspendedAt: utc(x.Since), PurgeAt: utc(x.PurgeAt), FailureCategory: x.FailureCategory,
+		Tags: x.Tags, Drift: x.Drift}
+	if x.State.BlockingReason != "none" {
+		v.Reason = x.State.BlockingReason
+	}
+	if x.State.Public == flowfabric.Active {
+		v.Worker = engine.Instance(x.Session)
+	}
+	return v
+}
+
+// list prints page after page, so that a long listing begins at once and needs no memory.
+func (a *app) list(ctx context.Context, c *client.Client, f client.Filter, cursor string, limit int) error {
+	p := &page{colour: a.colour()}
+	var rows [][]any
+	for left := limit; ; {
+		size := client.MaxListPage
+		if limit > 0 {
+			size = min(left, size)
+		}
+		found, err := c.ListPage(ctx, f, cursor, size)
+		if err != nil {
+			return err
+		}
+		for _, x := range found.Executions {
+			v := newListed(x)
+			if a.json {
+				if err := a.line(v); err != nil {
+					return err
+				}
+				continue
+			}
+			rows = append(rows, v.row())
+		}
+		cursor = found.Cursor
+		if left -= len(found.Executions); cursor == "" || limit > 0 && left <= 0 {
+			break
+		}
+	}
+	if a.json {
+		if cursor == "" {
+			return nil
+		}
+		return a.line(struct {
+			Cursor string `json:"cursor"`
+		}{cursor})
+	}
+	header := []string{"ID", "STATE", "LANE", "KIND", "PRIO", "ATTEMPTS", "CREATED", "DETAIL"}
+	p.table(header, rows)
+	if cursor != "" {
+		p.say("more: --cursor %s", cursor)
+	}
+	_, err := p.WriteTo(a.out)
+	return err
+}
+
+// row is a line of the table; what matters of a state is in its last column.
+func (v listed) row() []any {
+	detail := ""
+	switch {
+	case v.Drift != "":
+		detail = "damaged: " + v.Drift
+	case v.State == flowfabric.Active:
+		detail = "on " + v.Worker
+	case v.State == flowfabric.Delayed:
+		detail = "until " + instant(v.DelayUntil)
+	case v.State == flowfabric.Suspended:
+		detail = strings.ReplaceAll(v.Reason, "_", " ") + " since " + instant(v.SuspendedAt)
+	case !v.CompletedAt.IsZero():
+		detail = join(" ", v.FailureCategory, "at "+instant(v.CompletedAt))
+	}
+	for _, k := range slices.Sorted(maps.Keys(v.Tags)) {
+		detail = join(" ", detail, k+"="+v.Tags[k])
+	}
+	return []any{v.ID.String(), styled(stateStyle(v.State), v.State), v.Lane, v.Kind, v.Priority, v.Attempts, instant(v.CreatedAt), detail}
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// show prints the answer of a command: value as one JSON value with --json, else what text writes.
+func (a *app) show(value any, text func(p *page)) error {
+	if a.json {
+		return a.line(value)
+	}
+	p := &page{colour: a.colour()}
+	text(p)
+	_, err := p.WriteTo(a.out)
+	return err
+}
+
+// line prints value as JSON on one line.
+func (a *app) line(value any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(value)
+}
+
+// colour tells whether styles are shown: on a terminal, unless the user said otherwise.
+func (a *app) colour() bool {
+	return !a.plain && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && a.terminal()
+}
+
+func (a *app) terminal() bool {
+	f, ok := a.out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// style is how a piece of text looks on a terminal, as the number of an escape sequence.
+type style string
+
+const (
+	normal style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+// cell is a piece of text with its style.
+type cell struct {
+	text  string
+	style style
+}
+
+// styled makes a cell; plain values stand for themselves.
+func styled(s style, value any) cell { return cell{fmt.Sprint(value), s} }
+
+// page collects the text of an answer.
+type page struct {
+	bytes.Buffer
+	colour bool
+}
+
+// put writes text in a style.
+func (p *page) put(c cell) {
+	text := printable(c.text)
+	if p.colour && c.style != normal && text != "" {
+		text = "\x1b[" + string(c.style) + "m" + text + "\x1b[0m"
+	}
+	p.WriteString(text)
+}
+
+// say writes one line. Its arguments are escaped, so that no text of others reaches the terminal as it is.
+func (p *page) say(format string, args ...any) {
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			args[i] = printable(v)
+		case error:
+			args[i] = printable(v.Error())
+		}
+	}
+	fmt.Fprintf(p, format+"\n", args...)
+}
+
+// table writes rows under a header, in columns two spaces apart. A cell is a cell or anything that prints.
+func (p *page) table(header []string, rows [][]any) {
+	all := make([][]cell, 0, len(rows)+1)
+	head := make([]cell, len(header))
+	for i, name := range header {
+		head[i] = cell{name, bold}
+	}
+	all = append(all, head)
+	for _, row := range rows {
+		cells := make([]cell, len(row))
+		for i, v := range row {
+			if c, ok := v.(cell); ok {
+				cells[i] = c
+			} else {
+				cells[i] = styled(normal, v)
+			}
+			if cells[i].text == "" {
+				cells[i] = cell{"-", faint}
+			}
+		}
+		all = append(all, cells)
+	}
+	p.columns(all)
+}
+
+// facts writes pairs of a name and a value, without those that are empty.
+func (p *page) facts(pairs ...any) {
+	var rows [][]cell
+	for i := 0; i+1 < len(pairs); i += 2 {
+		value, ok := pairs[i+1].(cell)
+		if !ok {
+			value = styled(normal, pairs[i+1])
+		}
+		if value.text != "" {
+			rows = append(rows, []cell{{fmt.Sprint(pairs[i]), faint}, value})
+		}
+	}
+	p.columns(rows)
+}
+
+func (p *page) columns(rows [][]cell) {
+	var widths []int
+	for _, row := range rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(printable(c.text)))
+		}
+	}
+	for _, row := range rows {
+		for i, c := range row {
+			p.put(c)
+			if i < len(row)-1 {
+				p.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(printable(c.text))+2))
+			}
+		}
+		p.WriteByte('\n')
+	}
+}
+
+// printable quotes what could break a line or a terminal.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// instant is a time for people; empty for none.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// span is a duration for people, in at most two units; empty for none.
+func span(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < 0:
+		return "-" + span(-d)
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// count is a number with its noun: "1 partition", "3 partitions".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// utc makes times of answers the same everywhere.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC()
+}
+
+// flush writes what is left of a stream of text.
+func (a *app) write(text string) error {
+	_, err := io.WriteString(a.out, text)
+	return err
+}

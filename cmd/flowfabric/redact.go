@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"regexp"
+)
+
+// secrets are what must never be printed, whatever message it got into: what stands before the @ of a URL, a URL's parameters
+// (where some drivers take passwords), and the secret parts of tokens and token keys.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`([a-z]+://)[^"'\n]*@`), "${1}…@"},
+	{regexp.MustCompile(`\?[^\s"'?]*=[^\s"']*`), "?…"},
+	{regexp.MustCompile(`([A-Za-z0-9._-]{1,32}:)[0-9a-fA-F]{64,128}`), "${1}…"},
+}
+
+func redact(text string) string {
+	for _, s := range secrets {
+		text = s.pattern.ReplaceAllString(text, s.with)
+	}
+	return text
+}
+
+// redacting is a writer that redacts; what it gets is whole messages.
+type redacting struct{ to io.Writer }
+
+func (r *redacting) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(r.to, redact(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

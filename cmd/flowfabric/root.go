@@ -1,0 +1,68 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Groups of commands in the help.
+const (
+	groupWork    = "work"
+	groupOperate = "operate"
+	groupHealth  = "health"
+	groupLocal   = "local"
+)
+
+func rootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "flowfabric",
+		Short: "Durable execution on Valkey and Redis",
+		Long: `FlowFabric runs durable executions on Valkey or Redis: handlers that survive crashes,
+stream their output, and wait for days without holding a process. This command submits
+work, follows it, explains why it does not move, and mends it.
+
+Say which server with --url or FLOWFABRIC_URL. With --json every command prints one JSON
+value, and those that go on (tail, top) one value per line; errors are JSON on stderr.
+
+` + exitHelp(),
+		Example: `  flowfabric dev                                   # a server, in one terminal
+  export FLOWFABRIC_URL=redis://127.0.0.1:7700     # what it printed, in another
+  flowfabric submit write-article --input '{"Topic":"tides"}' --tail
+  flowfabric doctor                                # is the deployment healthy?`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix:// (default $FLOWFABRIC_URL)")
+	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
+	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
+	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
+	flags.BoolVar(&a.json, "json", false, "print JSON")
+	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Executions:"},
+		&cobra.Group{ID: groupOperate, Title: "Lanes, workers, schedules:"},
+		&cobra.Group{ID: groupHealth, Title: "Health and maintenance:"},
+		&cobra.Group{ID: groupLocal, Title: "This machine:"},
+	)
+	for _, group := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
+			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
+			tagsCommand(a), revokeCommand(a), purgeCommand(a)}},
+		{groupOperate, []*cobra.Command{queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a)}},
+		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupLocal, []*cobra.Command{devCommand(a), versionCommand(a)}},
+	} {
+		for _, c := range group.commands {
+			c.GroupID = group.id
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommandGroupID(groupLocal)
+	root.SetCompletionCommandGroupID(groupLocal)
+	return root
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+func schedulesCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "schedules",
+		Aliases: []string{"schedule"},
+		Short:   "List, put, pause, resume and remove schedules, and tell when they are due",
+		Args:    cobra.NoArgs,
+		RunE:    needsCommand,
+	}
+	cmd.AddCommand(schedulesListCommand(a), schedulesShowCommand(a), schedulesPutCommand(a),
+		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*client.Client).PauseSchedule),
+		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*client.Client).ResumeSchedule),
+		schedulesRemoveCommand(a))
+	return cmd
+}
+
+// scheduleView is a client.ScheduleInfo for --json.
+type scheduleView struct {
+	Name       string                  `json:"name"`
+	Spec       string                  `json:"spec"`
+	CatchUp    schedule.CatchUp        `json:"catch_up,omitempty"`
+	Overlap    schedule.Overlap        `json:"overlap,omitempty"`
+	Namespace  string                  `json:"namespace,omitempty"`
+	Lane       string                  `json:"lane,omitempty"`
+	Kind       string                  `json:"kind,omitempty"`
+	Priority   int                     `json:"priority"`
+	Revision   uint64                  `json:"revision"`
+	Paused     bool                    `json:"paused"`
+	PausedBy   string                  `json:"paused_by,omitempty"`
+	PausedAt   time.Time               `json:"paused_at,omitzero"`
+	Next       time.Time               `json:"next_at,omitzero"`
+	LastDue    time.Time               `json:"last_at,omitzero"`
+	LastID     *flowfabric.ExecutionID `json:"last_id,omitempty"`
+	Fired      uint64                  `json:"fired"`
+	Missed     uint64                  `json:"missed"`
+	Reasons    map[string]uint64       `json:"missed_reasons,omitempty"`
+	InputBytes int                     `json:"input_bytes"`
+	CreatedAt  time.Time               `json:"created_at,omitzero"`
+	UpdatedAt  time.Time               `json:"updated_at,omitzero"`
+	By         string                  `json:"updated_by,omitempty"`
+	Partition  uint16                  `json:"partition"`
+	Error      string                  `json:"error,omitempty"` // why its definition cannot be read
+	Upcoming   []time.Time             `json:"upcoming,omitempty"`
+}
+
+func newScheduleView(s client.ScheduleInfo) scheduleView {
+	d := s.Decoded
+	v := scheduleView{Name: s.Name, CatchUp: d.CatchUp, Overlap: d.Overlap, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind,
+		Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused, Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired,
+		Missed: s.Missed, Reasons: s.Reasons, InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
+		Partition: s.Partition, Error: message(s.Err)}
+	if s.Err == nil {
+		v.Spec = d.Spec.String()
+	}
+	if s.Paused {
+		v.PausedBy, v.PausedAt = s.PausedBy, utc(s.PausedAt)
+	}
+	if !s.LastID.IsZero() {
+		v.LastID = &s.LastID
+	}
+	return v
+}
+
+// state is a word for people.
+func (v scheduleView) state() cell {
+	switch {
+	case v.Error != "":
+		return styled(red, "unreadable")
+	case v.Paused:
+		return styled(yellow, "paused")
+	case v.Next.IsZero():
+		return styled(faint, "over")
+	}
+	return styled(normal, "active")
+}
+
+func schedulesListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List schedules",
+		Example: "  flowfabric schedules list",
+		Args:    cobra.NoArgs,
+		RunE: a.once(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				found, err := c.Schedules(ctx)
+				if err != nil && len(found) == 0 {
+					return err
+				}
+				out := make([]scheduleView, len(found))
+				rows := make([][]any, len(found))
+				for i, s := range found {
+					v := newScheduleView(s)
+					out[i] = v
+					rows[i] = []any{v.Name, v.state(), v.Spec, v.Kind, v.Lane, instant(v.Next), v.Fired, v.Missed}
+				}
+				if shown := a.show(out, func(p *page) {
+					p.table([]string{"NAME", "STATE", "WHEN", "KIND", "LANE", "NEXT", "FIRED", "MISSED"}, rows)
+				}); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+func schedulesShowCommand(a *app) *cobra.Command {
+	var upcoming int
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Aliases: []string{"next"},
+		Short:   "Show one schedule and when it is due next",
+		Long:    "show prints a schedule with its counts, and its next instants. Of a paused one those that would come if it were resumed now.",
+		Example: "  flowfabric schedules next nightly --next 10",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			if upcoming < 0 || upcoming > 1000 {
+				return usage("--next is %d, want 0..1000", upcoming)
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				s, err := c.GetSchedule(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				v := newScheduleView(s)
+				if s.Err == nil {
+					if v.Upcoming, err = c.NextRuns(ctx, args[0], upcoming); err != nil {
+						return err
+					}
+				}
+				return a.show(v, v.text)
+			})
+		}),
+	}
+	cmd.Flags().IntVar(&upcoming, "next", 5, "how many of the next instants, `0..1000`")
+	return cmd
+}
+
+func (v scheduleView) text(p *page) {
+	last := ""
+	if v.LastID != nil {
+		last = instant(v.LastDue) + " " + v.LastID.String()
+	}
+	missed := fmt.Sprint(v.Missed)
+	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
+		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
+	}
+	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when", v.Spec, "kind", v.Kind,
+		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "catch-up", v.CatchUp, "overlap", v.Overlap, "revision", v.Revision,
+		"fired", v.Fired, "missed", missed, "last", last, "next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By),
+		"error", v.Error)
+	for i, t := range v.Upcoming {
+		if i == 0 {
+			p.say("\nupcoming:")
+		}
+		p.say("  %s", instant(t))
+	}
+}
+
+// putFlags are the flags of schedules put.
+type putFlags struct {
+	cron, zone, anchor       string
+	every, deadline, attempt time.Duration
+	kind, input, lane        string
+	priority, retries        int
+	tags, capabilities       []string
+	catchUp, overlap         string
+	raw, fresh               bool
+}
+
+func schedulesPutCommand(a *app) *cobra.Command {
+	var f putFlags
+	cmd := &cobra.Command{
+		Use:   "put NAME",
+		Short: "Create or change a schedule",
+		Long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed rate, or
+changes the one of that name. Putting what is there changes nothing.`,
+		Example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --input '{"full":true}'
+  flowfabric schedules put poll --kind poll --every 30s --overlap skip`,
+		Args: exactly("NAME"),
+	}
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error { return a.putSchedule(ctx, args[0], f) })
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "kind", "", "`kind` of work, required")
+	flags.StringVar(&f.cron, "cron", "", "cron `expression` of five fields, or six with seconds first; @hourly, @daily …")
+	flags.StringVar(&f.zone, "zone", "", "time `zone` of --cron (default UTC)")
+	flags.DurationVar(&f.every, "every", 0, "fixed rate, 1s to ten years")
+	flags.StringVar(&f.anchor, "anchor", "", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
+	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin")
+	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
+	flags.StringVar(&f.lane, "lane", flowfabric.DefaultLane, "`lane` that its executions go to")
+	flags.IntVar(&f.priority, "priority", 0, "`0..9000`, higher is claimed first")
+	flags.DurationVar(&f.deadline, "deadline", 0, "an execution expires when it has not ended after this long")
+	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
+	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`")
+	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
+	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
+	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to instants that nobody fired in time: last (default), skip or all")
+	flags.StringVar(&f.overlap, "overlap", "", "what happens while the execution before has not ended: allow (default) or skip")
+	flags.BoolVar(&f.fresh, "if-new", false, "refuse to change a schedule that exists")
+	cmd.MarkFlagsMutuallyExclusive("cron", "every")
+	cmd.MarkFlagsOneRequired("cron", "every")
+	_ = cmd.MarkFlagRequired("kind")
+	return cmd
+}
+
+// schedulePut is the answer of put.
+type schedulePut struct {
+	Name     string    `json:"name"`
+	Outcome  string    `json:"outcome"` // put, or already
+	Revision uint64    `json:"revision"`
+	Next     time.Time `json:"next_at,omitzero"`
+}
+
+func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
+	d, err := f.definition(a.namespace)
+	if err != nil {
+		return err
+	}
+	input, err := a.read("--input", f.input)
+	if err == nil && !f.raw {
+		input, err = compact("--input", input)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := a.client(ctx, mayBoot)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var opts []client.PutOption
+	if f.fresh {
+		opts = append(opts, client.IfNew())
+	}
+	set, err := c.PutSchedule(ctx, name, d, input, opts...)
+	if err != nil {
+		return err
+	}
+	v := schedulePut{name, outcome("put", set.Already, nil), set.Revision, utc(set.Next)}
+	return a.show(v, func(p *page) {
+		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome, instant(v.Next))
+	})
+}
+
+// definition makes what the flags say.
+func (f putFlags) definition(namespace string) (schedule.Definition, error) {
+	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp), Overlap: schedule.Overlap(f.overlap)}
+	if f.cron == "" {
+		var anchor time.Time
+		if f.anchor != "" {
+			var err error
+			if anchor, err = time.Parse(time.RFC3339, f.anchor); err != nil {
+				return d, usage("--anchor %q is not a time like 2026-01-31T17:00:00Z", f.anchor)
+			}
+		}
+		if f.zone != "" {
+			return d, usage("--zone goes with --cron")
+		}
+		d.Spec = schedule.Every(f.every, anchor)
+	} else if f.anchor != "" {
+		return d, usage("--anchor goes with --every")
+	}
+	tags, err := pairs("--tag", f.tags)
+	if err != nil {
+		return d, err
+	}
+	retry := flowfabric.DefaultRetry()
+	if retry.MaxRetries = f.retries; f.retries == 0 {
+		retry = flowfabric.RetryPolicy{}
+	}
+	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Priority: f.priority,
+		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt}, Tags: tags,
+		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
+	return d, nil
+}
+
+// scheduleChanged is the answer of pause, resume and remove.
+type scheduleChanged struct {
+	Name string `json:"name"`
+	Done string `json:"done"`
+}
+
+func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*client.Client, context.Context, string, ...client.PauseOption) error) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " NAME",
+		Short:   short,
+		Long:    long,
+		Example: "  flowfabric schedules " + verb + " nightly",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				if err := call(c, ctx, args[0]); err != nil {
+					return err
+				}
+				return a.show(scheduleChanged{args[0], done}, func(p *page) { p.say("%s %s", done, args[0]) })
+			})
+		}),
+	}
+}
+
+func schedulesRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove NAME",
+		Short:   "Forget a schedule",
+		Long:    "remove forgets a schedule with its counts. What it submitted stays and goes on.",
+		Example: "  flowfabric schedules remove nightly",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				removed, err := c.RemoveSchedule(ctx, args[0])
+				if err == nil && !removed {
+					err = fmt.Errorf("remove schedule %q: %w", args[0], flowfabric.ErrScheduleNotFound)
+				}
+				if err != nil {
+					return err
+				}
+				return a.show(scheduleChanged{args[0], "removed"}, func(p *page) { p.say("removed %s", args[0]) })
+			})
+		}),
+	}
+}

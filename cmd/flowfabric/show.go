@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func showCommand(a *app) *cobra.Command {
+	var result, summary bool
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show one execution: state, attempts, times, tags, failure",
+		Aliases: []string{"get"},
+		Long: `show prints what the store knows of an execution. --result adds the result of one that
+completed, --summary the summary document that its handler writes.`,
+		Example: `  flowfabric show '{fp:3}:0197f3a0-…'
+  flowfabric show '{fp:3}:0197f3a0-…' --json | jq .state`,
+		Args: exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error { return a.showExecution(ctx, c, id, result, summary) })
+		}),
+	}
+	cmd.Flags().BoolVar(&result, "result", false, "also the result")
+	cmd.Flags().BoolVar(&summary, "summary", false, "also the summary document of the newest attempt")
+	return cmd
+}
+
+// execution is an engine.Snapshot for --json. Times are RFC 3339 in UTC, absent when there is none.
+type execution struct {
+	ID              flowfabric.ExecutionID `json:"id"`
+	State           flowfabric.PublicState `json:"state"`
+	Reason          string                 `json:"blocking_reason,omitempty"`
+	Code            flowfabric.Code        `json:"code"`
+	Namespace       string                 `json:"namespace"`
+	Lane            string                 `json:"lane"`
+	Kind            string                 `json:"kind"`
+	Capabilities    []string               `json:"capabilities,omitempty"`
+	Priority        int                    `json:"priority"`
+	Creator         string                 `json:"creator,omitempty"`
+	Attempts        uint32                 `json:"attempts"`
+	AttemptType     flowfabric.AttemptType `json:"attempt_type,omitempty"`
+	Epoch           uint64                 `json:"epoch"`
+	Session         string                 `json:"session,omitempty"`
+	Worker          string                 `json:"worker,omitempty"`
+	LeaseExpiresAt  time.Time              `json:"lease_expires_at,omitzero"`
+	Retries         int                    `json:"retries"`
+	MaxRetries      int                    `json:"max_retries"`
+	Reclaims        int                    `json:"reclaims"`
+	Replays         int                    `json:"replays"`
+	CreatedAt       time.Time              `json:"created_at,omitzero"`
+	StartedAt       time.Time              `json:"started_at,omitzero"`
+	ClaimedAt       time.Time              `json:"claimed_at,omitzero"`
+	CompletedAt     time.Time              `json:"completed_at,omitzero"`
+	DelayUntil      time.Time              `json:"delay_until,omitzero"`
+	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
+	FailureCategory string                 `json:"failure_category,omitempty"`
+	FailureReason   string                 `json:"failure_reason,omitempty"`
+	CancelledBy     string                 `json:"cancelled_by,omitempty"`
+	CancelReason    string                 `json:"cancel_reason,omitempty"`
+	InputBytes      int                    `json:"input_bytes"`
+	Steps           int                    `json:"steps"`
+	Tags            map[string]string      `json:"tags,omitempty"`
+	Progress        *progress              `json:"progress,omitempty"`
+	AttemptLog      []attempt              `json:"attempt_log,omitempty"`
+	End             *ended                 `json:"end,omitempty"`     // --result
+	Summary         *summaryView           `json:"summary,omitempty"` // --summary
+}
+
+type progress struct {
+	Percent *int      `json:"percent,omitempty"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// attempt is one that ended.
+type attempt struct {
+	Index     uint32                 `json:"index"`
+	Type      flowfabric.AttemptType `json:"type"`
+	State     string                 `json:"state"`
+	Worker    string                 `json:"worker,omitempty"`
+	ClaimedAt time.Time              `json:"claimed_at,omitzero"`
+	EndedAt   time.Time              `json:"ended_at,omitzero"`
+	Category  string                 `json:"category,omitempty"`
+	Reason    string                 `json:"reason,omitempty"`
+}
+
+type summaryView struct {
+	Attempt   uint32          `json:"attempt"`
+	Version   uint64          `json:"version"`
+	UpdatedAt time.Time       `json:"updated_at,omitzero"`
+	Document  json.RawMessage `json:"document,omitempty"`
+}
+
+func newExecution(s engine.Snapshot) execution {
+	x := execution{
+		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind,
+		Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: s.AttemptType,
+		Epoch: s.Epoch, Session: s.Session, Worker: engine.Instance(s.Session), LeaseExpiresAt: utc(s.LeaseExpiresAt),
+		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
+		CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt), CompletedAt: utc(s.CompletedAt),
+		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), FailureCategory: s.FailureCategory, FailureReason: s.FailureReason,
+		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
+	}
+	if s.State.BlockingReason != "none" {
+		x.Reason = s.State.BlockingReason
+	}
+	if !s.Progress.At.IsZero() {
+		x.Progress = &progress{Message: s.Progress.Message, At: utc(s.Progress.At)}
+		if s.Progress.Percent >= 0 {
+			x.Progress.Percent = &s.Progress.Percent
+		}
+	}
+	for _, r := range s.AttemptLog {
+		x.AttemptLog = append(x.AttemptLog, attempt{Index: r.Index, Type: r.Type, State: r.State, Worker: r.Worker,
+			ClaimedAt: utc(r.ClaimedAt), EndedAt: utc(r.EndedAt), Category: r.Category, Reason: r.Reason})
+	}
+	return x
+}
+
+func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, result, summary bool) error {
+	s, err := c.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	x := newExecution(s)
+	if result && s.State.Terminal() {
+		end, ok := endOf(c.RawResult(ctx, id))
+		if ok {
+			x.End = &end
+		}
+	}
+	if summary {
+		doc, err := c.Summary(ctx, id)
+		if err != nil {
+			return err
+		}
+		x.Summary = &summaryView{Attempt: doc.Attempt, Version: doc.Version, UpdatedAt: utc(doc.UpdatedAt), Document: doc.Document}
+	}
+	return a.show(x, x.text)
+}
+
+func (x execution) text(p *page) {
+	state := styled(stateStyle(x.State), x.State)
+	if x.Reason != "" {
+		state.text += " (" + strings.ReplaceAll(x.Reason, "_", " ") + ")"
+	}
+	holder := x.Worker
+	if x.State != flowfabric.Active && holder != "" {
+		holder += " (last)"
+	}
+	said := ""
+	if x.Progress != nil {
+		said = x.Progress.Message
+		if x.Progress.Percent != nil {
+			said = strings.TrimSpace(fmt.Sprintf("%d %% %s", *x.Progress.Percent, said))
+		}
+	}
+	var tags []string
+	for _, k := range slices.Sorted(maps.Keys(x.Tags)) {
+		tags = append(tags, k+"="+x.Tags[k])
+	}
+	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires", strings.Join(x.Capabilities, ","),
+		"priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator, "started", instant(x.StartedAt),
+		"claimed", instant(x.ClaimedAt), "worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil),
+		"deadline", instant(x.DeadlineAt), "ended", instant(x.CompletedAt),
+		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries, x.MaxRetries, x.Reclaims, x.Replays),
+		"progress", said, "failure", join(": ", x.FailureCategory, x.FailureReason),
+		"cancelled", join(": ", x.CancelledBy, x.CancelReason), "input", count(x.InputBytes, "byte"), "steps", x.Steps, "tags", strings.Join(tags, " "))
+	if len(x.AttemptLog) > 0 {
+		p.WriteByte('\n')
+		rows := make([][]any, len(x.AttemptLog))
+		for i, r := range x.AttemptLog {
+			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt), join(": ", r.Category, r.Reason)}
+		}
+		p.table([]string{"ATTEMPT", "TYPE", "STATE", "WORKER", "CLAIMED", "ENDED", "FAILURE"}, rows)
+	}
+	if x.Summary != nil && x.Summary.Version > 0 {
+		p.say("\nsummary of attempt %d, version %d:", x.Summary.Attempt, x.Summary.Version)
+		p.Write(append(x.Summary.Document, '\n'))
+	}
+	if x.End != nil && (x.End.Result != nil || x.End.Bytes != nil) {
+		p.say("\nresult:")
+		x.End.text(p)
+	}
+}
+
+// leaseOf is when the lease ends, while there is one.
+func leaseOf(x execution) string {
+	if x.State != flowfabric.Active {
+		return ""
+	}
+	return instant(x.LeaseExpiresAt)
+}
+
+// join puts texts together, leaving out the empty ones.
+func join(between string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), between)
+}
+
+// stateStyle colours what needs a look.
+func stateStyle(s flowfabric.PublicState) style {
+	switch s {
+	case flowfabric.Failed, flowfabric.Expired:
+		return red
+	case flowfabric.Completed:
+		return green
+	case flowfabric.Active:
+		return bold
+	case flowfabric.Suspended, flowfabric.Delayed, flowfabric.Cancelled:
+		return yellow
+	}
+	return normal
+}

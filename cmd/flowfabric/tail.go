@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+func tailCommand(a *app) *cobra.Command {
+	var attempt int
+	var after string
+	var now, raw, durable bool
+	cmd := &cobra.Command{
+		Use:   "tail ID",
+		Short: "Follow the output of an execution until it ends",
+		Long: `tail prints the frames of an execution as its handler makes them, beginning with those that are
+stored, over all attempts, and ends with the execution. It goes on when the connection is lost
+for a while. An interrupt ends it with exit code 0.
+
+--raw prints nothing but what the frames contain, one after the other. With --json every event is
+one line; "cursor" is what --after takes to go on from there.`,
+		Example: `  flowfabric tail '{fp:3}:0197f3a0-…' --raw
+  flowfabric tail '{fp:3}:0197f3a0-…' --json | jq -r 'select(.type=="token").text'`,
+		Args: exactly("ID"),
+	}
+	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
+		id, err := executionID(args[0])
+		if err != nil {
+			return err
+		}
+		var opts []client.TailOption
+		if cmd.Flags().Changed("attempt") {
+			if attempt < 0 {
+				return usage("--attempt is %d, want 0 or more", attempt)
+			}
+			opts = append(opts, client.OnlyAttempt(uint32(attempt)))
+		}
+		if after != "" {
+			cursor, err := stream.ParseCursor(after)
+			if err != nil {
+				return usage("--after: %v", err)
+			}
+			opts = append(opts, client.After(cursor))
+		}
+		if now {
+			opts = append(opts, client.FromNow())
+		}
+		if durable {
+			opts = append(opts, client.WithoutBestEffort())
+		}
+		return a.with(ctx, func(c *client.Client) error { return a.tail(ctx, c, id, raw, opts...) })
+	})
+	flags := cmd.Flags()
+	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `0` is the first (default all)")
+	flags.StringVar(&after, "after", "", "begin behind this `cursor` of the first attempt that is shown")
+	flags.BoolVar(&now, "from-now", false, "leave out what is stored")
+	flags.BoolVar(&durable, "durable", false, "leave out frames that were not meant to last")
+	flags.BoolVar(&raw, "raw", false, "print the contents of the frames and nothing else")
+	cmd.MarkFlagsMutuallyExclusive("from-now", "after")
+	return cmd
+}
+
+// tailEvent is a stream.TailEvent for --json.
+type tailEvent struct {
+	Event    string                 `json:"event"` // attempt, gap, frame, attempt_end, end
+	Attempt  uint32                 `json:"attempt"`
+	Cursor   string                 `json:"cursor,omitempty"`
+	Sequence uint64                 `json:"sequence,omitempty"`
+	Mode     string                 `json:"mode,omitempty"`
+	Type     string                 `json:"type,omitempty"`
+	At       time.Time              `json:"produced_at,omitzero"`
+	Text     *string                `json:"text,omitempty"`  // of a utf8 frame
+	Value    json.RawMessage        `json:"value,omitempty"` // of a json frame
+	Bytes    []byte                 `json:"bytes,omitempty"` // base64, of any other
+	Trimmed  uint64                 `json:"trimmed,omitempty"`
+	Missed   uint64                 `json:"missed,omitempty"`
+	Reason   string                 `json:"reason,omitempty"`
+	State    flowfabric.PublicState `json:"state,omitempty"` // of the end
+}
+
+func newTailEvent(e stream.TailEvent) tailEvent {
+	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason}
+	if e.Kind == stream.TailEnd {
+		state, _ := flowfabric.Project(e.Code)
+		v.State = state.Public
+	}
+	if e.Kind != stream.TailFrame {
+		return v
+	}
+	f := e.Frame
+	v.Cursor, v.Sequence, v.Mode, v.Type, v.At = stream.CursorOf(f).String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
+	switch {
+	case f.Encoding == stream.JSON && json.Valid(f.Payload):
+		v.Value = f.Payload
+	case f.Encoding != stream.Bytes && utf8.Valid(f.Payload):
+		text := string(f.Payload)
+		v.Text = &text
+	default:
+		v.Bytes = f.Payload
+	}
+	return v
+}
+
+// tail follows an execution; an interrupt is how a person ends it.
+func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool, opts ...client.TailOption) error {
+	for e, err := range c.Tail(ctx, id, opts...) {
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err == nil {
+			err = a.tailed(e, raw)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) tailed(e stream.TailEvent, raw bool) error {
+	if raw {
+		if e.Kind == stream.TailFrame {
+			return a.write(string(e.Frame.Payload))
+		}
+		return nil
+	}
+	v := newTailEvent(e)
+	return a.show(v, func(p *page) {
+		switch e.Kind {
+		case stream.TailFrame:
+			p.put(styled(faint, e.Attempt))
+			p.WriteString(" ")
+			p.put(styled(bold, v.Type))
+			if e.Frame.Mode != engine.ModeDurable {
+				p.put(styled(faint, " ("+e.Frame.Mode.String()+")"))
+			}
+			p.say("  %s", string(e.Frame.Payload))
+		case stream.TailGap:
+			p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
+		case stream.TailAttempt:
+			p.say("%d -- attempt begins", e.Attempt)
+		case stream.TailAttemptEnd:
+			p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
+		case stream.TailEnd:
+			p.say("%d -- execution %s", e.Attempt, string(v.State))
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+func topCommand(a *app) *cobra.Command {
+	var once bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch queues, workers, maintenance and throughput",
+		Long: `top shows what waits, what runs and who works, again and again until it is interrupted. ENDED/S is
+what ended in the last ten seconds, per second, as far as the thousand that ended last tell. Off a
+terminal it prints one picture after the other; with --json one line each.`,
+		Example: `  flowfabric top
+  flowfabric top --once --json | jq .waiting`,
+		Args: cobra.NoArgs,
+	}
+	scope := a.scope(cmd)
+	watch := a.lasting(func(ctx context.Context, _ []string) error {
+		return a.with(ctx, func(c *client.Client) error { return a.watch(ctx, c, interval, scope()) })
+	})
+	single := a.once(func(ctx context.Context, _ []string) error {
+		return a.with(ctx, func(c *client.Client) error { return a.picture(ctx, c, scope()) })
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case interval < 100*time.Millisecond:
+			return usage("--interval is %s, want 100ms or more", interval)
+		case once:
+			return single(cmd, args)
+		}
+		return watch(cmd, args)
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "print one picture and end")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often")
+	return cmd
+}
+
+// rateWindow is over what the throughput is taken.
+const rateWindow = 10 * time.Second
+
+// topView is one picture.
+type topView struct {
+	At         time.Time  `json:"at"` // the server's
+	Waiting    int        `json:"waiting"`
+	Delayed    int        `json:"delayed"`
+	Suspended  int        `json:"suspended"`
+	InFlight   int        `json:"in_flight"`
+	Ended      int        `json:"ended"` // and still stored
+	EndedRate  float64    `json:"ended_per_second"`
+	FailedRate float64    `json:"failed_per_second"`
+	Workers    int        `json:"workers_alive"`
+	Lost       int        `json:"workers_lost"`
+	Slots      int        `json:"slots"`
+	Partitions int        `json:"partitions"`
+	Owned      int        `json:"partitions_maintained"`
+	Overdue    int        `json:"partitions_overdue"` // nobody ticks although it is time
+	Frozen     int        `json:"partitions_frozen"`
+	LagMs      int64      `json:"lag_ms"` // since the earliest thing came due that waits for a tick
+	Schedules  int        `json:"schedules"`
+	Queues     []topQueue `json:"queues"`
+	Error      string     `json:"error,omitempty"` // what could not be read
+}
+
+// topQueue is a queue in the picture.
+type topQueue struct {
+	queue
+	AgeMs      int64   `json:"oldest_ms,omitempty"`
+	EndedRate  float64 `json:"ended_per_second"`
+	FailedRate float64 `json:"failed_per_second"`
+}
+
+// watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is said so.
+func (a *app) watch(ctx context.Context, c *client.Client, interval time.Duration, scope []client.ScopeOption) error {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		err := a.picture(ctx, c, scope)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil
+		}
+		if err != nil && flowfabric.ClassOf(err) != flowfabric.ClassRetry {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintln(a.err, "flowfabric:", redact(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil
+			}
+			return ctx.Err()
+		case <-ticks.C:
+		}
+	}
+}
+
+// picture takes one picture and shows it, on a terminal in place of the one before.
+func (a *app) picture(ctx context.Context, c *client.Client, scope []client.ScopeOption) error {
+	v, err := sample(ctx, c, scope)
+	if err != nil {
+		return err
+	}
+	return a.show(v, func(p *page) {
+		if a.terminal() {
+			p.WriteString("\x1b[H\x1b[2J")
+		}
+		v.text(p)
+		if !a.terminal() {
+			p.WriteByte('\n')
+		}
+	})
+}
+
+// sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does, that is
+// the error.
+func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (topView, error) {
+	var v topView
+	partitions, err := c.Partitions(ctx)
+	errs := []error{err}
+	for _, p := range partitions {
+		if p.Err != nil {
+			continue
+		}
+		v.Partitions++
+		if p.Now.After(v.At) {
+			v.At = utc(p.Now)
+		}
+		v.Delayed += p.Delayed.Count
+		v.Suspended += p.Parked.Count
+		v.Ended += p.Done.Count
+		v.Schedules += p.Schedules.Count
+		v.LagMs = max(v.LagMs, p.Lag().Milliseconds())
+		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
+			if is {
+				*n++
+			}
+		}
+	}
+	if v.Partitions == 0 {
+		return v, err
+	}
+	workers, err := c.Workers(ctx)
+	errs = append(errs, err)
+	for _, w := range workers {
+		v.InFlight += w.InFlight
+		switch {
+		case w.Alive:
+			v.Workers++
+			v.Slots += w.Info.Concurrency
+		case !w.Dead:
+			v.Lost++
+		}
+	}
+	queues, err := c.Queues(ctx, scope...)
+	errs = append(errs, err)
+	rates, err := recent(ctx, c, v.At)
+	errs = append(errs, err)
+	for _, q := range queues {
+		t := topQueue{queue: newQueue(q)}
+		if !q.Oldest.IsZero() {
+			t.AgeMs = max(v.At.Sub(q.Oldest), 0).Milliseconds()
+		}
+		r := rates[routeOf(q.Namespace, q.Lane, q.Kind)]
+		t.EndedRate, t.FailedRate = r.ended, r.failed
+		v.Waiting += q.Depth
+		v.Queues = append(v.Queues, t)
+	}
+	v.EndedRate, v.FailedRate = rates[""].ended, rates[""].failed
+	if err := errors.Join(errs...); err != nil {
+		v.Error = strings.ReplaceAll(message(err), "\n", "; ")
+	}
+	return v, nil
+}
+
+// rate is per second.
+type rate struct{ ended, failed float64 }
+
+func routeOf(namespace, lane, kind string) string { return namespace + "\x1f" + lane + "\x1f" + kind }
+
+// recent tells what ended within the window before now, by route, and under "" in sum.
+func recent(ctx context.Context, c *client.Client, now time.Time) (map[string]rate, error) {
+	page, err := c.ListPage(ctx, client.Filter{AllNamespaces: true, States: []flowfabric.PublicState{client.Ended}, Newest: true}, "", client.MaxListPage)
+	rates := map[string]rate{}
+	for _, x := range page.Executions {
+		if now.Sub(x.EndedAt) > rateWindow {
+			continue
+		}
+		for _, key := range []string{"", routeOf(x.Route.Namespace, x.Route.Lane, x.Route.Kind)} {
+			r := rates[key]
+			r.ended += 1 / rateWindow.Seconds()
+			if s := x.State.Public; s == flowfabric.Failed || s == flowfabric.Expired {
+				r.failed += 1 / rateWindow.Seconds()
+			}
+			rates[key] = r
+		}
+	}
+	return rates, err
+}
+
+func (v topView) text(p *page) {
+	alarm := func(n int, s style) style {
+		if n > 0 {
+			return s
+		}
+		return normal
+	}
+	p.facts("at", instant(v.At),
+		"executions", fmt.Sprintf("%d waiting, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Delayed, v.Suspended, v.InFlight, v.Ended),
+		"throughput", fmt.Sprintf("%.1f ended/s, %.1f failed/s", v.EndedRate, v.FailedRate),
+		"workers", styled(alarm(v.Lost, yellow), fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
+		"partitions", styled(alarm(v.Overdue+v.Frozen, red), fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue, v.Frozen, v.LagMs)),
+		"schedules", v.Schedules, "error", v.Error)
+	if len(v.Queues) == 0 {
+		return
+	}
+	p.WriteByte('\n')
+	rows := make([][]any, len(v.Queues))
+	for i, q := range v.Queues {
+		rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed), q.Waiting,
+			span(time.Duration(q.AgeMs) * time.Millisecond), fmt.Sprintf("%.1f", q.EndedRate), fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
+	}
+	p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S", "FAILED/S", "STORED"}, rows)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func waitpointsCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "waitpoints ID",
+		Short: "List what an execution waits for, and what it waited for",
+		Long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is signed
+with and a fingerprint are shown, never the token.`,
+		Example: "  flowfabric waitpoints '{fp:3}:0197f3a0-…'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				found, err := c.Waitpoints(ctx, id)
+				if err != nil {
+					return err
+				}
+				out := make([]waitpoint, len(found))
+				rows := make([][]any, len(found))
+				for i, w := range found {
+					out[i] = newWaitpoint(w)
+					rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt), instant(w.ExpiresAt), instant(w.ClosedAt), w.CloseReason}
+				}
+				return a.show(out, func(p *page) {
+					p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"}, rows)
+				})
+			})
+		}),
+	}
+}
+
+// waitpoint is an engine.Waitpoint for --json.
+type waitpoint struct {
+	ID           uuid.UUID             `json:"waitpoint"`
+	Key          string                `json:"key"`
+	State        engine.WaitpointState `json:"state"`
+	Kid          string                `json:"kid,omitempty"`
+	Fingerprint  string                `json:"token_fingerprint,omitempty"`
+	CreatedAt    time.Time             `json:"created_at,omitzero"`
+	ActivatedAt  time.Time             `json:"activated_at,omitzero"`
+	ExpiresAt    time.Time             `json:"expires_at,omitzero"`
+	Signals      int                   `json:"signals"`
+	Matched      int                   `json:"matched"`
+	LastSignalAt time.Time             `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time             `json:"closed_at,omitzero"`
+	CloseReason  string                `json:"close_reason,omitempty"`
+}
+
+func newWaitpoint(w engine.Waitpoint) waitpoint {
+	return waitpoint{ID: w.ID, Key: w.Key, State: w.State, Kid: w.Kid, Fingerprint: w.Fingerprint, CreatedAt: utc(w.CreatedAt),
+		ActivatedAt: utc(w.ActivatedAt), ExpiresAt: utc(w.ExpiresAt), Signals: w.Signals, Matched: w.Matched,
+		LastSignalAt: utc(w.LastSignalAt), ClosedAt: utc(w.ClosedAt), CloseReason: w.CloseReason}
+}

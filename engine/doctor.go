@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// Diagnosis is what a server says of itself and of the store on it. It judges nothing.
+type Diagnosis struct {
+	Embedded  bool  // the development server: it has no nodes, rights or persistence to speak of
+	Cluster   bool  // of several nodes
+	Supported error // why this server is too old for FlowFabric, or nil
+	// Nodes are all nodes that could be found, primaries first; one outside of a cluster.
+	Nodes []NodeReport
+	Slots SlotReport // cluster only
+	// Store is what the deployment's own records say.
+	Store StoreReport
+	// Rights are those of the user that asked.
+	Rights RightsReport
+}
+
+// SlotReport is what a cluster says of its slots.
+type SlotReport struct {
+	State    string // "ok", or "fail" while slots are not covered
+	Assigned int    // of 16384
+	OK       int    // assigned to nodes that answer
+	Err      error
+}
+
+// StoreReport is what the deployment's records say, read without the function library.
+type StoreReport struct {
+	Booted     bool // the partition counts are fixed
+	Partitions uint16
+	Roots      []RootReport
+	At         time.Time // server time of the reading
+	Err        error     // why it could not be read
+}
+
+// RootReport is the record of one partition.
+type RootReport struct {
+	Partition    uint16
+	Missing      bool // it was never made, or is lost
+	Protocol     int
+	Frozen       bool
+	FrozenReason string
+	Owner        string    // who ticks; "" when nobody does
+	Wake         time.Time // when the tick is due; zero: nothing to wait for
+	Err          error
+}
+
+// Overdue tells whether nobody maintains the partition although there is work for it: a tick is two seconds late, or due
+// without an owner.
+func (r RootReport) Overdue(now time.Time) bool {
+	if r.Wake.IsZero() || now.Before(r.Wake) {
+		return false
+	}
+	return r.Owner == "" || now.After(r.Wake.Add(2*time.Second))
+}
+
+// Diagnose asks every node of a deployment, and the records of the store, for what decides whether it is healthy. It
+// loads no library, boots no store and writes nothing, so it also helps where [Open] fails. What a server does not let
+// the user read is told apart in the fields Err; the error is that of connecting.
+//
+// Errors: ErrConfig before any I/O; ErrTransport; ErrAuth.
+func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
+	cfg = cfg.withDefaults()
+	option, err := cfg.options()
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	seed, err := firstSeed(option)
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	defer seed.Close()
+	server, err := identify(ctx, seed)
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	d := Diagnosis{Embedded: server.embedded, Cluster: server.cluster, Supported: server.supported()}
+	client := seed
+	if server.cluster {
+		option.ForceSingleClient = false
+		if client, err = rueidis.NewClient(option); err != nil {
+			return Diagnosis{}, dialError(option.InitAddress[0], err)
+		}
+		defer client.Close()
+		d.Slots = readSlots(ctx, client)
+		for address, node := range client.Nodes() {
+			d.Nodes = append(d.Nodes, readNode(ctx, cfg.CallTimeout, address, node))
+		}
+	} else {
+		d.Nodes = []NodeReport{readNode(ctx, cfg.CallTimeout, option.InitAddress[0], seed)}
+	}
+	slices.SortFunc(d.Nodes, func(a, b NodeReport) int {
+		return cmp.Or(strings.Compare(a.Role, b.Role), strings.Compare(a.Address, b.Address)) // master, slave
+	})
+	if server.embedded {
+		d.Nodes[0].Server = server.name + " " + server.version
+	} else {
+		d.Rights = readRights(ctx, client)
+	}
+	d.Store = readStore(ctx, client)
+	return d, nil
+}
+
+// readSlots reads CLUSTER INFO.
+func readSlots(ctx context.Context, client rueidis.Client) SlotReport {
+	text, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
+	if err != nil {
+		return SlotReport{Err: callError("cluster info", err)}
+	}
+	f := infoFields(text)
+	return SlotReport{State: f["cluster_state"], Assigned: int(f.number("cluster_slots_assigned")), OK: int(f.number("cluster_slots_ok"))}
+}
+
+// readStore reads the partition counts and every root, with plain reads.
+func readStore(ctx context.Context, client rueidis.Client) StoreReport {
+	text, err := client.Do(ctx, client.B().Hget().Key(keys.Config).Field("num_flow_partitions").Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return StoreReport{}
+	}
+	if err != nil {
+		return StoreReport{Err: callError("read partition counts", err)}
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return StoreReport{Err: fmt.Errorf("%w: %s has %q partitions", flowfabric.ErrCorrupt, keys.Config, clip(text))}
+	}
+	s := StoreReport{Booted: true, Partitions: uint16(n)}
+	if s.At, err = serverTime(ctx, client); err != nil {
+		s.Err = err
+		return s
+	}
+	commands := make(rueidis.Commands, n)
+	for i := range s.Partitions {
+		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake").Build()
+	}
+	for i, resp := range client.DoMulti(ctx, commands...) {
+		s.Roots = append(s.Roots, rootReport(uint16(i), resp))
+	}
+	return s
+}
+
+func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
+	out := RootReport{Partition: partition}
+	slots, err := resp.ToArray()
+	if err != nil {
+		out.Err = callError("read root", err)
+		return out
+	}
+	text := func(i int) (value string, there bool) {
+		value, err := slots[i].ToString()
+		return value, err == nil
+	}
+	protocol, there := text(0)
+	out.Missing = !there
+	out.Protocol, _ = strconv.Atoi(protocol)
+	out.FrozenReason, out.Frozen = text(1)
+	out.Owner, _ = text(2)
+	if wake, there := text(3); there {
+		ms, err := strconv.ParseInt(wake, 10, 64)
+		if err != nil {
+			out.Err = fmt.Errorf("%w: wake time %q of partition %d", flowfabric.ErrCorrupt, clip(wake), partition)
+		}
+		out.Wake = time.UnixMilli(ms)
+	}
+	return out
+}
+
+func serverTime(ctx context.Context, client rueidis.CoreClient) (time.Time, error) {
+	parts, err := client.Do(ctx, client.B().Time().Build()).AsStrSlice()
+	if err != nil {
+		return time.Time{}, callError("time", err)
+	}
+	if len(parts) != 2 {
+		return time.Time{}, fmt.Errorf("time: %w: %d parts", flowfabric.ErrReply, len(parts))
+	}
+	s, err1 := strconv.ParseInt(parts[0], 10, 64)
+	us, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return time.Time{}, fmt.Errorf("time: %w: %w", flowfabric.ErrReply, err)
+	}
+	return time.Unix(s, us*1000), nil
+}
+
+// OwnLibrary is what this program loads onto servers.
+func OwnLibrary() LibraryReport {
+	return LibraryReport{Protocol: flowfabric.Protocol, Revision: lua.Revision, Hash: lua.Hash()}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
+// tell, or does not let the user read, is zero.
+type NodeReport struct {
+	Address string
+	Role    string // "master" or "slave", as the protocol calls them
+	Server  string // name and version
+	Err     error
+
+	Time      time.Time     // the node's clock
+	Skew      time.Duration // the node's clock minus the one of this machine, give or take half of RoundTrip
+	RoundTrip time.Duration
+
+	UsedMemory, MaxMemory int64  // bytes; MaxMemory 0: no limit is configured
+	SystemMemory          int64  // bytes of the machine
+	Policy                string // maxmemory-policy
+	Evicted               int64  // keys evicted since the node started
+
+	AOF         bool   // appendonly
+	AppendSync  string // appendfsync; "" when the user may not read the configuration
+	Save        string // the save points; "" when there are none or they cannot be read
+	SaveKnown   bool
+	WriteFailed string // which kind of persistence failed at its last try: "aof", "rdb" or ""
+
+	Replicas int  // of a primary, those connected
+	LinkDown bool // of a replica: it has lost its primary
+
+	Library LibraryReport // of a primary
+}
+
+// Primary tells nodes that take writes.
+func (n NodeReport) Primary() bool { return n.Role != "slave" }
+
+// LibraryReport is the function library of a node.
+type LibraryReport struct {
+	Missing  bool
+	Protocol int
+	Revision int
+	Hash     string
+	Err      error // why it could not be asked
+}
+
+// readNode asks one node; each answer may be missing without hurting the others.
+func readNode(ctx context.Context, timeout time.Duration, address string, node rueidis.Client) NodeReport {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out := NodeReport{Address: address}
+	began := time.Now()
+	clock, err := serverTime(ctx, node)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	out.Time, out.RoundTrip = clock, time.Since(began)
+	out.Skew = clock.Sub(began.Add(out.RoundTrip / 2))
+	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
+	if err == nil {
+		out.info(infoFields(text))
+	}
+	out.configuration(ctx, node)
+	if out.Primary() {
+		out.Library = readLibrary(ctx, node)
+	}
+	return out
+}
+
+// info takes what INFO tells.
+func (n *NodeReport) info(f info) {
+	n.Server = "redis " + f["redis_version"]
+	if v := f["valkey_version"]; v != "" {
+		n.Server = "valkey " + v
+	}
+	n.Role = f["role"]
+	n.UsedMemory, n.MaxMemory, n.SystemMemory = f.number("used_memory"), f.number("maxmemory"), f.number("total_system_memory")
+	n.Policy, n.Evicted = f["maxmemory_policy"], f.number("evicted_keys")
+	n.AOF = f["aof_enabled"] == "1"
+	switch {
+	case n.AOF && f["aof_last_write_status"] == "err", n.AOF && f["aof_last_bgrewrite_status"] == "err":
+		n.WriteFailed = "aof"
+	case f["rdb_last_bgsave_status"] == "err":
+		n.WriteFailed = "rdb"
+	}
+	n.Replicas, n.LinkDown = int(f.number("connected_slaves")), n.Role == "slave" && f["master_link_status"] != "up"
+}
+
+// configuration reads what INFO does not tell. Managed servers refuse it.
+func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
+	settings, err := node.Do(ctx, node.B().ConfigGet().Parameter("save", "appendfsync", "maxmemory-policy").Build()).AsStrMap()
+	if err != nil {
+		return
+	}
+	n.Save, n.SaveKnown = settings["save"]
+	n.AppendSync = settings["appendfsync"]
+	if n.Policy == "" {
+		n.Policy = settings["maxmemory-policy"]
+	}
+}
+
+// readLibrary asks for the version (lua/system/ff_version.lua).
+func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
+	r, err := decode(fnVersion.name, node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build()))
+	switch {
+	case missingFunction(err):
+		return LibraryReport{Missing: true}
+	case err != nil:
+		return LibraryReport{Err: err}
+	}
+	out := LibraryReport{Protocol: int(r.number()), Revision: int(r.number()), Hash: r.text()}
+	out.Err = r.fail()
+	return out
+}
+
+// info is an answer of the INFO family: "name:value" lines.
+type info map[string]string
+
+func infoFields(text string) info {
+	f := info{}
+	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // the type of a verbatim text
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			f[name] = value
+		}
+	}
+	return f
+}
+
+// number is 0 for what is not there.
+func (f info) number(name string) int64 {
+	n, _ := strconv.ParseInt(f[name], 10, 64)
+	return n
+}
