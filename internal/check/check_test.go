@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,28 @@ func TestGoStatements(t *testing.T) {
 	}
 	if _, err := goStatements(fstest.MapFS{"broken.go": file("package")}); err == nil {
 		t.Error("a file that does not parse was passed over")
+	}
+}
+
+// "The tick is unmoved by steps of the host's clock": the files that wait keep to the monotonic one.
+func TestWallClocks(t *testing.T) {
+	clean, err := wallClocks(os.DirFS("../.."), byDuration)
+	if err != nil || len(clean) > 0 {
+		t.Errorf("%v %q", err, clean)
+	}
+	got, err := wallClocks(fstest.MapFS{"a.go": &fstest.MapFile{Data: []byte(`package a
+func f() {
+	_ = time.Now().Add(time.Second).Sub(began).Round(time.Millisecond)
+	_ = time.Now().UnixMilli()
+	_ = now.Round(0)
+	_ = x.UTC()
+}
+`)}}, []string{"a.go"})
+	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:6: UnixMilli") || !strings.HasPrefix(got[1], "a.go:5:6: Round") || !strings.HasPrefix(got[2], "a.go:6:6: UTC") {
+		t.Errorf("%v %q", err, got)
+	}
+	if _, err := wallClocks(fstest.MapFS{}, []string{"gone.go"}); err == nil {
+		t.Error("a listed file that is gone was passed over")
 	}
 }
 

@@ -1,5 +1,6 @@
 // Command check holds the source against the project's own rules, the ones no general linter knows: which
-// package may import which, which library belongs to which package, and that every goroutine has an owner.
+// package may import which, which library belongs to which package, that every goroutine has an owner, and that
+// what waits does not look at the wall clock.
 // `make check` runs it; it prints one line per breach and exits 1 if there was any, 2 if it could not look.
 //
 // Design §3 (import arrows), style rule 11 (no bare go statement).
@@ -29,6 +30,12 @@ func main() {
 		os.Exit(2)
 	}
 	breaches = append(breaches, bare...)
+	clocks, err := wallClocks(os.DirFS("."), byDuration)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(2)
+	}
+	breaches = append(breaches, clocks...)
 	slices.Sort(breaches)
 	for _, b := range breaches {
 		fmt.Println(b)

@@ -106,6 +106,8 @@ func topics() map[string][]scenario {
 		"lanes":         laneScenarios,
 		"retention":     retentionScenarios,
 		"audit":         auditScenarios,
+		"replicas":      replicaScenarios,
+		"counted":       countedScenarios,
 	}
 }
 
@@ -116,7 +118,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

@@ -71,15 +71,22 @@ func (w *world) damage(commands []string) {
 		"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
 		"ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
 		"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
+		"ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
 		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
 	for _, command := range commands {
 		if command == sound {
 			w.check()
 			continue
 		}
-		w.set(strings.Fields(names.Replace(command))...)
+		args := strings.Fields(names.Replace(command))
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "\x1e", " ")
+		}
+		w.set(args...)
 	}
 }
+
+// The space within an argument of a damage is \x1e.
 
 // sound stands among the commands of a damage where nothing is wrong yet.
 const sound = "sound"
@@ -203,6 +210,25 @@ var damages = map[string][]string{
 	"a step of nobody":                   {"HSET ROOT:k:ACTIVE \x1fx y", "HINCRBY ROOT:x:ACTIVE sb 3"},
 	"another condition":                  {sound, "HSET ROOT:u:ASLEEP c O"},
 	"a ring at no time":                  {"HSET ROOT ring 5", sound, "HSET ROOT ring soon"},
+
+	"a suspended one that is not parked":  {"ZREM ROOT:parked ASLEEP"},
+	"a suspended one parked at no time":   {"ZINCRBY ROOT:parked 1 ASLEEP"},
+	"a parked one that waits":             {"ZADD ROOT:parked 5 WAITING"},
+	"a parked one of nobody":              {"ZADD ROOT:parked 5 00000000-0000-0000-0000-000000000000"},
+	"a route counted once too often":      {"HINCRBY ROOT:routeuse ROUTE 1"},
+	"a route uncounted":                   {"HDEL ROOT:routeuse ROUTE"},
+	"a count of no route":                 {"HSET ROOT:routeuse 77 1"},
+	"a route that nobody uses":            {"HSET ROOT:routes 77 ROW", "HSET ROOT:routeids ROW 77", "ZADD ROOT:routelog 1 77", "HSET ROOT:routeuse 77 0"},
+	"a lane of no shape":                  {"HSET ROOT:lanes n\x1fl x"},
+	"a lane in no state":                  {"HSET ROOT lanes 1", "HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme", sound, "HSET ROOT:lanes n\x1fl closed\x1e0\x1e0\x1eme"},
+	"a lane nobody looks at":              {"HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme"},
+	"a look at lanes for nothing":         {"HSET ROOT:lanes n\x1fl active\x1e0\x1e5\x1eme", sound, "HSET ROOT lanes 1"},
+	"a queue of a paused lane that waits": {"HSET ROOT lanes 1", "HSET ROOT:lanes default\x1fdefault paused\x1e0\x1e0\x1e"},
+	"an end kept at another time":         {"ZINCRBY ROOT:done 1 ENDED"},
+	"an end kept too short":               {"ZINCRBY ROOT:done -1 ENDED"},
+	"a policy that keeps it for longer":   {"HSET ROOT:x:ENDED rt 86400", sound, "HSET ROOT:x:ENDED rt 86401"},
+	"an end that is not kept":             {"ZREM ROOT:done ENDED"},
+	"a live one that is kept":             {"ZADD ROOT:done 5 ACTIVE"},
 }
 
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
@@ -333,8 +359,10 @@ func (f *fuzzer) next() (call, func(answer)) {
 		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "r"}}, nil
 	case n < 75:
 		return call{"ff_session_renew", []string{"1", k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
-	case n < 78:
+	case n < 77:
 		return call{"ff_session_close", []string{"1", k.session}}, nil
+	case n < 80:
+		return f.setLane(), nil
 	case n < 90:
 		owner := []string{ticker, ticker, ticker, "other"}[f.r.IntN(4)]
 		return call{"ff_tick", []string{"1", owner, []string{"0", "0", "0", "1"}[f.r.IntN(4)]}}, nil
@@ -346,6 +374,9 @@ func (f *fuzzer) next() (call, func(answer)) {
 
 func (f *fuzzer) submit() (call, func(answer)) {
 	opts := []option{priority(f.r.IntN(3)), kind("k" + strconv.Itoa(f.r.IntN(3)))}
+	if f.r.IntN(3) == 0 {
+		opts = append(opts, retention(time.Duration(1+f.r.IntN(30))*time.Second))
+	}
 	if f.r.IntN(3) == 0 {
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: f.r.IntN(3), Initial: time.Duration(f.r.IntN(2000)) * time.Millisecond, Max: time.Minute, Multiplier: 1.5}), reclaims(1+f.r.IntN(2)))
 	}
@@ -368,6 +399,14 @@ func (f *fuzzer) submit() (call, func(answer)) {
 			f.ids = append(f.ids, x.ID)
 		}
 	}
+}
+
+// setLane closes the lane of everything now and then, mostly opens it, or keeps things for another time.
+func (f *fuzzer) setLane() call {
+	states := []string{"active", "active", "active", "", "paused", "draining", "disabled"}
+	keep := []string{"", "", "0", strconv.Itoa(1 + f.r.IntN(60))}
+	name := []string{"default", "default", "default", "other"}
+	return call{"ff_set_lane", []string{"1", "default", name[f.r.IntN(4)], states[f.r.IntN(7)], keep[f.r.IntN(4)], "me"}}
 }
 
 // operate is what somebody does to an execution or a session from outside.

@@ -171,7 +171,7 @@ var pauseScenarios = []scenario{
 		for _, key := range w.keys() {
 			rest := strings.TrimPrefix(key, string(w.k))
 			own := strings.Contains(rest, all[0].id.UUID().String())
-			_, indexed := map[string]bool{w.k.Alarms(): true, w.k.Open(kid): true, w.k.Delayed(): true, w.k.Pending(): true, w.k.Done(): true}[key]
+			_, indexed := map[string]bool{w.k.Alarms(): true, w.k.Open(kid): true, w.k.Delayed(): true, w.k.Pending(): true, w.k.Done(): true, w.k.Parked(): true}[key]
 			if !own && !indexed {
 				continue
 			}
@@ -186,8 +186,9 @@ var pauseScenarios = []scenario{
 		}
 		payload := int64(len("in"))
 		w.Logf("%d bytes: %v", total, byArea)
-		if total-payload >= 2048 {
-			w.Fatalf("a suspended execution takes %d bytes beyond its payload, want less than 2 KiB: %v", total-payload, byArea)
+		// The worker's name is as long as may be. That it is listed among the suspended costs one entry of a sorted set more.
+		if own := total - payload - byArea[":parked"]; own >= 2048 || byArea[":parked"] > 140 {
+			w.Fatalf("a suspended execution takes %d bytes beyond its payload, want less than 2 KiB, and at most 140 to be listed: %v", own, byArea)
 		}
 	}},
 }

@@ -289,6 +289,9 @@ func timeout(d time.Duration) option {
 	return func(x *engine.NewExecution) { x.Policy.AttemptTimeout = d }
 }
 func tags(t map[string]string) option { return func(x *engine.NewExecution) { x.Tags = t } }
+func retention(d time.Duration) option {
+	return func(x *engine.NewExecution) { x.Policy.Retention = d }
+}
 func capabilities(tokens ...string) option {
 	return func(x *engine.NewExecution) { x.Capabilities = tokens }
 }

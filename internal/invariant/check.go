@@ -131,6 +131,7 @@ func (l *look) routeTable() {
 		l.wrong("routes %d, route ids %d, route log %d, counted %d", len(rows), len(ids), len(log), len(l.Hashes[":routeuse"]))
 	}
 	l.used()
+	l.laneTable()
 	newest := 0.0
 	for id, row := range rows {
 		if ids[row] != id {

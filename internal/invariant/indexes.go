@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,24 @@ func (l *look) lane(route string) (state string, keep float64) {
 	}
 	keep, _ = strconv.ParseFloat(words[1], 64)
 	return words[0], keep
+}
+
+var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) (0|[1-9]\d{0,8}) (0|[1-9]\d{0,15}) .{0,64}$`)
+
+// laneTable verifies what operators said of lanes, and that the root tells whether any of it is out of the ordinary.
+func (l *look) laneTable() {
+	special := ""
+	for name, row := range l.Hashes[":lanes"] {
+		if !laneRow.MatchString(row) || strings.Count(name, "\x1f") != 1 {
+			l.wrong("lane %q is %q", name, row)
+		}
+		if !strings.HasPrefix(row, "active 0 ") {
+			special = "1"
+		}
+	}
+	if got := l.Root["lanes"]; got != special {
+		l.wrong("the root says %q of lanes, want %q", got, special)
+	}
 }
 
 // configured tells whether an operator ever said something of a route's lane: how long things were kept may have changed.
@@ -190,14 +209,21 @@ func names[T any](m map[string]T) []string {
 	return list
 }
 
-// tombstones stand for executions that are gone, and go themselves.
+// tombstones stand for executions that are gone, and go themselves. One whose time is over holds nobody's id any more, even
+// if the server, which has its own clock, has not removed it yet.
 func (l *look) tombstones() {
-	for key := range l.Texts {
+	for key, text := range l.Texts {
 		id, ok := strings.CutPrefix(key, ":z:")
 		if !ok {
 			continue
 		}
-		if _, lives := l.Hashes[":x:"+id]; lives {
+		parts := strings.SplitN(text, " ", 3)
+		over := false
+		if len(parts) == 3 {
+			until, err := strconv.ParseInt(parts[1], 10, 64)
+			over = err == nil && until <= l.Now
+		}
+		if _, lives := l.Hashes[":x:"+id]; lives && !over {
 			l.wrong("%s stands beside a core", key)
 		}
 		if !l.Expires[key] {

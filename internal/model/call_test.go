@@ -37,6 +37,7 @@ type call struct {
 	Point    model.Point
 	Signal   model.Signal
 	Resume   model.Resumption
+	Lane     model.LaneChange
 }
 
 // usual makes up what a call about a suspension leaves out.
@@ -110,6 +111,10 @@ func (c call) String() string {
 		return fmt.Sprintf("%s %s %+v", text, c.Point.ID, c.Signal)
 	case "resume":
 		return fmt.Sprintf("%s %+v", text, c.Resume)
+	case "set lane":
+		return fmt.Sprintf("set lane %+v", c.Lane)
+	case "interest":
+		return fmt.Sprintf("%s %v", text, c.Routes)
 	}
 	return text
 }
@@ -229,6 +234,14 @@ var kinds = map[string]kind{
 	}, func(p *model.Partition, c call) model.Reply { return p.Resume(c.ID, c.usual().Resume) }, nil},
 	"tick": {"ff_tick", func(c call) []string { return []string{c.Name, bit(c.Flag)} },
 		func(p *model.Partition, c call) model.Reply { return p.Tick(c.Name, c.Flag) }, []int{9}},
+	"set lane": {"ff_set_lane", func(c call) []string {
+		q, keep := c.Lane, ""
+		if q.Keep >= 0 {
+			keep = text(q.Keep)
+		}
+		return []string{q.Namespace, q.Name, q.State, keep, q.By}
+	}, func(p *model.Partition, c call) model.Reply { return p.SetLane(c.Lane) }, nil},
+	"lanes": {"ff_list_lanes", func(call) []string { return nil }, func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
 }
 
 func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply(p, c) }

@@ -85,20 +85,20 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 
 // unknown counts the routes that were added after a version of the table.
 func (p *Partition) unknown(version int64) (n int) {
-	for _, v := range p.Versions {
-		if v > version {
+	for _, row := range p.Routes {
+		if row.Version > version {
 			n++
 		}
 	}
 	return n
 }
 
-// pick chooses up to n of what waits in some routes. Of each route it looks at a few more heads than wanted, because
+// pick chooses up to n of what waits in those of some routes whose lanes hand out. Of each route it looks at a few more heads than wanted, because
 // those whose deadline has passed stay for the tick. left reports whether anything stays in the queues.
 func (p *Partition) pick(routes []int, n int) (picked []string, left bool) {
 	var queues [][]string
 	for _, route := range routes {
-		if q := p.queue(route); len(q) > 0 {
+		if q := p.queue(route); len(q) > 0 && p.lane(p.Routes[route].Route).handsOut() {
 			queues = append(queues, q)
 		}
 	}
@@ -137,7 +137,7 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 // claimed describes claims together with everything their handlers need.
 func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Reply {
 	registered := len(ids) == 0 && !again && q.Interest != "" && q.Wait
-	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Version()), number(p.unknown(q.Table)))
+	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Table), number(p.unknown(q.Table)))
 	ahead := func(at int64) int64 {
 		if at == 0 {
 			return 0

@@ -45,6 +45,15 @@ func (s *script) claim(session string) model.Fence {
 	return s.reply(i).Claims[0].Fence
 }
 
+// create submits an execution of the same lane.
+func (s *script) create(id string) int {
+	return s.do(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
+}
+
+func (s *script) lane(state string) {
+	s.do(call{Kind: "set lane", Lane: model.LaneChange{LaneName: usual, State: state, Keep: -1}})
+}
+
 // complete completes the subject under a fence.
 func (s *script) complete(f model.Fence) int {
 	return s.do(call{Kind: "complete", ID: subject, Fence: f})
@@ -148,6 +157,46 @@ func TestControl(t *testing.T) {
 		{"a tick requeues what is alive", false, func(s *script) {
 			s.claim("w1~1")
 			s.reply(s.do(call{Kind: "tick", Name: "t1"})).Slots[4] = "1"
+		}},
+		{"a closed lane takes no work, and hands out what it has once it is open again", true, func(s *script) {
+			s.lane("disabled")
+			s.create(unknown)
+			s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w1~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			s.lane("active")
+			s.complete(s.claim("w1~1"))
+		}},
+		{"a disabled lane takes work", false, func(s *script) {
+			s.lane("disabled")
+			*s.reply(s.create(unknown)) = model.Reply{Code: model.OK, Slots: []string{"R1f"}}
+		}},
+		{"a paused lane hands out work", false, func(s *script) {
+			s.claim("w1~1")
+			claimed := s.ops[len(s.ops)-1]
+			s.requeue()
+			s.lane("paused")
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			s.reply(i).Claims = claimed.Output.(*outcome).reply.Claims
+		}},
+		{"what ended is purged before its time", false, func(s *script) {
+			s.complete(s.claim("w1~1"))
+			s.do(call{Kind: clock, Number: 86_399_999})
+			s.reply(s.do(call{Kind: "tick", Name: "t1"})).Slots[11] = "1"
+		}},
+		{"what ended is purged at its time, and its route with it", true, func(s *script) {
+			s.complete(s.claim("w1~1"))
+			s.do(call{Kind: clock, Number: 86_400_000})
+			if s.reply(s.do(call{Kind: "tick", Name: "t1"})).Slots[11] != "1" || len(s.p.Routes) != 0 {
+				panic("the model keeps it")
+			}
+			s.do(call{Kind: read, ID: subject})
+		}},
+		{"a route comes back under its old id", false, func(s *script) {
+			s.complete(s.claim("w1~1"))
+			s.do(call{Kind: "purge", ID: subject, Number: 86_400_000})
+			s.create(unknown)
+			s.do(call{Kind: "interest", Name: "aa", Routes: []int{1, 2}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Interest: "aa", Table: 1}})
+			s.reply(i).Claims[0].Route = 1
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

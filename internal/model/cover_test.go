@@ -43,6 +43,7 @@ var beyond = map[string]string{
 	"ff_create_pending_waitpoint": "waitpoint_limit_exceeded step_limit_exceeded hmac_secret_not_initialized",
 	"ff_suspend_execution":        "signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized",
 	"ff_close_waitpoint":          "waitpoint_not_pending", // whoever holds waits on nothing
+	"ff_list_lanes":               "invalid_input",         // it takes nothing but the protocol
 	"ff_deliver_signal":           "token_expired hmac_secret_not_initialized signal_limit_exceeded corrupt",
 }
 
@@ -54,7 +55,7 @@ var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequen
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
 var itemCodes = map[string]string{
-	"ff_create_execution": "invalid_capabilities invalid_policy invalid_tag_key payload_too_large idempotency_conflict too_many_routes DUPLICATE",
+	"ff_create_execution": "invalid_capabilities invalid_policy invalid_tag_key payload_too_large idempotency_conflict lane_closed too_many_routes DUPLICATE",
 	"ff_complete_execution": "payload_too_large execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required " +
 		"partial_fence ALREADY_SATISFIED",
 }

@@ -16,7 +16,8 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "release": 4, "cancel": 4,
 	"step": 8, "progress": 4, "append": 8, "priority": 3, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
-	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4}
+	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 2, "signal": 12, "resume": 4,
+	"set lane": 5, "lanes": 1}
 
 // lottery has each kind as often as its weight.
 var lottery = func() (all []string) {
@@ -172,13 +173,15 @@ func (h *hand) draw(t *rapid.T) call {
 			c.Session = ""
 		}
 	case "interest":
-		c.Name, c.Routes = one(t, "digest", "aa", "bb", "cc"), one(t, "routes", []int{1, 2, 3, 4, 5, 6}, []int{1, 2}, nil)
+		c.Name, c.Routes = one(t, "digest", "aa", "bb", "cc"), one(t, "routes", every, []int{1, 2}, nil, slices.Sorted(maps.Keys(h.p.Routes)))
 		if rarely(t, "bad", 30) {
 			c.Name = "not hex"
 		}
 	case "suspend", "pend", "unpend":
 		h.fence(t, &c)
 		h.wait(t, &c)
+	case "set lane":
+		h.lane(t, &c)
 	case "signal":
 		h.signal(t, &c)
 	case "resume":
@@ -219,7 +222,7 @@ func (h *hand) learn(c call, r model.Reply) {
 
 func (h *hand) submission(t *rapid.T) model.Submission {
 	n := len(h.ids)
-	s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", (n*7+3)%16, n), Route: model.Route{Namespace: "n", Lane: "l",
+	s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", (n*7+3)%16, n), Route: model.Route{Namespace: "n", Lane: one(t, "lane", "l", "l", "m"),
 		Kind: one(t, "kind", "k1", "k1", "k2"), Capabilities: one(t, "capabilities", "", "", "gpu")}, Priority: one(t, "priority", 0, 0, 1, 2, 9001, -1),
 		Delay: one(t, "delay", int64(0), 0, 0, 1500), Deadline: one(t, "deadline", int64(0), 0, 4000, 60_000), Input: upto(t, "input", 3),
 		Digest: one(t, "digest", "d1", "", "d2"), Policy: h.policy(t), Creator: one(t, "creator", "", "me")}
@@ -230,19 +233,19 @@ func (h *hand) submission(t *rapid.T) model.Submission {
 		s.ID = one(t, "id", h.ids...)
 	}
 	if rarely(t, "spoiled", 5) {
-		spoil(upto(t, "how", 10), &s)
+		spoil(upto(t, "how", 11), &s)
 	}
 	return s
 }
 
-// spoil makes a submission one that is refused, in one of eight ways.
+// spoil makes a submission one that is refused, in one of nine ways.
 func spoil(how int, s *model.Submission) {
 	switch how {
 	case 0:
 		s.Route.Kind = "{k}"
-	case 1, 8:
+	case 1, 9:
 		s.Route.Capabilities = "a,,b"
-	case 2, 9:
+	case 2, 10:
 		s.Policy.Retry.MaxRetries = 2000
 	case 3:
 		s.Tags = map[string]string{"nodots": "x"}
@@ -252,6 +255,8 @@ func spoil(how int, s *model.Submission) {
 		s.Input = flowfabric.MaxPayload + 1
 	case 6:
 		s.ID = "x"
+	case 7:
+		s.Policy.Retention = flowfabric.MaxDelay + time.Second
 	default:
 		s.Delay = -5
 	}
@@ -270,6 +275,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	p.MaxReclaims = one(t, "reclaims", 0, 1)
 	p.MaxReplays = one(t, "replays", 0, 1, -1)
 	p.AttemptTimeout = one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second)
+	p.Retention = one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour)
 	return p
 }
 
@@ -281,7 +287,11 @@ func (h *hand) request(t *rapid.T) model.ClaimRequest {
 	} else if rarely(t, "late", 10) {
 		q.Number = 2
 	}
-	q.Table = one(t, "table", append([]int64{0, h.p.Version() + 1}, h.p.Versions...)...)
+	versions := []int64{0, h.p.Table + 1, h.p.Table}
+	for _, id := range slices.Sorted(maps.Keys(h.p.Routes)) {
+		versions = append(versions, h.p.Routes[id].Version)
+	}
+	q.Table = one(t, "table", versions...)
 	if rarely(t, "bad", 40) {
 		q.TTL = 999
 	}

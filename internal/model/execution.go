@@ -55,6 +55,7 @@ type Execution struct {
 	Input           int // bytes
 	Created         int64
 	Started, Ended  int64  // first claim, last end
+	Filed           int64  // while it is over: when the tick looks whether it was kept long enough
 	DelayUntil      int64  // while R2
 	Deadline, Span  int64  // the span is known once a replay has used it
 	TimeoutAt       int64  // of a running attempt

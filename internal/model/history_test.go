@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -146,12 +147,13 @@ const (
 // leaps are how far the clock moves: past a lease, exactly to its end, or to the end of a delay and just before.
 var leaps = []int64{advance, lease, 20_000, 1, lease - 1}
 
-// submit fills the partition with executions of different policies.
+// submit fills the partition with executions of different policies. One more is submitted later, when its route may be gone.
 func (h *history) submit(c *client) {
-	h.record(c, call{Kind: "interest", Name: "aa", Routes: []int{1}})
+	h.record(c, call{Kind: "interest", Name: "aa", Routes: every})
 	for i := range 3 {
 		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i), Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"},
-			Priority: c.r.IntN(3), Digest: "d", Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4)}}
+			Priority: c.r.IntN(3), Digest: "d", Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4),
+				Retention: []time.Duration{0, 15 * time.Second, 30 * time.Second, 48 * time.Hour}[c.r.IntN(4)]}}
 		if i == 1 {
 			s.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 20 * time.Second, Max: time.Minute, Multiplier: 2}
 			s.Delay = int64(c.r.IntN(2)) * 20_000
@@ -162,6 +164,20 @@ func (h *history) submit(c *client) {
 		h.ids = append(h.ids, s.ID)
 		h.record(c, call{Kind: "create", Submit: s})
 	}
+	h.ids = append(h.ids, fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), 3))
+}
+
+// again submits what was not submitted at the beginning, or again what may have been purged since.
+func (h *history) again(c *client) {
+	id := h.ids[len(h.ids)-1-c.r.IntN(2)]
+	h.record(c, call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d",
+		Policy: flowfabric.Policy{Retention: 20 * time.Second}}})
+}
+
+// lane closes the lane, or opens it again.
+func (h *history) lane(c *client) {
+	h.record(c, call{Kind: "set lane", Lane: model.LaneChange{LaneName: usual, State: []string{"active", "active", "active", "", "paused", "draining", "disabled"}[c.r.IntN(7)],
+		Keep: []int64{-1, 0, 20, 90_000}[c.r.IntN(4)], By: "op"}})
 }
 
 // worker claims, works and settles; a part of its calls comes too late, twice, or under the fence of another.
@@ -252,7 +268,7 @@ func (h *history) signals(c *client, i int) {
 func (h *history) operator(c *client, calls int) {
 	for i := range calls {
 		id := h.ids[c.r.IntN(len(h.ids))]
-		switch c.r.IntN(18) {
+		switch c.r.IntN(24) {
 		case 0, 1:
 			h.record(c, call{Kind: "cancel", ID: id, Cancel: model.Cancellation{Source: "operator_override"}})
 		case 2, 3, 4:
@@ -272,13 +288,20 @@ func (h *history) operator(c *client, calls int) {
 			h.record(c, call{Kind: "purge", ID: id, Number: 86_400_000})
 		case 11, 12, 13, 14, 15, 16:
 			h.signals(c, i)
+		case 17, 18:
+			h.again(c)
+		case 19, 20:
+			h.lane(c)
+		case 21:
+			h.record(c, call{Kind: "lanes"})
 		default:
 			h.record(c, call{Kind: read, ID: id})
 		}
 	}
 }
 
-// time ticks, and moves the clock past whole leases now and then.
+// time ticks, and moves the clock past whole leases now and then. Two do, as two replicas of an engine would: one is the owner,
+// and the other takes over whenever the clock has made that one late.
 func (h *history) time(c *client, calls int) {
 	for range calls {
 		switch c.r.IntN(6) {
@@ -287,7 +310,7 @@ func (h *history) time(c *client, calls int) {
 		case 1:
 			h.record(c, call{Kind: read, ID: h.ids[c.r.IntN(len(h.ids))]})
 		default:
-			h.record(c, call{Kind: "tick", Name: "t1"})
+			h.record(c, call{Kind: "tick", Name: "t" + strconv.Itoa(c.id)})
 		}
 	}
 }
@@ -300,9 +323,9 @@ func (h *history) run(clients []*client) {
 		all.Go(func() {
 			switch i {
 			case 0:
-				h.operator(c, 14)
-			case 1:
-				h.time(c, 14)
+				h.operator(c, 18)
+			case 1, 2:
+				h.time(c, 12)
 			default:
 				h.worker(c, 14)
 			}

@@ -25,7 +25,7 @@ func TestLinearizable(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	s := redisServer(t)
-	clients := make([]*client, 6)
+	clients := make([]*client, 7)
 	for i := range clients {
 		clients[i] = &client{id: i, raw: s.more(), other: s.more()}
 	}
@@ -68,9 +68,11 @@ type tally struct {
 	mu                   sync.Mutex
 	ok, illegal, unknown int
 	calls, lost, overlap int
+	purged, taken        int // executions by ticks; ticks of one replica after those of the other
 	kinds                map[string]int
 	answers              map[string]int
 	slowest              time.Duration
+	owner                string
 }
 
 func (y *tally) add(t *testing.T, n int, h *history) {
@@ -97,6 +99,7 @@ func (y *tally) count(ops []porcupine.Operation) {
 	if y.kinds == nil {
 		y.kinds, y.answers = map[string]int{}, map[string]int{}
 	}
+	y.owner = ""
 	for i, op := range ops {
 		y.calls++
 		y.kinds[op.Input.(call).Kind]++
@@ -106,6 +109,14 @@ func (y *tally) count(ops []porcupine.Operation) {
 			continue
 		}
 		y.answers[o.reply.Code]++
+		if c := op.Input.(call); c.Kind == "tick" && o.reply.Code == model.OK {
+			n, _ := strconv.Atoi(o.reply.Slots[11])
+			y.purged += n
+			if y.owner != "" && y.owner != c.Name {
+				y.taken++
+			}
+			y.owner = c.Name
+		}
 		for _, other := range ops[:i] {
 			if other.Return > op.Call && op.Return > other.Call {
 				y.overlap++
@@ -124,8 +135,8 @@ func (y *tally) failed() bool {
 // verify fails for every history that is not known to be legal, and when histories did not hold what they are for.
 func (y *tally) verify(t *testing.T, seed uint64) {
 	t.Helper()
-	t.Logf("seed %d: %d histories legal, %d illegal, %d unknown; %d calls, %d of them overlapping, %d replies lost; slowest check %s; %v; %v",
-		seed, y.ok, y.illegal, y.unknown, y.calls, y.overlap, y.lost, y.slowest.Round(time.Millisecond), y.kinds, y.answers)
+	t.Logf("seed %d: %d histories legal, %d illegal, %d unknown; %d calls, %d of them overlapping, %d replies lost, %d purged, %d times the other ticked; slowest check %s; %v; %v",
+		seed, y.ok, y.illegal, y.unknown, y.calls, y.overlap, y.lost, y.purged, y.taken, y.slowest.Round(time.Millisecond), y.kinds, y.answers)
 	if y.illegal+y.unknown > 0 {
 		t.Fatalf("%d illegal, %d unknown", y.illegal, y.unknown)
 	}
@@ -134,10 +145,13 @@ func (y *tally) verify(t *testing.T, seed uint64) {
 			t.Errorf("no history had a %q", kind)
 		}
 	}
-	for _, code := range []string{model.Already, "stale_lease", "lease_expired", "lease_revoked", "execution_not_active", "execution_not_terminal"} {
+	for _, code := range []string{model.Already, "stale_lease", "lease_expired", "lease_revoked", "execution_not_active", "execution_not_terminal", "lane_closed"} {
 		if y.answers[code] == 0 {
 			t.Errorf("no call of a history was answered %s", code)
 		}
+	}
+	if y.purged < y.ok/10 || y.taken < y.ok/4 {
+		t.Errorf("in %d histories ticks purged %d executions, and %d times the other replica ticked", y.ok, y.purged, y.taken)
 	}
 	if y.overlap < y.calls/10 || y.lost < y.calls/200 {
 		t.Errorf("of %d calls only %d overlapped and %d were lost", y.calls, y.overlap, y.lost)

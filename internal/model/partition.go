@@ -22,8 +22,10 @@ const (
 type Partition struct {
 	Now        int64 // ms
 	Gate       Gate
-	Routes     []Route // a route's id is its place, counted from 1
-	Versions   []int64 // of the table when it got each of them
+	Routes     map[int]Row // by id
+	Issued     int         // route ids so far
+	Table      int64       // version of the route table: a time, so that a worker notices when a failover lost a route
+	Lanes      map[LaneName]Lane
 	Interests  map[string]Interest
 	Executions map[string]*Execution
 	Tombstones map[string]Tombstone
@@ -47,9 +49,6 @@ const (
 	Newer   Gate = "protocol_mismatch"
 )
 
-// Route is a row of the route table.
-type Route struct{ Namespace, Lane, Kind, Capabilities string }
-
 // Interest is the set of routes that a kind of worker serves.
 type Interest struct {
 	Routes []int
@@ -65,22 +64,14 @@ type Tombstone struct {
 
 // New is an empty partition.
 func New(now int64) *Partition {
-	return &Partition{Now: now, Interests: map[string]Interest{}, Executions: map[string]*Execution{},
+	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Interests: map[string]Interest{}, Executions: map[string]*Execution{},
 		Tombstones: map[string]Tombstone{}, Sessions: map[string]*Session{}}
-}
-
-// Version is that of the route table: a time, so that a worker notices when a failover lost a route.
-func (p *Partition) Version() int64 {
-	if n := len(p.Versions); n > 0 {
-		return p.Versions[n-1]
-	}
-	return 0
 }
 
 // Clone is an independent copy.
 func (p *Partition) Clone() *Partition {
 	c := *p
-	c.Routes, c.Versions = slices.Clone(p.Routes), slices.Clone(p.Versions)
+	c.Routes, c.Lanes = maps.Clone(p.Routes), maps.Clone(p.Lanes)
 	c.Interests, c.Tombstones = maps.Clone(p.Interests), maps.Clone(p.Tombstones)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
@@ -94,14 +85,14 @@ func (p *Partition) Clone() *Partition {
 }
 
 // Advance moves the clock to an instant, never backwards. Time alone changes no state: whatever is due waits for a
-// tick, and only what keys forget is forgotten.
+// tick; only tombstones end, and what keys forget is forgotten.
 func (p *Partition) Advance(now int64) {
 	p.Now = max(p.Now, now)
+	maps.DeleteFunc(p.Tombstones, func(_ string, t Tombstone) bool { return t.Until <= p.Now })
 	if !p.ClockTTL {
 		return
 	}
 	maps.DeleteFunc(p.Interests, func(_ string, i Interest) bool { return i.Until <= p.Now })
-	maps.DeleteFunc(p.Tombstones, func(_ string, t Tombstone) bool { return t.Until <= p.Now })
 	maps.DeleteFunc(p.Sessions, func(_ string, s *Session) bool { return s.Forget != 0 && s.Forget <= p.Now })
 }
 
@@ -112,7 +103,7 @@ func (p *Partition) Due() []int64 {
 		if x.delayed() {
 			all = append(all, x.DelayUntil)
 		}
-		all = append(all, x.alarm())
+		all = append(all, x.alarm(), x.Filed)
 		for _, w := range x.Points {
 			if w.State == "p" {
 				all = append(all, w.Expires)
@@ -154,7 +145,7 @@ func (p *Partition) move(x *Execution, to Code) {
 		p.Moved(x.Code, to)
 	}
 	x.Code = to
-	if x.waiting() {
+	if x.waiting() && p.laneOf(x).handsOut() {
 		p.need(p.Now + glance)
 	}
 	if x.delayed() {

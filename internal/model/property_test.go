@@ -100,7 +100,7 @@ func (x *pair) start() {
 	}
 	x.hand = newHand(p)
 	x.s.reset(x.ctx, x.t)
-	x.make(call{Kind: "interest", Name: "aa", Routes: []int{1, 2, 3, 4, 5, 6}})
+	x.make(call{Kind: "interest", Name: "aa", Routes: every})
 	x.make(call{Kind: "interest", Name: "bb", Routes: []int{1, 2}})
 }
 
@@ -201,9 +201,10 @@ func (x *pair) shut(why model.Gate, c call) {
 	x.p.Gate, x.past = "", before
 }
 
-// compare reads every execution on both sides.
+// compare reads every execution and the lanes on both sides.
 func (x *pair) compare() {
 	x.t.Helper()
+	x.make(call{Kind: "lanes"})
 	for _, id := range append(slices.Clone(x.ids), unknown) {
 		got, code, err := x.s.view(x.ctx, id)
 		if err != nil {
@@ -224,11 +225,14 @@ func (x *pair) compare() {
 // drain claims all that waits, one at a time, in the model's order.
 func (x *pair) drain() {
 	x.t.Helper()
+	for _, name := range lanes {
+		x.make(call{Kind: "set lane", Lane: model.LaneChange{LaneName: name, State: "active", Keep: -1}})
+	}
 	for worker := range 20 {
-		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Table: x.p.Version()}
+		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Interest: "aa", Table: x.p.Table}
 		r := x.make(call{Kind: "claim", Claim: q})
 		if r.Code == "interest_unknown" {
-			x.make(call{Kind: "interest", Name: "aa", Routes: []int{1, 2, 3, 4, 5, 6}})
+			x.make(call{Kind: "interest", Name: "aa", Routes: every})
 		} else if len(r.Claims) == 0 {
 			return
 		}

@@ -199,6 +199,9 @@ func (p *Partition) finish(x *Execution, to Code, closed string) {
 	p.ended(x, closed)
 	x.TimeoutAt, x.TimeLeft, x.Ended = 0, 0, p.Now
 	p.move(x, to)
+	if x.Filed = p.Now + p.kept(x); p.Wake == 0 || p.Wake > x.Filed {
+		p.need(x.Filed)
+	}
 }
 
 // pause is the time before retry k, k = 0 for the first: initial × multiplier^k, rounded down at each step, at most

@@ -2,7 +2,6 @@ package model
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -23,7 +22,7 @@ type Submission struct {
 }
 
 // Create admits one execution (spec 10 §4.1, D1–D5, D44): all is validated first; then an id that is known answers
-// what it is, unless its payload was another one; then it waits in its route or for its delay. A batch is the same as
+// what it is, unless its payload was another one; then its lane must accept work; then it waits in its route or for its delay. A batch is the same as
 // its items one after another.
 func (p *Partition) Create(s Submission) Reply {
 	if r, shut := p.enter(); shut {
@@ -38,13 +37,12 @@ func (p *Partition) Create(s Submission) Reply {
 		}
 		return answer(Duplicate, string(code))
 	}
-	route := slices.Index(p.Routes, s.Route) + 1
+	if lane := p.lane(s.Route); !lane.accepts() {
+		return answer("lane_closed", s.Route.Lane, "is", lane.State)
+	}
+	route := p.route(s.Route)
 	if route == 0 {
-		if len(p.Routes) == maxRoutes {
-			return answer("too_many_routes")
-		}
-		p.Routes, p.Versions = append(p.Routes, s.Route), append(p.Versions, max(p.Version()+1, p.Now))
-		route = len(p.Routes)
+		return answer("too_many_routes")
 	}
 	x := &Execution{Route: route, Priority: clamp(s.Priority), Policy: s.Policy, Creator: s.Creator, Digest: s.Digest, Input: s.Input,
 		Created: p.Now, Tags: maps.Clone(s.Tags), Steps: map[string]string{}}
@@ -167,7 +165,6 @@ func (p *Partition) Purge(id string, keep int64) Reply {
 	if !x.terminal() {
 		return answer("execution_not_terminal", string(x.Code))
 	}
-	p.Tombstones[id] = Tombstone{Code: x.Code, Digest: x.Digest, Until: p.Now + keep}
-	delete(p.Executions, id)
+	p.forget(id, keep)
 	return answer(OK, "0")
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
-// due, then alarms fire in their order. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
+// due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
 // ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
-// suspensions that timed out, pending waitpoints that expired.
+// suspensions that timed out, pending waitpoints that expired, purged, schedules that are due (the model knows none).
 func (p *Partition) Tick(owner string, release bool) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -22,7 +22,7 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 			return answer(Already, p.Owner)
 		}
 		p.Owner = ""
-		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
+		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
 	}
 	if p.Owner != "" && p.Owner != owner && !p.late() {
 		return answer(Already, p.Owner)
@@ -33,13 +33,14 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 	p.promotions(&n)
 	p.alarms(&n)
 	p.expirations(&n)
+	p.retention(&n)
 	p.Wake = p.next()
 	idle, in := p.Wake == 0, max(0, p.Wake-p.Now)
 	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted), number(n.timedout),
-		number(n.expired), number(n.suspensions), number(n.waitpoints))
+		number(n.expired), number(n.suspensions), number(n.waitpoints), number(n.purged), "0")
 }
 
-type counts struct{ requeued, exhausted, promoted, timedout, expired, suspensions, waitpoints int }
+type counts struct{ requeued, exhausted, promoted, timedout, expired, suspensions, waitpoints, purged int }
 
 // deaths looks at sessions that may have ended, makes that final, and requeues what they held.
 func (p *Partition) deaths(n *counts) {
@@ -131,10 +132,25 @@ func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	n.requeued++
 }
 
+// retention purges what was kept long enough. When it is looked at was decided at its end; if it is kept longer since, it is
+// looked at again.
+func (p *Partition) retention(n *counts) {
+	over := func(x *Execution) bool { return x.terminal() && x.Filed <= p.Now }
+	for _, id := range p.sorted(over, func(x *Execution) int64 { return x.Filed }) {
+		x := p.Executions[id]
+		if at := x.Ended + p.kept(x); at > p.Now {
+			x.Filed = at
+			continue
+		}
+		p.forget(id, tombstone)
+		n.purged++
+	}
+}
+
 // next is when the tick has to come again: at the first thing due, at the latest after a glance, 0 when there is
-// nothing to wait for.
+// nothing to wait for. If all that is left has ended, it comes when the first of that is to be purged.
 func (p *Partition) next() int64 {
-	first, anything := p.Now+glance, false
+	first, anything, later := p.Now+glance, false, int64(0)
 	at := func(instant int64) {
 		if instant != 0 {
 			first, anything = min(first, instant), true
@@ -148,12 +164,18 @@ func (p *Partition) next() int64 {
 				at(w.Expires)
 			}
 		}
-		anything = anything || x.waiting()
+		anything = anything || x.waiting() && p.laneOf(x).handsOut()
+		if x.terminal() && (later == 0 || x.Filed < later) {
+			later = x.Filed
+		}
 	}
 	for _, s := range p.Sessions {
 		at(s.Look)
 	}
-	if !anything {
+	switch {
+	case later != 0 && (!anything || later < first):
+		return later
+	case !anything:
 		return 0
 	}
 	return first

@@ -37,6 +37,8 @@ func (x *pair) tour() {
 	x.bounds()
 	x.refusals()
 	x.sessions()
+	x.closed()
+	x.kept()
 	if !x.s.ttls { // thousands of calls, and what they show does not depend on the server
 		x.limits()
 	}
@@ -238,7 +240,7 @@ func (x *pair) bounds() {
 	long := strings.Repeat("x", 65)
 	good := call{ID: subject, Fence: f, Name: "aa", Session: f.Session, Count: 1, Number: 1, Number2: 1, Failure: model.Failure{Category: "c"},
 		Cancel: model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1},
-		Replay: model.Replay{Request: subject}}
+		Replay: model.Replay{Request: subject}, Lane: model.LaneChange{LaneName: usual, State: "paused", Keep: 1}}
 	for _, b := range []struct {
 		kind  string
 		spoil func(*call)
@@ -262,13 +264,16 @@ func (x *pair) bounds() {
 		{"renew", func(c *call) { c.Session = "" }}, {"renew", func(c *call) { c.Number = 999 }}, {"renew", func(c *call) { c.Number = 1000 }}, // notice 1 of none
 		{"held", func(c *call) { c.Session = long }}, {"close", func(c *call) { c.Session = "" }}, {"interest", func(c *call) { c.Name = "xyz" }},
 		{"tick", func(c *call) { c.Name = "" }}, {"tick", func(c *call) { c.Name = long }},
+		{"set lane", func(c *call) { c.Lane.Name = long }}, {"set lane", func(c *call) { c.Lane.Namespace = "" }},
+		{"set lane", func(c *call) { c.Lane.State = "closed" }}, {"set lane", func(c *call) { c.Lane.Keep = 315_360_001 }},
+		{"set lane", func(c *call) { c.Lane.By = long }},
 	} {
 		c := good
 		c.Kind = b.kind
 		b.spoil(&c)
 		x.make(c)
 	}
-	for how := range 8 {
+	for how := range 9 {
 		s := model.Submission{ID: unknown, Route: model.Route{Namespace: "n", Lane: "l", Kind: "new"}}
 		spoil(how, &s)
 		x.make(call{Kind: "create", Submit: s})

@@ -56,7 +56,7 @@ func (p *Partition) View(id string) (v View, code string) {
 		}
 		return View{}, "execution_not_found"
 	}
-	v = View{Code: x.Code, Route: p.Routes[x.Route-1], Priority: x.Priority, Creator: x.Creator, Input: x.Input, Attempts: len(x.Attempts),
+	v = View{Code: x.Code, Route: p.Routes[x.Route].Route, Priority: x.Priority, Creator: x.Creator, Input: x.Input, Attempts: len(x.Attempts),
 		Epoch: x.Held.Epoch, Session: x.Held.Session, Retries: x.Retries, Reclaims: x.Reclaims, Replays: x.Replays, Created: x.Created,
 		Started: x.Started, Claimed: x.Claimed, Ended: x.Ended, DelayUntil: x.DelayUntil, Deadline: x.Deadline, Category: x.Category,
 		CancelledBy: x.CancelledBy, CancelReason: x.CancelReason, Steps: len(x.Steps), Tags: maps.Clone(x.Tags)}

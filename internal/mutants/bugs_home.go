@@ -38,7 +38,7 @@ var homeMutants = []Mutant{
 		`    home.unhold(ctx, c.ss, id)
   elseif`, `  elseif`, suite("settle|cancel")},
 	{"home: what ended is kept for an hour", "design §9", homeFile,
-		`ctx.now + 86400000`, `ctx.now + 3600000`, suite("settle|golden")},
+		`keep * 1000 or 86400000`, `keep * 1000 or 3600000`, suite("settle|golden")},
 
 	{"root: an earlier timer does not lower wake", "design §8", rootFile,
 		`if ctx.wake and ctx.wake <= wake then`, `if ctx.wake then`, suite("create|time|bell")},

@@ -72,4 +72,6 @@ var workerMutants = []Mutant{
 		`		p.again = true`, `		p.again = false`, in("maintain", "^TestRingDuringATickIsNotLost$")},
 	{"maintain: a refused take-over is tried at once", "design §8", "maintain/schedule.go",
 		`	return later(now, p.ended.Add(bystanderPause))`, `	return now`, in("maintain", "^TestBystander$")},
+	{"maintain: nobody takes over", "design §8", "maintain/loop.go",
+		`		r.schedule.soonest(p, p.afterRefusal(now))`, ``, in("maintain", "^TestFleet$")},
 }

@@ -125,9 +125,7 @@ function home.apply(ctx)
     end
   end
   for route_id, change in pairs(ctx.used or {}) do
-    if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 and redis.call('HGET', r, 'counting') == '0' then
-      route.remove(ctx, route_id) -- not while there may be executions that were never counted
-    end
+    if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
   end
   if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
   ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil

@@ -141,8 +141,9 @@ end
 function ff_tick_do.retention(ctx, budget, n)
   local due = redis.call('ZRANGEBYSCORE', keys.done(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', 0, budget)
   if #due == budget then n.more = true end
+  local most = n.touched + budget
   for i = 1, #due do
-    if n.touched >= 100 then
+    if n.touched >= most then
       n.more = true
       break
     end

@@ -1,0 +1,98 @@
+package flowfabric_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// sentinels reads from errors.go what each error is called, by code.
+func sentinels(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || len(v.Names) != 1 || len(v.Values) != 1 {
+			return true
+		}
+		if c, ok := v.Values[0].(*ast.CallExpr); ok {
+			if f, ok := c.Fun.(*ast.Ident); ok && f.Name == "define" {
+				code, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
+				names[code] = v.Names[0].Name
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// TestErrorDocs writes the table of all errors from its one source, errors.go, and from the headers of the Lua functions, and
+// holds docs/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document. spec 50 §15 #10.
+func TestErrorDocs(t *testing.T) {
+	names := sentinels(t)
+	if len(names) != len(definitions(t)) {
+		t.Fatalf("%d errors have names, %d are defined", len(names), len(definitions(t)))
+	}
+	by := map[string][]string{}
+	for _, h := range lua.Functions() {
+		for _, code := range h.Errors {
+			if names[code] == "" && code != "config_missing" { // which the engine alone hears, when it opens a store
+				t.Errorf("%s answers %s, which is no error", h.Name, code)
+			}
+			by[code] = append(by[code], strings.TrimPrefix(h.Name, "ff_"))
+		}
+	}
+	var b strings.Builder
+	b.WriteString(`# Errors
+
+Written from errors.go and the headers of the Lua functions by TestErrorDocs (FLOWFABRIC_GOLDEN=write). Compare with
+errors.Is; the class says what to do: stop (the answer is final for this caller), retry (nothing was decided, the same call may
+be made again), info (the change does not apply any more), caller (fix the request), bug (alarm). The functions are those whose
+whole call may be refused so; items of a batch have their own answers, and what no function lists arises in Go.
+
+| Code | Error | Class | Meaning | Functions |
+|---|---|---|---|---|
+`)
+	codes := make([]string, 0, len(names))
+	for code := range names {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		e := ff.NewError("", code)
+		functions := strings.Join(by[code], " ")
+		if n := len(by[code]); n > 8 {
+			functions = fmt.Sprintf("%d of %d", n, len(lua.Functions()))
+		}
+		_, meaning, _ := strings.Cut(e.Error(), code+": ")
+		fmt.Fprintf(&b, "| %s | Err%s | %s | %s | %s |\n", code, strings.TrimPrefix(names[code], "Err"), ff.ClassOf(e),
+			strings.ReplaceAll(meaning, "|", "\\|"), functions)
+	}
+	const document = "docs/errors.md"
+	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+		if err := os.WriteFile(document, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	stored, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(stored) != b.String() {
+		t.Errorf("%s is not what the sources say; write it again with FLOWFABRIC_GOLDEN=write", document)
+	}
+}

@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
+var countedScenarios = []scenario{
+	{name: "spec 50 §6.2 routes of executions that nobody counted stay, and what is in them is found", run: func(w *world) {
+		k := w.worker("w1")
+		ended, late := w.create(retention(time.Second)), w.create(delay(time.Hour))
+		w.complete(k.one(ended).Fence, "")
+		route := w.core(ended)["r"]
+		w.set("HDEL", w.k.RouteUse(), route) // they were created by a library that did not count
+		w.set("HDEL", string(w.k), "counting")
+		w.quiet = true
+		w.advance(time.Second)
+		w.must("ff_boot", "1")
+		same(w, "purged", w.tick().Purged, 1)
+		same(w, "counts", len(w.hash(w.k.RouteUse())), 0)
+		counted := w.create(retention(time.Second))
+		same(w, "route", w.core(counted)["r"], route)
+		w.complete(k.one(counted).Fence, "")
+		w.advance(time.Second)
+		same(w, "purged", w.tick().Purged, 1)
+		same(w, "rows", len(w.hash(w.k.Routes())), 1)
+		w.advance(time.Hour)
+		w.settleTime()
+		w.worker("w2").one(late) // whoever is new still hears of the route
+	}},
+	{name: "spec 50 §6.2 the retention of a policy is kept beside it", run: func(w *world) {
+		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
+		policy.Retry.Categories = []string{"a", "b"}
+		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
+		kept := w.create(func(x *engine.NewExecution) { x.Policy = policy }, retention(90*time.Second))
+		same(w, "policy, retention", words(w.core(kept)["po"], w.core(kept)["rt"]), words(w.core(plain)["po"], "90"))
+		same(w, "categories", w.hash(w.k.Attempts(kept.UUID()))["categories"], "a,b")
+		same(w, "without one", w.core(plain)["rt"], "")
+	}},
+	{name: "spec 50 §6.2 another boot does not begin the count again", run: func(w *world) {
+		ids := w.createN(3, delay(time.Hour))
+		w.advance(time.Second)
+		w.must("ff_boot", "1")
+		same(w, "count", w.hash(w.k.RouteUse())[w.core(ids[0])["r"]], "3")
+		for _, id := range ids {
+			w.cancel(id)
+			_, err := w.e.PurgeExecution(w.ctx, id, 24*time.Hour)
+			w.no(err)
+			w.check()
+		}
+		same(w, "rows, ids, counts", words(len(w.hash(w.k.Routes())), len(w.hash(w.k.RouteIDs())), len(w.hash(w.k.RouteUse()))), "0 0 0")
+	}},
+	{name: "spec 50 §6.2 an entry of nobody among what ended is forgotten", run: func(w *world) {
+		live := w.create()
+		w.set("ZADD", w.k.Done(), "5", uuid.NewString(), "6", live.UUID().String())
+		w.quiet = true
+		same(w, "purged", w.tick().Purged, 0)
+		w.quiet = false
+		w.check()
+		same(w, "filed", len(w.dump().ZSets[":done"]), 0)
+	}},
+	{name: "design §2.7 purges of many attempts share a tick by their attempts", run: func(w *world) {
+		ids := w.createN(10, delay(time.Hour), retention(time.Second))
+		w.quiet = true
+		for _, id := range ids {
+			w.cancel(id)
+			w.set("HSET", w.k.Core(id.UUID()), "s", "T3", "n", "200")
+		}
+		w.advance(time.Second)
+		r := w.tick()
+		same(w, "purged, more", words(r.Purged, r.More), "2 true") // each counts as fifty
+		for range 4 {
+			r = w.tick()
+		}
+		same(w, "more", words(r.Purged, w.tick().More), "2 false")
+	}},
+	{name: "design §5 a lane closes and opens its own routes alone, and rings who waits", run: func(w *world) {
+		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
+		set := func(state engine.LaneState, routes int) {
+			w.Helper()
+			a := w.e.SetLane(w.ctx, "default", "batch", engine.LaneChange{State: state, By: "op"})[w.p]
+			w.no(a.Err)
+			w.check()
+			same(w, "state, routes", words(a.State, a.Routes, a.Already), words(state, routes, false))
+		}
+		set("paused", 1)
+		k := w.worker("w1")
+		for range 2 {
+			claims := k.claim(1)
+			if len(claims) != 1 || claims[0].Fence.Execution != alike && claims[0].Fence.Execution != other {
+				w.Fatalf("claimed %v", claims)
+			}
+		}
+		same(w, "registered", k.nothing().Registered, true)
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.cancel(w.create(lane("batch"))) // what ends without ever being handed out leaves no more behind
+		w.tick()
+		ear.silent()
+		set("active", 1)
+		ear.hears("w")
+		k.one(mine)
+	}},
+	{name: "design §8 a lane that opens wakes the tick, which had nothing to do", run: func(w *world) {
+		set := func(state engine.LaneState) {
+			w.Helper()
+			w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: state})[w.p].Err)
+			w.check()
+		}
+		set("paused")
+		w.create()
+		same(w, "idle", w.tick().Idle, true)
+		bell := w.listen(engine.BellChannel(w.p, ticker))
+		set("draining")
+		bell.hears("t")
+		same(w, "idle", w.tick().Idle, false)
+	}},
+	{name: "design §8 what ends in a closed lane is purged, though nothing else ever wakes the tick", run: func(w *world) {
+		a := w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: "paused"})[w.p]
+		w.no(a.Err)
+		id := w.create(retention(2 * time.Second))
+		same(w, "idle", w.tick().Idle, true)
+		w.cancel(id)
+		wake, _ := strconv.ParseInt(w.root()["wake"], 10, 64)
+		if wake == 0 || wake > w.now()+1000 {
+			w.Fatalf("wake is %d, now is %d", wake, w.now())
+		}
+	}},
+}

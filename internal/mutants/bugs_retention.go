@@ -1,0 +1,85 @@
+package main
+
+// retentionMutants break for how long what ended is kept, what goes with it, and what is listed while it waits.
+var retentionMutants = []Mutant{
+	{"policy: a retention of ten years and a second", "10-D5", policyFile,
+		`args.int(keep, 1, 315360000)`, `args.int(keep, 1, 315360001)`, in("internal/model", "^TestProperty$")},
+	{"policy: the retention is read as frames", "10 §1.4", policyFile,
+		`    numbers = string.sub(numbers, 1, -2 - #keep)`, `    numbers = string.gsub(numbers, '%d+,' .. keep .. '$', keep)`, suite("counted")},
+	{"policy: the comma of the retention stays", "10 §1.4", policyFile,
+		`-2 - #keep`, `-1 - #keep`, lanes},
+	{"create: the retention of the policy is lost", "50 §6.2", createFile,
+		`    if keep ~= '' then put('rt', keep) end`, ``, lanes},
+	{"home: the lane comes before the policy", "50 §6.2", homeFile,
+		`local keep = own and tonumber(own) or lane.of(ctx, route).keep`, `local keep = lane.of(ctx, route).keep > 0 and lane.of(ctx, route).keep or tonumber(own or '0')`, lanes},
+	{"home: retention is in ms", "50 §6.2", homeFile,
+		`keep > 0 and keep * 1000 or`, `keep > 0 and keep or`, lanes},
+	{"home: an end does not lower wake", "design §8", homeFile,
+		`    if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end`, ``, suite("counted")},
+	{"home: routes are not counted", "50 §6.2", homeFile,
+		`  ctx.used[route] = (ctx.used[route] or 0) + change`, ``, lanes},
+	{"home: a batch counts once", "50 §6.2", homeFile,
+		`  ctx.used[route] = (ctx.used[route] or 0) + change`, `  ctx.used[route] = change`, suite("create")},
+	{"home: a route goes with the last but one", "50 §6.2", homeFile,
+		`keys.route_use(r), route_id, change) <= 0`, `keys.route_use(r), route_id, change) <= 1`, lanes},
+	{"home: a route never goes", "50 §6.2", homeFile,
+		`keys.route_use(r), route_id, change) <= 0`, `keys.route_use(r), route_id, change) < 0`, lanes},
+	{"home: what is suspended is listed nowhere", "50 §14", homeFile,
+		`  redis.call('ZADD', keys.parked(ctx.r), ctx.t, id)`, ``, suite("suspend")},
+	{"home: what is resumed stays parked", "10-X1", homeFile,
+		`    redis.call('ZREM', keys.parked(ctx.r), id)`, ``, suite("suspend")},
+	{"route: a removed one keeps its id", "design §5", "lua/lib/route.lua",
+		`  if row then redis.call('HDEL', keys.route_ids(ctx.r), row) end`, ``, lanes},
+	{"route: a removed one is still told", "design §5", "lua/lib/route.lua",
+		`  redis.call('ZREM', keys.route_log(ctx.r), id)`, ``, lanes},
+	{"route: a removed one keeps its count", "50 §6.2", "lua/lib/route.lua",
+		`  redis.call('HDEL', keys.route_use(ctx.r), id)`, ``, lanes},
+	{"route: ids are used again", "design §5", "lua/lib/route.lua",
+		`reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))`, `reply.int(redis.call('HLEN', keys.routes(ctx.r)) + 1)`, lanes},
+	{"purge: the route is not told", "50 §6.2", purgeFile,
+		`home.used(ctx, c.r, -1)`, `home.used(ctx, c.r, 0)`, lanes},
+	{"purge: what was never counted is uncounted", "50 §6.2", purgeFile,
+		`  if tonumber(c.ct) >= ctx.counting then home.used`, `  if ctx.counting then home.used`, suite("counted")},
+	{"boot: counting begins anew with every boot", "50 §6.2", "lua/system/ff_boot.lua",
+		`'HSETNX', k[1], 'counting'`, `'HSET', k[1], 'counting'`, suite("counted")},
+	{"boot: nothing is counted", "50 §6.2", "lua/system/ff_boot.lua",
+		`  redis.call('HSETNX', k[1], 'counting', now)`, ``, lanes},
+	{"purge by hand: the route is not told", "50 §6.2", "lua/execution/ff_purge_execution.lua",
+		`  home.apply(ctx)
+`, ``, in("internal/model", "^TestProperty$")},
+	{"tick: what ended is kept a millisecond longer", "10-F3", tickFile,
+		`keys.done(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT'`, `keys.done(ctx.r), '-inf', reply.int(ctx.now - 1), 'LIMIT'`, lanes},
+	{"tick: nothing is ever purged", "50 §6.2", tickFile,
+		`  if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end`, ``, lanes},
+	{"tick: a longer retention of the lane comes too late", "50 §6.2", tickFile,
+		`      if at > ctx.now then
+        redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
+      elseif`, `      if`, lanes},
+	{"tick: what is kept longer is not filed anew", "50 §15 #2", tickFile,
+		`        redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
+      elseif`, `        n.touched = n.touched
+      elseif`, lanes},
+	{"tick: a stray entry of what ended stays for ever", "10-X5", tickFile,
+		`      redis.call('ZREM', keys.done(ctx.r), due[i])`, ``, suite("counted")},
+	{"tick: a purge leaves no tombstone", "design §9", tickFile,
+		`purge.run(ctx, c, due[i], 86400000)`, `purge.run(ctx, c, due[i], 1)`, lanes},
+	{"tick: a purge does not reach the routes", "50 §6.2", tickFile,
+		`        n.more = true
+      end
+    end
+  end
+  home.apply(ctx)`, `        n.more = true
+      end
+    end
+  end`, lanes},
+	{"tick: purges wait for everything else", "50 §15 #2", tickFile,
+		`    if n.touched >= most then`, `    if n.touched >= 100 then`, suite("replicas")},
+	{"tick: a purge of many attempts counts as one", "design §2.7", tickFile,
+		`n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0')) / 4)`, `n.touched + 1`, suite("counted")},
+	{"tick: sleeps although something is to be purged", "design §8", tickFile,
+		`    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, `    local at = i > 1 and head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, lanes},
+	{"tick: wakes every second for a purge of tomorrow", "design §8", tickFile,
+		`keys.ready(ctx.r)) == 0 then return at end`, `keys.ready(ctx.r)) == 0 and not at then return at end`, lanes},
+	{"keys: the registry of workers leaves the slot", "50 §15 #12", "lua/lib/keys.lua",
+		`return r .. ':workers' end`, `return 'workers' end`, Test{"./internal/conformance", "^TestCluster$/^(replicas)$"}},
+}
