@@ -80,7 +80,7 @@ func topics() map[string][]scenario {
 		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
 		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
 		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
-		"why":   slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
+		"why":   whyScenarios,
 		"modes": modeScenarios, "workers": registryScenarios,
 	}
 }
