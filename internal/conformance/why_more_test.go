@@ -266,6 +266,7 @@ var whyMoreScenarios = []scenario{
 		due(w, y)
 		w.says(w.why(y.id), client.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 0 goes on.")
 		f := w.worker("w7").one(y.id).Fence
+		same(w, "a release before this claim", w.why(y.id).Facts.Released, "")
 		w.suspend(f)
 		w.resume(y.id)
 		w.says(w.why(y.id), client.WhyWaitingNoWorker, `resumed by operator "op"`)

@@ -244,7 +244,9 @@ func (w *world) agrees(e client.Explanation) {
 	same(w, "code and state", words(e.Code, e.State), words(want.State.Code, want.State.Public))
 }
 
-var whyScenarios = []scenario{
+var whyScenarios = slices.Concat(whyCodeScenarios, whyMoreScenarios, whyWorkerScenarios)
+
+var whyCodeScenarios = []scenario{
 	{name: "spec 50 §14 every code is explained, and what comes next moves it", run: func(w *world) {
 		for _, code := range flowfabric.Codes() {
 			want, ok := codes[code]

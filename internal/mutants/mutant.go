@@ -42,6 +42,7 @@ func catalogue() []Mutant {
 	return slices.Concat(fenceMutants, sessionMutants, claimMutants, bellMutants, homeMutants, createMutants, settleMutants,
 		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, suspendMutants, modeMutants,
 		scheduleMutants, laneMutants, retentionMutants)
+		whyMutants)
 }
 
 // Apply returns the changed source. It fails unless the old text is there exactly once, so that an entry which the
