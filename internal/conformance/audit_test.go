@@ -190,6 +190,18 @@ var auditScenarios = []scenario{
 		same(w, "looked at while some moved back", words(checked, seen), "9 3")
 		w.quiet = false
 	}},
+	{name: "design §8 a key of another type hides no other", run: func(w *world) {
+		ids := w.createN(5)
+		odd := w.item().ID.UUID().String()
+		w.set("SET", string(w.k)+":x:"+odd, "x")
+		w.set("DEL", w.k.Queue("1"), w.k.Parked())
+		w.set("SET", w.k.Parked(), "x")
+		r := w.audit(true)
+		same(w, "found", words(r.Kinds, r.Lost), "map[missing:5 record:2] 2")
+		w.set("DEL", string(w.k)+":x:"+odd, w.k.Parked())
+		w.check()
+		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
+	}},
 	{name: "design §9 a frozen partition is not audited, and says so", run: func(w *world) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
