@@ -1,0 +1,33 @@
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// The throughput of a picture: what ended in the window before it, by route and in sum, failures apart.
+func TestTopRates(t *testing.T) {
+	w := newWorld(t, testserver.Embedded(t))
+	id, err := flowfabric.ParseExecutionID(w.names["failed"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := w.client.Get(w.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+	rates, err := recent(w.ctx, w.client, last.CompletedAt.Add(rateWindow))
+	failed := rates[routeOf("default", "default", "broken")]
+	if err != nil || !same(failed.ended, 0.1) || !same(failed.failed, 0.1) || !same(rates[""].failed, 0.1) {
+		t.Errorf("the failed one is just within the window: %+v, %v", rates, err)
+	}
+	rates, err = recent(w.ctx, w.client, last.CompletedAt.Add(rateWindow+time.Millisecond))
+	if err != nil || len(rates) != 0 {
+		t.Errorf("all of it is too old: %+v, %v", rates, err)
+	}
+}
