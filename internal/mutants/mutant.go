@@ -40,7 +40,8 @@ func in(pkg, run string) Test { return Test{"./" + pkg, run} }
 // catalogue lists every bug.
 func catalogue() []Mutant {
 	return slices.Concat(fenceMutants, sessionMutants, claimMutants, bellMutants, homeMutants, createMutants, settleMutants,
-		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, suspendMutants, modeMutants)
+		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, suspendMutants, modeMutants,
+		registryMutants)
 }
 
 // Apply returns the changed source. It fails unless the old text is there exactly once, so that an entry which the
