@@ -1,5 +1,5 @@
 -- ff_boot: makes a partition's root key, or raises its protocol number to the caller's. What is created from now on is
--- counted by route.
+-- counted by route. A store that is older than counting keeps the routes it has until somebody counts what uses them.
 -- Flags:   none
 -- Go:      Engine.boot
 -- Args:    protocol
@@ -16,6 +16,9 @@ local function ff_boot(k, argv)
   elseif tonumber(stored) < protocol then
     redis.call('HSET', k[1], 'protocol', argv[1])
   end
-  redis.call('HSETNX', k[1], 'counting', now)
+  if redis.call('HSETNX', k[1], 'counting', now) == 1 and stored then
+    local old = redis.call('HKEYS', keys.routes(k[1]))
+    for i = 1, #old do redis.call('HINCRBY', keys.route_use(k[1]), old[i], 1) end
+  end
   return reply.ok(argv[1])
 end
