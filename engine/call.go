@@ -73,7 +73,11 @@ func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, ke
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	e.resolve(ctx, keys[0])
 	r, err := decode(f.name, client.Do(ctx, e.command(client, f, keys, args)))
+	if err == nil {
+		r.doubt, r.root = &e.doubts, keys[0]
+	}
 	if err == nil || !missingFunction(err) {
 		return r, err
 	}

@@ -34,6 +34,7 @@ type Engine struct {
 	partitions uint16
 	roots      []string
 	loading    sync.Mutex
+	doubts     doubts
 	channels   channels
 	closers    struct {
 		sync.Mutex

@@ -99,7 +99,7 @@ func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 		s := newSilent(1, 1)
 		hold := make(chan struct{})
 		m := join(t, s, func(context.Context) error { <-hold; return nil })
-		q := <-s.enrolled
+		q := s.called()
 		if i := q.Info; q.Instance != "w" || q.TTL != ttl || q.InFlight != 0 || i.Pool != "pool" || i.Version != "v7" ||
 			i.Labels["zone"] != "b" || strings.Join(i.Kinds, " ") != "k" || strings.Join(i.Lanes, " ") != "default" || i.Namespace != "default" ||
 			i.Concurrency != 64 || i.PID == 0 || i.StartedAt.IsZero() {
@@ -107,7 +107,7 @@ func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 		}
 		for n := range 5 {
 			elapse(ttl / 3)
-			if again := <-s.enrolled; again.Token != q.Token || again.InFlight != 1 {
+			if again := s.called(); again.Token != q.Token || again.InFlight != 1 {
 				t.Errorf("renewal %d: %+v", n, again)
 			}
 		}

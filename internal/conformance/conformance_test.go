@@ -108,13 +108,6 @@ func topics() map[string][]scenario {
 		"audit":         auditScenarios,
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"create": createScenarios, "claim": claimScenarios, "lease": leaseScenarios, "settle": settleScenarios,
-		"stream": streamScenarios, "time": timeScenarios, "cancel": cancelScenarios, "operator": operatorScenarios,
-		"golden": goldenScenarios, "lost": lostScenarios, "interleave": interleaveScenarios, "bell": bellScenarios,
-		"errors": errorScenarios, "repeat": repeatScenarios, "fuzz": fuzzScenarios, "server": serverScenarios,
-		"holes": holeScenarios, "ticking": tickHoleScenarios, "suspend": suspendScenarios, "signal": signalScenarios, "suspend seeds": seedScenarios, "suspend again": secondScenarios,
-		"why":   whyScenarios,
-		"modes": modeScenarios, "workers": registryScenarios,
 	}
 }
 

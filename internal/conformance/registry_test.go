@@ -291,6 +291,22 @@ var registryScenarios = []scenario{
 		}
 		same(w, "after the tick", strings.Join(got, "; "), "a true 1")
 	}},
+	{name: "spec 50 §15 #11 what an older library stored keeps its route", run: func(w *world) {
+		waiting := w.create(delay(time.Hour))
+		w.set("HDEL", string(w.k), "counting") // as it left the store
+		w.set("DEL", w.k.RouteUse())
+		w.advance(time.Second)
+		w.must("ff_boot", "1")
+		k := w.worker("w1")
+		other := w.create()
+		w.no(w.complete(k.one(other).Fence, "").Err)
+		_, err := w.e.PurgeExecution(w.ctx, other, 0)
+		w.no(err)
+		w.check()
+		w.advance(time.Hour)
+		w.settleTime()
+		w.worker("w2").one(waiting) // a worker that learns the routes now
+	}},
 	{name: "spec 40 §5 workers go on over the memory limit", needs: []string{"OOM"}, run: func(w *world) {
 		name, other := w.homed("w"), w.homed("v")
 		w.register(name, "t")

@@ -153,6 +153,22 @@ var serverScenarios = []scenario{
 		w.set("FUNCTION", "FLUSH")
 		w.create()
 	}},
+	{name: "spec 50 §15 #11 an older library that came in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
+		older := strings.ReplaceAll(lua.Library(lua.Variant{Sharded: true, TestClock: true}), lua.Hash(), lua.Hash()+"t")
+		older = strings.Replace(older, "reply.ok('1', '"+strconv.Itoa(lua.Revision)+"'", "reply.ok('1', '0'", 1)
+		short := strings.Replace(older, ", reply.int(schedules))", ")", 1) // its tick answered a slot less
+		if short == older {
+			w.Fatal("the tick's last slot is not where it was")
+		}
+		w.create()
+		w.set("FUNCTION", "FLUSH")
+		w.set("FUNCTION", "LOAD", short)
+		w.worker("w1").claim(1) // most calls are as they are
+		_, err := w.e.Tick(w.ctx, w.p, ticker, false)
+		w.is(err, flowfabric.ErrReply)
+		w.tick()
+		same(w, "revision", w.fcallOn(nil, "ff_version").slots[1], strconv.Itoa(lua.Revision))
+	}},
 	{name: "design §9 lost scripts are sent again", run: func(w *world) {
 		if w.srv.Features.Functions {
 			w.Skipf("%s runs functions", w.srv.Name)
