@@ -76,4 +76,8 @@ end`, `end`, suite("ticking")},
 		`redis.call('HSET', ctx.r, 'owner', owner, 'wake', reply.int(due))`, `redis.call('HSET', ctx.r, 'wake', reply.int(due))`, suite("time")},
 	{"tick: wake is not taken back when nothing is left", "design §8", tickFile,
 		`    redis.call('HDEL', ctx.r, 'wake')`, ``, suite("ticking")},
+	{"tick: two replicas requeue the same", "50 §15 #1", "lua/lib/settle.lua",
+		`redis.call('HSET', key, 's', 'R1r', 'lc', reply.int(count + 1))`, `redis.call('HSET', key, 's', 'R1r', 'lc', reply.int(count + 2))`, suite("replicas")},
+	{"tick: ten thousand in front stay there", "50 §15 #2", tickFile,
+		`        redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])`, `        redis.call('ZADD', keys.delayed(ctx.r), '0', due[i])`, suite("replicas")},
 }
