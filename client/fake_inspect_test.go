@@ -17,7 +17,9 @@ func (f *fakeStore) Lanes(context.Context) []engine.PartitionLanes { return nil 
 
 func (f *fakeStore) Queues(context.Context, uint16) ([]engine.Queue, error) { return nil, f.refusal }
 
-func (f *fakeStore) Holders(context.Context, uint16) ([]engine.Holder, error) { return nil, f.refusal }
+func (f *fakeStore) PartitionSessions(context.Context, uint16) ([]engine.SessionRow, error) {
+	return nil, f.refusal
+}
 
 func (f *fakeStore) ListExecutions(context.Context, uint16, engine.ListQuery) (engine.ListPage, error) {
 	return engine.ListPage{}, f.refusal

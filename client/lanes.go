@@ -16,7 +16,7 @@ type inspector interface {
 	SetLane(ctx context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet
 	Lanes(ctx context.Context) []engine.PartitionLanes
 	Queues(ctx context.Context, partition uint16) ([]engine.Queue, error)
-	Holders(ctx context.Context, partition uint16) ([]engine.Holder, error)
+	PartitionSessions(ctx context.Context, partition uint16) ([]engine.SessionRow, error)
 	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
 	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
 }

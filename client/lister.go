@@ -120,10 +120,10 @@ func (l *lister) queues(ctx context.Context, partition uint16) ([]group, error) 
 
 // sessions are the groups of a partition's sessions.
 func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group, err error) {
-	holders, err := l.client.store.Holders(ctx, partition)
+	holders, err := l.client.store.PartitionSessions(ctx, partition)
 	for _, h := range holders {
-		if h.Held > 0 && l.filter.holds(h.Session) {
-			groups = append(groups, group{partition, h.Session, []*source{{partition: partition, key: h.Session}}})
+		if h.Held > 0 && l.filter.holds(h.ID) {
+			groups = append(groups, group{partition, h.ID, []*source{{partition: partition, key: h.ID}}})
 		}
 	}
 	return groups, err

@@ -60,9 +60,6 @@ type RouteCount struct {
 	Compared         bool
 }
 
-// auditLimit is how many items an audit call takes.
-const auditLimit = 100
-
 // AuditExecutions compares up to 100 executions of a partition with the indexes, and with heal puts the indexes right in
 // the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the caller
 // brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.

@@ -156,8 +156,6 @@ var (
 		replies: "OK now size alive more count {id score code route priority created started ended attempts type category session " +
 			"epoch claimed until deadline retries reclaims canceller tags {key value}} routes {id row}",
 		errors: "invalid_input" + entered}
-	fnListHolders = function{name: "ff_list_holders", method: "listHolders", readonly: true,
-		args: "protocol score member", replies: "OK now more count {session score alive expiry held}", errors: "invalid_input" + entered}
 	fnDescribe = function{name: "ff_describe_partition", method: "DescribePartition", readonly: true,
 		args:    "protocol",
 		replies: "OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head}",
@@ -237,6 +235,6 @@ var functions = []function{
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys,
 	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
 	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
-	fnListHolders, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules,
+	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules,
 	fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditRoutes,
 }

@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -176,56 +173,6 @@ func (l *Listed) route(id string, rows map[string]string) {
 	if own.err != nil && l.Drift == "" {
 		l.Drift = own.err.Error()
 	}
-}
-
-// Holder is a session that may hold something.
-type Holder struct {
-	Session   string
-	Alive     bool
-	ExpiresAt time.Time
-	Held      int
-}
-
-// Holders lists the sessions of a partition by id. A dead one is listed until the tick has taken everything from it.
-func (e *Engine) Holders(ctx context.Context, partition uint16) ([]Holder, error) {
-	seen := map[string]Holder{}
-	var after Position
-	for more := true; more; {
-		page, last, again, err := e.listHolders(ctx, partition, after)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range page {
-			seen[h.Session] = h
-		}
-		if again && last == after {
-			return nil, fmt.Errorf("%s: %w: more is promised behind nothing", fnListHolders.name, flowfabric.ErrReply)
-		}
-		after, more = last, again
-	}
-	out := make([]Holder, 0, len(seen))
-	for _, h := range seen {
-		out = append(out, h)
-	}
-	slices.SortFunc(out, func(a, b Holder) int { return strings.Compare(a.Session, b.Session) })
-	return out, nil
-}
-
-// listHolders reads a page of sessions (lua/operate/ff_list_holders.lua).
-func (e *Engine) listHolders(ctx context.Context, partition uint16, after Position) (out []Holder, last Position, more bool, err error) {
-	r, err := e.call(ctx, fnListHolders, partition, append([]string{protocol}, after.args()...)...)
-	if err != nil {
-		return nil, after, false, err
-	}
-	r.instant()
-	more, last = r.flag(), after
-	for range r.count(5) {
-		h := Holder{Session: r.text()}
-		last = Position{Score: r.number(), Member: h.Session}
-		h.Alive, h.ExpiresAt, h.Held = r.flag(), r.instant(), int(r.number())
-		out = append(out, h)
-	}
-	return out, last, more, r.fail()
 }
 
 // args are the position's two arguments.

@@ -197,13 +197,18 @@ func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
 		p.Go(func() {
-			rows, err := pages(func(after string) ([]SessionRow, string, error) { return e.listSessions(ctx, i, after) })
-			rows = once(rows, func(s SessionRow) string { return s.ID })
+			rows, err := e.PartitionSessions(ctx, i)
 			out[i] = PartitionSessions{Partition: i, Sessions: rows, Err: err}
 		})
 	}
 	p.Wait()
 	return out
+}
+
+// PartitionSessions is [Engine.Sessions] of one partition, by id.
+func (e *Engine) PartitionSessions(ctx context.Context, partition uint16) ([]SessionRow, error) {
+	rows, err := pages(func(after string) ([]SessionRow, string, error) { return e.listSessions(ctx, partition, after) })
+	return once(rows, func(s SessionRow) string { return s.ID }), err
 }
 
 // pages reads a listing to its end.

@@ -74,7 +74,6 @@ var callers = []struct {
 		_, err := e.ListExecutions(ctx, 3, ListQuery{Home: HomeEnded, Limit: 1, Tags: true})
 		return err
 	}},
-	{"ff_list_holders", func(ctx context.Context, e *Engine) error { _, err := e.Holders(ctx, 3); return err }},
 	{"ff_describe_partition", func(ctx context.Context, e *Engine) error { _, err := e.DescribePartition(ctx, 3); return err }},
 	{"ff_put_schedule", func(ctx context.Context, e *Engine) error {
 		_, err := e.PutSchedule(ctx, SchedulePut{Name: "s"})
@@ -207,7 +206,6 @@ var good = map[string][]string{
 	"ff_read_queues": {"OK", "1700000000000", "0", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2", "1700000000000", "5", "3"},
 	"ff_list_executions": {"OK", "1700000000000", "1", "0", "0", "1", sampleUUID, "1700000000000", "T2", "4", "5", "1", "2", "3", "1", "retry",
 		"io", "w~1", "7", "8", "", "9", "1", "2", "", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f"},
-	"ff_list_holders": {"OK", "1700000000000", "0", "1", "w~1", "1700000000000", "1", "1700000000000", "3"},
 	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
 		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12"},
 	"ff_put_schedule":   {"OK", "1700000000000", "1700000001000"},

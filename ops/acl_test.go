@@ -259,7 +259,7 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 
 // Somebody has decided who may call each function of the library.
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
-	operators := []string{"ff_change_priority", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions", "ff_list_holders",
+	operators := []string{"ff_change_priority", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions",
 		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead",
 		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_routes", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
 		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed"}

@@ -100,7 +100,7 @@ func (r *recorder) named(w *world, name string, n int) *recorded {
 func (s *recorded) has(t *testing.T, want map[attribute.Key]string) {
 	t.Helper()
 	for k, v := range want {
-		if got := s.attrs[k].Emit(); got != v {
+		if got := s.attrs[k].String(); got != v {
 			t.Errorf("span %s: %s is %q, want %q", s.name, k, got, v)
 		}
 	}

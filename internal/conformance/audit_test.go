@@ -297,7 +297,7 @@ var auditScenarios = []scenario{
 // recordDamages are those of damages that lose or break a record: nothing tells what it was, so no audit repairs it.
 var recordDamages = []string{
 	"a TTL", "a broken match", "a broken waitpoint", "a closed stream", "a delay without instant", "a fraction",
-	"a key of the wrong type", "a live log for ever", "a long field", "a long history", "a lost count", "a lost frame",
+	"a key of the wrong type", "a lane in no state", "a lane of no shape", "a live log for ever", "a long field", "a long history", "a lost count", "a lost frame",
 	"a lost input", "a lost match", "a lost signal", "a lost waitpoint", "a match uncounted", "a mixed frame uncounted",
 	"a notice too many", "a part of no node", "a part that nothing met", "a part uncounted", "a purge of a live one",
 	"a reason to die", "a record of another epoch", "a replay by request x", "a replay forgotten", "a replay nobody counted",

@@ -255,7 +255,6 @@ func (w *world) stage() staged {
 		call{"ff_set_feed", []string{"1", "cls", "60000", "1000"}},
 		call{"ff_read_queues", []string{"1", "0"}},
 		call{"ff_list_executions", []string{"1", "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
-		call{"ff_list_holders", []string{"1", "5", k.session}},
 		call{"ff_describe_partition", []string{"1"}},
 		call{"ff_register_worker", []string{"1", "w9", "t9", "30000", "2", "{}"}},
 		call{"ff_leave_worker", []string{"1", "w8", "t8"}},

@@ -56,7 +56,7 @@ var feedScenarios = []scenario{
 		f := x.worker.one(x.id).Fence
 		_, err = w.e.ReleaseExecution(w.ctx, f)
 		w.no(err)
-		f = x.worker.one(x.id).Fence
+		x.worker.one(x.id)
 		_, err = w.e.RevokeLease(w.ctx, x.id, "", "op", "why")
 		w.no(err)
 		w.tick()

@@ -374,21 +374,21 @@ var inspectScenarios = []scenario{
 			same(w, "claimed", len(k.claim(n)), n)
 			held[k.session] = n
 		}
-		all, err := w.e.Holders(w.ctx, w.p)
+		all, err := w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
 		same(w, "sessions", len(all), len(held))
-		same(w, "in order", slices.IsSortedFunc(all, func(a, b engine.Holder) int { return strings.Compare(a.Session, b.Session) }), true)
+		same(w, "in order", slices.IsSortedFunc(all, func(a, b engine.SessionRow) int { return strings.Compare(a.ID, b.ID) }), true)
 		seen := map[flowfabric.ExecutionID]bool{}
 		for _, h := range all {
-			same(w, h.Session, words(h.Held, h.Alive, h.ExpiresAt.UnixMilli() > w.now()), words(held[h.Session], true, true))
-			for _, x := range w.listing(engine.ListQuery{Home: engine.HomeActive, Key: h.Session, Limit: 10}) {
-				same(w, "session", x.Session, h.Session)
+			same(w, h.ID, words(h.Held, h.Alive, h.ExpiresAt.UnixMilli() > w.now()), words(held[h.ID], true, true))
+			for _, x := range w.listing(engine.ListQuery{Home: engine.HomeActive, Key: h.ID, Limit: 10}) {
+				same(w, "session", x.Session, h.ID)
 				seen[x.ID] = true
 			}
 		}
 		same(w, "held", len(seen), len(ids))
 		w.advance(ttl)
-		all, err = w.e.Holders(w.ctx, w.p)
+		all, err = w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
 		same(w, "dead", words(len(all), all[0].Alive), "299 false")
 		w.quiet = false
@@ -397,7 +397,7 @@ var inspectScenarios = []scenario{
 				break
 			}
 		}
-		all, err = w.e.Holders(w.ctx, w.p)
+		all, err = w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
 		same(w, "gone", len(all), 0)
 	}},

@@ -91,7 +91,7 @@ func (l *look) used() {
 			used[core["r"]]++
 		}
 	}
-	if l.Root["counting"] != l.Root["booted"] {
+	if counting := l.Root["counting"]; counting != "" && counting != "0" { // some were never counted
 		for id := range used {
 			if _, known := l.Hashes[":routes"][id]; !known {
 				l.wrong("%d executions use route %s, which has no row", used[id], id)

@@ -74,7 +74,7 @@ local function rehome(ctx, stray)
   elseif c.s and core.delayed(c) then
     home.delay(ctx, tonumber(c.du or '0'), h.id)
   elseif c.s and core.suspended(c) then
-    home.park(ctx, h.id)
+    home.park(ctx, h.id, redis.call('HGET', keys.suspension(ctx.r, h.id), 'cr') or nil)
   end
 end
 

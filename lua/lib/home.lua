@@ -70,9 +70,9 @@ function home.leave(ctx, c, id)
   end
 end
 
--- park files a suspended execution.
-function home.park(ctx, id)
-  redis.call('ZADD', keys.parked(ctx.r), ctx.t, id)
+-- park files a suspended execution under when it was suspended: now, unless given.
+function home.park(ctx, id, at)
+  redis.call('ZADD', keys.parked(ctx.r), at or ctx.t, id)
 end
 
 -- kept is for how many ms an ended execution is retained: what its policy says (own, seconds), or its lane, or 24 h.

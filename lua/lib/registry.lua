@@ -14,34 +14,13 @@ function registry.read(ctx, instance)
   return w
 end
 
--- beyond tells whether a comes after b in a zset, byte by byte: the server may compare texts by its locale.
-local function beyond(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then return x > y end
-  end
-  return #a > #b
-end
-
--- page lists up to most members of a zset by score, from behind a cursor '<score> <member>' on ('' is the start), as
--- ZRANGE WITHSCORES does. A member whose score grows meanwhile may come twice, and none that stays is missed. It returns
--- nil for what is no cursor.
+-- page lists up to most members of a zset by score, from behind a cursor '<score> <member>' on ('' is the start), and tells
+-- whether there are more. A member whose score grows meanwhile may come twice, and none that stays is missed. It returns nil
+-- for what is no cursor.
 function registry.page(key, after, most)
-  local first = 0
-  if after ~= '' then
-    local score, member = string.match(after or '', '^(%d+) (.+)$')
-    if not score or not args.int(score, 0, 9007199254740991) then return nil end
-    local last = redis.call('ZCOUNT', key, '-inf', score)
-    first = redis.call('ZCOUNT', key, '-inf', '(' .. score)
-    while first < last do -- the cursor's member may be gone, and many may have its score
-      local middle = math.floor((first + last) / 2)
-      local there = redis.call('ZRANGE', key, reply.int(middle), reply.int(middle))
-      if beyond(there[1], member) then
-        last = middle
-      else
-        first = middle + 1
-      end
-    end
-  end
-  return redis.call('ZRANGE', key, reply.int(first), reply.int(first + most - 1), 'WITHSCORES')
+  if after == '' then return listing.page(key, nil, false, most) end
+  local score, member = string.match(after or '', '^(%d+) (.+)$')
+  local cursor = score and listing.cursor({ score, member }, 1)
+  if not cursor then return nil end
+  return listing.page(key, cursor, false, most)
 end

@@ -52,9 +52,11 @@ end
 -- executions were counted stays: it may have some that nobody counted.
 function route.remove(ctx, id)
   if redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 then return end
-  local added, counting = redis.call('ZSCORE', keys.route_log(ctx.r), id), redis.call('HGET', ctx.r, 'counting')
-  if not added or not counting or args.score(added) <= tonumber(counting) then return end
   local row = redis.call('HGET', keys.routes(ctx.r), id)
+  if row then
+    local added, counting = redis.call('ZSCORE', keys.route_log(ctx.r), id), redis.call('HGET', ctx.r, 'counting')
+    if not added or not counting or args.score(added) <= tonumber(counting) then return end
+  end
   redis.call('HDEL', keys.routes(ctx.r), id)
   if row and redis.call('HGET', keys.route_ids(ctx.r), row) == id then redis.call('HDEL', keys.route_ids(ctx.r), row) end
   redis.call('ZREM', keys.route_log(ctx.r), id)

@@ -63,13 +63,7 @@ end
 function ff_index.seek(key, cursor)
   if cursor == '' then return 0 end
   local score, member = string.match(cursor, '^(%S+) (.*)$')
-  if redis.call('ZSCORE', key, member) == score then return redis.call('ZRANK', key, member) + 1 end
-  local low, high = redis.call('ZCOUNT', key, '-inf', '(' .. score), redis.call('ZCOUNT', key, '-inf', score)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if redis.call('ZRANGE', key, middle, middle)[1] <= member then low = middle + 1 else high = middle end
-  end
-  return low
+  return listing.rank(key, { score = score, member = member })
 end
 
 -- page looks at entries of a sorted set by place.

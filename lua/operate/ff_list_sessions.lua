@@ -10,18 +10,18 @@ local function ff_list_sessions(k, argv)
   if not ctx then return refused end
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local page = registry.page(keys.sessions(ctx.r), argv[2], limit)
+  local page, more = registry.page(keys.sessions(ctx.r), argv[2], limit)
   if not page then return reply.err('invalid_input', 'after') end
-  local next = ''
-  if #page == 2 * limit then next = reply.int(args.score(page[#page])) .. ' ' .. page[#page - 1] end
-  local out = { 1, 'OK', ctx.t, next, reply.int(#page / 2) }
-  for i = 1, #page, 2 do
-    local v = redis.call('HMGET', keys.session(ctx.r, page[i]), 'exp', 'dead', 'why')
-    out[#out + 1] = page[i]
+  local next = more and page[#page].score .. ' ' .. page[#page].member or ''
+  local out = { 1, 'OK', ctx.t, next, reply.int(#page) }
+  for i = 1, #page do
+    local id = page[i].member
+    local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'why')
+    out[#out + 1] = id
     out[#out + 1] = v[1] or '0'
     out[#out + 1] = v[2] or '0'
     out[#out + 1] = v[3] or ''
-    out[#out + 1] = reply.int(redis.call('ZCARD', keys.held(ctx.r, page[i])))
+    out[#out + 1] = reply.int(redis.call('ZCARD', keys.held(ctx.r, id)))
   end
   return out
 end

@@ -10,22 +10,21 @@ local function ff_list_workers(k, argv)
   if not ctx then return refused end
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local page = registry.page(keys.workers(ctx.r), argv[2], limit)
+  local page, more = registry.page(keys.workers(ctx.r), argv[2], limit)
   if not page then return reply.err('invalid_input', 'after') end
   local out, count, bytes, last = { 1, 'OK', ctx.t, '', '0' }, 0, 0, 0
-  for i = 1, #page, 2 do
+  for i = 1, #page do
     if bytes > 524288 then break end
-    local v = redis.call('HMGET', keys.worker(ctx.r, page[i]), 'exp', 'seen', 'reg', 'in', 'dead', 'why', 'info')
+    local instance = page[i].member
+    local v = redis.call('HMGET', keys.worker(ctx.r, instance), 'exp', 'seen', 'reg', 'in', 'dead', 'why', 'info')
     if v[1] then -- the record of one that is about to be forgotten may be gone already
-      out[#out + 1] = page[i]
+      out[#out + 1] = instance
       for f = 1, 7 do out[#out + 1] = v[f] or (f == 6 or f == 7) and '' or '0' end
       count, bytes = count + 1, bytes + #(v[7] or '')
     end
     last = i
   end
-  if last > 0 and (last + 2 <= #page or #page == 2 * limit) then
-    out[4] = reply.int(args.score(page[last + 1])) .. ' ' .. page[last]
-  end
+  if last > 0 and (more or last < #page) then out[4] = page[last].score .. ' ' .. page[last].member end
   out[5] = reply.int(count)
   return out
 end
