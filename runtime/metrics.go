@@ -36,6 +36,8 @@ type metrics struct {
 
 	ticks   *prometheus.CounterVec // result: owner, refused
 	effects *prometheus.CounterVec // effect
+	firings *prometheus.CounterVec // outcome
+	missed  *prometheus.CounterVec // reason
 	tickLag prometheus.Histogram
 
 	calls  *prometheus.HistogramVec // function
@@ -90,6 +92,8 @@ func newMetrics(prefix string) *metrics {
 
 		ticks:   vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
 		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
+		firings: vec("schedule_firings_total", "Instants of schedules that this process fired, by what became of them.", "outcome"),
+		missed:  vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.", "reason"),
 		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "tick_lag_seconds", Help: "How late ticks of owned partitions began.", Buckets: lagBuckets,
 		}),
@@ -139,7 +143,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.wakeUps), share(reg, &m.polls),
 		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
-		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.tickLag),
+		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
 		share(reg, &m.census), share(reg, &m.build),

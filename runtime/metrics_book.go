@@ -108,6 +108,24 @@ func (m *metrics) ticked(reply engine.TickReply) {
 	}
 }
 
+// fired books a step of a schedule.
+func (m *metrics) fired(_ uint16, call engine.Firing, answer engine.Fired) {
+	if call.Missed.Count > 0 {
+		m.missed.WithLabelValues(m.category(call.Missed.Reason)).Add(float64(call.Missed.Count))
+	}
+	switch answer.Outcome {
+	case engine.FireCreated, engine.FireKnown:
+		m.firings.WithLabelValues("fired").Inc()
+	case engine.FireOverlap, engine.FireRefused:
+		m.firings.WithLabelValues("missed").Inc()
+		reason := "overlap"
+		if answer.Outcome == engine.FireRefused {
+			reason = m.category(flowfabric.CodeOf(answer.Refusal))
+		}
+		m.missed.WithLabelValues(reason).Inc()
+	}
+}
+
 // called books a call of a server function.
 func (m *metrics) called(function string, took time.Duration, err error) {
 	m.calls.WithLabelValues(function).Observe(took.Seconds())

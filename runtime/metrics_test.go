@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -171,6 +172,20 @@ func TestMetricsMove(t *testing.T) {
 	}
 	m.reads(1, "frames_lost_total", "cause=shed")
 	w.reach(flood, flowfabric.CodeCompleted)
+
+	every := schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), Overlap: schedule.OverlapSkip,
+		Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}
+	text, err := every.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := engine.SchedulePut{Name: "every second", Definition: text, Next: time.Now().Add(time.Second)}
+	if _, err := w.engine.PutSchedule(w.ctx, put); err != nil {
+		t.Fatal(err)
+	}
+	m.reads(1, "schedule_firings_total", "outcome=fired")
+	m.reads(1, "schedule_firings_total", "outcome=missed") // the execution before has not ended
+	m.reads(1, "schedule_missed_total", "reason=overlap")
 
 	documented(t, m.reg)
 	problems, err := testutil.GatherAndLint(m.reg)

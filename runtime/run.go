@@ -55,7 +55,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 		OnSessionLost: w.metrics.sessionLost,
 	})
 	if !w.cfg.DisableMaintenance {
-		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnTick: r.ticked, OnLag: w.metrics.lag})
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnTick: r.ticked, OnLag: w.metrics.lag,
+			OnFire: w.metrics.fired})
 	}
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.sched.visit = r.visit

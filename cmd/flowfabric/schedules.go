@@ -176,6 +176,7 @@ func (v scheduleView) text(p *page) {
 type putFlags struct {
 	cron, zone, anchor       string
 	every, deadline, attempt time.Duration
+	retention                time.Duration
 	kind, input, lane        string
 	priority, retries        int
 	tags, capabilities       []string
@@ -208,6 +209,7 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.DurationVar(&f.deadline, "deadline", 0, "an execution expires when it has not ended after this long")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`")
+	flags.DurationVar(&f.retention, "retention", 0, "executions are kept for this long after their end (default as their lane says, else 24h)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to instants that nobody fired in time: last (default), skip or all")
@@ -285,7 +287,7 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 		retry = flowfabric.RetryPolicy{}
 	}
 	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Priority: f.priority,
-		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt}, Tags: tags,
+		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: f.retention}, Tags: tags,
 		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
 	return d, nil
 }

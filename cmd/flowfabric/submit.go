@@ -19,7 +19,7 @@ type submitFlags struct {
 	input, lane, key   string
 	priority, retries  int
 	delay, deadline    time.Duration
-	attempt            time.Duration
+	attempt, retention time.Duration
 	until              string
 	tags, capabilities []string
 	raw, wait, tail    bool
@@ -56,6 +56,7 @@ With --key a second submit of the same input is answered with the first executio
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`, with pauses of 1s to 1m")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
+	flags.DurationVar(&f.retention, "retention", 0, "kept for this long after its end (default as its lane says, else 24h)")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
 	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -127,7 +128,8 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 
 // options are those of the library; a flag that was not given says nothing.
 func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{client.Lane(f.lane), client.Priority(f.priority), client.Delay(f.delay), client.Deadline(f.deadline)}
+	opts := []client.SubmitOption{client.Lane(f.lane), client.Priority(f.priority), client.Delay(f.delay), client.Deadline(f.deadline),
+		client.Retention(f.retention)}
 	if f.until != "" {
 		t, err := time.Parse(time.RFC3339, f.until)
 		if err != nil {
