@@ -148,7 +148,7 @@ var (
 		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
 
 	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",
-		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry",
+		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry revision",
 		errors: "invalid_input instance_in_use" + entered}
 	fnLeave = function{name: "ff_leave_worker", method: "LeaveWorker",
 		args: "protocol instance token", replies: "OK left; ALREADY_SATISFIED left", errors: "invalid_input" + entered}

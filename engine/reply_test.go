@@ -163,7 +163,7 @@ var good = map[string][]string{
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",
 		"replayed\x1f4\x1f0\x1f4\x1fw~1\x1fme\x1fT2 3 io keep why so"},
-	"ff_register_worker": {"OK", "renewed", "1700000030000"},
+	"ff_register_worker": {"OK", "renewed", "1700000030000", "4"},
 	"ff_list_workers": {"OK", "1700000000000", "", "1", "w", "1700000030000", "1700000000000", "1690000000000", "3", "1", "why",
 		`{"kinds":["k"]}`},
 	"ff_list_sessions": {"OK", "1700000000000", "", "1", "w~1", "1700000030000", "0", "", "3"},
