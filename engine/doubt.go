@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// doubts are the partitions whose last answer could not be read. While versions are mixed a server that lost its library
-// may have got an older one, from whichever process met it first: that answers most calls as ever, and some in the shape
-// of its time. So before the next call to such a partition the library is looked at again.
+// doubts are the partitions whose last answer could not be read, or said that an older library gave it. While versions are
+// mixed a server that lost its library may have got an older one, from whichever process met it first: that answers most
+// calls as ever, and some in the shape of its time. So before the next call to such a partition the library is looked at
+// again.
 type doubts struct {
 	some atomic.Int32 // len(roots), so that calls need no lock
 	sync.Mutex

@@ -162,7 +162,7 @@ var (
 		errors:  "invalid_input partition_missing protocol_mismatch"}
 
 	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",
-		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry",
+		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry revision",
 		errors: "invalid_input instance_in_use" + entered}
 	fnLeave = function{name: "ff_leave_worker", method: "LeaveWorker",
 		args: "protocol instance token", replies: "OK left; ALREADY_SATISFIED left", errors: "invalid_input" + entered}

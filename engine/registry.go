@@ -125,7 +125,8 @@ func (e *Engine) workerHome(instance string) uint16 {
 }
 
 // RegisterWorker says that a worker instance is there for a ttl from the server's now, or that it still is
-// (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. ErrInstanceInUse, see
+// (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does it now and then also notices
+// that the server carries an older library than its own, which is then replaced. ErrInstanceInUse, see
 // [TakenFor], while another process's registration under the name lives; ErrInvalidInput. Spec 40 §5.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
@@ -146,6 +147,9 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 		r.stop("slot 2 is %q, want registered or renewed", clip(s))
 	}
 	out.ExpiresAt = r.instant()
+	if revision := r.number(); r.err == nil && revision < lua.Revision {
+		e.doubts.add(r.root)
+	}
 	return out, r.fail()
 }
 

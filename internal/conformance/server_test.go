@@ -168,6 +168,12 @@ var serverScenarios = []scenario{
 		w.is(err, flowfabric.ErrReply)
 		w.tick()
 		same(w, "revision", w.fcallOn(nil, "ff_version").slots[1], strconv.Itoa(lua.Revision))
+
+		// One whose answers are as ever is noticed when a worker renews its registration.
+		w.set("FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(older, "renewed' or 'registered', expiry, '"+strconv.Itoa(lua.Revision), "renewed' or 'registered', expiry, '0"))
+		w.register(w.homed("w"), "t")
+		w.create()
+		same(w, "revision", w.fcallOn(nil, "ff_version").slots[1], strconv.Itoa(lua.Revision))
 	}},
 	{name: "design §9 lost scripts are sent again", run: func(w *world) {
 		if w.srv.Features.Functions {

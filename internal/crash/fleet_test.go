@@ -103,14 +103,8 @@ func seeded(t *testing.T) *rand.Rand {
 // muster boots the store and starts producer and workers. The test's context bounds everything.
 func muster(t *testing.T, ctx context.Context, url string, partitions uint16, patience time.Duration) *fleet {
 	t.Helper()
-	f := &fleet{t: t, ctx: ctx, url: url, dir: t.TempDir(), program: build(t), partitions: partitions, patience: patience,
-		random: seeded(t), stopped: map[*process]time.Time{}, workers: make([]*process, fleetSize)}
-	var err error
-	if f.engine, err = engine.Open(ctx, engine.Config{URL: url, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.engine.Close)
-	f.raw = rawClient(t, url)
+	f := assemble(t, ctx, url, partitions, patience, fleetSize)
+	f.look()
 	f.produce()
 	for i := range f.workers {
 		f.replace(i)
@@ -119,6 +113,23 @@ func muster(t *testing.T, ctx context.Context, url string, partitions uint16, pa
 		w.expect(t, "ready")
 	}
 	return f
+}
+
+// assemble makes a fleet in which nobody works yet, and touches nothing on the server.
+func assemble(t *testing.T, ctx context.Context, url string, partitions uint16, patience time.Duration, size int) *fleet {
+	t.Helper()
+	return &fleet{t: t, ctx: ctx, url: url, dir: t.TempDir(), program: build(t), partitions: partitions, patience: patience,
+		random: seeded(t), stopped: map[*process]time.Time{}, workers: make([]*process, size), raw: rawClient(t, url)}
+}
+
+// look opens the test's own view of the store, which loads the library and boots the store as any process does.
+func (f *fleet) look() {
+	f.t.Helper()
+	var err error
+	if f.engine, err = engine.Open(f.ctx, engine.Config{URL: f.url, Partitions: f.partitions}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(f.engine.Close)
 }
 
 // rawClient talks plain commands, for the audit.
@@ -136,7 +147,12 @@ func rawClient(t *testing.T, url string) rueidis.Client {
 
 func (f *fleet) spawn(name string, env ...string) *process {
 	f.t.Helper()
-	cmd := exec.Command(f.program)
+	return f.spawnOf(f.program, name, env...)
+}
+
+func (f *fleet) spawnOf(program, name string, env ...string) *process {
+	f.t.Helper()
+	cmd := exec.Command(program)
 	cmd.Env = append(append(os.Environ(), "FF_CRASH_URL="+f.url, "FF_CRASH_NAME="+name, "FF_CRASH_TTL="+ttl.String(),
 		"FF_CRASH_JOURNAL="+f.journal(name)), env...)
 	return launch(f.t, name, cmd)

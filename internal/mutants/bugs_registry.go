@@ -67,6 +67,13 @@ var registryMutants = []Mutant{
 			return nil
 `, `			return err
 `, in("runtime", "^TestRegistryTrouble")},
+	{"engine: an older library stays", "50 §15 #11", "engine/doubt.go",
+		`if e.scripts != nil || !e.doubts.take(root) {`, `if e.doubts.take(root) || true {`, suite("server")},
+	{"engine: an older library that answers as ever stays", "50 §15 #11", "engine/registry.go",
+		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
+	{"boot: an older store loses its routes", "50 §15 #11", "lua/system/ff_boot.lua",
+		`redis.call('HINCRBY', keys.route_use(k[1]), old[i], 1)`, `redis.call('HINCRBY', keys.route_use(k[1]), old[i], 0)`, suite("workers")},
+
 	{"client: a worker that is given up keeps its work", "40 §5", "client/workers.go",
 		`if engine.Instance(s.ID) != instance {`, `if s.ID != instance {`, in("client", "^TestWorkers$")},
 }

@@ -1,10 +1,11 @@
 -- ff_register_worker: says that a worker instance is there, for a ttl, and what it is; made again before the ttl is over it
 -- says that it still is. token is the process: while the row of another lives, the name is taken. A row that ran out, was
--- left or was given up is anybody's. Leases do not depend on it.
+-- left or was given up is anybody's. Leases do not depend on it. revision is this library's, so that a process which has a
+-- newer one notices.
 -- Flags:   allow-oom
 -- Go:      Engine.RegisterWorker
 -- Args:    protocol instance token ttl inflight info
--- Replies: OK registered|renewed expiry
+-- Replies: OK registered|renewed expiry revision
 -- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
 local function ff_register_worker(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -29,5 +30,5 @@ local function ff_register_worker(k, argv)
   redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
   local forget = ctx.now + ttl + registry.kept
   if not ctx.wake or ctx.wake > forget then root.need(ctx, forget) end
-  return reply.ok(w.alive and 'renewed' or 'registered', expiry)
+  return reply.ok(w.alive and 'renewed' or 'registered', expiry, '@REVISION@')
 end

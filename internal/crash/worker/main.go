@@ -56,13 +56,19 @@ func work(ctx context.Context, journal *crash.Journal) error {
 	if err != nil {
 		return err
 	}
+	drain := 10 * time.Second
+	if text := os.Getenv("FF_CRASH_DRAIN"); text != "" {
+		if drain, err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
 	name := os.Getenv("FF_CRASH_NAME")
 	level := slog.LevelError
 	if os.Getenv("FF_CRASH_VERBOSE") != "" {
 		level = slog.LevelInfo
 	}
 	w, err := runtime.New(runtime.Config{
-		URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 16, DrainTimeout: 10 * time.Second,
+		URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 16, DrainTimeout: drain,
 		TokenKeys: "crash:" + strings.Repeat("c7", 32), // all processes sign with the same key
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}, crash.Bind(name))
