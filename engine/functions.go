@@ -235,6 +235,6 @@ var functions = []function{
 	fnMarkDead, fnPassRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnReissue, fnSetKeys,
 	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
 	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
-	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules,
-	fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditRoutes,
+	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAuditExecutions,
+	fnAuditIndex, fnAuditKeys, fnAuditRoutes,
 }
