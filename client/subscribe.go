@@ -84,8 +84,14 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscripti
 		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d", flowfabric.ErrInvalidInput,
 			len(o.From.at), n)
 	}
-	if err := s.record(ctx); err != nil {
+	states, err := s.record(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	for i := range states {
+		if p := &s.cursor.at[i]; p.known && p.number == 0 { // the feed was empty, not without a past
+			p.number = states[i].Number
+		}
 	}
 	return s, nil
 }
@@ -96,7 +102,7 @@ func (s *Subscription) newest(ctx context.Context) error {
 	for i := range s.cursor.at {
 		p.Go(func(ctx context.Context) error {
 			last, err := s.client.store.LastOfFeed(ctx, uint16(i))
-			s.cursor.at[i] = feedPlace{last.ID, last.Number}
+			s.cursor.at[i] = feedPlace{last.ID, last.Number, true}
 			return err
 		})
 	}
@@ -104,13 +110,14 @@ func (s *Subscription) newest(ctx context.Context) error {
 }
 
 // record makes sure that the events are recorded from now on.
-func (s *Subscription) record(ctx context.Context) error {
-	for _, state := range s.client.store.SetFeed(ctx, s.wish) {
+func (s *Subscription) record(ctx context.Context) ([]engine.FeedState, error) {
+	states := s.client.store.SetFeed(ctx, s.wish)
+	for _, state := range states {
 		if state.Err != nil {
-			return fmt.Errorf("partition %d: %w", state.Partition, state.Err)
+			return nil, fmt.Errorf("partition %d: %w", state.Partition, state.Err)
 		}
 	}
-	return nil
+	return states, nil
 }
 
 // Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An event
@@ -148,19 +155,51 @@ type follower struct {
 	ctx   context.Context
 	owner conc.WaitGroup
 
-	mu    sync.Mutex
-	fresh map[uint16]bool // partitions to read
-	wake  chan struct{}   // capacity 1
-	pause backoff.BackOff
+	failing map[uint16]backoff.BackOff // partitions whose last read failed; of the loop alone
+
+	mu      sync.Mutex
+	fresh   map[uint16]bool // partitions to read
+	waiting map[uint16]bool // partitions that will be read again after a pause
+	wake    chan struct{}   // capacity 1
 }
 
 // errLeft: the consumer left the loop.
 var errLeft = errors.New("left")
 
 func newFollower(ctx context.Context, s *Subscription) *follower {
-	return &follower{Subscription: s, ctx: ctx, fresh: map[uint16]bool{}, wake: make(chan struct{}, 1),
-		pause: backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
-			backoff.WithMaxElapsedTime(0))}
+	return &follower{Subscription: s, ctx: ctx, failing: map[uint16]backoff.BackOff{}, fresh: map[uint16]bool{}, waiting: map[uint16]bool{},
+		wake: make(chan struct{}, 1)}
+}
+
+// pauses grow to the interval of the safety reads.
+func pauses() backoff.BackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
+		backoff.WithMaxElapsedTime(0))
+}
+
+// later reads a partition again after a pause. There is one such wait a partition at most.
+func (f *follower) later(p uint16) {
+	if f.failing[p] == nil {
+		f.failing[p] = pauses()
+	}
+	pause := f.failing[p].NextBackOff()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting[p] {
+		return
+	}
+	f.waiting[p] = true
+	f.owner.Go(func() {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		f.mu.Lock()
+		delete(f.waiting, p)
+		f.mu.Unlock()
+		f.read(p)
+	})
 }
 
 // listen subscribes to the news of all partitions: in a cluster each by its own, elsewhere all at once.
@@ -186,8 +225,7 @@ func (f *follower) listen() {
 
 // hear keeps one subscription; whenever it stands anew, what was missed is read.
 func (f *follower) hear(p uint16, channels []string, ready func(), news func(channel string)) {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
-		backoff.WithMaxElapsedTime(0))
+	pauses := pauses()
 	for f.ctx.Err() == nil {
 		_ = f.client.store.Subscribe(f.ctx, p, channels, func() {
 			pauses.Reset()
@@ -240,7 +278,7 @@ func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 			safety.Reset(jitter(recheck))
 			continue
 		case <-prolong.C:
-			if err := f.record(f.ctx); err != nil && final(f.ctx, err) {
+			if _, err := f.record(f.ctx); err != nil && final(f.ctx, err) {
 				return err
 			}
 			prolong.Reset(f.wish.Keep / 4)
@@ -268,17 +306,10 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 		if f.ctx.Err() == nil && final(f.ctx, err) {
 			return err
 		}
-		pause := f.pause.NextBackOff()
-		f.owner.Go(func() {
-			select {
-			case <-f.ctx.Done():
-			case <-time.After(pause):
-				f.read(p)
-			}
-		})
+		f.later(p)
 		return nil
 	}
-	f.pause.Reset()
+	delete(f.failing, p)
 	for _, entry := range entries {
 		if entry.Err != nil {
 			if !yield(engine.FeedEvent{}, fmt.Errorf("subscription: %w", entry.Err)) {
@@ -286,7 +317,7 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 			}
 			entry.Number = place.number + 1
 		}
-		if place.number > 0 && entry.Number > place.number+1 {
+		if place.known && entry.Number > place.number+1 {
 			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap, entry.Number-place.number-1, p)
 			if !yield(engine.FeedEvent{}, gap) {
 				return errLeft
@@ -297,7 +328,7 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 				return errLeft
 			}
 		}
-		place = feedPlace{entry.ID, entry.Number}
+		place = feedPlace{entry.ID, entry.Number, true}
 		f.consumed(p, place)
 	}
 	if len(entries) == feedPage {

@@ -193,6 +193,41 @@ func TestSubscribeGap(t *testing.T) {
 	})
 }
 
+// A subscription that began with an empty feed knows, too, what it missed.
+func TestSubscribeGapAtTheStart(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
+		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := cancelled(t, ctx, a, 8)
+		for _, wish := range []engine.FeedWish{{}, {Ends: true, Keep: time.Hour}} { // forgets what is recorded
+			for _, state := range e.SetFeed(ctx, wish) {
+				if state.Err != nil {
+					t.Fatal(state.Err)
+				}
+			}
+		}
+		after := cancelled(t, ctx, a, 8) // in both partitions
+		gaps, told := 0, map[flowfabric.ExecutionID]bool{}
+		for event, err := range s.Events(ctx) {
+			switch {
+			case errors.Is(err, flowfabric.ErrFeedGap):
+				gaps++
+				continue
+			case err != nil:
+				t.Fatal(err)
+			}
+			if told[event.Execution] = true; len(told) == len(after) {
+				break
+			}
+		}
+		if gaps != 2 || told[lost[0]] {
+			t.Errorf("%d gaps", gaps)
+		}
+	})
+}
+
 // Bad wishes and cursors are refused before anything is recorded.
 func TestSubscribeRefuses(t *testing.T) {
 	ctx, c, _ := open(t)

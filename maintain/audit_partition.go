@@ -16,12 +16,12 @@ import (
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
 	tables  = []string{"routeids", "root", "routes", "routelog"}
-	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules"}
+	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules", "scnames"}
 
 	owned    = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd"}
-	families = []string{"q", "h", "open", "s", "l", "w"}
+	families = []string{"q", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
-		"parked", "routeuse", "lanes", "workers", "schedules", "feed", "news", "int", "wk", "sc", "z"}
+		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z"}
 )
 
 // part is the audit of one partition.

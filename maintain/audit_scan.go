@@ -84,7 +84,7 @@ func (a *audit) scan(ctx context.Context, server engine.Primary, of []*part, see
 
 // groups are the partitions whose counts do not agree, by as many as are recounted at a time.
 func groups(list []*part) (out [][]*part) {
-	size := dedupe
+	size := 0
 	for _, p := range list {
 		if !p.doubtful || p.out.Err != nil {
 			continue
@@ -93,7 +93,7 @@ func groups(list []*part) (out [][]*part) {
 		for _, count := range p.out.Executions {
 			n += count
 		}
-		if size+n > dedupe {
+		if len(out) == 0 || size+n > dedupe {
 			out, size = append(out, nil), 0
 		}
 		out[len(out)-1], size = append(out[len(out)-1], p), size+n

@@ -125,6 +125,9 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 				moved = moved || steps > 0
 				switch {
 				case e == nil:
+					if steps == 0 {
+						passed++
+					}
 				case passing(e):
 					passed++
 					f.complain(told, s, e)
@@ -147,7 +150,8 @@ func (f *firing) fire(ctx context.Context, partition uint16, told map[string]uin
 // passing tells errors that concern one schedule alone: what it says cannot be read, or not be done, by this process.
 func passing(err error) bool {
 	return errors.Is(err, calendar.ErrNewer) || errors.Is(err, flowfabric.ErrInvalidInput) || errors.Is(err, flowfabric.ErrInvalidPolicy) ||
-		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey)
+		errors.Is(err, flowfabric.ErrInvalidCapabilities) || errors.Is(err, flowfabric.ErrInvalidTagKey) ||
+		errors.Is(err, flowfabric.ErrInternalScript)
 }
 
 // complain logs once for each revision of a schedule.
@@ -181,7 +185,7 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 		call := firingOf(s, d, step)
 		answer, err := f.cfg.Schedules.FireSchedule(ctx, call)
 		if errors.Is(err, flowfabric.ErrScheduleNotFound) || err == nil && answer.Already {
-			return steps + 1, nil // removed, changed, or fired by somebody else
+			return steps, nil // removed, changed, or fired by somebody else
 		}
 		if err != nil {
 			return steps, err

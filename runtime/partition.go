@@ -54,6 +54,9 @@ func (p *partition) learn(reply engine.ClaimReply) {
 		p.table[r.ID] = r
 	}
 	p.version = reply.Table
+	if len(p.table) > flowfabric.MaxRoutes { // nobody tells of rows that went: ask for all there are
+		p.version = 0
+	}
 }
 
 // offer is what a worker can serve.
@@ -93,7 +96,7 @@ func (o offer) interest(table map[uint64]engine.Route) []uint64 {
 		}
 	}
 	slices.Sort(ids)
-	return ids[:min(len(ids), flowfabric.MaxRoutes)]
+	return ids[max(0, len(ids)-flowfabric.MaxRoutes):] // the newest: the others include all that went
 }
 
 // newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.

@@ -77,7 +77,7 @@ end
 
 -- kept is for how many ms an ended execution is retained: what its policy says (own, seconds), or its lane, or 24 h.
 function home.kept(ctx, route, own)
-  local keep = own and tonumber(own) or lane.of(ctx, route).keep
+  local keep = own and tonumber(own) or lane.of(ctx, route).keep -- an unreadable one counts as none
   return keep > 0 and keep * 1000 or 86400000
 end
 

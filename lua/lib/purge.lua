@@ -27,7 +27,7 @@ end
 -- keep is how long the tombstone stays, ms. Returns true when nothing is left; home.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
-  local first, attempts = tonumber(c.pu or '0'), tonumber(c.n or '0')
+  local first, attempts = tonumber(c.pu or '0') or 0, tonumber(c.n or '0') or 0
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
@@ -47,7 +47,7 @@ function purge.run(ctx, c, id, keep)
   unlink(gone)
   redis.call('ZREM', keys.done(r), id)
   ctx.counting = ctx.counting or tonumber(redis.call('HGET', r, 'counting') or '9007199254740991')
-  if tonumber(c.ct) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
+  if (tonumber(c.ct or '') or 0) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
   ctx.purged = (ctx.purged or 0) + 1
   return true
 end

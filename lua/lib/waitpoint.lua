@@ -147,6 +147,8 @@ end
 -- purge removes everything that is stored about an execution's waitpoints and suspensions.
 function waitpoint.purge(ctx, id)
   local r, ids = ctx.r, redis.call('HKEYS', keys.waitpoints(ctx.r, id))
-  for i = 1, #ids do redis.call('UNLINK', keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i])) end
+  local gone = {}
+  for i = 1, #ids do gone[2 * i - 1], gone[2 * i] = keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i]) end
+  for first = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, first, math.min(first + 499, #gone))) end
   redis.call('UNLINK', keys.waitpoints(r, id), keys.suspension(r, id), keys.satisfied(r, id), keys.matched(r, id))
 end

@@ -1,7 +1,7 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
--- restores what the records tell. Indexes: delayed alarms parked done pending sessions routelog workers schedules q:<route>
+-- restores what the records tell. Indexes: delayed alarms parked done pending sessions routelog workers schedules scnames q:<route>
 -- h:<session> open:<kid> (entries by place, of which none hides what is behind it), ready routes routeids (in no order), and at
--- once s:<session> l:<session> w:<digest> root wake. The cursor is '' for the first page, and in the
+-- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. The cursor is '' for the first page, and in the
 -- answer when there is no more.
 -- Flags:   none
 -- Go:      Engine.AuditIndex
@@ -12,7 +12,8 @@ local ff_index = {}
 
 -- zsets are the sorted sets by name; families those with one set for each route, session or token key.
 ff_index.zsets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
-  sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules }
+  sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
+  scnames = keys.schedule_names }
 ff_index.families = { q = keys.queue, h = keys.held, open = keys.open }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
@@ -47,6 +48,8 @@ function ff_index.others.workers(ctx, member, _, score)
 end
 
 function ff_index.others.schedules(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
+
+function ff_index.others.scnames(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
 
 -- position reads the score of a cursor, as servers write it.
 function ff_index.position(text)
@@ -249,6 +252,36 @@ function ff_index.ones.w(ctx, digest)
     redis.call('SADD', keys.digests(ctx.r), digest)
     root.need(ctx, ctx.now + 1000)
   end
+end
+
+-- sc: a schedule is listed by its name, and comes due at its next instant unless it is paused.
+function ff_index.ones.sc(ctx, name)
+  local c = schedule.read(ctx, name)
+  if not c then
+    if redis.call('EXISTS', keys.schedule(ctx.r, name)) == 1 then audit.broken(ctx, 'sc', name, 'schedule without revision') end
+    return
+  end
+  if not redis.call('ZSCORE', keys.schedule_names(ctx.r), name) and audit.note(ctx, 'missing', 'scnames', name, 'nowhere') then
+    redis.call('ZADD', keys.schedule_names(ctx.r), '0', name)
+  end
+  local at, by = redis.call('ZSCORE', keys.schedules(ctx.r), name), not c.pz and c.nx and audit.whole(c.nx) or nil
+  if c.nx and not audit.whole(c.nx) then audit.broken(ctx, 'sc', name, 'next is no time') end
+  if by and not (at and audit.score(at) == by) then
+    if audit.note(ctx, at and 'score' or 'missing', 'schedules', name, (at or 'nowhere') .. ', belongs at ' .. c.nx) then
+      redis.call('ZADD', keys.schedules(ctx.r), c.nx, name)
+      root.need(ctx, by)
+    end
+  elseif at and not by and audit.note(ctx, 'phantom', 'schedules', name, 'it is paused, or never due') then
+    redis.call('ZREM', keys.schedules(ctx.r), name)
+  end
+end
+
+-- wk: a registered worker is listed until it is forgotten.
+function ff_index.ones.wk(ctx, instance)
+  local exp = redis.call('HGET', keys.worker(ctx.r, instance), 'exp')
+  local ends = audit.whole(exp or nil)
+  if not ends or ends + registry.kept <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
+  if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then redis.call('ZADD', keys.workers(ctx.r), exp, instance) end
 end
 
 -- parse says what is looked at, nil when there is no such index.

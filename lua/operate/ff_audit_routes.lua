@@ -83,18 +83,15 @@ local function ff_audit_routes(k, argv)
   local h = redis.call('HMGET', ctx.r, 'purged', 'recounts', 'counting')
   local gone = (audit.whole(h[1] or nil) or 0) - purged
   local same = (audit.whole(h[2] or nil) or 0) == recounts and gone >= 0
-  local changed, uncounted = false, 0
+  local changed = false
+  if same and count > 0 and argv[2] == '1' and h[3] ~= '0' then -- from now on everything is counted
+    h[3] = '0'
+    redis.call('HSET', ctx.r, 'counting', '0')
+  end
   for n = 1, same and count or 0 do
     changed = ff_recount.apply(ctx, list[n], ff_recount.change(list[n], gone), gone) or changed
-    uncounted = uncounted + list[n].uncounted
   end
-  if changed then
-    h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1))
-    if uncounted > 0 then
-      h[3] = '0'
-      redis.call('HSET', ctx.r, 'counting', '0')
-    end
-  end
+  if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
   local uses = count == 0 and ff_recount.uses(ctx) or {}
   local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', h[3] or '0', same and '1' or '0', reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end

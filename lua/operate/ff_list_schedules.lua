@@ -29,15 +29,15 @@ function ff_schedules.add(ctx, name, out)
   local values = redis.call('HMGET', key, unpack(wanted))
   for i = 1, #wanted do c[wanted[i]] = values[i] end
   table.sort(reasons)
-  local slots = { name, c.rv, c.ic, c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0', c.mf or '0', c.mt or '0', c.mn or '0',
-    c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '', c.ct, c.up, c.by or '', c.il or '0', c.df,
-    reply.int(#reasons) }
+  local slots = { name, c.rv or '0', c.ic or '0', c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0', c.mf or '0',
+    c.mt or '0', c.mn or '0', c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '', c.ct or '0', c.up or '0',
+    c.by or '', c.il or '0', c.df or '', reply.int(#reasons) }
   for i = 1, #slots do out[#out + 1] = slots[i] end
   for i = 1, #reasons do
     out[#out + 1] = string.sub(reasons[i], 3)
     out[#out + 1] = c[reasons[i]]
   end
-  return #c.df + 512
+  return #(c.df or '') + 512
 end
 
 local function ff_list_schedules(k, argv)

@@ -37,5 +37,6 @@ local function ff_set_feed(k, argv)
   local text = all .. ' ' .. reply.int(last) .. ' ' .. reply.int(math.max(length, live and tonumber(most) or 0))
   if text == ctx.feed then return reply.already(all, reply.int(last), number) end
   redis.call('HSET', ctx.r, 'feed', text)
+  root.need(ctx, last + 86400000)
   return reply.ok(all, reply.int(last), number)
 end

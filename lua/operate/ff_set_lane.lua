@@ -57,14 +57,25 @@ function ff_lane.special(ctx)
   return false
 end
 
+-- usual is a lane of which nothing but who spoke last would be forgotten with its row; nil when there is none.
+function ff_lane.usual(ctx)
+  local all = redis.call('HGETALL', keys.lanes(ctx.r))
+  for i = 1, #all, 2 do
+    if string.sub(all[i + 1], 1, 9) == 'active 0 ' then return all[i] end
+  end
+  return nil
+end
+
 local function ff_set_lane(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local wrong = ff_lane.judge(argv)
   if wrong then return reply.err('invalid_input', wrong) end
   local name = lane.name(argv[2], argv[3])
+  local evicted = nil
   if redis.call('HLEN', keys.lanes(ctx.r)) >= 1024 and redis.call('HEXISTS', keys.lanes(ctx.r), name) == 0 then
-    return reply.err('invalid_input', 'lane: at most 1024 are configured')
+    evicted = ff_lane.usual(ctx)
+    if not evicted then return reply.err('invalid_input', 'lane: at most 1024 are configured') end
   end
   local old = lane.read(ctx, name, true)
   local state = argv[4] ~= '' and argv[4] or old.state
@@ -74,6 +85,7 @@ local function ff_set_lane(k, argv)
   if state == old.state and keep == old.keep then return reply.already(state, reply.int(keep), count) end
   local since = state == old.state and old.since or ctx.t
 
+  if evicted then redis.call('HDEL', keys.lanes(ctx.r), evicted) end
   redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. reply.int(keep) .. ' ' .. since .. ' ' .. argv[6])
   if ff_lane.special(ctx) then
     redis.call('HSET', ctx.r, 'lanes', '1')

@@ -13,6 +13,7 @@ local function ff_read_execution(k, argv)
   if #all == 0 then return purge.missing(ctx, id) end
   local c = {}
   for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
+  if c.pu then return reply.err('result_purged', c.s) end -- half of it is gone already
   local alive, expiry, steps = '0', '0', 0
   if c.s == 'A1' then
     local s = session.read(ctx, c.ss)

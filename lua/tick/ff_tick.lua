@@ -148,12 +148,14 @@ function ff_tick_do.retention(ctx, budget, n)
       break
     end
     local c = core.read(ctx, due[i])
-    n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0')) / 4)
+    n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)
+    if c.uw then n.touched = n.touched + math.floor(redis.call('HLEN', keys.waitpoints(ctx.r, due[i])) / 4) end
     if not c.s or not core.terminal(c) then
       redis.call('ZREM', keys.done(ctx.r), due[i])
     else
-      local at = tonumber(c.en) + home.kept(ctx, c.r, c.rt)
-      if at > ctx.now then
+      local ended = tonumber(c.en or '') -- a damaged record must not stop the others: it is looked at again in a day
+      local at = ended and ended + home.kept(ctx, c.r, c.rt) or ctx.now + 86400000
+      if at > ctx.now and not c.pu then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
       elseif purge.run(ctx, c, due[i], 86400000) then
         n.purged = n.purged + 1
@@ -207,6 +209,11 @@ function ff_tick_do.later(ctx)
     local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
     if at and (i ~= 2 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
     if at and (not least or at < least) then least = at end
+  end
+  local _, recorded = feed.wanted(ctx) -- a day later the feed goes
+  if recorded then
+    local at = math.max(recorded + 86400000, ctx.now + 1000)
+    if not least or at < least then least = at end
   end
   return least
 end
