@@ -135,6 +135,34 @@ func TestSubscribeGoesOn(t *testing.T) {
 	})
 }
 
+// Who asked for one kind of events gets no other, whatever others follow.
+func TestSubscribeKinds(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
+		ends, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, err := a.Subscribe(ctx, client.SubscribeOptions{Leases: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := client.Submit(ctx, a, write, draft{"kinds"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim(ctx, t, e, x.ID())
+		if err := x.Cancel(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, ctx, leases); got.Kind != engine.FeedLease || got.Code != "A1" || got.Execution != x.ID() {
+			t.Errorf("who follows leases got %+v", got)
+		}
+		if got := next(t, ctx, ends); got.Kind != engine.FeedEnd || got.Execution != x.ID() {
+			t.Errorf("who follows ends got %+v", got)
+		}
+	})
+}
+
 // What the loop was left at comes again: it may not have been dealt with.
 func TestSubscribeLeft(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, _ *engine.Engine) {
