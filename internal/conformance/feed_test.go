@@ -91,6 +91,23 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "the rest", fmt.Sprint(rest), fmt.Sprint(entries[1:]))
 	}},
+	{name: "a tick that does much tells each thing once", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Leases: true})
+		for _, name := range []string{"w1", "w2"} { // two sessions that die
+			w.worker(name).one(w.create())
+		}
+		w.create(kind("late"), deadline(time.Minute))
+		w.advance(time.Hour)
+		w.settleTime()
+		seen := map[string]int{}
+		for _, e := range w.feed() {
+			seen[e.Execution.String()+" "+string(e.Code)]++
+		}
+		same(w, "events of three", len(seen), 5) // A1 and R1r of two, T4n of one
+		for what, n := range seen {
+			same(w, what, n, 1)
+		}
+	}},
 	{name: "what others want stays, and ends by itself", run: func(w *world) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour, Length: 5000})
 		s := w.follow(engine.FeedWish{Signals: true, Keep: time.Minute})
