@@ -14,7 +14,8 @@ import (
 // back with [ParseFeedCursor]. The zero value is no place.
 type FeedCursor struct{ at []feedPlace }
 
-// feedPlace is the last entry that was consumed of one partition: the zero place is before the first.
+// feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
+// it is before the oldest that is kept, and number is that of the entry in front of it.
 type feedPlace struct {
 	id     engine.StreamID
 	number uint64

@@ -221,6 +221,61 @@ func TestSubscribeGap(t *testing.T) {
 	})
 }
 
+// What is trimmed before a subscriber ever read anything is a gap to one who subscribed before it, and none to one who did later.
+func TestSubscribeGapAtTheBeginning(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
+		subscribed := func(o client.SubscribeOptions) *client.Subscription {
+			s, err := a.Subscribe(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		early := subscribed(client.SubscribeOptions{})
+		spread(t, ctx, a)
+		for _, state := range e.SetFeed(ctx, engine.FeedWish{}) { // forgets what is recorded
+			if state.Err != nil {
+				t.Fatal(state.Err)
+			}
+		}
+		now, oldest := subscribed(client.SubscribeOptions{}), subscribed(client.SubscribeOptions{Oldest: true})
+		spread(t, ctx, a)
+		late := subscribed(client.SubscribeOptions{Oldest: true})
+		for what, s := range map[string]*client.Subscription{"early": early, "now": now, "oldest": oldest, "late": late} {
+			cursor, err := client.ParseFeedCursor(s.Cursor().String()) // places without an entry are stored, too
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := subscribed(client.SubscribeOptions{From: cursor})
+			gaps, seen := 0, map[uint16]bool{}
+			for event, err := range s.Events(ctx) {
+				if errors.Is(err, flowfabric.ErrFeedGap) {
+					gaps++
+					continue
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if seen[event.Execution.Partition()] = true; len(seen) == 2 {
+					break
+				}
+			}
+			if want := map[bool]int{true: 2}[what == "early"]; gaps != want {
+				t.Errorf("%s: %d gaps in two partitions, want %d", what, gaps, want)
+			}
+		}
+	})
+}
+
+// spread cancels executions until each of two partitions has had some.
+func spread(t *testing.T, ctx context.Context, c *client.Client) {
+	t.Helper()
+	for seen := map[uint16]bool{}; len(seen) < 2; {
+		for _, id := range cancelled(t, ctx, c, 2) {
+			seen[id.Partition()] = true
+		}
+	}
+}
+
 // Bad wishes and cursors are refused before anything is recorded.
 func TestSubscribeRefuses(t *testing.T) {
 	ctx, c, _ := open(t)

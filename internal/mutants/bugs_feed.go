@@ -59,6 +59,14 @@ var feedMutants = []Mutant{
 		`		place = feedPlace{entry.ID, entry.Number}
 `, `		place = feedPlace{entry.ID, place.number}
 `, subscribe("Gap")},
+	{"subscribe: a gap before the first event is not told", "30 §11 #29", subscribeFile,
+		`if entry.Number > place.number+1 {`, `if place.number > 0 && entry.Number > place.number+1 {`, subscribe("GapAtTheBeginning")},
+	{"subscribe: what was forgotten long ago is a gap", "30 §11 #29", subscribeFile,
+		`		s.cursor.at[i].number = states[i].Number
+`, `		states[i].Number = 0
+`, subscribe("GapAtTheBeginning")},
+	{"subscribe: the oldest is a gap", "30 §11 #29", subscribeFile,
+		`feedPlace{number: entry.Number - before}, true, err`, `feedPlace{}, true, err`, subscribe("GapAtTheBeginning")},
 	{"subscribe: the cursor moves before an event is consumed", "30 §11 #29", subscribeFile,
 		`		for _, event := range entry.Events {
 `, `		f.consumed(p, feedPlace{entry.ID, entry.Number})
@@ -70,16 +78,13 @@ var feedMutants = []Mutant{
 	{"subscribe: a stored cursor is not gone on from", "30 §11 #29", subscribeFile,
 		`cursor: o.From.clone()}`, `cursor: FeedCursor{at: make([]feedPlace, n)}}`, subscribe("GoesOn")},
 	{"subscribe: now is the beginning", "30 §11 #28", subscribeFile,
-		`		if !o.Oldest {`, `		if false {`, subscribe("FromNow")},
+		`	if oldest {`, `	if true {`, subscribe("FromNow")},
 	{"subscribe: the oldest is now", "30 §11 #28", subscribeFile,
-		`		if !o.Oldest {`, `		if true {`, subscribe("FromNow")},
+		`	if oldest {`, `	if false {`, subscribe("FromNow")},
 	{"subscribe: events that only others want come too", "50 §14", subscribeFile,
 		`f.wants(event.Kind) && !yield`, `!yield`, subscribe("Kinds")},
 	{"subscribe: nothing is recorded for it", "50 §14", subscribeFile,
-		`	if err := s.record(ctx); err != nil {
-		return nil, fmt.Errorf("subscribe: %w", err)
-	}
-`, ``, subscribe("FromNow")},
+		`states, err := s.record(ctx)`, `states, err := make([]engine.FeedState, n), error(nil)`, subscribe("FromNow")},
 	{"subscribe: a cursor over other partitions is taken", "10-D5", subscribeFile,
 		`case len(o.From.at) != n:`, `case len(o.From.at) > n:`, subscribe("Refuses")},
 	{"subscribe: a closed client's loop goes on", "50 §14", subscribeFile,
