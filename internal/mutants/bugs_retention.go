@@ -30,6 +30,8 @@ var retentionMutants = []Mutant{
 		`    redis.call('ZREM', keys.parked(ctx.r), id)`, ``, suite("suspend")},
 	{"route: a removed one keeps its id", "design §5", "lua/lib/route.lua",
 		`  if row and redis.call('HGET', keys.route_ids(ctx.r), row) == id then redis.call('HDEL', keys.route_ids(ctx.r), row) end`, ``, lanes},
+	{"route: one with executions that nobody counted goes", "50 §15 #11", "lua/lib/route.lua",
+		`args.score(added) <= tonumber(counting) then return end`, `args.score(added) < 0 then return end`, suite("workers|audit|counted")},
 	{"route: a removed one is still told", "design §5", "lua/lib/route.lua",
 		`  redis.call('ZREM', keys.route_log(ctx.r), id)`, ``, lanes},
 	{"route: a removed one keeps its count", "50 §6.2", "lua/lib/route.lua",
