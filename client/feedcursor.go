@@ -14,12 +14,11 @@ import (
 // back with [ParseFeedCursor]. The zero value is no place.
 type FeedCursor struct{ at []feedPlace }
 
-// feedPlace is the last entry that was consumed of one partition. The zero place is before the oldest that is kept, whatever
-// its number.
+// feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
+// it is before the oldest that is kept, and number is that of the entry in front of it.
 type feedPlace struct {
 	id     engine.StreamID
 	number uint64
-	known  bool
 }
 
 const feedCursorVersion = "f1"
@@ -77,7 +76,7 @@ func ParseFeedCursor(text string) (FeedCursor, error) {
 		if err != nil {
 			return FeedCursor{}, fmt.Errorf("feed cursor: %w: place %d: %q is no number of an entry", flowfabric.ErrInvalidInput, i, number)
 		}
-		c.at[i] = feedPlace{parsed, n, true}
+		c.at[i] = feedPlace{parsed, n}
 	}
 	return c, nil
 }

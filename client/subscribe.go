@@ -72,13 +72,12 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscripti
 	}
 	n := int(c.store.Partitions())
 	s := &Subscription{client: c, wish: wish, cursor: o.From.clone()}
+	var unnumbered []int
 	switch {
 	case len(o.From.at) == 0:
-		s.cursor = FeedCursor{at: make([]feedPlace, n)}
-		if !o.Oldest {
-			if err := s.newest(ctx); err != nil {
-				return nil, fmt.Errorf("subscribe: %w", err)
-			}
+		var err error
+		if s.cursor.at, unnumbered, err = s.begin(ctx, n, o.Oldest); err != nil {
+			return nil, fmt.Errorf("subscribe: %w", err)
 		}
 	case len(o.From.at) != n:
 		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d", flowfabric.ErrInvalidInput,
@@ -88,28 +87,55 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscripti
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	for i := range states {
-		if p := &s.cursor.at[i]; p.known && p.number == 0 { // the feed was empty, not without a past
-			p.number = states[i].Number
-		}
+	for _, i := range unnumbered { // nothing was there to tell it, so that all entries up to now are trimmed
+		s.cursor.at[i].number = states[i].Number
 	}
 	return s, nil
 }
 
-// newest puts the cursor after what is recorded already.
-func (s *Subscription) newest(ctx context.Context) error {
+// begin finds where to begin in every partition, before the oldest entry or after the newest, and lists the partitions
+// in which no entry tells its number.
+func (s *Subscription) begin(ctx context.Context, n int, oldest bool) ([]feedPlace, []int, error) {
+	at, told := make([]feedPlace, n), make([]bool, n)
+	look := s.newest
+	if oldest {
+		look = s.oldest
+	}
 	p := pool.New().WithContext(ctx).WithMaxGoroutines(16).WithCancelOnError().WithFirstError()
-	for i := range s.cursor.at {
-		p.Go(func(ctx context.Context) error {
-			last, err := s.client.store.LastOfFeed(ctx, uint16(i))
-			s.cursor.at[i] = feedPlace{last.ID, last.Number, true}
+	for i := range at {
+		p.Go(func(ctx context.Context) (err error) {
+			at[i], told[i], err = look(ctx, uint16(i))
 			return err
 		})
 	}
-	return p.Wait()
+	var unnumbered []int
+	err := p.Wait()
+	for i := range told {
+		if !told[i] {
+			unnumbered = append(unnumbered, i)
+		}
+	}
+	return at, unnumbered, err
 }
 
-// record makes sure that the events are recorded from now on.
+// newest is the place after what is recorded already, and whether its number is known.
+func (s *Subscription) newest(ctx context.Context, partition uint16) (feedPlace, bool, error) {
+	last, err := s.client.store.LastOfFeed(ctx, partition)
+	return feedPlace{last.ID, last.Number}, last.Number > 0, err
+}
+
+// oldest is the place before what is kept, and whether its number is known.
+func (s *Subscription) oldest(ctx context.Context, partition uint16) (feedPlace, bool, error) {
+	entries, err := s.client.store.ReadFeed(ctx, partition, engine.StreamID{}, feedPage)
+	for i, entry := range entries {
+		if before := uint64(i) + 1; entry.Err == nil && entry.Number >= before { // those in front of it cannot be read
+			return feedPlace{number: entry.Number - before}, true, err
+		}
+	}
+	return feedPlace{}, false, err
+}
+
+// record makes sure that the events are recorded from now on, and returns what each partition records.
 func (s *Subscription) record(ctx context.Context) ([]engine.FeedState, error) {
 	states := s.client.store.SetFeed(ctx, s.wish)
 	for _, state := range states {
@@ -317,7 +343,7 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 			}
 			entry.Number = place.number + 1
 		}
-		if place.known && entry.Number > place.number+1 {
+		if entry.Number > place.number+1 {
 			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap, entry.Number-place.number-1, p)
 			if !yield(engine.FeedEvent{}, gap) {
 				return errLeft
@@ -328,7 +354,7 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 				return errLeft
 			}
 		}
-		place = feedPlace{entry.ID, entry.Number, true}
+		place = feedPlace{entry.ID, entry.Number}
 		f.consumed(p, place)
 	}
 	if len(entries) == feedPage {

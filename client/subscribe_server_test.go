@@ -135,6 +135,34 @@ func TestSubscribeGoesOn(t *testing.T) {
 	})
 }
 
+// Who asked for one kind of events gets no other, whatever others follow.
+func TestSubscribeKinds(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
+		ends, err := a.Subscribe(ctx, client.SubscribeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, err := a.Subscribe(ctx, client.SubscribeOptions{Leases: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := client.Submit(ctx, a, write, draft{"kinds"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim(ctx, t, e, x.ID())
+		if err := x.Cancel(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, ctx, leases); got.Kind != engine.FeedLease || got.Code != "A1" || got.Execution != x.ID() {
+			t.Errorf("who follows leases got %+v", got)
+		}
+		if got := next(t, ctx, ends); got.Kind != engine.FeedEnd || got.Execution != x.ID() {
+			t.Errorf("who follows ends got %+v", got)
+		}
+	})
+}
+
 // What the loop was left at comes again: it may not have been dealt with.
 func TestSubscribeLeft(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, _ *engine.Engine) {
@@ -193,39 +221,59 @@ func TestSubscribeGap(t *testing.T) {
 	})
 }
 
-// A subscription that began with an empty feed knows, too, what it missed.
-func TestSubscribeGapAtTheStart(t *testing.T) {
+// What is trimmed before a subscriber ever read anything is a gap to one who subscribed before it, and none to one who did later.
+func TestSubscribeGapAtTheBeginning(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, a *client.Client, e *engine.Engine) {
-		s, err := a.Subscribe(ctx, client.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lost := cancelled(t, ctx, a, 8)
-		for _, wish := range []engine.FeedWish{{}, {Ends: true, Keep: time.Hour}} { // forgets what is recorded
-			for _, state := range e.SetFeed(ctx, wish) {
-				if state.Err != nil {
-					t.Fatal(state.Err)
-				}
-			}
-		}
-		after := cancelled(t, ctx, a, 8) // in both partitions
-		gaps, told := 0, map[flowfabric.ExecutionID]bool{}
-		for event, err := range s.Events(ctx) {
-			switch {
-			case errors.Is(err, flowfabric.ErrFeedGap):
-				gaps++
-				continue
-			case err != nil:
+		subscribed := func(o client.SubscribeOptions) *client.Subscription {
+			s, err := a.Subscribe(ctx, o)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if told[event.Execution] = true; len(told) == len(after) {
-				break
+			return s
+		}
+		early := subscribed(client.SubscribeOptions{})
+		spread(t, ctx, a)
+		for _, state := range e.SetFeed(ctx, engine.FeedWish{}) { // forgets what is recorded
+			if state.Err != nil {
+				t.Fatal(state.Err)
 			}
 		}
-		if gaps != 2 || told[lost[0]] {
-			t.Errorf("%d gaps", gaps)
+		now, oldest := subscribed(client.SubscribeOptions{}), subscribed(client.SubscribeOptions{Oldest: true})
+		spread(t, ctx, a)
+		late := subscribed(client.SubscribeOptions{Oldest: true})
+		for what, s := range map[string]*client.Subscription{"early": early, "now": now, "oldest": oldest, "late": late} {
+			cursor, err := client.ParseFeedCursor(s.Cursor().String()) // places without an entry are stored, too
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := subscribed(client.SubscribeOptions{From: cursor})
+			gaps, seen := 0, map[uint16]bool{}
+			for event, err := range s.Events(ctx) {
+				if errors.Is(err, flowfabric.ErrFeedGap) {
+					gaps++
+					continue
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if seen[event.Execution.Partition()] = true; len(seen) == 2 {
+					break
+				}
+			}
+			if want := map[bool]int{true: 2}[what == "early"]; gaps != want {
+				t.Errorf("%s: %d gaps in two partitions, want %d", what, gaps, want)
+			}
 		}
 	})
+}
+
+// spread cancels executions until each of two partitions has had some.
+func spread(t *testing.T, ctx context.Context, c *client.Client) {
+	t.Helper()
+	for seen := map[uint16]bool{}; len(seen) < 2; {
+		for _, id := range cancelled(t, ctx, c, 2) {
+			seen[id.Partition()] = true
+		}
+	}
 }
 
 // Bad wishes and cursors are refused before anything is recorded.

@@ -202,6 +202,18 @@ var auditScenarios = []scenario{
 		w.check()
 		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
 	}},
+	{name: "design §8 notices go with their session, and not before", run: func(w *world) {
+		k := w.worker("w1")
+		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "", "op", "why")
+		w.no(err)
+		w.set("RPUSH", w.k.Lost("gone~1"), "1")
+		r := w.audit(true)
+		same(w, "found", words(r.Kinds, r.Healed), "map[orphan:1] 1")
+		w.check()
+		n, err := w.do("EXISTS", w.k.Lost("gone~1"), w.k.Lost(k.session)).AsInt64()
+		w.no(err)
+		same(w, "lists of notices", n, 1)
+	}},
 	{name: "design §9 a frozen partition is not audited, and says so", run: func(w *world) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())

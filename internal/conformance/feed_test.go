@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -90,6 +91,23 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "the rest", fmt.Sprint(rest), fmt.Sprint(entries[1:]))
 	}},
+	{name: "a tick that does much tells each thing once", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Leases: true})
+		for _, name := range []string{"w1", "w2"} { // two sessions that die
+			w.worker(name).one(w.create())
+		}
+		w.create(kind("late"), deadline(time.Minute))
+		w.advance(time.Hour)
+		w.settleTime()
+		seen := map[string]int{}
+		for _, e := range w.feed() {
+			seen[e.Execution.String()+" "+string(e.Code)]++
+		}
+		same(w, "events of three", len(seen), 5) // A1 and R1r of two, T4n of one
+		for what, n := range seen {
+			same(w, what, n, 1)
+		}
+	}},
 	{name: "what others want stays, and ends by itself", run: func(w *world) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour, Length: 5000})
 		s := w.follow(engine.FeedWish{Signals: true, Keep: time.Minute})
@@ -115,6 +133,45 @@ var feedScenarios = []scenario{
 		w.tick()
 		_, there = w.root()["feed"]
 		same(w, "after it", words(there, len(w.feed())), "false 0")
+	}},
+	{name: "a tick trims what is older than a day, and nothing else", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Keep: 72 * time.Hour})
+		for range 150 { // a node of a stream has 100 entries, and goes as a whole
+			w.cancelled()
+		}
+		w.advance(23 * time.Hour)
+		w.tick()
+		same(w, "younger than a day", len(w.feed()), 150)
+		w.advance(time.Hour + time.Minute)
+		w.tick()
+		if n := len(w.feed()); n > 50 {
+			w.Errorf("%d entries older than a day", n)
+		}
+		same(w, "recording goes on", words(w.follow(engine.FeedWish{Ends: true}).Ends, w.root()["fed"]), "true 150")
+	}},
+	{name: "a feed is as long as the longest wish", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true, Length: 2000})
+		w.follow(engine.FeedWish{Ends: true, Length: 1000})
+		same(w, "length", strings.HasSuffix(w.root()["feed"], " 2000"), true)
+		for range 2500 {
+			w.set("XADD", w.k.Feed(), "*", "n", "0 5")
+		}
+		w.cancelled()
+		n, err := w.do("XLEN", w.k.Feed()).AsInt64()
+		w.no(err)
+		if n < 2000 || n > 2200 {
+			w.Errorf("%d entries of 2501, want about 2000", n)
+		}
+	}},
+	{name: "who follows hears that there is news, once a call", run: func(w *world) {
+		w.follow(engine.FeedWish{Ends: true})
+		ear := w.listen(w.e.NewsChannel(w.p))
+		w.cancelled()
+		ear.hears("1")
+		w.create()
+		ear.silent()
+		w.cancelled()
+		ear.hears("2")
 	}},
 	{name: "the end of recording", run: func(w *world) {
 		w.follow(engine.FeedWish{Ends: true})

@@ -5,6 +5,7 @@ const (
 	leaveFile      = "lua/worker/ff_leave_worker.lua"
 	workerDeadFile = "lua/worker/ff_mark_worker_dead.lua"
 	registryFile   = "lua/lib/registry.lua"
+	listingFile    = "lua/lib/listing.lua"
 )
 
 // registryMutants break the registry of worker instances.
@@ -39,8 +40,12 @@ var registryMutants = []Mutant{
 `, ``, suite("workers")},
 	{"registry: one that never was is given up", "40 §5", workerDeadFile,
 		`if not w.exp then`, `if false then`, suite("workers")},
-	{"registry: a page skips who has the same score", "40 §5", registryFile,
-		`        first = middle + 1`, `        first = last`, suite("workers")},
+	{"listing: a page skips who has the same score", "40 §5", listingFile,
+		`      low = middle + 1`, `      low = high`, suite("workers")},
+	{"listing: a page begins with the last one's end", "50 §14", listingFile,
+		`after(member, cursor.member) or before`, `after(member, cursor.member) or true`, suite("inspect")},
+	{"listing: there is always more", "50 §14", listingFile,
+		`return out, last < size - 1, size`, `return out, last < size, size`, suite("inspect")},
 	{"registry: a page of any size", "design §2.7", "lua/operate/ff_list_workers.lua",
 		`    if bytes > 524288 then break end
 `, ``, suite("workers")},
@@ -71,8 +76,6 @@ var registryMutants = []Mutant{
 		`if e.scripts != nil || !e.doubts.take(root) {`, `if e.doubts.take(root) || true {`, suite("server")},
 	{"engine: an older library that answers as ever stays", "50 §15 #11", "engine/registry.go",
 		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
-	{"boot: an older store loses its routes", "50 §15 #11", "lua/system/ff_boot.lua",
-		`redis.call('HINCRBY', keys.route_use(k[1]), old[i], 1)`, `redis.call('HINCRBY', keys.route_use(k[1]), old[i], 0)`, suite("workers")},
 
 	{"client: a worker that is given up keeps its work", "40 §5", "client/workers.go",
 		`if engine.Instance(s.ID) != instance {`, `if s.ID != instance {`, in("client", "^TestWorkers$")},

@@ -17,7 +17,7 @@ var workerMutants = []Mutant{
 	{"runtime: a deadline looks like a timeout", "40 §8", "runtime/job.go",
 		`bound(claim.DeadlineIn, flowfabric.ErrDeadline)`, `bound(claim.DeadlineIn, flowfabric.ErrAttemptTimeout)`, in("runtime", "^TestDeadline$")},
 	{"runtime: an ended attempt leaves frames behind", "30 §11 #25", "runtime/settle.go",
-		`	return writer.Close(j.run.ctx)`, `	return nil`, in("runtime", "^TestStepsAndFrames$")},
+		`	err := writer.Close(j.run.ctx)`, `	var err error`, in("runtime", "^TestStepsAndFrames$")},
 	{"runtime: a completion is answered with its neighbour's", "10 §4.3", "runtime/complete.go",
 		`e.settled = settled[i]`, `e.settled = settled[0]`, in("runtime", "^TestCompleterBatches$")},
 	{"runtime: runs another kind under a lost route id", "design §5", "runtime/visit.go",

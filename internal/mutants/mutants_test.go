@@ -60,7 +60,7 @@ func TestCatalogueApplies(t *testing.T) {
 
 var (
 	functions = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	topics    = regexp.MustCompile(`"([^"]+)": +\w+Scenarios\b`)
+	topics    = regexp.MustCompile(`"([^"]+)": +(?:slices\.Concat\()?\w+Scenarios\b`)
 )
 
 // testNames lists the tests of a package and the topics of the suite, each once.

@@ -1,0 +1,78 @@
+package main
+
+const (
+	auditFile           = "lua/lib/audit.lua"
+	auditExecutionsFile = "lua/operate/ff_audit_executions.lua"
+	auditIndexFile      = "lua/operate/ff_audit_index.lua"
+	auditKeysFile       = "lua/operate/ff_audit_keys.lua"
+	auditRoutesFile     = "lua/operate/ff_audit_routes.lua"
+)
+
+// auditMutants break the audit: what it overlooks, and what it must not touch.
+var auditMutants = []Mutant{
+	{"audit: who only looks repairs", "50 §9", auditFile,
+		`ctx.heal, ctx.found = heal == '1', {}`, `ctx.heal, ctx.found = true, {}`, suite("audit")},
+	{"audit: an attempt's timeout is no alarm", "10-X4", auditFile,
+		`if timer and (not due or timer < due) then due = timer end`, `due = due or timer`, suite("audit")},
+	{"audit: what is revoked needs no alarm", "10-X4", auditFile,
+		`  if c.s == 'A3' then return ctx.now end
+`, ``, suite("audit")},
+	{"audit: a place with another score is right", "10-X1", auditExecutionsFile,
+		`if at and audit.score(at) == tonumber(score) then return end`, `if at then return end`, suite("audit")},
+	{"audit: another retention is damage", "50 §9", auditExecutionsFile,
+		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
+	{"audit: what is filed again is not retained longer", "50 §6.2", auditExecutionsFile,
+		`tonumber(c.en) + home.kept(ctx, c.r, c.rt)`, `tonumber(c.en) + 86400000`, suite("audit")},
+	{"audit: work held under no session stays held", "10-X2", auditExecutionsFile,
+		`  ff_audit.session(ctx, c)
+`, ``, suite("audit")},
+	{"audit: a waitpoint at another time is right", "20 §11", auditExecutionsFile,
+		`if not at or audit.score(at) ~= tonumber(ends) then`, `if not at then`, suite("audit")},
+	{"audit: a count of waitpoints is believed", "20 §11", auditExecutionsFile,
+		`elseif opened ~= tonumber(c.wp or '0') and`, `elseif false and`, suite("audit")},
+	{"audit: a queue may hold what waits elsewhere", "10-X1", auditIndexFile,
+		`return core.waiting(c) and c.r == route_id end`, `return core.waiting(c) end`, suite("audit")},
+	{"audit: a session may hold what another holds", "10-X3", auditIndexFile,
+		`return c.s == 'A1' and c.ss == session_id end`, `return c.s == 'A1' end`, suite("audit")},
+	{"audit: what is active may be pending", "20 §11", auditIndexFile,
+		`return w and w.state == 'p'`, `return w`, suite("audit")},
+	{"audit: a page begins anew", "design §2.7", auditIndexFile,
+		`return listing.rank(key, { score = score, member = member })`, `return listing.rank(key, { score = score, member = member }, true)`, suite("audit")},
+	{"audit: phantoms stay", "10-X5", auditIndexFile,
+		`    redis.call('ZREM', q.key, unpack(gone))`, `    gone = {}`, suite("audit")},
+	{"audit: a queue that is not ready is nobody's", "design §5", auditIndexFile,
+		`    if q.cursor == '' then ff_index.queue(ctx, q) end
+`, ``, suite("audit")},
+	{"audit: an empty queue may be ready", "design §5", auditIndexFile,
+		`if not (waits and lane.open(ctx, list[i])) and`, `if waits and not lane.open(ctx, list[i]) and`, suite("audit")},
+	{"audit: a lost route stays untold", "design §5", auditIndexFile,
+		`    ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
+`, `    ctx.table = root.version(ctx)
+`, suite("audit")},
+	{"audit: nobody is told to tick", "design §8", auditIndexFile,
+		`', something is due at ' .. reply.int(first)) then root.need(ctx, first) end`, `', something is due at ' .. reply.int(first)) then first = nil end`, suite("audit")},
+	{"audit: the root forgets that lanes are special", "design §5", auditIndexFile,
+		`if special ~= (h[4] and true or false) and`, `if false and`, suite("audit")},
+	{"audit: notices without a session stay", "10-X5", auditIndexFile,
+		`'notices without session') then redis.call('UNLINK', key) end`, `'notices without session') then key = nil end`, suite("audit")},
+	{"audit: keys of nobody stay", "10-X5", auditKeysFile,
+		`      redis.call('UNLINK', key)`, `      key = nil`, suite("audit")},
+	{"audit: signals of no waitpoint stay", "20 §11", auditKeysFile,
+		`redis.call('HEXISTS', keys.waitpoints(ctx.r, id), of) == 0`, `false`, suite("audit")},
+	{"audit: a core does not know what it has", "10-X5", auditKeysFile,
+		`redis.call('HSET', keys.core(ctx.r, id), flag, '1')`, `flag = nil`, suite("audit")},
+	{"audit: a count is never raised", "50 §6.2", auditRoutesFile,
+		`if item.low > item.stored then`, `if false then`, suite("audit")},
+	{"audit: what was purged meanwhile is missing", "50 §6.2", auditRoutesFile,
+		`if item.stored > item.high + gone then change = item.high + gone - item.stored end`,
+		`if item.stored > item.high then change = item.high - item.stored end`, suite("audit")},
+	{"audit: two counts are added up", "50 §6.2", auditRoutesFile,
+		`(audit.whole(h[2] or nil) or 0) == recounts and gone >= 0`, `gone >= 0`, suite("audit")},
+	{"audit: what was there before counting is not counted", "50 §6.2", auditRoutesFile,
+		`return change + item.uncounted`, `return change`, suite("audit")},
+	{"audit: an unused route stays", "50 §6.2", auditRoutesFile,
+		`  if unused then route.remove(ctx, item.id) end
+`, ``, suite("audit")},
+	{"audit: a finding that was repaired is none", "50 §9", auditFile,
+		`ctx.heal and '1' or '0')`, `'0')`, suite("audit")},
+}
