@@ -100,7 +100,7 @@ var operatorMutants = []Mutant{
 	{"purge: the tombstone lives for seconds", "design §9", purgeFile,
 		`'PX', reply.int(keep)`, `'PX', reply.int(keep / 1000)`, suite("holes")},
 	{"purge: the second slice begins at the first attempt", "design §2.7", purgeFile,
-		`local first, attempts = tonumber(c.pu or '0'),`, `local first, attempts = 0,`, suite("operator")},
+		`local first, attempts = tonumber(c.pu or '0') or 0,`, `local first, attempts = 0,`, suite("operator")},
 	{"purge: what still runs is purged", "design §9", "lua/execution/ff_purge_execution.lua",
 		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end`, ``, suite("operator")},
 

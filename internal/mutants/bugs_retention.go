@@ -41,7 +41,7 @@ var retentionMutants = []Mutant{
 	{"purge: the route is not told", "50 §6.2", purgeFile,
 		`home.used(ctx, c.r, -1)`, `home.used(ctx, c.r, 0)`, lanes},
 	{"purge: what was never counted is uncounted", "50 §6.2", purgeFile,
-		`  if tonumber(c.ct) >= ctx.counting then home.used`, `  if ctx.counting then home.used`, suite("counted")},
+		`  if (tonumber(c.ct or '') or 0) >= ctx.counting then home.used`, `  if ctx.counting then home.used`, suite("counted")},
 	{"boot: counting begins anew with every boot", "50 §6.2", "lua/system/ff_boot.lua",
 		`'HSETNX', k[1], 'counting'`, `'HSET', k[1], 'counting'`, suite("counted")},
 	{"boot: nothing is counted", "50 §6.2", "lua/system/ff_boot.lua",
@@ -54,7 +54,7 @@ var retentionMutants = []Mutant{
 	{"tick: nothing is ever purged", "50 §6.2", tickFile,
 		`  if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end`, ``, lanes},
 	{"tick: a longer retention of the lane comes too late", "50 §6.2", tickFile,
-		`      if at > ctx.now then
+		`      if at > ctx.now and not c.pu then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
       elseif`, `      if`, lanes},
 	{"tick: what is kept longer is not filed anew", "50 §15 #2", tickFile,
@@ -77,7 +77,7 @@ var retentionMutants = []Mutant{
 	{"tick: purges wait for everything else", "50 §15 #2", tickFile,
 		`    if n.touched >= most then`, `    if n.touched >= 100 then`, suite("replicas")},
 	{"tick: a purge of many attempts counts as one", "design §2.7", tickFile,
-		`n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0')) / 4)`, `n.touched + 1`, suite("counted")},
+		`n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)`, `n.touched + 1`, suite("counted")},
 	{"tick: sleeps although something is to be purged", "design §8", tickFile,
 		`    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, `    local at = i > 1 and head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, lanes},
 	{"tick: wakes every second for a purge of tomorrow", "design §8", tickFile,

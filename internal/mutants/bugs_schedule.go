@@ -60,7 +60,9 @@ var scheduleMutants = []Mutant{
 	{"schedule: failed firings do not back off", "design §8", "maintain/fire.go",
 		`!p.busy && !now.Before(p.until)`, `!p.busy`, in("maintain", "^TestFailedFiringsBackOffAndTicksGoOn$")},
 	{"schedule: unreadable ones hold back the rest", "issue 5", "maintain/fire.go",
-		`passed++`, `passed += 0`, in("maintain", "^TestUnreadable")},
+		`case passing(e):
+					passed++`, `case passing(e):
+					passed += 0`, in("maintain", "^TestUnreadable")},
 	{"schedule: a change forgets what was due", "issue 5", "client/schedule.go",
 		`q.Next = old.Next // the same times: what is due stays due`, `q.Next = d.Spec.Next(page.Now)`, in("client", "^TestScheduleChanges$")},
 }

@@ -182,7 +182,7 @@ var signalMutants = []Mutant{
 	{"waitpoint: the one closed last is forgotten first", "20 §8", waitpointFile,
 		`return a.at < b.at`, `return a.at > b.at`, waits},
 	{"waitpoint: a purge leaves signals", "10-X5", waitpointFile,
-		`  for i = 1, #ids do redis.call('UNLINK', keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i])) end`, ``, waits},
+		`gone[2 * i] = keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i])`, `gone[2 * i] = keys.delivered(r, id, ids[i]), keys.delivered(r, id, ids[i])`, waits},
 	{"waitpoint: a purge leaves the suspension", "10-X5", waitpointFile,
 		`keys.waitpoints(r, id), keys.suspension(r, id),`, `keys.waitpoints(r, id),`, waits},
 	{"waitpoint: a purge leaves the matched signals", "10-X5", waitpointFile,
