@@ -198,13 +198,13 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 
 // What is not a user's job is refused, by the server and not by good manners.
 func TestUsersAreRefusedTheRest(t *testing.T) {
-	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric", "FUNCTION FLUSH",
+	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric", "FUNCTION FLUSH",
 		"SET other:key x", "GET other:key", "PUBLISH other:channel x", "ACL LIST", "ACL SETUSER worker +@all", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
 		"MONITOR", "EVAL return(1) 0", "CLIENT KILL TYPE normal", "SUBSCRIBE other:channel", "SAVE", "SWAPDB 0 1"}
 	refused := map[string][]string{
-		"worker":   {"FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}", "FCALL ff_freeze_partition 1 ff:{fp:0}"},
-		"producer": {"FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}", "FCALL ff_approve_waitpoint 1 ff:{fp:0}", "FCALL ff_set_token_keys 1 ff:{fp:0}", "FCALL ff_cancel_execution 1 ff:{fp:0}"},
-		"loader":   {"FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_claim_next 1 ff:{fp:0}", "DEL ff:{fp:0}", "SUBSCRIBE ff:{fp:0}:feed"},
+		"worker":   {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}", "FCALL ff_freeze_partition 1 ff:{fp:0}"},
+		"producer": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}", "FCALL ff_approve_waitpoint 1 ff:{fp:0}", "FCALL ff_set_token_keys 1 ff:{fp:0}", "FCALL ff_cancel_execution 1 ff:{fp:0}"},
+		"loader":   {"SCAN 0", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_claim_next 1 ff:{fp:0}", "DEL ff:{fp:0}", "SUBSCRIBE ff:{fp:0}:feed"},
 		"operator": {"FUNCTION LOAD x"},
 	}
 	kinds(t, func(t *testing.T, kind testserver.Kind) {
