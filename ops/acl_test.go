@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/maintain"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -144,6 +145,26 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		}
 		if _, err := o.Queues(ctx); err != nil {
 			t.Errorf("operator: queues: %v", err)
+		}
+		if _, err := o.Why(ctx, x.ID()); err != nil {
+			t.Errorf("operator: why: %v", err)
+		}
+		if _, err := o.Schedules(ctx); err != nil {
+			t.Errorf("operator: schedules: %v", err)
+		}
+		if _, err := o.Workers(ctx); err != nil {
+			t.Errorf("operator: workers: %v", err)
+		}
+		if _, err := o.Subscribe(ctx, client.SubscribeOptions{}); err != nil {
+			t.Errorf("operator: subscribe: %v", err)
+		}
+		e, err := engine.Open(ctx, engine.Config{URL: as("operator", s), Logger: quiet})
+		if err != nil {
+			t.Fatalf("operator: %v", err)
+		}
+		t.Cleanup(e.Close)
+		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Heal: true}); err != nil || !report.Sound() {
+			t.Errorf("operator: audit: %+v, %v", report, err)
 		}
 		if err := ran(); err != nil {
 			t.Errorf("the worker ended with %v", err)
