@@ -21,6 +21,8 @@
 //     stays hot for when a slot is freed.
 //   - The lease is lost: the handler's context ends with the cause, and whatever the handler returns is
 //     dropped with one log line. The execution already belongs to somebody else.
+//   - The instance name is another process's: a predecessor that crashed is waited for, a live one ends the start. Any
+//     other trouble with the registration is logged and stops nothing.
 //   - A handler panics: the attempt fails with category handler_panic; the worker goes on.
 //   - The process is asked to stop: see [Worker.Run] for the order of the drain.
 //   - The store is of a newer protocol, flushed, or refuses our credentials: the worker drains and Run returns

@@ -12,6 +12,10 @@
 // Two older tests run the test binary as the worker and look at single executions closely; the worker of the large
 // runs is a program of its own, so that it is measured without the race detector.
 //
-// Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones, FLOWFABRIC_CRASH_EXECUTIONS and
-// FLOWFABRIC_CRASH_KILLS set them, FLOWFABRIC_SEED repeats a run's choices (who is hit when; not the scheduling).
+// Two rollouts restart workers in good order, one of them with processes of the previous library among them
+// (testdata/previous.tar.gz), and hold every journal against every execution.
+//
+// Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS, FLOWFABRIC_CRASH_KILLS,
+// FLOWFABRIC_CRASH_ROLLS and FLOWFABRIC_CRASH_UPGRADES set them; FLOWFABRIC_SEED repeats a run's choices (who is hit when; not
+// the scheduling).
 package crash

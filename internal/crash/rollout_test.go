@@ -101,6 +101,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	f.program = old // the producer
 	f.produce()
+	f.producer.expect(t, "ready") // it fixes how many partitions there are
 	for place := range f.workers {
 		start(place, true)
 	}
