@@ -46,7 +46,8 @@ type Filter struct {
 	Tags map[string]string
 	// HeldBy lists only what is active under this session or worker instance.
 	HeldBy string
-	// Newest lists every state from its other end: what ended last first, what waits at the end of its queue first.
+	// Newest lists every state from its other end: what waits at the end of its queue first, and of what ended what is purged
+	// last first. That is what ended last only among executions of one retention: one that is kept for longer comes first.
 	Newest bool
 	// WithTags reads the tags of what is listed. Implied by Tags.
 	WithTags bool
@@ -65,7 +66,8 @@ type Page struct {
 // States come one after another: waiting (by partition and there in the order of claims), delayed (what is due first),
 // suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
 // retention what ended first). Delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
-// page of ended ones has the last that ended, in the whole store.
+// page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
+// of their ends: sort what was listed by EndedAt, or list one lane.
 //
 // What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes its state
 // meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -79,7 +80,11 @@ type account struct {
 	why, next string
 	at        time.Time
 	ticked    bool // next is what a tick does, and it is due
+	timed     bool // next is what a tick does, later
 }
+
+// patience is how late a tick may be before an explanation says so: whoever takes it over needs some seconds.
+const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
 func explain(f engine.Facts, workers crew) Explanation {
@@ -102,14 +107,15 @@ func explain(f engine.Facts, workers crew) Explanation {
 	}
 	a = deadlineFirst(f, a)
 	out.Reason, out.Sentence, out.Next, out.At = a.reason, a.why, a.next, a.at
+	late := f.TickOverdue && f.Now.Sub(f.TickWake) > patience
 	switch {
-	case a.ticked && f.TickOverdue:
+	case a.ticked && late:
 		out.Reason += overdue
 		out.Next += " But " + unmaintained(f) + ": it does not happen until a worker with maintenance (or a maintain.Loop) takes over."
 	case a.ticked:
 		out.Next += " That is due; a tick comes within about a second."
-	case f.TickOverdue && !f.State.Terminal():
-		out.Next += " But " + unmaintained(f) + ": delays, timeouts and deadlines do not fire until a worker with maintenance (or a maintain.Loop) takes over."
+	case late && a.timed:
+		out.Next += " But " + unmaintained(f) + ": delays and timeouts do not fire until a worker with maintenance (or a maintain.Loop) takes over."
 	}
 	return out
 }
@@ -139,7 +145,7 @@ func deadlineFirst(f engine.Facts, a account) account {
 		if f.State.Code == flowfabric.CodeActive {
 			next = "A tick ends it expired, unless its worker ends it before."
 		}
-		return account{WhyDeadlineDue, a.why + " Its deadline passed at " + moment(f, d) + ".", next, d, true}
+		return account{reason: WhyDeadlineDue, why: a.why + " Its deadline passed at " + moment(f, d) + ".", next: next, at: d, ticked: true}
 	case a.at.IsZero():
 		a.next += " If it has not ended by its deadline, " + moment(f, d) + ", a tick ends it expired."
 		a.at = d
@@ -171,8 +177,9 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."
 	case errors.Is(err, flowfabric.ErrPartitionFrozen):
 		out.Reason = WhyPartitionFrozen
-		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out.", id.Partition(), because(refused.Slot(1)))
-		out.Next = "It goes on where it was once an operator thaws the partition (engine.ThawPartition)."
+		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out. "+
+			"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(), because(refused.Slot(1)))
+		out.Next = "If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, engine.ThawPartition)."
 	case errors.Is(err, flowfabric.ErrPartitionMissing):
 		out.Reason = WhyPartitionMissing
 		out.Sentence = fmt.Sprintf("The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())
@@ -186,6 +193,9 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 func because(text string) string {
 	if text == "" {
 		return ""
+	}
+	if strings.HasPrefix(text, "by ") || strings.HasPrefix(text, "(by ") { // it says who and not why
+		return ", " + quote(text)
 	}
 	return " because of " + quote(text)
 }

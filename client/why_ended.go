@@ -10,6 +10,9 @@ import (
 // over explains an execution that has ended.
 func over(f engine.Facts) account {
 	a := account{at: f.PurgeAt}
+	if !f.PurgeAt.IsZero() && f.KeptUntil().After(f.PurgeAt) {
+		a.at = f.KeptUntil()
+	}
 	ran := fmt.Sprintf(", after %s", plural(int(f.Attempts), "attempt"))
 	if f.Attempts == 0 {
 		ran = ", before it ever ran"
@@ -64,11 +67,19 @@ func cancelled(f engine.Facts) (Cause, string) {
 	case "system_timeout_policy":
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
 	case engine.CancelOperator:
-		return WhyCancelled, "an operator or producer cancelled it" + because(f.CancelReason)
+		return WhyCancelled, "an operator or producer cancelled it" + reasoned(f.CancelReason)
 	case engine.CancelFlow:
-		return WhyCancelled, "its flow was cancelled" + because(f.CancelReason)
+		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}
-	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + because(f.CancelReason)
+	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + reasoned(f.CancelReason)
+}
+
+// reasoned is because, also of those who said nothing.
+func reasoned(text string) string {
+	if text == "" {
+		return " without a reason"
+	}
+	return because(text)
 }
 
 func expired(f engine.Facts) (Cause, string) {
@@ -101,11 +112,18 @@ func replayable(f engine.Facts) string {
 
 // kept says how long it is retained.
 func kept(f engine.Facts) string {
+	until := f.KeptUntil()
 	switch {
 	case f.PurgeAt.IsZero():
 		return "; the index of what is to be purged has lost it."
-	case f.Purging || !f.PurgeAt.After(f.Now):
+	case f.Purging:
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
+	case until.After(f.PurgeAt) && until.After(f.Now):
+		return "; it is filed to be purged at " + moment(f, f.PurgeAt) + ", but its lane keeps what ended for longer now: a tick then files it for " + moment(f, until) + "."
+	case !f.PurgeAt.After(f.Now):
+		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
+	case until.Before(f.PurgeAt):
+		return "; a tick purges it after " + moment(f, f.PurgeAt) + ", as it was filed when it ended; its lane's retention is shorter now, which an audit that heals applies to it."
 	}
 	return "; a tick purges it after " + moment(f, f.PurgeAt) + "."
 }

@@ -58,6 +58,7 @@ func suspended(f engine.Facts) account {
 		does = behaviours[s.Behaviour]
 	}
 	if f.TimeoutAt.After(f.Now) {
+		a.timed = true
 		a.next += fmt.Sprintf(" If not by %s, a tick %s.", moment(f, f.TimeoutAt), does)
 		return a
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -21,7 +22,7 @@ func waits(f engine.Facts, workers crew) account {
 		}
 		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane, f.Lane.State,
 			moment(f, f.Lane.Since), changedBy(f.Lane), came)
-		a.next = "It is handed out once somebody resumes the lane (client.ResumeLane)."
+		a.next = "It is handed out once somebody resumes the lane (client.ResumeLane)" + served(f, workers) + "."
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
 		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
@@ -35,6 +36,29 @@ func waits(f engine.Facts, workers crew) account {
 		a.why += " " + came
 	}
 	return a
+}
+
+// served says, of a lane that hands nothing out, whether workers would take the kind if it did.
+func served(f engine.Facts, workers crew) string {
+	able, unable := workers.able(f.Route)
+	switch {
+	case len(able) > 0:
+		return fmt.Sprintf("; %s this kind from it", takeIt(len(able)))
+	case f.Waiters > 0:
+		return "; idle instances are registered to be rung for it"
+	case workers.blind(f.Route) != "":
+		return "; whether a worker takes this kind from it cannot be told, " + workers.blind(f.Route)
+	case len(unable) > 0:
+		return fmt.Sprintf(" and a worker has the capabilities %s, which none of the %s that would take it has all of", quoted(f.Route.Capabilities), plural(len(unable), "live worker"))
+	}
+	return " and a worker starts that takes this kind from it" + needing(f.Route) + ": no live one does"
+}
+
+func takeIt(n int) string {
+	if n == 1 {
+		return "1 live worker takes"
+	}
+	return strconv.Itoa(n) + " live workers take"
 }
 
 // changedBy names who changed a lane last.
@@ -193,24 +217,30 @@ func nth(n int) string {
 
 // delayed explains an execution that becomes claimable later.
 func delayed(f engine.Facts) account {
-	a := account{at: f.DelayUntil}
-	until := moment(f, f.DelayUntil)
+	a := account{at: f.DelayUntil, timed: true}
+	until, due := moment(f, f.DelayUntil), !f.DelayUntil.After(f.Now)
+	past := func(then, now string) string {
+		if due {
+			return then
+		}
+		return now
+	}
 	switch f.State.Code {
 	case flowfabric.CodeRetryBackoff:
 		a.reason = WhyRetryBackoff
-		a.why = fmt.Sprintf("It pauses until %s before retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
 	case flowfabric.CodeResumeDelay:
 		a.reason = WhyResumeDelay
-		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s.", resumedBy(f), until)
+		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s"+past(", and is due", "")+".", resumedBy(f), until)
 	case flowfabric.CodeDelayedInterrupted:
 		a.reason = WhyDelayedByWorker
-		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s.", holder(f), attempt(f), until)
+		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s"+past(", and it is due", "")+".", holder(f), attempt(f), until)
 	default:
 		a.reason = WhyDelayed
-		a.why = fmt.Sprintf("It was created with a delay until %s and has never run.", until)
+		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
 	}
 	a.next = "Then a tick makes it claimable" + shut(f.Lane) + "."
-	if !f.DelayUntil.After(f.Now) {
+	if due {
 		a.reason, a.next, a.ticked = WhyDelayDue, "A tick makes it claimable"+shut(f.Lane)+".", true
 	}
 	return a

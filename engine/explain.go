@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -40,13 +41,20 @@ type Facts struct {
 	// [ReleasedDelayed], [ReleasedSuspended] or "".
 	Released string
 
-	// Once it has ended.
-	PurgeAt time.Time // the first tick from then on purges it
-	Purging bool      // a tick has begun to
+	// Once it has ended. PurgeAt is as it was filed; a tick from then on purges it, unless its lane keeps what ended for
+	// longer since: then it is filed anew, see KeptUntil.
+	PurgeAt time.Time
+	Purging bool // a tick has begun to
 
 	TickOwner   string    // who maintains the partition; "" when nobody does
 	TickWake    time.Time // when that is due next; zero: nothing to wait for, or overdue since for ever
 	TickOverdue bool      // nobody does it
+}
+
+// KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
+// applied by an audit with Heal, a later one by the tick at PurgeAt.
+func (f Facts) KeptUntil() time.Time {
+	return f.CompletedAt.Add(cmp.Or(f.Policy.Retention, f.Lane.Retention, 24*time.Hour))
 }
 
 // Values of [Facts.Released].

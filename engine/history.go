@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,24 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: core["fc"]})
 	}
 	return out
+}
+
+// onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made. The epoch
+// knows claims apart; records of revision 1 lack it, and then the time does. events are in order.
+func onceClaimed(events []Event) []Event {
+	seen := make(map[[3]int64]bool, len(events))
+	return slices.DeleteFunc(events, func(e Event) bool {
+		if e.Kind != EventClaimed {
+			return false
+		}
+		claim := [3]int64{int64(e.Attempt), int64(e.Epoch)}
+		if e.Epoch == 0 {
+			claim[2] = e.At.UnixMilli()
+		}
+		again := seen[claim]
+		seen[claim] = true
+		return again
+	})
 }
 
 // nameClaims says of every claim why it was made: the first of an attempt by the attempt's type, later ones resumed it.

@@ -81,7 +81,7 @@ type Listed struct {
 	Reclaims        int
 	Epoch           uint64
 	Session         string // the last holder; the present one of an active execution
-	FailureCategory string
+	FailureCategory string // see Snapshot
 	CancelledBy     string
 	Tags            map[string]string // if asked for
 }
@@ -151,6 +151,9 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	x.DelayUntil, x.DeadlineAt = f.instant("du"), f.instant("dl")
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("rc")), int(f.number("lc")), uint64(f.number("e"))
 	x.Session, x.FailureCategory, x.CancelledBy = f.m["ss"], f.m["fc"], f.m["cb"]
+	if code == flowfabric.CodeCompleted {
+		x.FailureCategory = ""
+	}
 	switch q.Home {
 	case HomeSuspended:
 		x.Since = time.UnixMilli(x.Score)

@@ -155,6 +155,7 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 	}
 	events := timeline(core, attempts, entries, r)
 	slices.SortStableFunc(events, inOrder)
+	events = onceClaimed(events)
 	nameClaims(events, attemptTypes(core, attempts, r))
 	return events, r.fail()
 }

@@ -78,6 +78,9 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	if n := len(s.AttemptLog); n > 0 {
 		s.FailureReason = s.AttemptLog[n-1].Reason
 	}
+	if code == flowfabric.CodeCompleted { // AttemptLog tells of the failures before
+		s.FailureCategory, s.FailureReason = "", ""
+	}
 	return s, r.fail()
 }
 

@@ -269,8 +269,8 @@ type Snapshot struct {
 	CompletedAt     time.Time
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	FailureCategory string
-	FailureReason   string
+	FailureCategory string // of the last failure; "" once it has completed
+	FailureReason   string // likewise
 	CancelledBy     string
 	CancelReason    string
 	InputBytes      int

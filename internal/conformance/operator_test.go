@@ -451,6 +451,50 @@ var operatorScenarios = []scenario{
 		w.no(err)
 		same(w, "bounded", len(events), 1001)
 	}},
+	{name: "design §9 a history tells every claim once", run: func(w *world) {
+		w.seed()
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		claims := func() (out []string) {
+			events, err := w.e.ReadHistory(w.ctx, id)
+			w.no(err)
+			for _, e := range events {
+				if e.Kind == engine.EventClaimed {
+					out = append(out, words(e.Attempt, e.Detail))
+				}
+			}
+			return out
+		}
+		f := k.one(id).Fence
+		w.suspend(f)
+		same(w, "suspended", words(w.kinds(id), claims()), "created claimed suspended [0 initial]")
+		w.resume(id)
+		same(w, "resumed", words(w.kinds(id), claims()), "created claimed suspended resumed [0 initial]")
+		f = k.one(id).Fence
+		same(w, "claimed again", words(w.kinds(id), claims()), "created claimed suspended resumed claimed [0 initial 0 resumed]")
+		w.suspend(f)
+		same(w, "suspended again", words(w.kinds(id), claims()), "created claimed suspended resumed claimed suspended [0 initial 0 resumed]")
+		w.resume(id)
+		w.delay(k.one(id).Fence, time.Minute)
+		same(w, "delayed", strings.HasSuffix(w.kinds(id), "resumed claimed delayed"), true)
+		w.cancel(id)
+		w.replay(id, engine.Replay{})
+		w.suspend(k.one(id).Fence)
+		same(w, "suspended after a replay", words(claims()), "[0 initial 0 resumed 0 resumed 1 replay]")
+	}},
+	{name: "spec 10 §2 what has completed shows no failure", run: func(w *world) {
+		id := w.create(retries(1))
+		k := w.worker("w1")
+		_, err := w.e.FailExecution(w.ctx, k.one(id).Fence, engine.Failure{Category: "c1", Reason: "boom"})
+		w.no(err)
+		w.advance(time.Hour)
+		w.settleTime()
+		s := w.read(id)
+		same(w, "while it is retried", words(s.FailureCategory, s.FailureReason), "c1 boom")
+		w.complete(w.worker("w2").one(id).Fence, "r")
+		s = w.read(id)
+		same(w, "completed", words(s.FailureCategory, s.FailureReason, s.AttemptLog[0].Reason), "  boom")
+	}},
 	{name: "design §9 a purge leaves a tombstone", run: func(w *world) {
 		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3n", "T4"} {

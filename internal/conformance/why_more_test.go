@@ -43,7 +43,8 @@ var whyMoreScenarios = []scenario{
 				break
 			}
 			w.says(e, map[engine.LaneState]client.Cause{engine.LanePaused: client.WhyLanePaused, engine.LaneDisabled: client.WhyLaneDisabled}[state],
-				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.")
+				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.",
+				map[engine.LaneState]string{engine.LanePaused: "a worker starts that takes this kind from it: no live one does", engine.LaneDisabled: "idle instances"}[state])
 			w.worker("w1").nothing()
 		}
 		w.usualLane(engine.LaneActive, "anna")
@@ -152,7 +153,7 @@ var whyMoreScenarios = []scenario{
 		w.no(err)
 		w.says(w.why(x.id), client.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`, "max_reclaims_exceeded")
 		w.settleTime()
-		w.says(w.why(x.id), client.WhyFailedReclaimsExhausted, "reclaimed 1 time, which is all")
+		w.says(w.why(x.id), client.WhyFailedReclaimsExhausted, `"lease_expired": "host is gone"`, "reclaimed 1 time, which is all")
 
 		w.reset()
 		y := w.state("A1")
@@ -330,7 +331,11 @@ var whyMoreScenarios = []scenario{
 		w.cancel(never)
 		w.says(w.why(never), client.WhyCancelled, "Its policy allows no replay")
 		w.must("ff_set_lane", "1", "default", "default", "", "604800", "anna") // keeps a week what it kept a day
-		w.says(w.why(never), client.WhyCancelled, spoken(w.at(never, "en")+604800000))
+		e = w.why(never)
+		w.says(e, client.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+86400000), "files it for "+spoken(w.at(never, "en")+604800000))
+		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+86400000, w.at(never, "en")+604800000))
+		w.must("ff_set_lane", "1", "default", "default", "", "60", "anna")
+		w.says(w.why(never), client.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+86400000), "retention is shorter now")
 		mine := w.worker("w2")
 		held := mine.one(w.create()).Fence
 		_, err := w.e.CancelExecution(w.ctx, held.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
@@ -339,7 +344,11 @@ var whyMoreScenarios = []scenario{
 		cascade := w.create()
 		_, err = w.e.CancelExecution(w.ctx, cascade, engine.Cancellation{Source: engine.CancelFlow})
 		w.no(err)
-		w.says(w.why(cascade), client.WhyCancelled, "its flow was cancelled.")
+		w.says(w.why(cascade), client.WhyCancelled, "its flow was cancelled without a reason.")
+		rooted := w.create()
+		_, err = w.e.CancelExecution(w.ctx, rooted, engine.Cancellation{Source: engine.CancelOperator, Reason: "by root"})
+		w.no(err)
+		w.says(w.why(rooted), client.WhyCancelled, `cancelled it, "by root".`)
 	}},
 	{name: "what is no state", run: func(w *world) {
 		nothing := flowfabric.NewExecutionID(w.p)
@@ -358,7 +367,8 @@ var whyMoreScenarios = []scenario{
 
 		y := w.state("R1f")
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
-		w.says(w.why(y.id), client.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "thaws")
+		w.says(w.why(y.id), client.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "not even whether there is one", "thaws", "flowfabric thaw")
+		w.says(w.why(flowfabric.NewExecutionID(w.p)), client.WhyPartitionFrozen, "not even whether there is one")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.says(w.why(y.id), client.WhyWaitingNoWorker)
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))

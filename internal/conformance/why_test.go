@@ -79,7 +79,8 @@ func (w *world) late() client.Cause {
 	w.Helper()
 	states, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
-	if states[0].TickOverdue {
+	wake, _ := strconv.ParseInt(w.hash(string(w.k))["wake"], 10, 64)
+	if states[0].TickOverdue && w.now()-wake > 5000 {
 		return "_tick_overdue"
 	}
 	return ""

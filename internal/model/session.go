@@ -13,6 +13,7 @@ type Session struct {
 	Look      int64  // when the tick looks at it, no later than it expires; 0 = it need not any more
 	Last      uint64 // claim number
 	Dead      bool
+	Why       string   // the reason of who declared it dead
 	Forget    int64    // when the record of an ended session is gone
 	Notices   []Notice // what the holder has not confirmed, oldest first
 	Confirmed uint64   // notices before those; their sum is the generation
@@ -151,7 +152,7 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 	case s.Dead:
 		return answer(Already, "dead")
 	}
-	s.Dead, s.Look = true, min(s.Expires, p.Now)
+	s.Dead, s.Look, s.Why = true, min(s.Expires, p.Now), reason
 	p.need(p.Now)
 	return answer(OK, "dead", number(len(p.holds(session, 0))))
 }

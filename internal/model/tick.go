@@ -118,7 +118,11 @@ func (p *Partition) alarms(n *counts) {
 // requeue takes an execution from a holder who lost it: it waits for another, or ends when that happened too often.
 // It is no retry (design §4, §8).
 func (p *Partition) requeue(x *Execution, why string, n *counts) {
-	x.end(p.Now, "interrupted_reclaimed", why, "")
+	said := ""
+	if s := p.Sessions[x.Held.Session]; s != nil && x.Code == "A1" {
+		said = s.Why // an operator's reason
+	}
+	x.end(p.Now, "interrupted_reclaimed", why, said)
 	if x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, 100) {
 		x.Category = "max_reclaims_exceeded"
 		p.finish(x, "T2", why)

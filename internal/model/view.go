@@ -75,6 +75,9 @@ func (p *Partition) View(id string) (v View, code string) {
 			Ended: a.Ended, Held: a.Held})
 		v.Reason = a.Reason
 	}
+	if x.Code == "T1" { // the log tells of the failures before
+		v.Category, v.Reason = "", ""
+	}
 	if a := x.attempt(); a != nil {
 		v.Type, v.Progress = a.Type, a.Progress
 	}

@@ -131,7 +131,8 @@ function settle.requeue(ctx, c, id)
   local why = c.s == 'A3' and 'lease_revoked' or 'lease_expired'
   local count = tonumber(c.lc or '0')
   local key = keys.core(ctx.r, id)
-  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, '')
+  local said = c.s == 'A1' and redis.call('HGET', keys.session(ctx.r, c.ss), 'why') or '' -- by who declared it dead
+  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, said)
   if count >= policy.read(c.po).reclaims then
     settle.finish(ctx, c, id, 'T2', why, { 'fc', 'max_reclaims_exceeded' })
     return 'exhausted'

@@ -31,12 +31,10 @@ function ff_explain.listeners(ctx, c)
   return reply.int(waiters), reply.int(interests)
 end
 
--- purge is when a tick may purge what ended: a longer retention that somebody set since counts, a shorter one does not.
+-- purge is when a tick looks whether to purge what ended, as it is filed; 0 when it is not.
 function ff_explain.purge(ctx, c, id)
-  if not core.terminal(c) then return '0' end
-  local score = redis.call('ZSCORE', keys.done(ctx.r), id)
-  if not score then return '0' end
-  return reply.int(math.max(args.score(score), tonumber(c.en or '0') + home.kept(ctx, c.r, c.rt)))
+  local score = core.terminal(c) and redis.call('ZSCORE', keys.done(ctx.r), id)
+  return score and reply.int(args.score(score)) or '0'
 end
 
 -- attempts are the texts beside the core, and the records of the last two attempts.
