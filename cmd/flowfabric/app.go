@@ -87,19 +87,19 @@ func (a *app) client(ctx context.Context, first boots) (*client.Client, error) {
 
 // engine connects for what is not about single executions.
 func (a *app) engine(ctx context.Context) (*engine.Engine, error) {
-	cfg, err := a.engineConfig()
+	cfg, err := a.engineConfig(mustExist)
 	if err != nil {
 		return nil, err
 	}
 	return engine.Open(ctx, cfg)
 }
 
-func (a *app) engineConfig() (engine.Config, error) {
+func (a *app) engineConfig(first boots) (engine.Config, error) {
 	url, err := a.address()
 	if err != nil {
 		return engine.Config{}, err
 	}
-	create := bool(mustExist)
+	create := bool(first)
 	return engine.Config{URL: url, ClientName: "flowfabric-cli", CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()}, nil
 }
 

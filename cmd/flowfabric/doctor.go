@@ -78,7 +78,7 @@ func (c *checkup) worst() (failed, warned int) {
 }
 
 func (a *app) doctor(ctx context.Context, audit bool) error {
-	cfg, err := a.engineConfig()
+	cfg, err := a.engineConfig(mustExist)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,7 @@ type failure struct {
 	Code    string `json:"code,omitempty"` // of the server or the library, see errors.go
 	Exit    int    `json:"exit"`
 	Outcome string `json:"execution,omitempty"` // the id under which a submission may still happen
+	ID      string `json:"id,omitempty"`        // of what was submitted and waited for
 }
 
 // commandWords puts the library's advice into words of the command line.
@@ -134,10 +135,16 @@ func (a *app) conclude(err error) int {
 	}
 	code := exitCode(err)
 	text := commandWords.Replace(redact(err.Error()))
+	if errors.Is(err, errTimeout) {
+		text = strings.ReplaceAll(text, context.DeadlineExceeded.Error(), fmt.Sprintf("--timeout %s ran out", a.timeout))
+	}
 	if a.json {
 		f := failure{Error: text, Code: flowfabric.CodeOf(err), Exit: code}
 		if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
 			f.Outcome = unknown.ID.String()
+		}
+		if submitted, ok := errors.AsType[*submittedError](err); ok {
+			f.ID = submitted.id.String()
 		}
 		_ = json.NewEncoder(a.err).Encode(f)
 		return code

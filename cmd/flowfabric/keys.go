@@ -20,10 +20,10 @@ func keysCommand(a *app) *cobra.Command {
 		Short: "List and rotate the keys that sign tokens",
 		Long: `keys shows and rotates the keys that sign the tokens of waitpoints. Secrets never travel: the store
 knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`,
-		Args: cobra.NoArgs,
-		RunE: needsCommand,
 	}
-	cmd.AddCommand(keysListCommand(a), keysRotateCommand(a))
+	list := keysListCommand(a)
+	cmd.AddCommand(list, keysRotateCommand(a))
+	listsAlone(cmd, list)
 	return cmd
 }
 

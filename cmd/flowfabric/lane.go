@@ -14,16 +14,16 @@ func laneCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lane",
 		Short: "List, pause, resume, drain and disable lanes, and say how long they keep what ended",
-		Args:  cobra.NoArgs,
-		RunE:  needsCommand,
 	}
-	cmd.AddCommand(laneListCommand(a),
+	list := laneListCommand(a)
+	cmd.AddCommand(list,
 		laneStateCommand(a, "pause", "Accept work, hand none out", engine.LanePaused, `pause lets a lane accept work and hand out none. What runs already goes on.`),
 		laneStateCommand(a, "resume", "Accept and hand out work again", engine.LaneActive, `resume makes a lane accept and hand out work again, whatever its state was.`),
 		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", engine.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
 		laneStateCommand(a, "disable", "Neither accept nor hand out", engine.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
 		laneRetentionCommand(a))
+	listsAlone(cmd, list)
 	return cmd
 }
 

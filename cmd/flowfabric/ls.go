@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ func lsCommand(a *app) *cobra.Command {
 		Short:   "List executions by state, lane, kind, tags or holder",
 		Long: `ls lists executions of all partitions: waiting ones in the order of claims, then delayed, suspended,
 active and ended ones. It prints --limit of them, and the cursor of the next page when there are more;
---limit 0 lists all. With --json it prints one execution per line, and the cursor on a last line.`,
+--limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
+stderr, so that what reads the lines meets executions only.`,
 		Example: `  flowfabric ls --state failed --newest
   flowfabric ls --kind ship --tag team.region=eu --state waiting,delayed
   flowfabric ls --held-by w1 --all-namespaces
@@ -137,7 +139,7 @@ func (a *app) list(ctx context.Context, c *client.Client, f client.Filter, curso
 		if cursor == "" {
 			return nil
 		}
-		return a.line(struct {
+		return json.NewEncoder(a.err).Encode(struct {
 			Cursor string `json:"cursor"`
 		}{cursor})
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"regexp"
@@ -182,6 +183,24 @@ func TestExitCodesOfServers(t *testing.T) {
 		w.ctx = tc.ctx
 		if code, out, errOut := w.run(tc.line, ""); code != tc.want {
 			t.Errorf("%s: exit %d, want %d\n%s%s", tc.line, code, tc.want, out, errOut)
+		}
+	}
+}
+
+// A wait that takes too long says so in the words of the command line, and under which id the work goes on.
+func TestTimeoutOfAWait(t *testing.T) {
+	w := newWorld(t, testserver.Embedded(t))
+	const line = "submit report --key queued --input '{\"n\":1}' --wait --timeout 50ms"
+	_, out, errOut := w.run(line, "")
+	if first, rest, _ := strings.Cut(errOut, "\n"); out != "" || first != "submitted "+w.names["queued"] ||
+		!strings.Contains(rest, "--timeout 50ms ran out") || strings.Contains(rest, "context") {
+		t.Errorf("stdout %q, stderr %q", out, errOut)
+	}
+	for _, line := range []string{line + " --json", strings.Replace(line, "--wait", "--tail --json", 1)} {
+		_, _, errOut = w.run(line, "")
+		var f failure
+		if err := json.Unmarshal([]byte(errOut), &f); err != nil || f.ID != w.names["queued"] || f.Exit != exitTimeout || !strings.Contains(f.Error, "ran out") {
+			t.Errorf("%s: %s", line, errOut)
 		}
 	}
 }

@@ -5,20 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
-
-// needsCommand is what a command does that only groups others.
-func needsCommand(cmd *cobra.Command, _ []string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return usage("%s: say what to do: %s", cmd.Name(), strings.Join(names, ", "))
-}
 
 // partitionOutcome is what one partition answered to a change.
 type partitionOutcome struct {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +56,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
 			tagsCommand(a), revokeCommand(a), purgeCommand(a)}},
 		{groupOperate, []*cobra.Command{queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a)}},
-		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
 		{groupLocal, []*cobra.Command{devCommand(a), versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
@@ -65,4 +67,23 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	root.SetHelpCommandGroupID(groupLocal)
 	root.SetCompletionCommandGroupID(groupLocal)
 	return root
+}
+
+// listsAlone makes a command that groups others list when nothing else is said, and take the flags of list.
+func listsAlone(group, list *cobra.Command) {
+	group.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return usage("%s has no command %q; it has: %s", cmd.Name(), args[0], strings.Join(names, ", "))
+	}
+	group.RunE = list.RunE
+	group.Flags().AddFlagSet(list.Flags())
+	group.Long = strings.TrimRight(cmp.Or(group.Long, group.Short), ".") + ". Alone it does what list does."
 }

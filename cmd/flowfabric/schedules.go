@@ -19,13 +19,13 @@ func schedulesCommand(a *app) *cobra.Command {
 		Use:     "schedules",
 		Aliases: []string{"schedule"},
 		Short:   "List, put, pause, resume and remove schedules, and tell when they are due",
-		Args:    cobra.NoArgs,
-		RunE:    needsCommand,
 	}
-	cmd.AddCommand(schedulesListCommand(a), schedulesShowCommand(a), schedulesPutCommand(a),
+	list := schedulesListCommand(a)
+	cmd.AddCommand(list, schedulesShowCommand(a), schedulesPutCommand(a),
 		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*client.Client).PauseSchedule),
 		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*client.Client).ResumeSchedule),
 		schedulesRemoveCommand(a))
+	listsAlone(cmd, list)
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,12 +17,18 @@ import (
 // answerFlags are the flags of what answers a waitpoint.
 type answerFlags struct {
 	payload, choice, comment, name, key, category, correlation string
+
+	otherwise string // the choice when neither a choice nor a payload was given; "" delivers the payload
 }
 
 func (f *answerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.payload, "payload", "null", "what the handler gets: `JSON`, @file, or - for stdin, at most 64 KiB")
-	flags.StringVar(&f.choice, "choice", "", "answer as the approval page does, with this `choice` (approve, reject, …)")
+	payload, choice := " (default null)", ""
+	if f.otherwise != "" {
+		payload, choice = "", fmt.Sprintf(" (default %s, unless there is a --payload)", f.otherwise)
+	}
+	flags.StringVar(&f.payload, "payload", "", "what the handler gets: `JSON`, @file, or - for stdin, at most 64 KiB"+payload)
+	flags.StringVar(&f.choice, "choice", "", "answer as the approval page does, with this `choice` (approve, reject, …)"+choice)
 	flags.StringVar(&f.comment, "comment", "", "`text` that goes with --choice")
 	flags.StringVar(&f.name, "name", "", "`name` of the signal, which conditions tell apart (default the choice, or \"signal\")")
 	flags.StringVar(&f.key, "key", "", "idempotency `key`: a repeated answer with the same key counts once")
@@ -30,8 +37,8 @@ func (f *answerFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("payload", "choice")
 }
 
-// answer makes payload and options.
-func (f *answerFlags) answer(a *app, by string) (payload any, opts []client.SignalOption, err error) {
+// answer makes payload and options; given tells whether a flag was set.
+func (f *answerFlags) answer(a *app, by string, given func(flag string) bool) (payload any, opts []client.SignalOption, err error) {
 	for _, o := range []struct {
 		value string
 		make  func(string) client.SignalOption
@@ -43,13 +50,23 @@ func (f *answerFlags) answer(a *app, by string) (payload any, opts []client.Sign
 	if f.key != "" {
 		opts = append(opts, client.IdempotencyKey(f.key))
 	}
+	if given("choice") && f.choice == "" {
+		return nil, nil, usage("--choice is empty")
+	}
+	if !given("choice") && !given("payload") {
+		f.choice = f.otherwise
+	}
 	if f.comment != "" && f.choice == "" {
 		return nil, nil, usage("--comment goes with --choice; put it into --payload otherwise")
 	}
 	if f.choice != "" {
 		return suspend.Answer{Choice: f.choice, Comment: f.comment, By: by}, opts, nil
 	}
-	data, err := a.read("--payload", f.payload)
+	value := f.payload
+	if !given("payload") {
+		value = "null"
+	}
+	data, err := a.read("--payload", value)
 	if err == nil {
 		data, err = compact("--payload", data)
 	}
@@ -58,7 +75,8 @@ func (f *answerFlags) answer(a *app, by string) (payload any, opts []client.Sign
 
 func signalCommand(a *app) *cobra.Command {
 	var f answerFlags
-	cmd := &cobra.Command{
+	var cmd *cobra.Command
+	cmd = &cobra.Command{
 		Use:   "signal TOKEN",
 		Short: "Answer a waitpoint with its token",
 		Long: `signal brings an answer to an execution that waits for one. The token is the right to do so: it is
@@ -83,7 +101,7 @@ seen by other users of the machine and stays in the shell's history, so prefer a
 			if err != nil {
 				return err
 			}
-			payload, opts, err := f.answer(a, by)
+			payload, opts, err := f.answer(a, by, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -98,15 +116,18 @@ seen by other users of the machine and stays in the shell's history, so prefer a
 }
 
 func approveCommand(a *app) *cobra.Command {
-	var f answerFlags
-	cmd := &cobra.Command{
+	f := answerFlags{otherwise: "approve"}
+	var cmd *cobra.Command
+	cmd = &cobra.Command{
 		Use:   "approve ID WAITPOINT",
 		Short: "Answer a waitpoint as an operator, without a token",
 		Long: `approve answers a waitpoint, named by its id or its key, on the word of an operator. Who asks (--by)
-is kept with the answer. It answers in somebody's place whatever the answer is: --choice reject
-refuses.`,
+is kept with the answer. The answer is {"choice":"approve","by":…}, as from the approval page, unless
+something else is said: --choice reject refuses, and --payload is for handlers that wait for other JSON.`,
 		Example: `  flowfabric waitpoints '{fp:3}:0197f3a0-…'
-  flowfabric approve '{fp:3}:0197f3a0-…' editor --choice approve --by anna`,
+  flowfabric approve '{fp:3}:0197f3a0-…' editor --by anna
+  flowfabric approve '{fp:3}:0197f3a0-…' editor --choice reject --comment 'too long'
+  flowfabric approve '{fp:3}:0197f3a0-…' payment --payload '{"paid":true}'`,
 		Args: exactly("ID", "WAITPOINT"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			id, err := executionID(args[0])
@@ -117,7 +138,7 @@ refuses.`,
 			if err != nil {
 				return err
 			}
-			payload, opts, err := f.answer(a, by)
+			payload, opts, err := f.answer(a, by, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}

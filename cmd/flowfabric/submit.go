@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,9 @@ bytes as they are. The command does not know the defaults that the program's own
 gives to its kind: what is not said here is the default of FlowFabric (lane "default", priority
 0, 3 retries, no timeout).
 
-With --key a second submit of the same input is answered with the first execution.`,
+With --key a second submit of the same input is answered with the first execution. With --wait the
+id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
+when the execution ends without a result; when --timeout runs out it goes on by itself.`,
 		Example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
@@ -112,18 +115,40 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 		if err := a.show(out, func(p *page) { p.say("%s", out.ID.String()) }); err != nil {
 			return err
 		}
-		return a.tail(ctx, c, out.ID, false)
+		end, err := a.tail(ctx, c, out.ID, false)
+		if err == nil && end != nil {
+			return end
+		}
+		return submittedAs(out.ID, err)
 	case f.wait:
+		if !a.json { // where stdout is for the result
+			fmt.Fprintln(a.err, "submitted", out.ID)
+		}
 		result, err := c.RawResult(ctx, out.ID)
 		if end, ok := endOf(result, err); ok {
 			out.ended = &end
-			if shown := a.show(out, func(p *page) { p.say("%s", out.ID.String()); end.text(p) }); shown != nil {
+			if shown := a.show(out, end.text); shown != nil {
 				return shown
 			}
 		}
-		return err
+		return submittedAs(out.ID, err)
 	}
 	return a.show(out, func(p *page) { p.say("%s", out.ID.String()) })
+}
+
+// submittedError is why waiting ended for an execution that exists: --json says its id.
+type submittedError struct {
+	error
+	id flowfabric.ExecutionID
+}
+
+func (e *submittedError) Unwrap() error { return e.error }
+
+func submittedAs(id flowfabric.ExecutionID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &submittedError{err, id}
 }
 
 // options are those of the library; a flag that was not given says nothing.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -24,9 +26,11 @@ func tailCommand(a *app) *cobra.Command {
 		Short: "Follow the output of an execution until it ends",
 		Long: `tail prints the frames of an execution as its handler makes them, beginning with those that are
 stored, over all attempts, and ends with the execution. It goes on when the connection is lost
-for a while. An interrupt ends it with exit code 0.
+for a while. However the execution ends, and after an interrupt, the exit code is 0; how it ended is on
+the last line, with category and reason of a failure.
 
---raw prints nothing but what the frames contain, one after the other. With --json every event is
+--raw prints nothing but what the frames contain that are kept, one after the other: no summaries and
+nothing that was not meant to last. How a failed execution ended is then on stderr. With --json every event is
 one line; "cursor" is what --after takes to go on from there.`,
 		Example: `  flowfabric tail '{fp:3}:0197f3a0-…' --raw
   flowfabric tail '{fp:3}:0197f3a0-…' --json | jq -r 'select(.type=="token").text'`,
@@ -57,14 +61,17 @@ one line; "cursor" is what --after takes to go on from there.`,
 		if durable {
 			opts = append(opts, client.WithoutBestEffort())
 		}
-		return a.with(ctx, func(c *client.Client) error { return a.tail(ctx, c, id, raw, opts...) })
+		return a.with(ctx, func(c *client.Client) error {
+			_, err := a.tail(ctx, c, id, raw, opts...)
+			return err
+		})
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `0` is the first (default all)")
 	flags.StringVar(&after, "after", "", "begin behind this `cursor` of the first attempt that is shown")
 	flags.BoolVar(&now, "from-now", false, "leave out what is stored")
 	flags.BoolVar(&durable, "durable", false, "leave out frames that were not meant to last")
-	flags.BoolVar(&raw, "raw", false, "print the contents of the frames and nothing else")
+	flags.BoolVar(&raw, "raw", false, "print the contents of the frames that are kept and nothing else")
 	cmd.MarkFlagsMutuallyExclusive("from-now", "after")
 	return cmd
 }
@@ -83,15 +90,20 @@ type tailEvent struct {
 	Bytes    []byte                 `json:"bytes,omitempty"` // base64, of any other
 	Trimmed  uint64                 `json:"trimmed,omitempty"`
 	Missed   uint64                 `json:"missed,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`
-	State    flowfabric.PublicState `json:"state,omitempty"` // of the end
+	Reason   string                 `json:"reason,omitempty"`       // of the attempt's end, or of the failure or cancellation
+	State    flowfabric.PublicState `json:"state,omitempty"`        // of the end, with what follows
+	Category string                 `json:"category,omitempty"`     // of the failure
+	By       string                 `json:"cancelled_by,omitempty"` // who cancelled
 }
 
-func newTailEvent(e stream.TailEvent) tailEvent {
+func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
 	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason}
 	if e.Kind == stream.TailEnd {
 		state, _ := flowfabric.Project(e.Code)
 		v.State = state.Public
+		if end != nil {
+			v.Category, v.Reason, v.By = end.Category, end.Reason, end.By
+		}
 	}
 	if e.Kind != stream.TailFrame {
 		return v
@@ -110,30 +122,56 @@ func newTailEvent(e stream.TailEvent) tailEvent {
 	return v
 }
 
-// tail follows an execution; an interrupt is how a person ends it.
-func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool, opts ...client.TailOption) error {
+// tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not seen.
+func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool, opts ...client.TailOption) (end *client.OutcomeError, err error) {
 	for e, err := range c.Tail(ctx, id, opts...) {
+		if err == nil && e.Kind == stream.TailEnd {
+			end, err = outcomeOf(ctx, c, id, e.Code)
+		}
 		if errors.Is(err, context.Canceled) {
-			return nil
+			return nil, nil
 		}
 		if err == nil {
-			err = a.tailed(e, raw)
+			err = a.tailed(e, end, raw)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return end, nil
 }
 
-func (a *app) tailed(e stream.TailEvent, raw bool) error {
+// outcomeOf is how an execution ended, nil for a success. What is gone since, or runs again, has an end without details.
+func outcomeOf(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, code flowfabric.Code) (*client.OutcomeError, error) {
+	state, _ := flowfabric.Project(code)
+	if state.Public == flowfabric.Completed {
+		return nil, nil
+	}
+	end := &client.OutcomeError{ID: id, State: state.Public}
+	s, err := c.Get(ctx, id)
+	if err != nil && !errors.Is(err, flowfabric.ErrNotFound) {
+		return nil, err
+	}
+	if err == nil && s.State.Public == end.State {
+		end.Category, end.Reason, end.Attempts = s.FailureCategory, s.FailureReason, s.Attempts
+		if end.State == flowfabric.Cancelled {
+			end.Reason, end.By = s.CancelReason, s.CancelledBy
+		}
+	}
+	return end, nil
+}
+
+func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
 	if raw {
-		if e.Kind == stream.TailFrame {
+		if e.Kind == stream.TailFrame && e.Frame.Mode == engine.ModeDurable {
 			return a.write(string(e.Frame.Payload))
+		}
+		if end != nil {
+			fmt.Fprintln(a.err, printable(end.Error()))
 		}
 		return nil
 	}
-	v := newTailEvent(e)
+	v := newTailEvent(e, end)
 	return a.show(v, func(p *page) {
 		switch e.Kind {
 		case stream.TailFrame:
@@ -151,7 +189,14 @@ func (a *app) tailed(e stream.TailEvent, raw bool) error {
 		case stream.TailAttemptEnd:
 			p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
 		case stream.TailEnd:
-			p.say("%d -- execution %s", e.Attempt, string(v.State))
+			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Reason))
 		}
 	})
+}
+
+func bracketed(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(" + text + ")"
 }

@@ -14,10 +14,10 @@ func workersCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "List worker processes, and give one up",
-		Args:  cobra.NoArgs,
-		RunE:  needsCommand,
 	}
-	cmd.AddCommand(workersListCommand(a), workersMarkDeadCommand(a))
+	list := workersListCommand(a)
+	cmd.AddCommand(list, workersMarkDeadCommand(a))
+	listsAlone(cmd, list)
 	return cmd
 }
 
