@@ -122,9 +122,10 @@ func (e *partitionErrors) sum(verb string, partitions int) error {
 		return nil
 	}
 	var lines []string
-	all := &partitionError{}
+	all := &PartitionsError{Total: partitions}
 	for _, g := range e.groups {
 		lines = append(lines, fmt.Sprintf("%d of %d partitions: %s", len(g.of), partitions, g))
+		all.Failed += len(g.of)
 		all.causes = append(all.causes, g.err)
 	}
 	all.text = verb + ": " + strings.Join(lines, "; ")
@@ -163,11 +164,17 @@ func (g *partitionGroup) names() string {
 	return b.String()
 }
 
-// partitionError matches what any of its partitions answered.
-type partitionError struct {
+// PartitionsError is what a call to all partitions returns when some of them failed. It matches what any of these answered;
+// the others have done what was asked, and the call may be repeated.
+type PartitionsError struct {
+	Failed int // partitions that failed, at least 1
+	Total  int // partitions that were asked
+
 	text   string
 	causes []error
 }
 
-func (e *partitionError) Error() string   { return e.text }
-func (e *partitionError) Unwrap() []error { return e.causes }
+func (e *PartitionsError) Error() string { return e.text }
+
+// Unwrap returns one error for each kind of answer.
+func (e *PartitionsError) Unwrap() []error { return e.causes }

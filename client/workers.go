@@ -99,7 +99,7 @@ func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
 }
 
 // MarkWorkerDead gives a worker process up without waiting for its leases to run out: what its sessions hold is queued
-// again at once, as after a crash, which uses up no retry. held is how many executions that were. reason, cut to 256
+// again by the next tick, as after a crash, which uses up no retry. held is how many executions that were. reason, cut to 256
 // bytes, is shown with the worker. Doing it again is no error.
 //
 // It is meant for a process that is known to be gone. One that lives loses its running work to others (its writes are

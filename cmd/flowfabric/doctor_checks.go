@@ -248,17 +248,25 @@ func (c *checkup) store(s engine.StoreReport) {
 		c.add(name, statusFail, "", fmt.Sprintf("roots of %s cannot be read: %s", ranges(unread), message(err)), "see what is wrong with their nodes")
 	}
 	if len(missing) > 0 {
-		c.add(name, statusFail, "", "roots of "+ranges(missing)+" are missing", "the store lost data or was flushed in part: restore it; a worker that starts makes empty ones")
+		c.add(name, statusFail, "", are(missing, "without a root"), "the store lost data or was flushed in part: restore it; a worker that starts makes empty ones")
 	}
 	if len(newer) > 0 {
-		c.add(name, statusFail, "", "partitions "+ranges(newer)+" are of a newer protocol", "upgrade this program and all workers")
+		c.add(name, statusFail, "", are(newer, "of a newer protocol"), "upgrade this program and all workers")
 	}
 	if len(frozen) > 0 {
-		c.add("frozen", statusWarn, "", join(": ", "partitions "+ranges(frozen)+" are frozen", why), "nothing moves in them: 'flowfabric thaw' when their slots have moved")
+		c.add("frozen", statusWarn, "", join(": ", are(frozen, "frozen"), why), "nothing moves in them: 'flowfabric thaw' when their slots have moved")
 	}
 	if len(unread)+len(missing)+len(newer) == 0 {
 		c.add(name, statusOK, "", count(int(s.Partitions), "partition")+", every root is there", "")
 	}
+}
+
+// are says one thing of partitions: "partition 3 is frozen".
+func are(numbers []uint16, what string) string {
+	if len(numbers) == 1 {
+		return "partition " + ranges(numbers) + " is " + what
+	}
+	return "partitions " + ranges(numbers) + " are " + what
 }
 
 // ticks looks for partitions that nobody maintains.

@@ -71,6 +71,9 @@ func exitCode(err error) int {
 	if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
 		return exitCode(unknown.Cause)
 	}
+	if partly(err) && !errors.Is(err, errTimeout) && !errors.Is(err, errInterrupted) {
+		return exitFailed
+	}
 	for _, row := range exits {
 		for _, target := range row.errors {
 			if errors.Is(err, target) {
@@ -85,6 +88,15 @@ func exitCode(err error) int {
 		return exitRefused
 	}
 	return exitFailed
+}
+
+// partly tells whether some partitions did what was asked, and some did not.
+func partly(err error) bool {
+	if e, ok := errors.AsType[*client.PartitionsError](err); ok {
+		return e.Failed < e.Total
+	}
+	e, ok := errors.AsType[*partialError](err)
+	return ok && e.failed < e.total
 }
 
 // exitHelp is the table for the help.
@@ -123,7 +135,10 @@ var commandWords = strings.NewReplacer("client.Force()", "--force", "client.From
 	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
 	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
 	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
-	"client.RotateTokenKeys", "'flowfabric keys rotate'")
+	"client.RotateTokenKeys", "'flowfabric keys rotate'", "engine.ThawPartition", "'flowfabric thaw'")
+
+// neverBooted is how the engine says that a store is fresh and may not be booted, in words of the library's configuration.
+const neverBooted = "and CreateConfig is false"
 
 // conclude prints the error of a command, if there is one, and returns the exit code.
 func (a *app) conclude(err error) int {
@@ -135,6 +150,9 @@ func (a *app) conclude(err error) int {
 	}
 	code := exitCode(err)
 	text := commandWords.Replace(redact(err.Error()))
+	if errors.Is(err, flowfabric.ErrConfig) && strings.Contains(text, neverBooted) {
+		text = "nothing was ever submitted to this store: check --url, or start a worker"
+	}
 	if errors.Is(err, errTimeout) {
 		text = strings.ReplaceAll(text, context.DeadlineExceeded.Error(), fmt.Sprintf("--timeout %s ran out", a.timeout))
 	}

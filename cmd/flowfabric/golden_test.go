@@ -57,7 +57,7 @@ var sessions = map[string][]step{
 	"resume": lines("resume <asking> --by anna --reason 'on leave' --request 3b241101-e2bb-4255-8caf-4136c566a962",
 		"resume <asking> --by anna --request 3b241101-e2bb-4255-8caf-4136c566a962 --json", "resume <asking>"),
 	"keys": lines("keys", "keys nonsense", "keys list", "keys list --json", "keys rotate k2 --grace 24h", "keys rotate k2 --force", "keys rotate k2 --json", "keys list", "keys rotate nobody", "keys rotate k1 --grace -1s"),
-	"freeze": lines("freeze", "freeze 4", "freeze 2-1", "freeze 0 2-3 --reason 'move slots'", "freeze 3 --json", "freeze --all", "show <done>",
+	"freeze": lines("freeze", "freeze 4", "freeze 2-1", "freeze 0 2-3 --reason 'move slots'", "freeze 3 --json", "lane pause batch --by anna", "lane list", "lane pause batch --json", "freeze --all", "lane pause batch --by anna", "why <done>", "show <done>",
 		"submit report --key frozen", "thaw 1 --json", "thaw --all", "thaw 0 --all", "show <failed> --json"),
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,7 +126,11 @@ policy says otherwise: whole seconds, up to ten years; 0 is the default of 24h.`
 // changeLane makes a change and shows the lane as it then is.
 func (a *app) changeLane(ctx context.Context, name string, change engine.LaneChange) error {
 	return a.with(ctx, func(c *client.Client) error {
-		if err := c.SetLane(ctx, name, change); err != nil {
+		err := c.SetLane(ctx, name, change)
+		if some, ok := errors.AsType[*client.PartitionsError](err); ok && partly(err) {
+			return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed, count(some.Total, "partition"), err)
+		}
+		if err != nil {
 			return err
 		}
 		lanes, err := c.Lanes(ctx)

@@ -52,8 +52,17 @@ func (f *partial) err(verb string) error {
 	if len(f.failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %d of %s failed (%s); the first: %w", verb, len(f.failed), count(f.total, "partition"), ranges(f.failed), f.causes[0])
+	return &partialError{fmt.Errorf("%s: %d of %s failed (%s); the first: %w", verb, len(f.failed), count(f.total, "partition"), ranges(f.failed),
+		f.causes[0]), len(f.failed), f.total}
 }
+
+// partialError says that some partitions failed.
+type partialError struct {
+	error
+	failed, total int
+}
+
+func (e *partialError) Unwrap() error { return e.error }
 
 // ranges is a sorted list of numbers as people write it: "0-3,7".
 func ranges(numbers []uint16) string {

@@ -111,9 +111,10 @@ func workersMarkDeadCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "mark-dead INSTANCE",
-		Short: "Give a worker process up, so that its work runs elsewhere at once",
+		Short: "Give a worker process up, so that its work runs elsewhere soon",
 		Long: `mark-dead takes everything away from a worker process that is known to be gone, without waiting for its
-leases: what it held is queued again, which costs no retry. It says how much that was. A process that
+leases: what it held is queued again by the next tick, within about a second where workers run, which costs
+no retry. It says how much that is. A process that
 lives loses its running work, registers again and goes on; to stop it, stop the process.`,
 		Example: "  flowfabric workers mark-dead web-17 --reason 'node was terminated'",
 		Args:    exactly("INSTANCE"),
@@ -128,7 +129,11 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 					return err
 				}
 				return a.show(markedDead{args[0], held}, func(p *page) {
-					p.say("gave up %s; %s queued again", args[0], count(held, "execution"))
+					if held == 0 {
+						p.say("gave up %s; it held nothing", args[0])
+						return
+					}
+					p.say("gave up %s; %s will be queued again by the next tick (within about a second where workers run)", args[0], count(held, "execution"))
 				})
 			})
 		}),
