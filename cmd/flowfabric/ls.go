@@ -56,7 +56,7 @@ stderr, so that what reads the lines meets executions only.`,
 	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")
 	flags.StringVar(&f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
-	flags.BoolVar(&f.Newest, "newest", false, "from the other end: what ended last first")
+	flags.BoolVar(&f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
 	flags.BoolVar(&f.AllNamespaces, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
 	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")

@@ -116,7 +116,7 @@ var settleMutants = []Mutant{
 	{"requeue: the stream stays open", "30 §11 #6", settleFile,
 		`  stream.close(ctx, c, id, why)`, ``, suite("stream")},
 	{"requeue: the attempt is not recorded", "10-I6", settleFile,
-		`  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, '')`, ``, suite("time")},
+		`  settle.fold(ctx, c, id, 'interrupted_reclaimed', why, said)`, ``, suite("time")},
 
 	{"policy: the exponent is off by one", "10-D7", policyFile,
 		`math.min(k, 64)`, `math.min(k + 1, 64)`, suite("settle")},
