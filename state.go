@@ -20,6 +20,10 @@ const (
 	CodeRetryBackoff       Code = "R2b"
 	CodeResumeDelay        Code = "R2c"
 
+	CodeBlockedFirst       Code = "R3f" // a member of a flow that waits for others
+	CodeBlockedReplay      Code = "R3p" // … in order to run again
+	CodeBlockedInterrupted Code = "R3i" // it waits for children; the paused attempt goes on
+
 	CodeActive       Code = "A1"
 	CodeLeaseExpired Code = "A2" // shown, never stored: an A1 whose session is dead
 	CodeRevoked      Code = "A3"
@@ -103,6 +107,12 @@ var projections = func() map[Code]State {
 	later(CodeDelayedInterrupted, "waiting_for_delay", "attempt_interrupted")
 	later(CodeRetryBackoff, "waiting_for_retry_backoff", "pending_retry_attempt")
 	later(CodeResumeDelay, "waiting_for_resume_delay", "attempt_interrupted")
+
+	for code, attempt := range map[Code]string{
+		CodeBlockedFirst: "pending_first_attempt", CodeBlockedReplay: "pending_replay_attempt", CodeBlockedInterrupted: "attempt_interrupted",
+	} {
+		add(code, "runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", attempt, WaitingChildren)
+	}
 
 	add(CodeActive, "active", "leased", "not_applicable", "none", "none", "running_attempt", Active)
 	add(CodeLeaseExpired, "active", "lease_expired_reclaimable", "not_applicable", "waiting_for_worker", "none", "attempt_interrupted", Active)

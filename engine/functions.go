@@ -59,13 +59,13 @@ var (
 		errors: "invalid_input execution_not_found execution_not_active" + entered}
 	fnReplay = function{name: "ff_replay_execution", method: "ReplayExecution",
 		args: "protocol id request steps force by reason", replies: "OK code replays; ALREADY_SATISFIED code replays",
-		errors: "invalid_input execution_not_found execution_not_terminal replay_not_allowed max_replays_exhausted" + entered}
+		errors: "invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending replay_not_allowed max_replays_exhausted" + entered}
 	fnSetTags = function{name: "ff_set_tags", method: "SetTags",
 		args: "protocol id sets {key value} removals {key}", replies: "OK count; ALREADY_SATISFIED count",
 		errors: "invalid_input invalid_tag_key execution_not_found" + entered}
 	fnPurge = function{name: "ff_purge_execution", method: "PurgeExecution",
 		args: "protocol id keep", replies: "OK more; ALREADY_SATISFIED code",
-		errors: "invalid_input execution_not_found execution_not_terminal" + entered}
+		errors: "invalid_input execution_not_found execution_not_terminal flow_open" + entered}
 
 	fnRevoke = function{name: "ff_revoke_lease", method: "RevokeLease",
 		args:    "protocol id session by reason request",
@@ -227,6 +227,51 @@ var (
 		args:    "protocol owner release",
 		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules; ALREADY_SATISFIED owner",
 		errors:  "invalid_input" + entered}
+
+	fnFlowCreate = function{name: "ff_flow_create", method: "CreateFlow",
+		args:    "protocol flow namespace kind creator digest tags {key value}",
+		replies: "OK state revision members; ALREADY_SATISFIED state revision members",
+		errors:  "invalid_input invalid_tag_key flow_conflict" + entered}
+	fnFlowStage = function{name: "ff_flow_stage", method: "StageFlow",
+		args:    "protocol flow revision count {item}",
+		replies: "OK revision members edges; ALREADY_SATISFIED revision members edges",
+		errors:  "invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large" + entered}
+	fnFlowSeal = function{name: "ff_flow_seal", method: "SealFlow",
+		args:    "protocol flow mode members edges",
+		replies: "OK state more; ALREADY_SATISFIED state more",
+		errors:  "invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete" + entered}
+	fnFlowCancel = function{name: "ff_flow_cancel", method: "CancelFlow",
+		args:    "protocol flow policy by reason",
+		replies: "OK policy reason unended more; ALREADY_SATISFIED policy reason unended more",
+		errors:  "invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal" + entered}
+	fnFlowDrain = function{name: "ff_flow_drain", method: "DrainFlows",
+		args:    "protocol",
+		replies: "OK more",
+		errors:  "invalid_input" + entered}
+	fnFlowReplay = function{name: "ff_flow_replay", method: "ReplayFlow",
+		args:    "protocol flow request steps force by reason count {id}",
+		replies: "OK count {answer}",
+		errors:  "invalid_input flow_not_found" + entered}
+	fnFlowDescribe = function{name: "ff_flow_describe", method: "DescribeFlow", readonly: true,
+		args:    "protocol flow",
+		replies: "OK now fields {name value} tags {key value}",
+		errors:  "invalid_input flow_not_found result_purged" + entered}
+	fnFlowMembers = function{name: "ff_flow_members", method: "FlowMembers", readonly: true,
+		args:    "protocol flow next limit edges",
+		replies: "OK next count {id number node code route attempt category started ended group wait edges {upstream edge}} routes {id row}",
+		errors:  "invalid_input flow_not_found" + entered}
+	fnFlowList = function{name: "ff_flow_list", method: "ListFlows", readonly: true,
+		args:    "protocol newest score member limit",
+		replies: "OK now size more count {id score state seal namespace kind released ended members lv b w d a u s f c e k}",
+		errors:  "invalid_input" + entered}
+	fnWaitChildren = function{name: "ff_wait_children", method: "WaitChildren",
+		args:    "protocol id session claim epoch attempt name mode rest park count {item}",
+		replies: "OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes",
+		errors:  "invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence" + entered}
+	fnReadInputs = function{name: "ff_read_inputs", method: "inputs", readonly: true,
+		args:    "protocol id",
+		replies: "OK count {name upstream attempt}",
+		errors:  "invalid_input execution_not_found" + entered}
 )
 
 var functions = []function{
@@ -236,5 +281,5 @@ var functions = []function{
 	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
 	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
 	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAuditExecutions,
-	fnAuditIndex, fnAuditKeys, fnAuditRoutes,
+	fnAuditIndex, fnAuditKeys, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
 }

@@ -16,6 +16,7 @@ const (
 	HomeWaiting   Home = "waiting"   // of a route: in the order in which claims take it
 	HomeDelayed   Home = "delayed"   // by when it is due
 	HomeSuspended Home = "suspended" // by when it was suspended
+	HomeBlocked   Home = "blocked"   // members of flows that wait for others, by when they were created
 	HomeActive    Home = "active"    // of a session: by claim number
 	HomeEnded     Home = "ended"     // by when it may be purged
 )
@@ -24,6 +25,9 @@ const (
 func (h Home) of(s flowfabric.State) bool {
 	if h == HomeEnded {
 		return s.Terminal()
+	}
+	if h == HomeBlocked {
+		return s.Public == flowfabric.WaitingChildren
 	}
 	return string(h) == string(s.Public)
 }

@@ -87,6 +87,9 @@ type Claim struct {
 	InputLost    bool // an input was stored, and its key is gone: somebody else deleted it
 	Tags         map[string]string
 	Steps        map[string][]byte // by name; those of the library begin with StepAwait or StepWaitpoint
+	Flow         flowfabric.FlowID // zero for an execution that is in no flow
+	Node         string            // its name there
+	Inputs       map[string][]byte // what its upstreams left it, by the names it gave them
 	Resume       *Resume           // what ended the last suspension, as long as there was no other
 }
 

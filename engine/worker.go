@@ -58,7 +58,7 @@ func claimArgs(args []string, q ClaimRequest) []string {
 		wait = "1"
 	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10))
+		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), "1")
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
@@ -86,6 +86,10 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()
 		c.LastSequence = h.unsigned()
 		input, tags, steps, resume := h.next(), h.next(), h.next(), h.next()
+		inputs := ""
+		if h.rest != "" { // a member of a flow
+			inputs = h.next()
+		}
 		if h.err != nil || h.rest != "" {
 			r.stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
 		}
@@ -106,14 +110,37 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		if resume == "1" {
 			c.resumed(r)
 		}
-		if input == "2" || steps == "2" || resume == "2" {
-			later = append(later, large{i, input == "2", steps == "2", resume == "2"})
+		if inputs != "" {
+			c.member(partition, r, inputs == "1")
+		}
+		if input == "2" || steps == "2" || resume == "2" || inputs == "2" {
+			later = append(later, large{i, input == "2", steps == "2", resume == "2", inputs == "2"})
 		}
 		if r.err != nil {
 			return ClaimReply{}, r.fail()
 		}
 	}
 	return out, e.blobs(ctx, partition, out.Claims, later)
+}
+
+// member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
+func (c *Claim) member(partition uint16, r *reader, inputs bool) {
+	flow, node, _ := strings.Cut(r.text(), " ")
+	id, err := flowfabric.ParseUUID(flow)
+	if err != nil {
+		r.stop("flow of a claim: %w", err)
+		return
+	}
+	c.Flow, c.Node = flowfabric.MakeFlowID(partition, id), node
+	if !inputs {
+		return
+	}
+	n := r.count(2)
+	c.Inputs = make(map[string][]byte, n)
+	for range n {
+		name := r.text()
+		c.Inputs[name] = r.bytes()
+	}
 }
 
 // resumed reads what ended the last suspension.
@@ -133,6 +160,7 @@ func (c *Claim) resumed(r *reader) {
 type large struct {
 	claim                int
 	input, steps, resume bool
+	inputs               bool
 }
 
 // blobs reads what was too large to come with a claim, in one round trip.
@@ -154,6 +182,13 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, la
 	answers := e.plainAll(ctx, builds)
 	for _, m := range later {
 		c := &claims[m.claim]
+		if m.inputs {
+			inputs, err := e.inputs(ctx, c.Fence.Execution)
+			if err != nil {
+				return err
+			}
+			c.Inputs = inputs
+		}
 		if m.resume {
 			record, err := e.ReadSuspension(ctx, c.Fence.Execution)
 			if err != nil {

@@ -28,19 +28,19 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 4
+const Revision = 5
 
-//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua tick/*.lua
+//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "purge", "create",
-	"schedule", "stream", "settle", "claim", "modes", "audit", "registry",
+	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "graph", "core", "history", "session", "fence",
+	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait", "purge", "create", "member",
+	"schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "registry",
 }
 
-var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "tick"}
+var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "tick"}
 
 // Variant selects what differs between servers; the rules never do.
 type Variant struct {
@@ -127,8 +127,9 @@ func Library(v Variant) string {
 		b.WriteString(libSource(lib, v))
 	}
 	for _, h := range Functions() {
-		b.WriteString(read(h.File))
-		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=%s%s}\n", h.Name, h.Name, flags(h.Flags))
+		// A block of its own: a chunk has at most 200 locals.
+		b.WriteString("do\n" + read(h.File))
+		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=%s%s}\nend\n", h.Name, h.Name, flags(h.Flags))
 	}
 	return finish(b.String(), v)
 }

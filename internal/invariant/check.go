@@ -49,6 +49,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.schedules()
 	l.lifetimes()
 	l.registry()
+	l.flows()
 	for key, core := range d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			(&execution{look: l, id: id, core: core}).verify()
@@ -97,7 +98,11 @@ func (l *look) rootFields() {
 		}
 	}
 	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0
-	for _, index := range []string{":done", ":schedules"} { // these wait for their time alone
+	for _, at := range l.ZSets[":backlog"] {
+		first = min(first, at)
+		soon = true
+	}
+	for _, index := range []string{":done", ":schedules", ":flowdue"} { // these wait for their time alone
 		for _, at := range l.ZSets[index] {
 			first = min(first, max(at, float64(l.Now+1000)))
 		}

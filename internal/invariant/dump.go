@@ -43,6 +43,8 @@ var areas = map[string]string{
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
 	":scnames": "zset",
+	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
+	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.

@@ -44,7 +44,7 @@ func (x *execution) want(field string, present bool) {
 
 // open tells whether the last attempt is still to be finished.
 func open(code flowfabric.Code) bool {
-	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c"}, code)
+	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i"}, code)
 }
 
 func (x *execution) verify() {
@@ -67,6 +67,7 @@ func (x *execution) verify() {
 	}
 	x.want("ct", true)
 	x.home(code, state)
+	x.member(code)
 	x.timers(code, state)
 	x.replays(code)
 	x.history()
@@ -113,6 +114,8 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		want, score = ":q:"+x.core["r"], x.number("ct")-x.number("pr")*1e12
 	case state.Eligibility == "not_eligible_until_time":
 		want, score = ":delayed", x.number("du")
+	case state.Eligibility == "blocked_by_dependencies":
+		want, score = ":blocked", x.number("ct")
 	default:
 		x.say("has no home in this library")
 		return
@@ -122,7 +125,9 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	} else if got := x.ZSets[want][x.id]; got != score && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
-	x.want("du", state.Eligibility == "not_eligible_until_time")
+	if code != flowfabric.CodeBlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed
+		x.want("du", state.Eligibility == "not_eligible_until_time")
+	}
 	x.want("en", state.Terminal())
 }
 

@@ -19,7 +19,7 @@ func (l *look) indexes() {
 			if _, ok := l.Hashes[":routes"][strings.TrimPrefix(key, ":q:")]; !ok {
 				l.wrong("queue %s has no route", key)
 			}
-		case ":delayed", ":alarms", ":done", ":parked", ":h:":
+		case ":delayed", ":alarms", ":done", ":parked", ":blocked", ":h:":
 		default:
 			continue
 		}
@@ -183,7 +183,7 @@ func (l *look) satellites() {
 		for _, key := range owned {
 			family, _ := area(key)
 			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
-				":fd:", ":fl:", ":fs:"}, family) {
+				":fd:", ":fl:", ":fs:", ":fo:", ":fi:", ":fc:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
@@ -246,7 +246,7 @@ func (l *look) tombstones() {
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":z:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+		if family == ":int:" || family == ":z:" || family == ":fz:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

@@ -196,6 +196,14 @@ func (x *execution) ownStep(name, value string) {
 		}
 		return
 	}
+	if strings.HasPrefix(name, "\x1fc:") { // how the children of a wait ended
+		for part := range strings.SplitSeq(value, "\x1f") {
+			if value != "" && len(strings.SplitN(part, ",", 4)) != 4 {
+				x.say("step %q is %.200q", name, value)
+			}
+		}
+		return
+	}
 	parts := strings.SplitN(value, " ", 5)
 	if !strings.HasPrefix(name, "\x1fw:") || len(parts) != 5 || len(parts[0]) != 36 || !whole(parts[3]) {
 		x.say("step %q is %.200q", name, value)

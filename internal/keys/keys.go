@@ -39,6 +39,11 @@ func (p Partition) Workers() string       { return string(p) + ":workers" }   //
 func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
 func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }   // zset: every schedule
 func (p Partition) Feed() string          { return string(p) + ":feed" }      // stream: what happened
+func (p Partition) Blocked() string       { return string(p) + ":blocked" }   // zset: member that waits for others by creation
+func (p Partition) Flows() string         { return string(p) + ":flows" }     // zset: flow by creation
+func (p Partition) FlowDue() string       { return string(p) + ":flowdue" }   // zset: flow to be given up or forgotten
+func (p Partition) Backlog() string       { return string(p) + ":backlog" }   // zset: unfinished work of flows
+func (p Partition) Work() string          { return string(p) + ":work" }      // hash: what that work is
 func (p Partition) News() string          { return string(p) + ":news" }      // channel: the feed has grown
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
@@ -67,6 +72,15 @@ func (p Partition) Satisfied(id uuid.UUID) string  { return string(p) + ":us:" +
 func (p Partition) Matched(id uuid.UUID) string    { return string(p) + ":um:" + id.String() }
 func (p Partition) Events(id uuid.UUID) string     { return string(p) + ":ev:" + id.String() }
 func (p Partition) Frames(id uuid.UUID) string     { return string(p) + ":fr:" + id.String() }
+
+func (p Partition) Flow(id uuid.UUID) string      { return string(p) + ":fw:" + id.String() }
+func (p Partition) Members(id uuid.UUID) string   { return string(p) + ":fx:" + id.String() }
+func (p Partition) Roots(id uuid.UUID) string     { return string(p) + ":fu:" + id.String() }
+func (p Partition) FlowTags(id uuid.UUID) string  { return string(p) + ":ft:" + id.String() }
+func (p Partition) FlowStone(id uuid.UUID) string { return string(p) + ":fz:" + id.String() }
+func (p Partition) Outgoing(id uuid.UUID) string  { return string(p) + ":fo:" + id.String() }
+func (p Partition) Incoming(id uuid.UUID) string  { return string(p) + ":fi:" + id.String() }
+func (p Partition) Children(id uuid.UUID) string  { return string(p) + ":fc:" + id.String() }
 
 func (p Partition) Result(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":o:", id, attempt)

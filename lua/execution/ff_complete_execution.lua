@@ -28,7 +28,7 @@ function ff_complete.judge(ctx, argv, i, seen)
   if #argv[i + 5] > 1048576 then return nil, '-payload_too_large result: at most 1048576 bytes' end
   if seen[id] then return nil, '-invalid_input the same execution twice in one call' end
   seen[id] = true
-  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa', 'wp', 'r', 'rt')
+  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa', 'wp', 'r', 'rt', 'fl', 'no', 'wt')
   if fence.holds(ctx, v, argv, i) then return v end
   return nil, ff_complete.refuse(ctx, v, argv, i)
 end

@@ -5,7 +5,7 @@
 -- Go:      Engine.PurgeExecution
 -- Args:    protocol id keep
 -- Replies: OK more; ALREADY_SATISFIED code
--- Errors:  invalid_input execution_not_found execution_not_terminal partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found execution_not_terminal flow_open partition_missing partition_frozen protocol_mismatch
 local function ff_purge_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -19,6 +19,7 @@ local function ff_purge_execution(k, argv)
     return reply.err('execution_not_found')
   end
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
+  if purge.pinned(ctx, c) then return reply.err('flow_open', c.fl) end
   local all = purge.run(ctx, c, id, keep)
   home.apply(ctx)
   return reply.ok(all and '0' or '1')

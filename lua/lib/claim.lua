@@ -4,13 +4,14 @@ local claim = {}
 
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
--- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation.
+-- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation; and maybe a ninth,
+-- 1 if the caller understands what is said of members of flows.
 function claim.parse(argv, i)
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
     ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
-    rotation = args.int(argv[i + 7], 0, 9007199254740991),
+    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = argv[i + 8] == '1',
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
@@ -53,7 +54,9 @@ local function heads(ctx, q, ready)
     if #picked == q.max then break end
     local h = found[i]
     local c = core.read(ctx, h.id)
-    if c.s and core.waiting(c) and c.r == h.route then
+    if c.fl and c.s and graph.barred(ctx, c.fl) then
+      cores[#cores + 1] = { head = h, core = c, barred = true }
+    elseif c.s and core.waiting(c) and c.r == h.route then
       if not c.dl or tonumber(c.dl) > ctx.now then
         h.core = c
         picked[#picked + 1] = h
@@ -65,9 +68,11 @@ local function heads(ctx, q, ready)
   return picked, cores, #found > #picked or #ready > considered
 end
 
--- rehome moves a queue entry that its core contradicts to where the core says it lives.
+-- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
+-- cancelled: the flow's own cancellation has not come to it yet.
 local function rehome(ctx, stray)
   local h, c = stray.head, stray.core
+  if stray.barred and core.waiting(c) and c.r == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.fl).cw or '') end
   home.dequeue(ctx, h.route, h.id)
   if c.s and core.waiting(c) then
     home.enqueue(ctx, c.r, core.score(c), h.id)
@@ -75,6 +80,8 @@ local function rehome(ctx, stray)
     home.delay(ctx, tonumber(c.du or '0'), h.id)
   elseif c.s and core.suspended(c) then
     home.park(ctx, h.id, redis.call('HGET', keys.suspension(ctx.r, h.id), 'cr') or nil)
+  elseif c.s and core.blocked(c) then
+    home.block(ctx, h.id, c.ct or ctx.t)
   end
 end
 
@@ -110,6 +117,7 @@ local function take(ctx, q, h, held)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
   home.dequeue(ctx, h.route, h.id)
+  if c.fl then graph.moved(ctx, c, h.id, 'A1') end
   feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
 end
 
@@ -123,9 +131,29 @@ local function flat(out, list)
   for i = 1, #list do out[#out + 1] = list[i] end
 end
 
+-- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
+-- else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
+local function inputs(ctx, id, c, budget)
+  if not c.ip then return '0', {} end
+  local v, list = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
+  for i = 1, #v, 2 do
+    local mark, attempt, name = group.record(v[i + 1])
+    if mark == 's' and name ~= '' then
+      if #list == 128 then return '2', {} end
+      local key = keys.result(ctx.r, v[i], attempt)
+      local size = redis.call('STRLEN', key)
+      if size > budget.bytes then return '2', {} end
+      budget.bytes = budget.bytes - size
+      list[#list + 1] = name
+      list[#list + 1] = size > 0 and redis.call('GET', key) or ''
+    end
+  end
+  return '1', list
+end
+
 -- describe appends one claim: one slot with everything that has no spaces (slots cost more than bytes), then the
 -- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
-local function describe(ctx, id, c, budget, out)
+local function describe(ctx, id, c, q, budget, out)
   local r, attempt = ctx.r, core.attempt(c)
   local sequence, kind, input, steps, resume = '0', c.ty, '0', '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
@@ -153,10 +181,20 @@ local function describe(ctx, id, c, budget, out)
   out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.e .. ' ' .. kind .. ' ' .. c.r .. ' ' .. (c.pr or '0') .. ' ' .. c.ct ..
       ' ' .. c.la .. ' ' .. (c.rc or '0') .. ' ' .. (c.lc or '0') .. ' ' .. left(ctx, c.ta) .. ' ' .. left(ctx, c.dl) ..
       ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps .. ' ' .. resume
+  local at, member = #out, nil
   if payload then out[#out + 1] = payload end
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
+  if q.flows and c.fl then
+    local flag, list = inputs(ctx, id, c, budget)
+    out[at] = out[at] .. ' ' .. flag
+    member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
+  end
   if resume == '1' then out[#out + 1] = suspension.outcome(ctx, id, suspension.read(ctx, id)) end
+  if member then
+    out[#out + 1] = member[1]
+    if member[2] == '1' then flat(out, member[3]) end
+  end
 end
 
 -- idle registers the instance as a waiter and keeps its interest alive.
@@ -223,6 +261,6 @@ function claim.run(ctx, q)
   route.delta(ctx, q.known, out)
   out[#out + 1] = reply.int(#claims)
   local budget = { bytes = 524288 }
-  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, budget, out) end
+  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, q, budget, out) end
   return out
 end

@@ -11,6 +11,8 @@
 --   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
 --   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
 --   rt seconds to keep it after its end, if its policy says so
+--   fl flow  nd node  g group (what it waits for)  no edges that leave it  wt wait for children
+--   dd delay in ms once it may run  ip 1 = has named inputs
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}
@@ -43,10 +45,12 @@ end
 function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
 function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end
 function core.suspended(c) return string.sub(c.s, 1, 1) == 'S' end
+function core.blocked(c) return string.sub(c.s, 1, 2) == 'R3' end
 function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end
 
 -- announce tells waiting producers and tailers: "<code> <attempt>".
 function core.announce(ctx, c, id, code)
+  if c.fl then graph.moved(ctx, c, id, code, core.attempt(c)) end
   publish.to(keys.events(ctx.r, id), code .. ' ' .. core.attempt(c))
   feed.state(ctx, id, code, core.attempt(c), c.r, c.e, c.ss)
 end

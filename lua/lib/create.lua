@@ -116,8 +116,8 @@ function create.room(ctx, t)
   return true
 end
 
--- write stores one judged item from position i.
-function create.write(ctx, argv, i, t)
+-- write stores one judged item from position i. m are the further fields of a member of a flow, and whether it is blocked.
+function create.write(ctx, argv, i, t, m)
   if not t.written then
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
     t.fields[#t.fields + 1] = 'r'
@@ -142,8 +142,11 @@ function create.write(ctx, argv, i, t)
     redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
   end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
+  if m then redis.call('HSET', key, unpack(m.fields)) end
   home.used(ctx, t.route, 1)
-  if t.delay then
+  if m and m.blocked then
+    home.block(ctx, id, ctx.t)
+  elseif t.delay then
     home.delay(ctx, t.delay, id)
   else
     home.enqueue(ctx, t.route, t.score, id)

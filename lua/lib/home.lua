@@ -1,5 +1,5 @@
 -- home: where executions live. Every non-terminal execution has exactly one home (a route's queue, the delayed
--- set, a session's held set, or the parked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
+-- set, a session's held set, the parked set, or the blocked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
 -- call over a hundred items touches each index once.
 local home = {}
 
@@ -67,6 +67,8 @@ function home.leave(ctx, c, id)
     redis.call('ZREM', keys.delayed(ctx.r), id)
   elseif core.suspended(c) then
     redis.call('ZREM', keys.parked(ctx.r), id)
+  elseif core.blocked(c) then
+    redis.call('ZREM', keys.blocked(ctx.r), id)
   end
 end
 
@@ -96,8 +98,14 @@ function home.used(ctx, route, change)
   ctx.used[route] = (ctx.used[route] or 0) + change
 end
 
--- apply writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
+-- block files a member that waits for others.
+function home.block(ctx, id, created)
+  redis.call('ZADD', keys.blocked(ctx.r), created, id)
+end
+
+-- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
+  if ctx.work then home.resolve(ctx) end
   local r, rest = ctx.r, false
   for sid, ids in pairs(ctx.unheld or {}) do
     redis.call('ZREM', keys.held(r, sid), unpack(ids))
@@ -129,6 +137,7 @@ function home.apply(ctx)
   end
   if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
   ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil
+  if ctx.flows then graph.flush(ctx) end
   feed.flush(ctx)
   return rest
 end

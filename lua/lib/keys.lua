@@ -21,6 +21,11 @@ function keys.workers(r) return r .. ':workers' end     -- zset: registered work
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
 function keys.schedule_names(r) return r .. ':scnames' end -- zset: every schedule, all of one score
 function keys.feed(r) return r .. ':feed' end           -- stream: what happened, while somebody wants to know
+function keys.blocked(r) return r .. ':blocked' end     -- zset: member that waits for others by when it was created
+function keys.flows(r) return r .. ':flows' end         -- zset: flow by when it was created
+function keys.flow_due(r) return r .. ':flowdue' end    -- zset: flow that the tick is to give up, or to forget
+function keys.backlog(r) return r .. ':backlog' end     -- zset: unfinished work of flows by when it was filed
+function keys.work(r) return r .. ':work' end           -- hash: what that work is
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 
 -- One per route, interest or session.
@@ -49,6 +54,16 @@ function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisf
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
+
+-- One per flow, and per member of a flow.
+function keys.flow(r, id) return r .. ':fw:' .. id end      -- hash: header
+function keys.members(r, id) return r .. ':fx:' .. id end   -- zset: member by number, dependants after what they depend on
+function keys.roots(r, id) return r .. ':fu:' .. id end     -- list: members that wait for the release alone
+function keys.flow_tags(r, id) return r .. ':ft:' .. id end  -- hash
+function keys.flow_stone(r, id) return r .. ':fz:' .. id end -- string: what is left of a purged flow
+function keys.outgoing(r, id) return r .. ':fo:' .. id end      -- list: d or w, and the member that depends on this one
+function keys.incoming(r, id) return r .. ':fi:' .. id end      -- hash: upstream -> edge
+function keys.children(r, id) return r .. ':fc:' .. id end      -- hash: child -> how it ended
 
 -- One per attempt.
 function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string

@@ -2,14 +2,17 @@
 -- taken for a while (design §9). A tombstone is "code expiry digest"; its key's TTL only cleans up (design §2.7).
 local purge = {}
 
--- read returns code, payload digest and expiry of a purged execution, nil when there is no tombstone or its time is over.
-function purge.read(ctx, id)
-  local stone = redis.call('GET', keys.tombstone(ctx.r, id))
+-- stone reads a tombstone.
+function purge.stone(ctx, key)
+  local stone = redis.call('GET', key)
   if not stone then return nil end
   local code, expiry, digest = string.match(stone, '^(%w+) (%d+) (.*)$')
   if not code or tonumber(expiry) <= ctx.now then return nil end
   return code, digest, tonumber(expiry)
 end
+
+-- read returns code, payload digest and expiry of a purged execution, nil when there is no tombstone or its time is over.
+function purge.read(ctx, id) return purge.stone(ctx, keys.tombstone(ctx.r, id)) end
 
 -- missing is what a reader is told of an execution that has no core.
 function purge.missing(ctx, id)
@@ -21,6 +24,32 @@ end
 -- unlink removes many keys, a few hundred at a time.
 local function unlink(list)
   for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
+end
+
+-- pinned tells whether a member must stay because its flow has not ended.
+function purge.pinned(ctx, c)
+  local h = c.fl and graph.head(ctx, c.fl)
+  return h and not h.en
+end
+
+-- flow removes the header of a flow that has no members any more, and leaves a tombstone.
+function purge.flow(ctx, h)
+  local r, keep = ctx.r, 86400000
+  redis.call('SET', keys.flow_stone(r, h.id), h.st .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (h.pd or ''), 'PX', reply.int(keep))
+  redis.call('UNLINK', keys.flow(r, h.id), keys.members(r, h.id), keys.roots(r, h.id), keys.flow_tags(r, h.id))
+  redis.call('ZREM', keys.flows(r), h.id)
+  redis.call('ZREM', keys.flow_due(r), h.id)
+  ctx.flows[h.id] = false
+end
+
+-- member forgets what belongs to a member of a flow, and the flow with the last one.
+function purge.member(ctx, c, id)
+  redis.call('UNLINK', keys.outgoing(ctx.r, id), keys.incoming(ctx.r, id), keys.children(ctx.r, id))
+  redis.call('ZREM', keys.members(ctx.r, c.fl), id)
+  local h = graph.head(ctx, c.fl)
+  if not h then return end
+  graph.add(h, 'pu', 1)
+  if h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then purge.flow(ctx, h) end
 end
 
 -- run removes an ended execution, at most 200 attempts a call, its core last: until then the core tells how far it got.
@@ -46,6 +75,7 @@ function purge.run(ctx, c, id, keep)
   for i = 1, #rest do gone[#gone + 1] = rest[i] end
   unlink(gone)
   redis.call('ZREM', keys.done(r), id)
+  if c.fl then purge.member(ctx, c, id) end
   ctx.counting = ctx.counting or tonumber(redis.call('HGET', r, 'counting') or '9007199254740991')
   if (tonumber(c.ct or '') or 0) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
   ctx.purged = (ctx.purged or 0) + 1

@@ -1,6 +1,7 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
--- waitpoints expire, what ended is purged when its time is over, lost rings are repeated. At most about 100 executions a
+-- waitpoints expire, what ended is purged when its time is over, lost rings are repeated, what calls
+-- about flows left behind goes on. At most about 100 executions a
 -- call. Schedules that are due are counted for the caller, who alone can reckon with calendars. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
@@ -65,6 +66,7 @@ function ff_tick_do.delays(ctx, budget, n)
         local key = keys.core(ctx.r, due[i])
         redis.call('HSET', key, 's', to[c.s])
         redis.call('HDEL', key, 'du')
+        if c.fl then graph.moved(ctx, c, due[i], to[c.s]) end
         home.enqueue(ctx, c.r, core.score(c), due[i])
         n.promoted = n.promoted + 1
       end
@@ -155,6 +157,10 @@ function ff_tick_do.retention(ctx, budget, n)
     else
       local ended = tonumber(c.en or '') -- a damaged record must not stop the others: it is looked at again in a day
       local at = ended and ended + home.kept(ctx, c.r, c.rt) or ctx.now + 86400000
+      local h = c.fl and graph.head(ctx, c.fl)
+      if h then -- nobody needs a member before its flow has ended, and somebody may until then
+        at = h.en and math.max(at, (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt)) or math.max(at, ctx.now + 3600000)
+      end
       if at > ctx.now and not c.pu then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
       elseif purge.run(ctx, c, due[i], 86400000) then
@@ -165,6 +171,31 @@ function ff_tick_do.retention(ctx, budget, n)
     end
   end
   home.apply(ctx)
+end
+
+-- flows gives up what was staged and not released for a day, and forgets the headers of flows without members.
+function ff_tick_do.flows(ctx, n)
+  local due = redis.call('ZRANGEBYSCORE', keys.flow_due(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT', '0', '20')
+  for i = 1, #due do
+    local h = graph.head(ctx, due[i])
+    redis.call('ZREM', keys.flow_due(ctx.r), due[i])
+    if h and h.st == 'F0' then
+      flow.stop(ctx, h, 'cancel_all', 'tick', 'flow_abandoned')
+    elseif h and h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then
+      purge.flow(ctx, h)
+    end
+    n.touched = n.touched + 1
+  end
+  home.apply(ctx)
+end
+
+-- backlog goes on with what calls about flows left behind.
+function ff_tick_do.backlog(ctx, budget, n)
+  if redis.call('EXISTS', keys.backlog(ctx.r)) == 0 then return end
+  if flow.drain(ctx, budget) then n.more = true end
+  n.touched = n.touched + budget - ctx.nodes
+  home.apply(ctx)
+  n.drained = 1
 end
 
 -- workers forgets instances that have not been heard of for an hour.
@@ -203,8 +234,8 @@ end
 -- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a second from now
 -- at least, but for a schedule, which is to be fired on time.
 function ff_tick_do.later(ctx)
-  local least, sets = nil, { keys.done(ctx.r), keys.schedules(ctx.r), keys.workers(ctx.r) }
-  for i = 1, 3 do
+  local least, sets = nil, { keys.done(ctx.r), keys.schedules(ctx.r), keys.workers(ctx.r), keys.flow_due(ctx.r) }
+  for i = 1, 4 do
     local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
     local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
     if at and (i ~= 2 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
@@ -261,6 +292,8 @@ local function ff_tick(k, argv)
   if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
+  if ff_tick_do.is_due(ctx, keys.flow_due(ctx.r)) then ff_tick_do.flows(ctx, n) end
+  ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n)
   ff_tick_do.workers(ctx)
   feed.trim(ctx)
   ff_tick_do.rering(ctx, n)

@@ -1,0 +1,55 @@
+package flowfabric
+
+// FlowState is where a flow stands (spec 60 §8.1). A flow ends by itself once it is sealed and none of its members is left:
+// completed, if every member that no other depends on succeeded, else failed.
+type FlowState string
+
+// The states of a flow.
+const (
+	FlowStaging   FlowState = "staging" // it is being put together; nothing of it runs
+	FlowOpen      FlowState = "open"
+	FlowCompleted FlowState = "completed"
+	FlowFailed    FlowState = "failed"
+	FlowCancelled FlowState = "cancelled"
+)
+
+var flowStates = map[string]FlowState{"F0": FlowStaging, "F1": FlowOpen, "F2": FlowCompleted, "F3": FlowFailed, "F4": FlowCancelled}
+
+// FlowStateOf returns the state that a stored code names; ok is false for one that names none.
+func FlowStateOf(code string) (state FlowState, ok bool) {
+	state, ok = flowStates[code]
+	return state, ok
+}
+
+// Terminal reports whether the flow takes no members any more and, unless one is replayed, stays as it is.
+func (s FlowState) Terminal() bool {
+	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
+}
+
+// GroupPolicy says how many of those a member depends on must succeed before it may run (spec 60 §3).
+type GroupPolicy string
+
+// The policies.
+const (
+	AllOf  GroupPolicy = "all"    // every one; the first that does not skips the member
+	AnyOf  GroupPolicy = "any"    // one
+	Quorum GroupPolicy = "quorum" // k of them
+)
+
+// CancellationPolicy says what becomes of the members of a cancelled flow (spec 60 §6.1).
+type CancellationPolicy string
+
+// The policies.
+const (
+	CancelAll     CancellationPolicy = "cancel_all"     // every member that has not ended is cancelled
+	CancelPending CancellationPolicy = "cancel_pending" // those that are not active; active ones run to their end
+	CancelFlow    CancellationPolicy = "flow_only"      // none: the flow takes no members any more, its members go on
+)
+
+// Limits of a flow (design §12).
+const (
+	MaxFlowMembers = 10_000
+	MaxFlowEdges   = 50_000
+	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
+	MaxBatchEdges  = 1_000 // a call that stages members
+)

@@ -1,0 +1,279 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// graph puts flows together and works on them.
+type graph struct {
+	*world
+	id    flowfabric.FlowID
+	nodes []engine.FlowMember
+	edges int
+	w     *worker
+}
+
+// flow begins a flow in this partition.
+func (w *world) flow() *graph {
+	return &graph{world: w, id: flowfabric.NewFlowID(w.p), w: w.worker("flow")}
+}
+
+type nodeOption func(*engine.FlowMember)
+
+func anyOf(m *engine.FlowMember)      { m.Policy = flowfabric.AnyOf }
+func cancelRest(m *engine.FlowMember) { m.CancelRest = true }
+func quorum(k int) nodeOption {
+	return func(m *engine.FlowMember) { m.Policy, m.K = flowfabric.Quorum, k }
+}
+
+// node adds a node that depends on others.
+func (g *graph) node(name string, after []string, opts ...nodeOption) *graph {
+	x := g.item()
+	x.ID = g.id.Member(name)
+	m := engine.FlowMember{NewExecution: x, Node: name}
+	for _, up := range after {
+		m.Edges = append(m.Edges, engine.FlowEdge{From: g.id.Member(up), Input: "from-" + up})
+	}
+	for _, o := range opts {
+		o(&m)
+	}
+	g.nodes, g.edges = append(g.nodes, m), g.edges+len(m.Edges)
+	return g
+}
+
+// stage creates and stages the flow.
+func (g *graph) stage() *graph {
+	g.Helper()
+	_, err := g.e.CreateFlow(g.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
+	g.no(err)
+	for first := 0; first < len(g.nodes); first += 100 {
+		_, err := g.e.StageFlow(g.ctx, g.id, nil, g.nodes[first:min(first+100, len(g.nodes))])
+		g.no(err)
+		g.check()
+	}
+	return g
+}
+
+// submit stages the flow and releases it.
+func (g *graph) submit(mode engine.SealMode) *graph {
+	g.Helper()
+	g.stage()
+	_, _, err := g.e.SealFlow(g.ctx, g.id, mode, len(g.nodes), g.edges)
+	g.no(err)
+	g.check()
+	g.drain()
+	return g
+}
+
+// drain works off the backlog.
+func (g *graph) drain() {
+	g.Helper()
+	for range 1000 {
+		more, err := g.e.DrainFlows(g.ctx, g.p)
+		g.no(err)
+		g.check()
+		if !more {
+			return
+		}
+	}
+	g.Fatal("the backlog never ends")
+}
+
+// claim claims everything that can be, by node.
+func (g *graph) claim() map[string]engine.Claim {
+	out := map[string]engine.Claim{}
+	for _, c := range g.w.claim(100) {
+		out[c.Node] = c
+	}
+	return out
+}
+
+// complete settles a claimed node.
+func (g *graph) complete(c engine.Claim, result string) {
+	g.Helper()
+	out, _, err := g.e.CompleteExecutions(g.ctx, g.p, []engine.Completion{{Fence: c.Fence, Result: []byte(result)}}, nil)
+	g.no(err)
+	g.no(out[0].Err)
+	g.check()
+}
+
+// fail ends a claimed node for good.
+func (g *graph) fail(c engine.Claim) {
+	g.Helper()
+	_, err := g.e.FailExecution(g.ctx, c.Fence, engine.Failure{Category: "broken", Permanent: true})
+	g.no(err)
+	g.check()
+}
+
+// states reads the public state of every node, and of the flow.
+func (g *graph) states() (states map[string]flowfabric.PublicState, flow flowfabric.FlowState) {
+	g.Helper()
+	states = map[string]flowfabric.PublicState{}
+	for next := int64(0); next >= 0; {
+		page, err := g.e.FlowMembers(g.ctx, g.id, next, 100, true)
+		g.no(err)
+		for _, m := range page.Members {
+			states[m.Node] = m.State.Public
+		}
+		next = page.Next
+	}
+	record, err := g.e.DescribeFlow(g.ctx, g.id)
+	g.no(err)
+	return states, record.State
+}
+
+// are fails unless the nodes are in these states.
+func (g *graph) are(want flowfabric.PublicState, nodes ...string) {
+	g.Helper()
+	states, _ := g.states()
+	for _, n := range nodes {
+		if states[n] != want {
+			g.Fatalf("node %s is %s, want %s", n, states[n], want)
+		}
+	}
+}
+
+// is fails unless the flow is in this state.
+func (g *graph) ends(want flowfabric.FlowState) {
+	g.Helper()
+	_, got := g.states()
+	same(g.world, "flow", got, want)
+}
+
+var flowScenarios = []scenario{
+	{name: "spec 60 §12 FS12 a diamond: the join runs once, after both", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d", []string{"b", "c"}).submit(engine.SealClosed)
+		c := g.claim()
+		same(w, "claimed", len(c), 1)
+		g.are(flowfabric.WaitingChildren, "b", "c", "d")
+		g.complete(c["a"], "1")
+		c = g.claim()
+		same(w, "claimed", len(c), 2)
+		same(w, "input", string(c["b"].Inputs["from-a"]), "1")
+		g.complete(c["b"], "2")
+		same(w, "claimed", len(g.claim()), 0)
+		g.complete(c["c"], "")
+		c = g.claim()
+		same(w, "inputs", fmt.Sprintf("%q", c["d"].Inputs), `map["from-b":"2" "from-c":""]`)
+		g.ends(flowfabric.FlowOpen)
+		g.complete(c["d"], "")
+		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §12 FS17 a failure skips a chain of 200", run: func(w *world) {
+		g := w.flow().node("n0", nil)
+		for i := 1; i < 200; i++ {
+			g.node(fmt.Sprint("n", i), []string{fmt.Sprint("n", i-1)})
+		}
+		g.submit(engine.SealClosed)
+		g.fail(g.claim()["n0"])
+		for range 10 {
+			g.tick()
+		}
+		g.are(flowfabric.Skipped, "n1", "n100", "n199")
+		g.ends(flowfabric.FlowFailed)
+	}},
+	{name: "spec 60 §12 FS24 any of 100: the others are cancelled", run: func(w *world) {
+		g, all := w.flow(), []string{}
+		for i := range 100 {
+			all = append(all, fmt.Sprint("r", i))
+			g.node(all[i], nil)
+		}
+		g.node("end", all, anyOf, cancelRest).submit(engine.SealClosed)
+		c := g.claim()
+		same(w, "claimed", len(c), 100)
+		g.complete(c["r7"], "seven")
+		g.drain()
+		g.are(flowfabric.Cancelled, "r0", "r99")
+		end := g.claim()["end"]
+		same(w, "inputs", fmt.Sprintf("%q", end.Inputs), `map["from-r7":"seven"]`)
+		g.complete(end, "")
+		g.ends(flowfabric.FlowCompleted)
+		record, err := w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "dispositions", record.Siblings, engine.SiblingCancels{Cancelled: 99})
+	}},
+	{name: "spec 60 §12 FS43 replay of a failed member and of the one it skipped", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		g.fail(g.claim()["a"])
+		g.ends(flowfabric.FlowFailed)
+		for _, node := range []string{"b", "a"} {
+			_, err := w.e.ReplayExecution(w.ctx, g.id.Member(node), engine.Replay{})
+			w.no(err)
+			w.check()
+		}
+		g.ends(flowfabric.FlowOpen)
+		g.complete(g.claim()["a"], "again")
+		b := g.claim()["b"]
+		same(w, "input", string(b.Inputs["from-a"]), "again")
+		g.complete(b, "")
+		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §12 FS30 FS31 FS36 a cancelled chain: every member is cancelled, none skipped, none can be claimed", run: func(w *world) {
+		g := w.flow().node("n0", nil)
+		for i := 1; i < 150; i++ {
+			g.node(fmt.Sprint("n", i), []string{fmt.Sprint("n", i-1)})
+		}
+		for i := range 100 {
+			g.node(fmt.Sprint("r", i), nil)
+		}
+		g.submit(engine.SealClosed)
+		out, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		w.no(err)
+		w.check()
+		same(w, "more", out.More, true)
+		same(w, "claimed", len(g.claim()), 0)
+		w.check()
+		g.drain()
+		states, _ := g.states()
+		for node, s := range states {
+			same(w, node, s, flowfabric.Cancelled)
+		}
+		again, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelFlow, "you", "")
+		w.no(err)
+		same(w, "again", words(again.Already, again.Policy, again.Reason, again.Unended), "true cancel_all no more 0")
+		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("n0"), engine.Replay{})
+		w.is(err, flowfabric.ErrFlowCancelled)
+	}},
+	{name: "spec 60 §12 FS46 FS47 a handler waits for children it made", run: func(w *world) {
+		id := w.create()
+		k := w.worker("k")
+		parent := k.one(id)
+		child := func(name string) engine.FlowMember {
+			x := w.item()
+			x.ID = id.Child("wait", name)
+			return engine.FlowMember{NewExecution: x, Node: name}
+		}
+		wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{child("a"), child("b")}}
+		out, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
+		w.no(err)
+		w.check()
+		same(w, "parked", out.Parked, true)
+		out, err = w.e.WaitChildren(w.ctx, parent.Fence, wait)
+		w.no(err)
+		same(w, "parked again", out.Parked && out.Already, true)
+		g := &graph{world: w, id: flowfabric.FlowID(id), w: k}
+		c := g.claim()
+		same(w, "children", len(c), 2)
+		g.complete(c["a"], "x")
+		same(w, "nothing", len(g.claim()), 0)
+		g.fail(c["b"])
+		w.advance(time.Second)
+		again := g.claim()["root"]
+		same(w, "resumed", words(again.Type, again.Fence.Attempt), "resumed 0")
+		out, err = w.e.WaitChildren(w.ctx, again.Fence, wait)
+		w.no(err)
+		w.check()
+		same(w, "satisfied", out.Satisfied, true)
+		got := map[string]flowfabric.PublicState{}
+		for _, o := range out.Outcomes {
+			got[o.Node] = o.Outcome
+		}
+		same(w, "outcomes", fmt.Sprint(got), "map[a:completed b:failed]")
+		g.complete(again, "")
+		g.ends(flowfabric.FlowCompleted)
+	}},
+}

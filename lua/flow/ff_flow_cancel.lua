@@ -1,0 +1,32 @@
+-- ff_flow_cancel: cancels a flow. cancel_all takes every member with it that has not ended, cancel_pending those that are not
+-- active, flow_only none. What does not fit into the call is in the backlog: more is 1; none of it can be claimed meanwhile.
+-- unended is how many members have not ended. A flow that was cancelled before answers what was said then.
+-- Flags:   allow-oom
+-- Go:      Engine.CancelFlow
+-- Args:    protocol flow policy by reason
+-- Replies: OK policy reason unended more; ALREADY_SATISFIED policy reason unended more
+-- Errors:  invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal partition_missing partition_frozen protocol_mismatch
+local function ff_flow_cancel(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, mode, by, reason = args.id(argv[2]), argv[3], argv[4], argv[5]
+  if not id then return reply.err('invalid_input', 'flow id') end
+  if mode ~= 'cancel_all' and mode ~= 'cancel_pending' and mode ~= 'flow_only' then
+    return reply.err('invalid_cancellation_policy', 'cancel_all, cancel_pending or flow_only')
+  end
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  local h = graph.head(ctx, id)
+  if not h then return reply.err('flow_not_found') end
+  local make = reply.ok
+  if h.st == 'F4' then
+    make = reply.already
+  elseif h.st ~= 'F0' and h.st ~= 'F1' then
+    return reply.err('flow_already_terminal', h.st)
+  else
+    flow.stop(ctx, h, mode, by, reason)
+  end
+  local cp, cw = h.cp, h.cw or ''
+  home.apply(ctx)
+  return make(cp, cw, reply.int(graph.unended(h)), graph.count(h, 'bl') > 0 and '1' or '0')
+end

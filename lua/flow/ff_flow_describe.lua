@@ -1,0 +1,24 @@
+-- ff_flow_describe: the header of a flow, field by field as lib/graph.lua names them, and its tags.
+-- Flags:   no-writes
+-- Go:      Engine.DescribeFlow
+-- Args:    protocol flow
+-- Replies: OK now fields {name value} tags {key value}
+-- Errors:  invalid_input flow_not_found result_purged partition_missing partition_frozen protocol_mismatch
+local function ff_flow_describe(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'flow id') end
+  local v = redis.call('HGETALL', keys.flow(ctx.r, id))
+  if #v == 0 then
+    local code = purge.stone(ctx, keys.flow_stone(ctx.r, id))
+    if code then return reply.err('result_purged', code) end
+    return reply.err('flow_not_found')
+  end
+  local out = { 1, 'OK', ctx.t, reply.int(#v / 2) }
+  for i = 1, #v do out[#out + 1] = v[i] end
+  local tags = redis.call('HGETALL', keys.flow_tags(ctx.r, id))
+  out[#out + 1] = reply.int(#tags / 2)
+  for i = 1, #tags do out[#out + 1] = tags[i] end
+  return out
+end

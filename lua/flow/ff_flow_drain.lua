@@ -1,0 +1,14 @@
+-- ff_flow_drain: goes on with what the calls about flows left behind in this partition, oldest first, touching at most 64
+-- members. The tick does the same; whoever waits for it need not wait for the tick.
+-- Flags:   allow-oom
+-- Go:      Engine.DrainFlows
+-- Args:    protocol
+-- Replies: OK more
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_flow_drain(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local more = flow.drain(ctx, 64)
+  home.apply(ctx)
+  return reply.ok((more or redis.call('EXISTS', keys.backlog(ctx.r)) == 1) and '1' or '0')
+end

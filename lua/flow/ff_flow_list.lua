@@ -1,0 +1,25 @@
+-- ff_flow_list: the flows of a partition by when they were created, a page at a time.
+-- Flags:   no-writes
+-- Go:      Engine.ListFlows
+-- Args:    protocol newest score member limit
+-- Replies: OK now size more count {id score state seal namespace kind released ended members lv b w d a u s f c e k}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_flow_list(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  if argv[2] ~= '0' and argv[2] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
+  local cursor = listing.cursor(argv, 3)
+  if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
+  local limit = args.int(argv[5], 1, 100)
+  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  local page, more, size = listing.page(keys.flows(ctx.r), cursor, argv[2] == '1', limit)
+  local out = { 1, 'OK', ctx.t, reply.int(size), more and '1' or '0', reply.int(#page) }
+  for i = 1, #page do
+    out[#out + 1] = page[i].member
+    out[#out + 1] = page[i].score
+    local v = redis.call('HMGET', keys.flow(ctx.r, page[i].member), 'st', 'sl', 'ns', 'kd', 'rl', 'en', 'nn', 'lv',
+      'mb', 'mw', 'md', 'ma', 'mu', 'ms', 'mf', 'mc', 'me', 'mk')
+    for f = 1, 18 do out[#out + 1] = v[f] or '' end
+  end
+  return out
+end

@@ -1,0 +1,49 @@
+-- ff_flow_members: members of a flow in the order in which they came, so that whoever depends on others comes after them: up to
+-- limit with a number from next on. With edges 1 each brings the edges into it, upstream and "mark,attempt,input" (lib/group.lua).
+-- A page may be shorter than its limit; next is -1 behind the last one. A member without a core has an empty code.
+-- Flags:   no-writes
+-- Go:      Engine.FlowMembers
+-- Args:    protocol flow next limit edges
+-- Replies: OK next count {id number node code route attempt category started ended group wait edges {upstream edge}} routes {id row}
+-- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_flow_members(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)
+  if not id then return reply.err('invalid_input', 'flow id') end
+  if not from then return reply.err('invalid_input', 'next') end
+  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  if argv[5] ~= '0' and argv[5] ~= '1' then return reply.err('invalid_input', 'edges: 0 or 1') end
+  if not graph.head(ctx, id) then return reply.err('flow_not_found') end
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), argv[3], '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(limit + 1))
+  local out, routes, cost, count, after = { 1, 'OK', '-1', '' }, {}, 0, 0, '-1'
+  for i = 1, #list, 2 do
+    local number = reply.int(args.score(list[i + 1]))
+    if count == limit or cost > 1000 then
+      after = number
+      break
+    end
+    local v = redis.call('HMGET', keys.core(ctx.r, list[i]), 's', 'r', 'n', 'fc', 'st', 'en', 'g', 'wt', 'nd')
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, v[9] or '', v[1] or '', v[2] or ''
+    out[#out + 1] = v[3] and reply.int((tonumber(v[3]) or 1) - 1) or ''
+    for f = 4, 8 do out[#out + 1] = v[f] or '' end
+    if v[2] and not routes[v[2]] then
+      routes[v[2]] = true
+      routes[#routes + 1] = v[2]
+    end
+    local edges = argv[5] == '1' and v[7] and redis.call('HGETALL', keys.incoming(ctx.r, list[i])) or {}
+    out[#out + 1] = reply.int(#edges / 2)
+    for e = 1, #edges do out[#out + 1] = edges[e] end
+    cost, count = cost + #edges / 2, count + 1
+  end
+  out[3], out[4] = after, reply.int(count)
+  out[#out + 1] = reply.int(#routes)
+  if #routes > 0 then
+    local rows = redis.call('HMGET', keys.routes(ctx.r), unpack(routes))
+    for i = 1, #routes do
+      out[#out + 1] = routes[i]
+      out[#out + 1] = rows[i] or ''
+    end
+  end
+  return out
+end

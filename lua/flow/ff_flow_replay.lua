@@ -1,0 +1,35 @@
+-- ff_flow_replay: replays up to 64 members of a flow, each judged alone as by ff_replay_execution; by which a flow that has ended
+-- is open again. An answer is +code, =code (this request has replayed it) or -<code> <detail>.
+-- Flags:   none
+-- Go:      Engine.ReplayFlow
+-- Args:    protocol flow request steps force by reason count {id}
+-- Replies: OK count {answer}
+-- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_flow_replay(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'flow id') end
+  local q, bad = replay.parse(argv, 3)
+  if not q then return bad end
+  local count = args.int(argv[8], 1, 64)
+  if not count or #argv ~= 8 + count then return reply.err('invalid_input', 'count: 1..64') end
+  for i = 9, #argv do
+    if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
+  end
+  if not graph.head(ctx, id) then return reply.err('flow_not_found') end
+  local out = { 1, 'OK', argv[8] }
+  for i = 9, #argv do
+    local c = core.read(ctx, argv[i])
+    local answer = c.s and c.fl ~= id and reply.err('execution_not_in_flow', argv[i]) or replay.refuse(ctx, c, q)
+    if not answer then
+      out[#out + 1] = '+' .. replay.run(ctx, c, argv[i], q)
+    elseif answer[1] == 1 then
+      out[#out + 1] = '=' .. answer[3]
+    else
+      out[#out + 1] = '-' .. table.concat(answer, ' ', 2)
+    end
+  end
+  home.apply(ctx)
+  return out
+end

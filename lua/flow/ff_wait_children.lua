@@ -1,0 +1,175 @@
+-- ff_wait_children: the holder waits for children, members of its own flow that it makes in the same call (items as for
+-- ff_flow_stage); an execution without a flow founds one, whose id is its own. With park 0 the children are only made: more of the
+-- same wait follow. With park 1 the lease is given up until enough have ended: mode all, first, or success (the first that
+-- succeeds, or all); rest says what becomes of them if this execution ends first: cancel or leave. If enough have ended already
+-- the lease is kept, the outcomes are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
+-- Flags:   none
+-- Go:      Engine.WaitChildren
+-- Args:    protocol id session claim epoch attempt name mode rest park count {item}
+-- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes
+-- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+local ff_wait = { modes = { all = true, first = true, success = true } }
+
+-- found is the header of the flow of an execution; one that has none becomes the first member of a new one.
+function ff_wait.found(ctx, c, id)
+  if c.fl then return graph.head(ctx, c.fl), false end
+  local row = pack.split(redis.call('HGET', keys.routes(ctx.r), c.r) or '', '\31')
+  local h = { id = id, dirty = {}, st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', nn = '1', ma = '1' }
+  return h, true
+end
+
+-- open makes the header that found planned.
+function ff_wait.open(ctx, h, id)
+  ctx.flows = ctx.flows or {}
+  ctx.flows[id] = h
+  local fields = { st = h.st, sl = h.sl, ns = h.ns, kd = h.kd, ct = ctx.t, rl = ctx.t, mt = ctx.t, rv = '0', nn = '1', ma = '1' }
+  for field, value in pairs(fields) do graph.set(h, field, value) end
+  redis.call('HSET', keys.core(ctx.r, id), 'fl', id, 'nd', 'root')
+  redis.call('ZADD', keys.members(ctx.r, id), '0', id)
+  redis.call('ZADD', keys.flows(ctx.r), ctx.t, id)
+end
+
+-- list makes sure that children that are there already are on the list of this wait, with how they ended.
+function ff_wait.list(ctx, argv, items, id)
+  local key = keys.children(ctx.r, id)
+  for n = 1, #items do
+    local child = argv[items[n].at]
+    if not items[n].template and redis.call('HEXISTS', key, child) == 0 then
+      local v = redis.call('HMGET', keys.core(ctx.r, child), 's', 'n')
+      local mark = v[1] and graph.outcomes[v[1]] or '.'
+      local attempt = mark ~= '.' and v[2] and reply.int((tonumber(v[2]) or 1) - 1) or ''
+      redis.call('HSET', key, child, mark .. ',' .. attempt .. ',' .. items[n].node)
+    end
+  end
+end
+
+-- tally counts the children of a wait as they are now.
+function ff_wait.tally(ctx, id, mode, rest)
+  local v, w = redis.call('HGETALL', keys.children(ctx.r, id)), { mode = mode, n = 0, s = 0, o = 0, state = 'p', rest = rest }
+  for i = 1, #v, 2 do
+    if #v[i] == 36 then
+      local mark = group.record(v[i + 1])
+      w.n = w.n + 1
+      if mark == 's' then w.s = w.s + 1 elseif mark ~= '.' and mark ~= '~' then w.o = w.o + 1 end
+    end
+  end
+  wait.decide(w)
+  return w
+end
+
+-- room returns an error reply when the outcomes of count children do not fit among the steps.
+function ff_wait.room(ctx, c, id, name, count)
+  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
+  if redis.call('HEXISTS', key, step) == 1 then return nil end
+  if tonumber(c.sb or '0') + #step + 120 * count > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
+  if redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  return nil
+end
+
+-- remember keeps the outcomes as a step of this name.
+function ff_wait.remember(ctx, c, id, name, value)
+  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
+  if redis.call('HEXISTS', key, step) == 1 then return end
+  redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
+  redis.call('HSET', key, step, value)
+end
+
+-- park gives up the lease. What is left of the attempt timeout is remembered.
+function ff_wait.park(ctx, c, f, w)
+  local key = keys.core(ctx.r, f.id)
+  redis.call('HSET', key, 's', 'R3i', 'wt', wait.text(w), 'lr', fence.release('k', f.epoch, f.attempt, 'parked'))
+  if c.ta then
+    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
+    redis.call('HDEL', key, 'ta')
+    home.alarm(ctx, c.dl and tonumber(c.dl), f.id)
+  end
+  if c.sg then redis.call('HDEL', key, 'sg') end
+  history.add(ctx, c, f.id, 'released', 'waiting_children', c.la)
+  home.leave(ctx, c, f.id)
+  home.block(ctx, f.id, c.ct)
+  core.announce(ctx, c, f.id, 'R3i')
+end
+
+-- parse judges everything that needs no look at the store.
+function ff_wait.parse(argv)
+  local q = { name = argv[7], mode = argv[8], rest = argv[9], park = argv[10], count = args.int(argv[11], 0, 100) }
+  if not q.name or #q.name < 1 or #q.name > 128 or string.find(q.name, '%c') then
+    return nil, reply.err('invalid_input', 'name: 1 to 128 bytes without control characters')
+  end
+  if not ff_wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first or success') end
+  if q.rest ~= 'cancel' and q.rest ~= 'leave' then return nil, reply.err('invalid_input', 'rest: cancel or leave') end
+  if q.park ~= '0' and q.park ~= '1' then return nil, reply.err('invalid_input', 'park: 0 or 1') end
+  if not q.count then return nil, reply.err('invalid_input', 'count: 0..100') end
+  local bad
+  q.items, bad = member.parse(argv, 12, q.count)
+  if not q.items then return nil, bad end
+  return q
+end
+
+-- refuse tells why a flow takes no children; new is whether there are any that it does not have.
+function ff_wait.refuse(ctx, h, id)
+  if h.st == 'F4' then return reply.err('flow_cancelled', id) end
+  if h.st ~= 'F1' then return reply.err('flow_already_terminal', h.st) end
+  if h.sl == '1' then return reply.err('flow_sealed', id) end
+  return nil
+end
+
+-- fresh prepares the list of children for a wait of this name.
+function ff_wait.fresh(ctx, c, f, q)
+  local key = keys.children(ctx.r, f.id)
+  if redis.call('HGET', key, 'name') == q.name then return end
+  redis.call('UNLINK', key)
+  redis.call('HSET', key, 'name', q.name)
+  if c.wt then redis.call('HDEL', keys.core(ctx.r, f.id), 'wt') end
+end
+
+local function ff_wait_children(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local f, bad = fence.parse(argv, 2)
+  if not f then return bad end
+  local q
+  q, bad = ff_wait.parse(argv)
+  if not q then return bad end
+  local c = core.read(ctx, f.id)
+  local answer = fence.check(ctx, c, f)
+  if answer then
+    local slot = fence.released(c, f, 'k')
+    if slot then return reply.already(slot, '') end
+    return answer
+  end
+  local h, founded = ff_wait.found(ctx, c, f.id)
+  if not h then return reply.err('flow_not_found') end
+  local new = 0
+  if q.count > 0 then
+    new, bad = member.judge(ctx, h, argv, q.items, f.id)
+    if not new then return bad end
+    answer = new > 0 and ff_wait.refuse(ctx, h, h.id)
+    if answer then return answer end
+  end
+  local had = redis.call('HGET', keys.children(ctx.r, f.id), 'name') == q.name and redis.call('HLEN', keys.children(ctx.r, f.id)) - 1 or 0
+  if had + new > 1000 then return reply.err('fan_in_too_large', '1000') end
+  answer = ff_wait.room(ctx, c, f.id, q.name, had + new)
+  if answer then return answer end
+
+  if founded and q.count > 0 then ff_wait.open(ctx, h, f.id) end
+  ff_wait.fresh(ctx, c, f, q)
+  ff_wait.list(ctx, argv, q.items, f.id)
+  if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
+  if q.park == '0' then
+    create.close(ctx)
+    return reply.ok('made', '')
+  end
+  local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
+  if w.state == 'd' then
+    local outcomes = wait.outcomes(ctx, f.id)
+    ff_wait.remember(ctx, c, f.id, q.name, outcomes)
+    redis.call('HDEL', keys.core(ctx.r, f.id), 'wt')
+    create.close(ctx)
+    return reply.ok('satisfied', outcomes)
+  end
+  c = core.read(ctx, f.id)
+  ff_wait.park(ctx, c, f, w)
+  create.close(ctx)
+  return reply.ok('parked', '')
+end

@@ -1,0 +1,147 @@
+-- graph: the header of a flow and its exact counters (design §7, spec 60). A header is read once a call, changed in
+-- memory and written by flush. Fields:
+--   st state code       ns namespace        kd kind             ct created at       cr creator        pd definition digest
+--   sl seal: 1 sealed, g its members may add members, absent: it may grow
+--   mt last change      rl released at      en ended at         rv graph revision   nn members ever   ne edges ever
+--   cp cancel policy    ca cancelled at     cw reason           cb by               tg 1 = has tags
+--   bl backlog entries  lv ends of the flow that did not succeed                    pu purged members
+--   m<class> members by class: b blocked w waiting d delayed a active u suspended, and the outcomes s f c e k
+--   xc siblings cancelled  xt had ended  xn were gone  xs spared
+-- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed when every
+-- member without dependants succeeded.
+local graph = {}
+
+graph.outcomes = { T1 = 's', T2 = 'f', T3 = 'c', T3n = 'c', T4 = 'e', T4n = 'e', T5 = 'k', T5n = 'k' }
+graph.open = { 'b', 'w', 'd', 'a', 'u' }
+
+local classes = { R1 = 'w', R2 = 'd', R3 = 'b' }
+
+function graph.class(code)
+  return graph.outcomes[code] or classes[string.sub(code, 1, 2)] or (string.byte(code, 1) == 65 and 'a') or 'u'
+end
+
+-- head returns a flow's header, nil when there is none.
+function graph.head(ctx, flow_id)
+  ctx.flows = ctx.flows or {}
+  local h = ctx.flows[flow_id]
+  if h == nil then
+    local v = redis.call('HGETALL', keys.flow(ctx.r, flow_id))
+    h = #v > 0 and { id = flow_id, dirty = {} } or false
+    for i = 1, #v, 2 do h[v[i]] = v[i + 1] end
+    if h and not h.st then h = false end
+    ctx.flows[flow_id] = h
+  end
+  return h or nil
+end
+
+function graph.set(h, field, value)
+  h[field] = value
+  h.dirty[field], h.changed = true, true
+end
+
+function graph.count(h, field) return tonumber(h[field] or '0') or 0 end
+
+function graph.add(h, field, change)
+  if change ~= 0 then graph.set(h, field, reply.int(graph.count(h, field) + change)) end
+end
+
+-- unended is how many members have not ended.
+function graph.unended(h)
+  local n = 0
+  for i = 1, #graph.open do n = n + graph.count(h, 'm' .. graph.open[i]) end
+  return n
+end
+
+-- cancels tells whether a cancelled flow takes a member of this class with it.
+function graph.cancels(h, class)
+  return h.st == 'F4' and (h.cp == 'cancel_all' or h.cp == 'cancel_pending' and class ~= 'a')
+end
+
+-- barred tells whether a member must not be handed out, because its flow was cancelled.
+function graph.barred(ctx, flow_id)
+  local h = graph.head(ctx, flow_id)
+  return h and h.st == 'F4' and h.cp ~= 'flow_only'
+end
+
+-- push plans work that home.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
+--   u a member ended: tell its dependants      s a group is decided: cancel what it does not need
+--   w a member ended while it waited for children    c cancel the members of a flow
+--   r release the roots of a flow              x cancel one member        k skip one member
+function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
+  ctx.work = ctx.work or {}
+  local q = ctx.work
+  q[#q + 1] = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
+end
+
+-- ended notes that a member has ended. c needs fl, no (edges that leave it) and wt (the children it waits for).
+local function ended(ctx, h, c, id, outcome, attempt)
+  if not c.no then
+    if outcome ~= 's' then graph.add(h, 'lv', 1) end
+  elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
+    graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
+  end
+  if c.wt and string.find(c.wt, ' p cancel$') then graph.push(ctx, 'w', id, h.id) end
+end
+
+-- moved counts a change of state of a member, c.s being the state before (absent for a new one).
+function graph.moved(ctx, c, id, code, attempt)
+  local h = graph.head(ctx, c.fl)
+  if not h then return end
+  local from, to = c.s and graph.class(c.s), graph.class(code)
+  if from == to then return end
+  if from then graph.add(h, 'm' .. from, -1) end
+  graph.add(h, 'm' .. to, 1)
+  local outcome, before = graph.outcomes[code], c.s and graph.outcomes[c.s]
+  if outcome then return ended(ctx, h, c, id, outcome, attempt) end
+  if before then -- it is replayed
+    if not c.no and before ~= 's' then graph.add(h, 'lv', -1) end
+    if h.en then
+      graph.set(h, 'en', nil)
+      if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end
+      h.said = true
+    end
+  end
+  if graph.cancels(h, to) then graph.push(ctx, 'x', id, h.id) end
+end
+
+-- settle ends a flow by itself when none of its members is left to end.
+local function settle_flow(ctx, h)
+  if h.en or h.st == 'F0' or graph.unended(h) > 0 then return end
+  if h.st == 'F1' then
+    if not h.sl then return end
+    graph.set(h, 'st', graph.count(h, 'lv') > 0 and 'F3' or 'F2')
+  end
+  graph.set(h, 'en', ctx.t)
+  h.said = true
+  if graph.count(h, 'nn') == graph.count(h, 'pu') then
+    local at = ctx.now + 86400000
+    redis.call('ZADD', keys.flow_due(ctx.r), reply.int(at), h.id)
+    root.need(ctx, at)
+  end
+end
+
+-- flush writes what changed, and tells whoever waits for a flow.
+function graph.flush(ctx)
+  for flow_id, h in pairs(ctx.flows) do
+    if h and h.changed then
+      settle_flow(ctx, h)
+      local sets, dels = {}, {}
+      for field in pairs(h.dirty) do
+        if h[field] then
+          sets[#sets + 1] = field
+          sets[#sets + 1] = h[field]
+        else
+          dels[#dels + 1] = field
+        end
+      end
+      local key = keys.flow(ctx.r, flow_id)
+      if #sets > 0 then redis.call('HSET', key, unpack(sets)) end
+      if #dels > 0 then redis.call('HDEL', key, unpack(dels)) end
+      h.dirty, h.changed = {}, nil
+      if h.said then
+        h.said = nil
+        publish.to(keys.events(ctx.r, flow_id), h.st .. (h.en and ' 1' or ' 0'))
+      end
+    end
+  end
+end

@@ -1,0 +1,46 @@
+-- group: what a member waits for, in one core field (spec 60 §3): "policy k satisfied n succeeded failed skipped state".
+-- policy is all, any or quorum; satisfied is run or cancel, what happens to the others once it is decided; state is p
+-- pending, s satisfied or i impossible. The edges into a member are a hash beside it: upstream -> "mark,attempt,input".
+-- Marks: . open, ~ open and spared, s f c e k how the upstream ended, l succeeded after the group was decided.
+local group = {}
+
+function group.parse(text)
+  local policy_, k, after, n, s, f, x, state = string.match(text or '', '^(%l+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%l)$')
+  if not policy_ then return nil end
+  return { policy = policy_, k = tonumber(k), after = after, n = tonumber(n), s = tonumber(s), f = tonumber(f), x = tonumber(x),
+    state = state }
+end
+
+function group.text(g)
+  return g.policy .. ' ' .. reply.int(g.k) .. ' ' .. g.after .. ' ' .. reply.int(g.n) .. ' ' .. reply.int(g.s) .. ' ' ..
+      reply.int(g.f) .. ' ' .. reply.int(g.x) .. ' ' .. g.state
+end
+
+-- count moves a counter: s and l are successes, k is skipped, f c e are failures; open marks are in none.
+function group.count(g, mark, change)
+  if mark == 's' or mark == 'l' then
+    g.s = g.s + change
+  elseif mark == 'k' then
+    g.x = g.x + change
+  elseif mark == 'f' or mark == 'c' or mark == 'e' then
+    g.f = g.f + change
+  end
+end
+
+-- decide evaluates a pending group (spec 60 §3.2) and tells whether it was decided just now.
+function group.decide(g)
+  if g.state ~= 'p' then return false end
+  local wants = g.policy == 'all' and g.n or g.policy == 'any' and 1 or g.k
+  if g.s >= wants then
+    g.state = 's'
+  elseif g.f + g.x > g.n - wants then
+    g.state = 'i'
+  end
+  return g.state ~= 'p'
+end
+
+-- record reads an edge: mark, attempt, input.
+function group.record(text)
+  local mark, attempt, input = string.match(text or '', '^([.~sfcekl]),(%d*),(.*)$')
+  return mark, attempt, input
+end

@@ -1,0 +1,221 @@
+-- member: how executions join a flow (60 §2.6, ADR 19). A member enters together with every edge that leads into it, from
+-- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. An item is
+-- that of create, then node policy k satisfied edges, and of each edge upstream input. Everything is judged first.
+local member = {}
+
+local policies = { all = true, any = true, quorum = true }
+
+-- edges reads those of an item from position i. It returns them and the position behind, or nil and what is wrong.
+local function edges(argv, i, item)
+  local list, seen = {}, {}
+  for n = 1, item.n do
+    local from, input = argv[i], argv[i + 1]
+    if not input then return nil, 'invalid_input', 'arguments: an edge is cut short' end
+    if not args.id(from) then return nil, 'invalid_input', 'upstream id' end
+    if from == argv[item.at] then return nil, 'self_referencing_edge', '' end
+    if seen[from] then return nil, 'dependency_already_exists', from end
+    if #input > 64 or string.find(input, '[%c]') then return nil, 'invalid_input', 'input: at most 64 bytes without control characters' end
+    seen[from], list[n] = true, { from = from, input = input }
+    if input ~= '' then
+      if seen['\31' .. input] then return nil, 'invalid_input', 'input: ' .. input .. ' is there twice' end
+      seen['\31' .. input], item.named = true, true
+    end
+    i = i + 2
+  end
+  return list, i
+end
+
+-- shape reads one item from position i. It returns the item and the position behind, or nil, code and detail.
+local function shape(argv, i)
+  local tags = args.int(argv[i + 13], 0, 64)
+  if not tags then return nil, 'invalid_input', 'tags: at most 64' end
+  local at = i + 14 + 2 * tags
+  if not argv[at + 4] then return nil, 'invalid_input', 'arguments: an item is cut short' end
+  local item = { at = i, after = at, node = argv[at], policy = argv[at + 1], rest = argv[at + 3] }
+  if #item.node < 1 or #item.node > 64 or string.find(item.node, '[%c]') then
+    return nil, 'invalid_input', 'node: 1 to 64 bytes without control characters'
+  end
+  if not args.int(argv[at + 4], 0, 9007199254740991) then return nil, 'invalid_input', 'edges: 0..1000' end
+  item.n = tonumber(argv[at + 4])
+  if item.n > 1000 then return nil, 'fan_in_too_large', '1000' end
+  if not policies[item.policy] then return nil, 'invalid_input', 'policy: all, any or quorum' end
+  if item.rest ~= 'run' and item.rest ~= 'cancel' or (item.policy == 'all' and item.rest == 'cancel') then
+    return nil, 'invalid_input', 'satisfied: run or cancel, all takes run alone'
+  end
+  local quorum = item.policy == 'quorum'
+  item.k = args.int(argv[at + 2], quorum and 1 or 0, quorum and item.n or 0)
+  if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(item.n) or 'k: 0, it belongs to quorum' end
+  if item.policy == 'any' and item.n == 0 then return nil, 'invalid_input', 'policy: any without an edge' end
+  local list, behind, detail = edges(argv, at + 5, item)
+  if not list then return nil, behind, detail end
+  item.edges = list
+  return item, behind
+end
+
+-- split turns a refusal of create, "-code detail", into its parts.
+local function split(text)
+  local code, detail = string.match(text, '^%-(%S+) ?(.*)$')
+  return code, detail
+end
+
+-- parse reads count items from position i to the end of the arguments. It returns them, or nil and an error reply.
+function member.parse(argv, i, count)
+  local items, total = {}, 0
+  for n = 1, count do
+    if not argv[i + 13] then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
+    local item, behind, detail = shape(argv, i)
+    if not item then return nil, reply.err(behind, detail, argv[i] or '') end
+    total, items[n], i = total + item.n, item, behind
+  end
+  if argv[i] then return nil, reply.err('invalid_input', 'arguments: more than count items') end
+  if total > 1000 then return nil, reply.err('invalid_input', 'edges: at most 1000 a call') end
+  return items
+end
+
+-- known judges an item whose id is there already. It returns true, or nil and an error reply.
+local function known(ctx, h, argv, item, answer)
+  local id = argv[item.at]
+  if string.sub(answer, 1, 1) == '-' then
+    local code, detail = split(answer)
+    return nil, reply.err(code, detail, item.node)
+  end
+  local v = redis.call('HMGET', keys.core(ctx.r, id), 'fl', 'nd')
+  if v[1] and v[1] ~= h.id then return nil, reply.err('already_member_of_different_flow', v[1], item.node) end
+  if not v[1] or v[2] ~= item.node then return nil, reply.err('idempotency_conflict', id, item.node) end
+  return true
+end
+
+-- upstreams looks at where the edges of an item come from. It returns nil, or an error reply.
+local function upstreams(ctx, h, item, here)
+  local ask = {}
+  for n = 1, item.n do
+    if not here[item.edges[n].from] then ask[#ask + 1] = item.edges[n].from end
+  end
+  for first = 1, #ask, 500 do
+    local last = math.min(first + 499, #ask)
+    local scores = redis.call('ZMSCORE', keys.members(ctx.r, h.id), unpack(ask, first, last))
+    for n = first, last do
+      if not scores[n - first + 1] then return reply.err('execution_not_in_flow', ask[n], item.node) end
+    end
+  end
+  return nil
+end
+
+-- judge decides about all items: those that are new are marked. It returns how many are new, or nil and an error reply.
+-- A parent is whom the new members are children of: each has an edge to it.
+function member.judge(ctx, h, argv, items, parent)
+  local new, here, total = 0, {}, 0
+  for n = 1, #items do
+    local item = items[n]
+    local id = argv[item.at]
+    local t = create.template(ctx, argv, item.at)
+    local refusal = t.refusal or create.refuse(argv, item.at, item.after)
+    if not refusal and here[id] then refusal = '-invalid_input the same member twice' end
+    local answer = not refusal and create.known(ctx, argv, item.at)
+    if refusal then
+      local code, detail = split(refusal)
+      return nil, reply.err(code, detail, item.node)
+    end
+    if answer then
+      local ok, bad = known(ctx, h, argv, item, answer)
+      if not ok then return nil, bad end
+    else
+      local closed = lane.refusal(ctx, argv[item.at + 1], argv[item.at + 2])
+      if closed then
+        local code, detail = split('-' .. closed)
+        return nil, reply.err(code, detail, item.node)
+      end
+      if argv[item.at + 1] ~= h.ns then return nil, reply.err('namespace_mismatch', h.ns, item.node) end
+      if not create.room(ctx, t) then return nil, reply.err('too_many_routes', '1024', item.node) end
+      local bad = upstreams(ctx, h, item, here)
+      if bad then return nil, bad end
+      item.template, new, total = t, new + 1, total + item.n + (parent and 1 or 0)
+    end
+    here[id] = true
+  end
+  if graph.count(h, 'nn') + new > 10000 then return nil, reply.err('flow_too_large', 'members: at most 10000') end
+  if graph.count(h, 'ne') + total > 50000 then return nil, reply.err('flow_too_large', 'edges: at most 50000') end
+  return new
+end
+
+-- resolve gives the edges of a new member the outcomes that are known already; g is its group.
+local function resolve(ctx, h, item, g, incoming)
+  for n = 1, item.n do
+    local from, mark, attempt = item.edges[n].from, '.', ''
+    local v = redis.call('HMGET', keys.core(ctx.r, from), 's', 'n', 'no')
+    local outcome = v[1] and graph.outcomes[v[1]]
+    if outcome then
+      mark, attempt = outcome, v[2] and reply.int((tonumber(v[2]) or 1) - 1) or ''
+      group.count(g, mark, 1)
+      if not v[3] and mark ~= 's' and not ctx.led[from] then -- it was an end of the flow until now
+        ctx.led[from] = true
+        graph.add(h, 'lv', -1)
+      end
+    end
+    incoming[#incoming + 1] = from
+    incoming[#incoming + 1] = mark .. ',' .. attempt .. ',' .. item.edges[n].input
+  end
+end
+
+local function put(fields, name, value)
+  fields[#fields + 1] = name
+  fields[#fields + 1] = value
+end
+
+-- write adds one new member. It waits until the flow is released, and then until its group is satisfied.
+local function write(ctx, h, argv, item, parent, out)
+  local id, t, fields = argv[item.at], item.template, {}
+  local g = { policy = item.policy, k = item.k, after = item.rest, n = item.n, s = 0, f = 0, x = 0, state = 'p' }
+  put(fields, 'fl', h.id)
+  put(fields, 'nd', item.node)
+  if item.named then put(fields, 'ip', '1') end
+  if item.n > 0 then
+    local incoming = {}
+    resolve(ctx, h, item, g, incoming)
+    redis.call('HSET', keys.incoming(ctx.r, id), unpack(incoming))
+    for n = 1, item.n do
+      local list = out[item.edges[n].from] or {}
+      out[item.edges[n].from], list[#list + 1] = list, 'd' .. id
+    end
+  end
+  local free = h.st == 'F1'
+  if item.n > 0 then
+    group.decide(g)
+    put(fields, 'g', group.text(g))
+  end
+  if parent then
+    out[id] = { 'w' .. parent }
+    redis.call('HSET', keys.children(ctx.r, parent), id, '.,,' .. item.node)
+  end
+  local may_run = item.n == 0 or g.state == 's'
+  local blocked = not free or not may_run
+  local code = blocked and 'R3f' or t.state
+  if blocked then
+    put(fields, 's', code)
+    if t.delay and string.byte(argv[item.at + 6], 1) == 43 then put(fields, 'dd', string.sub(argv[item.at + 6], 2)) end
+  end
+  create.write(ctx, argv, item.at, t, { fields = fields, blocked = blocked })
+  redis.call('ZADD', keys.members(ctx.r, h.id), reply.int(graph.count(h, 'nn')), id)
+  graph.add(h, 'nn', 1)
+  graph.add(h, 'ne', item.n + (parent and 1 or 0))
+  graph.moved(ctx, { fl = h.id }, id, code)
+  if blocked and may_run then redis.call('RPUSH', keys.roots(ctx.r, h.id), id) end
+  if item.n == 0 or g.state == 'p' then return end
+  if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
+  if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end
+end
+
+-- write adds all new members.
+function member.write(ctx, h, argv, items, parent)
+  local out = {}
+  ctx.led = {}
+  for n = 1, #items do
+    if items[n].template then write(ctx, h, argv, items[n], parent, out) end
+  end
+  for from, list in pairs(out) do
+    redis.call('RPUSH', keys.outgoing(ctx.r, from), unpack(list))
+    redis.call('HINCRBY', keys.core(ctx.r, from), 'no', #list)
+  end
+  graph.add(h, 'rv', 1)
+  graph.set(h, 'mt', ctx.t)
+end

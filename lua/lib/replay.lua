@@ -1,0 +1,116 @@
+-- replay: how an ended execution runs again, for the functions that replay (10 §4.9, 60 §8.4).
+local replay = {}
+
+-- clear removes what the last run left on the core and beside it (10-D22).
+local function clear(ctx, c, id, drop)
+  local key = keys.core(ctx.r, id)
+  redis.call('HDEL', key, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
+  redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
+  if drop then
+    if c.sb then
+      redis.call('HDEL', key, 'sb')
+      redis.call('UNLINK', keys.steps(ctx.r, id))
+    end
+    if c.sg then redis.call('HDEL', key, 'sg') end
+  elseif c.uw and c.sb then
+    replay.reopen(ctx, c, id)
+  end
+end
+
+-- reopen forgets the steps that hold waitpoints: their end closed those, so that the next run needs new ones.
+function replay.reopen(ctx, c, id)
+  local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
+  for i = 1, #all do
+    if string.sub(all[i], 1, 3) == '\31w:' then
+      gone[#gone + 1] = all[i]
+      bytes = bytes - #all[i] - redis.call('HSTRLEN', keys.steps(ctx.r, id), all[i])
+    end
+  end
+  if #gone == 0 then return end
+  redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
+  if #gone == #all then
+    redis.call('HDEL', keys.core(ctx.r, id), 'sb')
+  else
+    redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(bytes))
+  end
+end
+
+-- rearm gives the deadline its original span again (spec README, settled questions).
+local function rearm(ctx, c, id)
+  if not c.dl then return end
+  local span = c.ds or reply.int(math.max(1, tonumber(c.dl) - tonumber(c.ct)))
+  local due = ctx.now + tonumber(span)
+  redis.call('HSET', keys.core(ctx.r, id), 'dl', reply.int(due), 'ds', span)
+  home.alarm(ctx, due, id)
+end
+
+-- parse reads request, steps, force, by and reason from position i; it returns them, or nil and an error reply.
+function replay.parse(argv, i)
+  local q = { request = args.id(argv[i]), steps = argv[i + 1], force = argv[i + 2], by = argv[i + 3], reason = argv[i + 4] }
+  if not q.request then return nil, reply.err('invalid_input', 'request id') end
+  if q.steps ~= 'keep' and q.steps ~= 'drop' then return nil, reply.err('invalid_input', 'steps: keep or drop') end
+  if q.force ~= '0' and q.force ~= '1' then return nil, reply.err('invalid_input', 'force: 0 or 1') end
+  if not q.by or #q.by > 64 then return nil, reply.err('invalid_input', 'by: at most 64 bytes') end
+  if not q.reason or #q.reason > 1024 then return nil, reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  return q
+end
+
+-- refuse returns why an execution is not replayed, or that this request has replayed it before; nil when it may be.
+function replay.refuse(ctx, c, q)
+  if not c.s or c.pu then return reply.err('execution_not_found') end
+  if c.rq == q.request then return reply.already(c.s, c.pc) end
+  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
+  local h = c.fl and graph.head(ctx, c.fl)
+  if h and graph.barred(ctx, c.fl) then return reply.err('flow_cancelled', c.fl) end
+  if h and graph.count(h, 'bl') > 0 then return reply.err('resolution_pending', c.fl) end
+  if c.s == 'T1' and q.force == '0' then
+    return reply.err('replay_not_allowed', 'it succeeded; a success is replayed only if forced')
+  end
+  local cap = policy.read(c.po).replays
+  if tonumber(c.pc or '0') >= cap then return reply.err('max_replays_exhausted', reply.int(cap)) end
+  return nil
+end
+
+-- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
+-- the state that follows.
+local function regroup(ctx, c, id)
+  local g = group.parse(c.g)
+  if not g then return 'R1p' end
+  local v, sets = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
+  for i = 1, #v, 2 do
+    local mark, attempt, input = group.record(v[i + 1])
+    local now = (mark == 'l' and 's') or (mark and mark ~= 's' and g.state == 'i' and '.') or mark
+    if now ~= mark then
+      if now == '.' then attempt = '' end
+      sets[#sets + 1] = v[i]
+      sets[#sets + 1] = now .. ',' .. attempt .. ',' .. input
+    end
+  end
+  for first = 1, #sets, 1000 do
+    redis.call('HSET', keys.incoming(ctx.r, id), unpack(sets, first, math.min(first + 999, #sets)))
+  end
+  if g.state == 'i' then
+    g.f, g.x, g.state = 0, 0, 'p'
+    group.decide(g)
+    redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
+  end
+  return g.state == 's' and 'R1p' or 'R3p'
+end
+
+-- run replays an execution that refuse let pass. It returns its code and how often it was replayed.
+function replay.run(ctx, c, id, q)
+  local count, code = tonumber(c.pc or '0') + 1, regroup(ctx, c, id)
+  redis.call('HSET', keys.core(ctx.r, id), 's', code, 'pc', reply.int(count), 'rq', q.request)
+  if c.s == 'T1' then settle.fold(ctx, c, id, 'ended_success', '', '', c.en) end
+  history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.s, c.en or '', c.fc or '', q.steps, q.reason }, ' '))
+  clear(ctx, c, id, q.steps == 'drop')
+  rearm(ctx, c, id)
+  redis.call('ZREM', keys.done(ctx.r), id)
+  if code == 'R1p' then
+    home.enqueue(ctx, c.r, core.score(c), id)
+  else
+    home.block(ctx, id, c.ct)
+  end
+  core.announce(ctx, c, id, code)
+  return code, reply.int(count)
+end

@@ -1,0 +1,25 @@
+-- ff_read_inputs: what the upstreams of a member of a flow left it, under the names it gave them: who, and which attempt's
+-- result. For members that have too much of it to come with the claim.
+-- Flags:   no-writes
+-- Go:      Engine.inputs
+-- Args:    protocol id
+-- Replies: OK count {name upstream attempt}
+-- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_read_inputs(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return reply.err('execution_not_found') end
+  local v, out = redis.call('HGETALL', keys.incoming(ctx.r, id)), { 1, 'OK', '' }
+  for i = 1, #v, 2 do
+    local mark, attempt, name = group.record(v[i + 1])
+    if mark == 's' and name ~= '' then
+      out[#out + 1] = name
+      out[#out + 1] = v[i]
+      out[#out + 1] = attempt
+    end
+  end
+  out[3] = reply.int((#out - 3) / 3)
+  return out
+end
