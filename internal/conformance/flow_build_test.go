@@ -277,7 +277,7 @@ var flowBuildScenarios = []scenario{
 			})
 		}
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.K = 2 }).last()) // k belongs to quorum
-		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, cancelRest).last())                            // all takes no cancel
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, cancelRest).last())                             // all takes no cancel
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyOf).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, quorum(1)).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.Policy = "most" }).last())
@@ -438,7 +438,7 @@ var flowBuildScenarios = []scenario{
 		w.advance(10 * time.Second)
 		w.settleTime()
 		a := g.claim()["a"]
-		w.advance(20 * time.Second)
+		w.advance(5 * time.Second)
 		g.complete(a, "")
 		g.are(flowfabric.Delayed, "b")
 		w.advance(9 * time.Second)

@@ -86,7 +86,12 @@ func (g *graph) stage() *graph {
 // submit stages the flow and releases it.
 func (g *graph) submit(mode engine.SealMode) *graph {
 	g.Helper()
-	g.stage()
+	return g.stage().submitted(mode)
+}
+
+// submitted releases what is staged, or changes how it may grow.
+func (g *graph) submitted(mode engine.SealMode) *graph {
+	g.Helper()
 	_, _, err := g.e.SealFlow(g.ctx, g.id, mode, len(g.nodes), g.edges)
 	g.no(err)
 	g.check()
