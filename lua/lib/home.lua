@@ -24,8 +24,17 @@ function home.enqueue(ctx, route, score, id)
   q[#q + 1] = id
 end
 
--- dequeue takes it out of its route's queue.
+-- dequeue takes it out of its route's queue, also if this very call has put it there.
 function home.dequeue(ctx, route, id)
+  local put = ctx.enqueued and ctx.enqueued[route] or {}
+  for i = #put, 2, -2 do
+    if put[i] == id then
+      table.remove(put, i)
+      table.remove(put, i - 1)
+      if #put == 0 then ctx.enqueued[route] = nil end
+      break
+    end
+  end
   local q = list(ctx, 'dequeued', route)
   q[#q + 1] = id
 end
