@@ -22,7 +22,7 @@ func (g *graph) fan(n int, opts ...nodeOption) *graph {
 // reason is why a member was cancelled.
 func (g *graph) reason(node string) string {
 	g.Helper()
-	return g.read(g.id.Member(node)).CancelReason
+	return g.read(g.shown(node).ID).CancelReason
 }
 
 // What the end of a member does to those that depend on it.

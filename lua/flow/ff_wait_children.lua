@@ -153,7 +153,7 @@ local function ff_wait_children(k, argv)
   if answer then return answer end
 
   if founded and q.count > 0 then ff_wait.open(ctx, h, f.id) end
-  ff_wait.fresh(ctx, c, f, q)
+  if c.fl or q.count > 0 then ff_wait.fresh(ctx, c, f, q) end
   ff_wait.list(ctx, argv, q.items, f.id)
   if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
   if q.park == '0' then
