@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,11 +20,19 @@ var (
 	sampleClaim = ClaimRequest{Partition: 3, Session: "w~1", Number: 1, TTL: time.Second, Max: 1}
 )
 
-// callers makes one call of every function that decodes more than an envelope.
-var callers = []struct {
+// caller makes one call of a function.
+type caller struct {
 	function string
 	call     func(context.Context, *Engine) error
-}{
+}
+
+func init() {
+	callers = append(callers, flowCallers...)
+	maps.Copy(good, goodFlows)
+}
+
+// callers makes one call of every function that decodes more than an envelope.
+var callers = []caller{
 	{"ff_claim_next", func(ctx context.Context, e *Engine) error { _, err := e.ClaimNext(ctx, sampleClaim); return err }},
 	{"ff_read_execution", func(ctx context.Context, e *Engine) error { _, err := e.ReadExecution(ctx, sampleID); return err }},
 	{"ff_create_execution", func(ctx context.Context, e *Engine) error {
