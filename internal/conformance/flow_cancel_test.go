@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -152,6 +154,55 @@ var flowCancelScenarios = []scenario{
 		g.drain()
 		h = g.header()
 		same(w, "all", words(h.Count[flowfabric.Cancelled], h.EndedAt.IsZero()), "100 false")
+	}},
+	{name: "spec 50 §15 #7 in a storm of claims no member starts once the cancellation has been answered", run: func(w *world) {
+		g := w.flow()
+		for _, node := range nodesOf("n", 300) {
+			g.node(node, nil)
+		}
+		g.submit(engine.SealClosed)
+		var answered atomic.Bool
+		var before atomic.Int32
+		k := w.worker("w")
+		k.nothingYet()
+		together(5, func(i int) {
+			if i == 0 {
+				for before.Load() < 20 {
+					runtime.Gosched()
+				}
+				_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+				answered.Store(true)
+				if err != nil {
+					w.Errorf("cancel: %v", err)
+				}
+				return
+			}
+			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Interest: k.interest, Table: k.table}
+			for late := 0; late < 20; {
+				told := answered.Load()
+				q.Number++
+				r, err := w.e.ClaimNext(w.ctx, q)
+				if err != nil {
+					w.Errorf("claim: %v", err)
+					answered.Store(true)
+					return
+				}
+				if len(r.Claims) == 0 {
+					q.Number--
+				}
+				if told {
+					late++
+					if len(r.Claims) > 0 {
+						w.Errorf("%v started late", r.Claims)
+					}
+				} else {
+					before.Add(1)
+				}
+			}
+		})
+		w.check()
+		g.drain()
+		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 300)
 	}},
 	{name: "spec 60 §6 members that come between the cancellation and its end are taken along", run: func(w *world) {
 		g := w.flow()
