@@ -239,13 +239,16 @@ func (x *execution) core2(id string) bool { return x.look.core(id) != nil }
 
 func (x *execution) group(code flowfabric.Code, flow string, incoming map[string]string) {
 	barred, staging := x.barred(flow), x.Hashes[":fw:"+flow]["st"] == "F0"
+	if staging && flowClass(string(code)) != "mb" && endMark(string(code)) == "" {
+		x.say("may run, and its flow is not released")
+	}
 	root := slices.Contains(x.Lists[":fu:"+flow], x.id)
 	g, ok := parseGroup(x.core["g"])
 	if !x.has("g") {
 		if incoming != nil {
 			x.say("depends on %d others and has no group", len(incoming))
 		}
-		if code == flowfabric.CodeBlockedFirst && !root && !barred {
+		if (code == flowfabric.CodeBlockedFirst || code == flowfabric.CodeBlockedReplay) && !root && !barred {
 			x.say("waits for nothing, and is not to be released")
 		}
 		return

@@ -152,8 +152,10 @@ local function ff_wait_children(k, argv)
   answer = ff_wait.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
-  if founded and q.count > 0 then ff_wait.open(ctx, h, f.id) end
-  ff_wait.fresh(ctx, c, f, q)
+  if q.count > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
+    if founded then ff_wait.open(ctx, h, f.id) end
+    ff_wait.fresh(ctx, c, f, q)
+  end
   ff_wait.list(ctx, argv, q.items, f.id)
   if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
   if q.park == '0' then

@@ -214,7 +214,7 @@ function steps.r(ctx, h)
   for i = 1, #list do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if c.s == 'R3f' and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
+    if (c.s == 'R3f' or c.s == 'R3p') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
   end
   return #list < wanted
 end
@@ -226,11 +226,11 @@ function steps.x(ctx, h, e)
   return true
 end
 
-function steps.k(ctx, _, e)
+function steps.k(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
   local g = group.parse(c.g)
-  if c.s and core.blocked(c) and g and g.state == 'i' then flow.skip(ctx, c, e.id) end
+  if c.s and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
   return true
 end
 

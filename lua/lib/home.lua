@@ -24,8 +24,18 @@ function home.enqueue(ctx, route, score, id)
   q[#q + 1] = id
 end
 
--- dequeue takes it out of its route's queue.
+-- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
+-- may be cancelled by what else follows from that end.
 function home.dequeue(ctx, route, id)
+  local coming = ctx.enqueued and ctx.enqueued[route]
+  for i = 2, coming and #coming or 0, 2 do
+    if coming[i] == id then
+      table.remove(coming, i)
+      table.remove(coming, i - 1)
+      if #coming == 0 then ctx.enqueued[route] = nil end
+      return
+    end
+  end
   local q = list(ctx, 'dequeued', route)
   q[#q + 1] = id
 end

@@ -72,10 +72,11 @@ function replay.refuse(ctx, c, q)
 end
 
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
--- the state that follows.
+-- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
-  local g = group.parse(c.g)
-  if not g then return 'R1p' end
+  local g, h = group.parse(c.g), c.fl and graph.head(ctx, c.fl)
+  local free = h and h.st == 'F0' and 'R3p' or 'R1p'
+  if not g then return free end
   local v, sets = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
   for i = 1, #v, 2 do
     local mark, attempt, input = group.record(v[i + 1])
@@ -94,7 +95,7 @@ local function regroup(ctx, c, id)
     group.decide(g)
     redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
   end
-  return g.state == 's' and 'R1p' or 'R3p'
+  return g.state == 's' and free or 'R3p'
 end
 
 -- run replays an execution that refuse let pass. It returns its code and how often it was replayed.

@@ -30,7 +30,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   else
     redis.call('HSET', key, 's', code, 'en', ctx.t)
   end
-  if c.ta or c.tr or c.tt or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end
+  if c.ta or c.tr or c.tt or c.du then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end
   home.leave(ctx, c, id)
   if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end
   home.done(ctx, id, c.r, c.rt)
