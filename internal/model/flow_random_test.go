@@ -624,7 +624,8 @@ func (x *flows) operate(what string, m *member) {
 		if m.code != "A1" {
 			return
 		}
-		if _, err = x.s.e.RevokeLease(x.ctx, m.id, m.fence.Session, "me", "test"); err == nil {
+		already, e := x.s.e.RevokeLease(x.ctx, m.id, m.fence.Session, "me", "test")
+		if err = e; e == nil && !already {
 			m.code = "A3"
 		} else if m.holder.doubtful(x.o.now) {
 			err = nil
