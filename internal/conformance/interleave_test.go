@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,6 +124,14 @@ func kills(victim string) move {
 	}}
 }
 
+// soaking is how many executions meet in a soak; otherwise it is one, where more take long.
+func soaking(n int) int {
+	if os.Getenv("FLOWFABRIC_SOAK") == "" {
+		return 1
+	}
+	return n
+}
+
 var meetings = []meeting{
 	{"a lease runs out", []option{retries(1)}, 1, [3][4]move{
 		{claims, appends, renews, completes}, {claims, steps, fails, claims}, {passes(ttl), ticks, passes(ttl), ticks}}},
@@ -130,7 +139,7 @@ var meetings = []meeting{
 		{claims, progresses, appends, completes}, {claims, renews, cancelsOwn, closes}, {cancels, replays, raises, cancels}}},
 	{"leases are revoked", []option{reclaims(1)}, 1, [3][4]move{
 		{claims, appends, completes, renews}, {claims, completes, claims, closes}, {revokes, ticks, revokesAnew, ticks}}},
-	{"retries and delays", []option{retries(1)}, 2, [3][4]move{
+	{"retries and delays", []option{retries(1)}, soaking(2), [3][4]move{
 		{claims, fails, claims, completes}, {claims, delays, claims, releases}, {passes(time.Second), ticks, passes(time.Second), ticks}}},
 	{"replies are lost", []option{retries(1)}, 2, [3][4]move{
 		{claims, claimAgain, completes, completes}, {claims, claimAgain, fails, fails}, {passes(ttl), ticks, releases, ticks}}},

@@ -36,7 +36,7 @@ var lostScenarios = []scenario{
 		w.no(err)
 		defer e.Close()
 		covered := map[string]bool{"ff_configure": true, "ff_boot": true} // opening the engine made them
-		for _, x := range writings {
+		for _, x := range slices.Concat(writings, flowWritings) {
 			covered[x.function] = true
 			wantDigest, wantResult := "", ""
 			for _, m := range []moment{undisturbed, lostBefore, lostReply, lostTwice, afterReply} {
@@ -86,7 +86,22 @@ type fixed struct {
 	worker                  *worker
 	asleep                  flowfabric.ExecutionID
 	handed, awaited         engine.Minted // pending of the holder; active of the one asleep
+	running, staging, over  flowfabric.FlowID
 }
+
+// fixedFlow is a flow whose id is the same in every run. Its members are of a kind of their own.
+func (w *world) fixedFlow(name string) *graph {
+	return &graph{world: w, id: flowfabric.MakeFlowID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)))}
+}
+
+// fixedWait is a wait for one child.
+func (w *world) fixedWait(s fixed, park bool) engine.ChildWait {
+	return engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: park,
+		Children: []engine.FlowMember{w.child(s.fence.Execution, "wait", "c", kind("member"))}}
+}
+
+// waited is what a wait for children answers, but for whether it is a repetition.
+func waited(r engine.ChildrenReply) string { return words(r.Parked, r.Satisfied, r.Outcomes) }
 
 // fixedMint is the identity of a waitpoint that is the same in every run.
 func fixedMint(key string) engine.Minted {
@@ -121,6 +136,11 @@ func (w *world) stageFixed() fixed {
 		func(q *engine.Suspension) { q.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte("asleep")) })
 	s.waiting = w.create(id(3))
 	s.further = w.create(id(4), delay(time.Second))
+	member := as(kind("member"))
+	s.running = w.fixedFlow("running").node("a", nil, member).node("b", []string{"a"}, member).submit(engine.SealGrowing).id
+	s.staging = w.fixedFlow("staging").node("a", nil, member).stage().id
+	s.over = w.fixedFlow("over").node("a", nil, member).submit(engine.SealClosed).id
+	w.cancel(s.over.Member("a"))
 	w.tick()
 	return s
 }
@@ -350,6 +370,67 @@ var writings = []writing{
 	}},
 	{"ff_freeze_partition", "thaw", func(w *world, _ fixed) { w.set("HSET", string(w.k), "frozen", "r") }, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		return "", e.ThawPartition(w.ctx, w.p)
+	}},
+}
+
+// flowWritings are those about flows.
+var flowWritings = []writing{
+	{"ff_flow_create", "", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		r, err := e.CreateFlow(w.ctx, engine.NewFlow{ID: w.fixedFlow("new").id, Namespace: "default", Kind: "k", Digest: "d", Tags: map[string]string{"a.b": "c"}})
+		return words(r.State, r.Revision, r.Members), err
+	}},
+	{"ff_flow_stage", "stage", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		g := w.fixedFlow("staging").node("b", []string{"a"}, quorum(1), cancelRest).node("c", nil)
+		r, err := e.StageFlow(w.ctx, g.id, nil, g.nodes)
+		return words(r.Revision, r.Members, r.Edges), err
+	}},
+	{"ff_flow_stage", "stage at a revision", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		g, revision := w.fixedFlow("staging").node("b", []string{"a"}), uint64(1)
+		r, err := e.StageFlow(w.ctx, g.id, &revision, g.nodes)
+		return words(r.Revision, r.Members, r.Edges), err
+	}},
+	{"ff_flow_seal", "seal", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		state, more, err := e.SealFlow(w.ctx, s.staging, engine.SealClosed, 1, 0)
+		return words(state, more), err
+	}},
+	{"ff_flow_cancel", "cancel a flow", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.CancelFlow(w.ctx, s.running, flowfabric.CancelAll, "me", "r")
+		return words(r.Policy, r.Reason, r.Unended, r.More), err
+	}},
+	{"ff_flow_replay", "replay members", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.ReplayFlow(w.ctx, s.over, engine.Replay{Request: request}, []flowfabric.ExecutionID{s.over.Member("a"), s.running.Member("a")})
+		if err != nil {
+			return "", err
+		}
+		return words(r[0].State, r[0].Err, r[1].Err), err
+	}},
+	{"ff_flow_drain", "drain", func(w *world, _ fixed) {
+		g := w.fixedFlow("large")
+		for _, node := range nodesOf("n", 80) {
+			g.node(node, nil, as(kind("member")))
+		}
+		g.submit(engine.SealClosed)
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "r")
+		w.no(err)
+	}, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		more, err := e.DrainFlows(w.ctx, w.p)
+		return words(more), err
+	}},
+	{"ff_wait_children", "wait for children", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, true))
+		return waited(r), err
+	}},
+	{"ff_wait_children", "make children", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))
+		return waited(r), err
+	}},
+	{"ff_wait_children", "wait for children that have ended", func(w *world, s fixed) {
+		_, err := w.e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, false))
+		w.no(err)
+		w.cancel(s.fence.Execution.Child("wait", "c"))
+	}, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		r, err := e.WaitChildren(w.ctx, s.fence, w.fixedWait(s, true))
+		return waited(r), err
 	}},
 }
 

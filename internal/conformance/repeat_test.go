@@ -153,6 +153,37 @@ var repeatables = []repeatable{
 		w.advance(ttl)
 		return call{"ff_tick", []string{"1", ticker, "0"}}
 	}},
+	{what: "a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_create")},
+	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_stage")},
+	{what: "releasing a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_seal")},
+	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},
+	{what: "replaying members", first: "OK", second: "OK", call: stagedCall("ff_flow_replay")},
+	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+		g := w.flow()
+		for _, node := range nodesOf("n", 80) {
+			g.node(node, nil)
+		}
+		g.submit(engine.SealClosed)
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
+		w.no(err)
+		return call{"ff_flow_drain", []string{"1"}}
+	}},
+	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_wait_children")},
+	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+		c := fencedCall("ff_wait_children")(w)
+		c.args[9] = "0"
+		return c
+	}},
+	{what: "waiting for children that have ended", first: "OK", second: "OK", slots: true, call: func(w *world) call {
+		c := fencedCall("ff_wait_children")(w)
+		c.args[9] = "0"
+		w.must(c.name, c.args...)
+		id, err := flowfabric.ParseUUID(c.args[11])
+		w.no(err)
+		w.cancel(flowfabric.MakeExecutionID(w.p, id))
+		c.args[9] = "1"
+		return c
+	}},
 	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		w.stage()
 		return call{"ff_tick", []string{"1", ticker, "1"}}

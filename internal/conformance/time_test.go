@@ -160,7 +160,7 @@ var timeScenarios = []scenario{
 			}
 			sum, _ := w.settleTime()
 			want := flowfabric.Code("T4")
-			if code == "R1f" || code == "R2af" {
+			if x.worker == nil {
 				want = "T4n"
 			}
 			s := w.code(x.id, want)
@@ -259,9 +259,10 @@ var timeScenarios = []scenario{
 	}},
 }
 
-// reachable are the states that the functions so far can produce.
+// reachable are the states that the functions so far can produce. A member that ran is not skipped: its group was satisfied, and
+// stays so (T5).
 var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2c", "A1", "A2", "A3", "S1", "S2", "S5",
-	"T1", "T2", "T3", "T3n", "T4", "T4n"}
+	"T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n"}
 
 // placed is an execution that was brought into a state, with the fence of its last claim.
 type placed struct {
@@ -271,6 +272,7 @@ type placed struct {
 
 	waitpoint  engine.Minted     // that it waits on, or that was handed out
 	suspension engine.Suspension // the last
+	flow       flowfabric.FlowID // that it is a member of
 }
 
 // halt suspends what is held until the signal go comes.
@@ -278,6 +280,31 @@ func (w *world) halt(x *placed, opts ...suspending) {
 	w.Helper()
 	x.suspension, _ = w.suspend(x.fence, append([]suspending{awaiting("it")}, opts...)...)
 	x.waitpoint = x.suspension.Bindings[0].Minted
+}
+
+// place creates an execution: alone, or as a member of a flow that may grow, behind an upstream if its state needs one.
+func (w *world) place(code flowfabric.Code, opts []option) placed {
+	w.Helper()
+	behind := code == "R3f" || code == "R3p" || code == "T5n"
+	if !w.members && !behind {
+		return placed{id: w.create(opts...)}
+	}
+	g := w.flow()
+	if behind {
+		g.node("up", nil, as(delay(time.Hour)))
+		g.node("x", []string{"up"}, as(opts...))
+	} else {
+		g.node("x", nil, as(opts...))
+	}
+	g.submit(engine.SealGrowing)
+	x := placed{id: g.id.Member("x"), flow: g.id}
+	if code == "R3p" || code == "T5n" {
+		w.cancel(g.id.Member("up"))
+	}
+	if code == "R3p" {
+		w.replay(x.id, engine.Replay{})
+	}
+	return x
 }
 
 // state brings a new execution into a state, in a partition with a token key. Only A2, R1r, T4 and T4n move the clock.
@@ -297,9 +324,9 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
 	}
 	w.setKey("seed", kid, 0, false)
-	x := placed{id: w.create(opts...)}
+	x := w.place(code, opts)
 	switch code {
-	case "R1f", "R2af":
+	case "R1f", "R2af", "R3f", "R3p", "T5n":
 	case "T3n":
 		w.cancel(x.id)
 	case "T4n":
@@ -330,6 +357,14 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		w.replay(x.id, engine.Replay{})
 	case "A3":
 		w.revoke(x.id)
+	case "R3i":
+		_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{w.child(x.id, "wait", "child", delay(time.Hour))}})
+		w.no(err)
+		w.check()
+		if x.flow.IsZero() {
+			x.flow = flowfabric.FlowID(x.id)
+		}
 	case "R1i":
 		w.release(x.fence)
 	case "R2ai":

@@ -122,7 +122,8 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	}
 	if want != "" && (len(homes) != 1 || homes[0] != want) {
 		x.say("is in %v, belongs in %s", homes, want)
-	} else if got := x.ZSets[want][x.id]; got != score && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
+	} else if got := x.ZSets[want][x.id]; got != score && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) &&
+		!(state.Terminal() && x.has("fl") && got > score) { // a member is filed anew while its flow has not ended
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
 	if code != flowfabric.CodeBlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed

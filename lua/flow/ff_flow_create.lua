@@ -10,11 +10,11 @@ local function ff_flow_create(k, argv)
   if not ctx then return refused end
   local id, tags = args.uuid(argv[2]), args.int(argv[7], 0, 64)
   if not id then return reply.err('invalid_input', 'flow id') end
+  if not tags or #argv ~= 7 + 2 * tags then return reply.err('invalid_input', 'tags: at most 64') end
   if not args.name(argv[3], 64) then return reply.err('invalid_input', 'namespace') end
   if not args.name(argv[4], 64) then return reply.err('invalid_input', 'kind') end
   if #argv[5] > 64 then return reply.err('invalid_input', 'creator: at most 64 bytes') end
   if #argv[6] > 64 then return reply.err('invalid_input', 'digest: at most 64 bytes') end
-  if not tags or #argv ~= 7 + 2 * tags then return reply.err('invalid_input', 'tags: at most 64') end
   for i = 8, #argv, 2 do
     if not args.tag(argv[i]) then return reply.err('invalid_tag_key', string.sub(argv[i], 1, 64)) end
     if #argv[i + 1] > 256 then return reply.err('invalid_input', 'tags: value of at most 256 bytes') end

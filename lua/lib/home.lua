@@ -27,13 +27,16 @@ end
 -- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
 -- may be cancelled by what else follows from that end.
 function home.dequeue(ctx, route, id)
-  local coming, left = ctx.enqueued and ctx.enqueued[route], {}
-  for i = 1, coming and #coming or 0, 2 do
-    if coming[i + 1] ~= id then left[#left + 1], left[#left + 2] = coming[i], coming[i + 1] end
-  end
-  if coming and #left < #coming then
-    ctx.enqueued[route] = #left > 0 and left or nil
-    return
+  local coming = ctx.enqueued and ctx.enqueued[route]
+  if coming then
+    local left = {}
+    for i = 1, #coming, 2 do
+      if coming[i + 1] ~= id then left[#left + 1], left[#left + 2] = coming[i], coming[i + 1] end
+    end
+    if #left < #coming then
+      ctx.enqueued[route] = #left > 0 and left or nil
+      return
+    end
   end
   local q = list(ctx, 'dequeued', route)
   q[#q + 1] = id

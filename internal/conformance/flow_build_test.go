@@ -1,0 +1,487 @@
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from members that
+// are there before it, so there is no call that adds an edge.
+var flowBuildScenarios = []scenario{
+	{name: "spec 60 §12 FS1 a flow made twice is there once; another definition is a conflict", run: func(w *world) {
+		q := engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		made, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		same(w, "made", words(made.Already, made.State, made.Revision, made.Members), "false staging 0 0")
+		w.unchanged("again", func() {
+			again, err := w.e.CreateFlow(w.ctx, q)
+			w.no(err)
+			same(w, "again", words(again.Already, again.State), "true staging")
+		})
+		for what, change := range map[string]func(*engine.NewFlow){"kind": func(q *engine.NewFlow) { q.Kind = "other" },
+			"namespace": func(q *engine.NewFlow) { q.Namespace = "other" }, "digest": func(q *engine.NewFlow) { q.Digest = "d2" },
+			"no digest": func(q *engine.NewFlow) { q.Digest = "" }} {
+			other := q
+			change(&other)
+			w.unchanged(what, func() {
+				_, err := w.e.CreateFlow(w.ctx, other)
+				w.is(err, flowfabric.ErrFlowConflict)
+			})
+		}
+		g := &graph{world: w, id: q.ID}
+		h := g.header()
+		same(w, "header", words(h.State, h.Namespace, h.Kind, h.Creator, h.Digest, h.Tags, h.Revision, h.Members, h.Edges, h.ReleasedAt.IsZero(), h.EndedAt.IsZero()),
+			"staging default k me d1 map[a.b:c] 0 0 0 true true")
+		taken := w.create()
+		w.unchanged("the id of an execution", func() {
+			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(taken), Namespace: "default", Kind: "k"})
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+		w.unchanged("a bad tag", func() {
+			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
+			w.is(err, flowfabric.ErrInvalidTagKey)
+		})
+	}},
+	{name: "spec 60 §12 FS2 FS8 members staged twice count once; of two writers at one revision one is told", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
+		w.unchanged("again", func() {
+			again, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
+			w.no(err)
+			same(w, "again", words(again.Already, again.Revision, again.Members, again.Edges), "true 1 2 1")
+		})
+		revision := uint64(1)
+		c := g.node("c", []string{"a"}).last()
+		added, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{c})
+		w.no(err)
+		w.check()
+		same(w, "added", words(added.Already, added.Revision, added.Members, added.Edges), "false 2 3 2")
+		d := g.node("d", []string{"a"}).last()
+		w.refuses("stale", flowfabric.ErrStaleRevision, "2", func() error {
+			_, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{d})
+			return err
+		})
+		w.unchanged("the one that won asks again", func() {
+			again, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{c})
+			w.no(err)
+			same(w, "again", again.Already, true)
+		})
+		some, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{c, d})
+		w.no(err)
+		w.check()
+		same(w, "one of two is new", words(some.Already, some.Revision, some.Members, some.Edges), "false 3 4 3")
+	}},
+	{name: "spec 60 §12 FS3 FS11 one bad member and none is added; the error names it", run: func(w *world) {
+		other := w.flow().node("theirs", nil).stage()
+		g := w.flow().node("a", nil).stage()
+		good := g.node("good", nil).last()
+		theirs := g.node("theirs", nil).last()
+		theirs.ID = other.id.Member("theirs")
+		lone := g.node("lone", nil).last()
+		lone.ID = w.create()
+		twice := g.node("a", nil).last()
+		twice.Node = "b"
+		unknown := g.node("x", []string{"nobody"}).last()
+		later := g.node("later", []string{"good"}).last()
+		double := g.node("x", []string{"a"}).last()
+		double.Edges = append(double.Edges, double.Edges[0])
+		double.Edges[1].Input = "other"
+		foreign := g.node("x", nil, as(func(x *engine.NewExecution) { x.Namespace = "other" })).last()
+		names := g.node("x", []string{"a", "good"}).last()
+		names.Edges[1].Input = names.Edges[0].Input
+		long := g.node("x", []string{"a"}).last()
+		long.Edges[0].Input = strings.Repeat("i", 65)
+		for _, c := range []struct {
+			want error
+			node string
+			bad  []engine.FlowMember
+		}{
+			{flowfabric.ErrOtherFlow, "theirs", []engine.FlowMember{good, theirs}},
+			{flowfabric.ErrIdempotencyConflict, "lone", []engine.FlowMember{good, lone}},
+			{flowfabric.ErrIdempotencyConflict, "b", []engine.FlowMember{good, twice}},
+			{flowfabric.ErrNotInFlow, "x", []engine.FlowMember{good, unknown}},
+			{flowfabric.ErrNotInFlow, "later", []engine.FlowMember{later, good}},
+			{flowfabric.ErrDuplicateEdge, "", []engine.FlowMember{good, double}},
+			{flowfabric.ErrNamespace, "x", []engine.FlowMember{good, foreign}},
+			{flowfabric.ErrInvalidInput, "good", []engine.FlowMember{good, good}},
+			{flowfabric.ErrInvalidInput, "", []engine.FlowMember{good, names}},
+			{flowfabric.ErrInvalidInput, "", []engine.FlowMember{good, long}},
+		} {
+			g.rejects(c.want, c.node, c.bad...)
+		}
+		w.refuses("another flow's", flowfabric.ErrOtherFlow, other.id.UUID().String(), func() error {
+			_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{theirs})
+			return err
+		})
+		w.unchanged("no such flow", func() {
+			_, err := w.e.StageFlow(w.ctx, flowfabric.NewFlowID(w.p), nil, []engine.FlowMember{good})
+			w.is(err, flowfabric.ErrFlowNotFound)
+		})
+		for _, bad := range []string{"", strings.Repeat("n", 65), "a\nb"} {
+			x := good
+			x.Node = bad
+			g.rejects(flowfabric.ErrInvalidInput, "", x)
+		}
+	}},
+	{name: "spec 60 §12 FS4 flows that have ended, are sealed or were cancelled take no member", run: func(w *world) {
+		for what, c := range map[string]struct {
+			mode engine.SealMode
+			end  func(*graph)
+			want error
+		}{
+			"sealed":    {engine.SealClosed, func(*graph) {}, flowfabric.ErrFlowSealed},
+			"cancelled": {engine.SealOpen, func(g *graph) { g.abort(flowfabric.CancelFlow) }, flowfabric.ErrFlowTerminal},
+			"completed": {engine.SealGrowing, func(g *graph) { g.complete(g.claim()["a"], "") }, flowfabric.ErrFlowTerminal},
+			"failed":    {engine.SealGrowing, func(g *graph) { g.fail(g.claim()["a"]) }, flowfabric.ErrFlowTerminal},
+		} {
+			g := w.flow().node("a", nil).submit(c.mode)
+			c.end(g)
+			g.rejects(c.want, "", g.node("b", []string{"a"}).last())
+			w.unchanged(what+", those that are there", func() {
+				again, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
+				w.no(err)
+				same(w, "already", again.Already, true)
+			})
+			if what != "sealed" {
+				w.unchanged(what+", sealed again", func() {
+					_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 1, 0)
+					w.is(err, flowfabric.ErrFlowTerminal)
+				})
+			}
+		}
+	}},
+	{name: "spec 60 §12 FS5 FS6 no member depends on itself or on one that comes after it", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
+		g.rejects(flowfabric.ErrSelfEdge, "", g.node("x", []string{"x"}).last())
+		g.rejects(flowfabric.ErrSelfEdge, "", g.node("c", nil).last(), g.node("x", []string{"x"}).last())
+		// A cycle would need an edge into a member that is there: it is never added.
+		a := g.node("a", []string{"b"}).last()
+		w.unchanged("a cycle", func() {
+			again, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{a})
+			w.no(err)
+			same(w, "already", again.Already, true)
+		})
+		same(w, "edges", len(g.shown("a").Edges), 0)
+	}},
+	{name: "spec 60 §12 FS7 a chain of 1,000 is as dear at its end as at its beginning", run: func(w *world) {
+		w.quiet = true
+		g := w.flow().begin()
+		n := max(200, 1000/max(1, w.srv.Share))
+		for i := range n {
+			if i == 0 {
+				g.node("n0", nil)
+			} else {
+				g.node(fmt.Sprint("n", i), []string{fmt.Sprint("n", i-1)})
+			}
+		}
+		for first := 0; first < n; first += 100 {
+			_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes[first:first+100])
+			w.no(err)
+		}
+		w.quiet = false
+		_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, n, n-1)
+		w.no(err)
+		w.check()
+		for i := range 20 { // each step is one call, however long the chain is
+			c := g.w.claim(100)
+			same(w, "claimed", words(len(c), c[0].Node), words(1, fmt.Sprint("n", i)))
+			g.complete(c[0], "")
+		}
+		h := g.header()
+		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Count[flowfabric.WaitingChildren]), words(n, n-1, 20, n-21))
+	}},
+	{name: "spec 60 §12 FS10 a client that dies while it stages leaves whole calls, and the next one finishes", run: func(w *world) {
+		g := w.flow().begin()
+		for i := range 25 {
+			root := fmt.Sprint("r", i)
+			g.node(root, nil).node(fmt.Sprint("d", i), []string{root})
+		}
+		_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes[:20])
+		w.no(err)
+		w.check()
+		k := w.worker("w1")
+		same(w, "claimable", len(k.claim(100)), 0)
+		w.unchanged("released too early", func() {
+			_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, len(g.nodes), g.edges)
+			w.is(err, flowfabric.ErrFlowIncomplete)
+			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 20, 11)
+			w.is(err, flowfabric.ErrFlowIncomplete)
+		})
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes) // another process, from the start
+		w.no(err)
+		w.check()
+		state, more, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, len(g.nodes), g.edges)
+		w.no(err)
+		w.check()
+		same(w, "released", words(state, more), "open false")
+		same(w, "roots", len(k.claim(100)), 25)
+		h := g.header()
+		same(w, "counted", words(h.Members, h.Edges, h.Count[flowfabric.Active], h.Count[flowfabric.WaitingChildren]), "50 25 25 25")
+	}},
+	{name: "spec 60 §12 FS13 FS14 FS15 FS29 a member that comes when its upstreams have ended, or run", run: func(w *world) {
+		g := w.flow().node("a", nil).node("f", nil).node("s", nil).node("x", nil, as(delay(time.Hour))).submit(engine.SealOpen)
+		c := g.claim()
+		g.complete(c["a"], "result")
+		g.fail(c["f"])
+		g.ends(flowfabric.FlowOpen)
+		g.join("after", []string{"a"})
+		after := g.claim()["after"]
+		same(w, "input", string(after.Inputs["from-a"]), "result")
+		g.join("skipped", []string{"a", "f"})
+		g.are(flowfabric.Skipped, "skipped")
+		g.join("chained", []string{"skipped"})
+		g.are(flowfabric.Skipped, "chained")
+		g.join("behind", []string{"s"}) // its upstream is active: no matter, the edge is the new member's
+		g.are(flowfabric.WaitingChildren, "behind")
+		g.join("race", []string{"a", "x"}, anyOf, cancelRest)
+		g.are(flowfabric.Cancelled, "x")
+		g.join("one", []string{"f", "behind"}, anyOf)
+		same(w, "group", g.group("one"), "0 1 0 of 2 pending")
+		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 1})
+		for _, node := range []string{"race"} {
+			g.complete(g.claim()[node], "")
+		}
+		g.complete(after, "")
+		g.complete(c["s"], "")
+		for range 2 {
+			for _, c := range g.claim() {
+				g.complete(c, "")
+			}
+		}
+		g.ends(flowfabric.FlowOpen) // until it is sealed
+		_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 0, 0)
+		w.no(err)
+		w.check()
+		g.ends(flowfabric.FlowFailed) // chained was skipped, and nobody depends on it
+	}},
+	{name: "spec 60 §12 FS21 a quorum is between one and the number of its edges", run: func(w *world) {
+		g := w.flow()
+		for _, node := range nodesOf("n", 5) {
+			g.node(node, nil)
+		}
+		g.stage()
+		five := nodesOf("n", 5)
+		for _, k := range []int{0, 6, -1} {
+			g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, quorum(k)).last())
+		}
+		args := wireStage(g.id, g.node("x", five, quorum(3)).last())
+		for _, k := range []string{"1.5", "inf", "nan", "", "1e0", "03", "+3"} {
+			w.unchanged("k = "+k, func() {
+				bad := append([]string{}, args...)
+				bad[4+14+2] = k
+				same(w, "code", w.fcall("ff_flow_stage", bad...).code, "invalid_input")
+			})
+		}
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.K = 2 }).last()) // k belongs to quorum
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, cancelRest).last())                             // all takes no cancel
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyOf).last())
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, quorum(1)).last())
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.Policy = "most" }).last())
+		g.join("one", five, quorum(1))
+		g.join("five", five, quorum(5), cancelRest)
+	}},
+	{name: "spec 60 §12 FS22 the policy of a member is what it came with", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", nil).node("x", []string{"a", "b"}, quorum(1)).stage()
+		other := g.nodes[2]
+		other.K, other.CancelRest = 2, true
+		w.unchanged("another policy", func() {
+			again, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{other})
+			w.no(err)
+			same(w, "already", again.Already, true)
+		})
+		same(w, "group", words(g.shown("x").Group.Policy, g.shown("x").Group.K, g.shown("x").Group.CancelRest), "quorum 1 false")
+		// What tells definitions apart is the digest of the flow and of the members.
+		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
+		g.join("y", []string{"a"}, as(digest))
+		changed := g.nodes[3]
+		changed.Digest = "d2"
+		g.rejects(flowfabric.ErrIdempotencyConflict, "y", changed)
+	}},
+	{name: "spec 60 §1.6 the limits of a call: 100 members, 1,000 edges, and fan-in of 1,000", run: func(w *world) {
+		w.quiet = true
+		g := w.flow()
+		many := nodesOf("n", 1000)
+		for _, node := range many {
+			g.node(node, nil)
+		}
+		g.stage()
+		w.quiet = false
+		_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes[:101])
+		w.is(err, flowfabric.ErrInvalidInput)
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, nil)
+		w.is(err, flowfabric.ErrInvalidInput)
+		args := wireStage(g.id, g.nodes[:1]...)
+		for _, n := range []string{"0", "101", "2"} {
+			args[3] = n
+			w.unchanged("count "+n, func() { same(w, "code", w.fcall("ff_flow_stage", args...).code, "invalid_input") })
+		}
+		full := g.node("full", many, unnamed).last()
+		g.rejects(flowfabric.ErrInvalidInput, "", full, g.node("one", []string{"n0"}).last()) // 1,001 edges in the call
+		over := full
+		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
+		g.rejects(flowfabric.ErrFanIn, "", over)
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{full})
+		w.no(err)
+		same(w, "total", g.shown("full").Group.Total, 1000)
+		big := g.node("big", nil, as(payload(make([]byte, flowfabric.MaxPayload+1)))).last()
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
+		w.is(err, flowfabric.ErrPayloadTooLarge)
+	}},
+	{name: "spec 60 §1.6 the limits of a flow: 10,000 members and 50,000 edges", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", nil).stage()
+		next := g.node("c", []string{"a"}).last()
+		full := func(field, value string, run func()) {
+			key, old := w.k.Flow(g.id.UUID()), w.hash(w.k.Flow(g.id.UUID()))[field]
+			w.set("HSET", key, field, value) // as if it had that many
+			run()
+			if old == "" {
+				w.set("HDEL", key, field)
+			} else {
+				w.set("HSET", key, field, old)
+			}
+		}
+		full("nn", "10000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
+		full("ne", "50000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
+		w.quiet = true
+		full("nn", strconv.Itoa(flowfabric.MaxFlowMembers-1), func() {
+			full("ne", strconv.Itoa(flowfabric.MaxFlowEdges-1), func() {
+				_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
+				w.no(err)
+			})
+		})
+	}},
+	{name: "spec 10 §1.1 a lane that is closed takes no members", run: func(w *world) {
+		g := w.flow().node("a", nil).stage()
+		next := g.node("b", []string{"a"}).last()
+		w.usualLane(engine.LaneDraining, "me")
+		g.rejects(flowfabric.ErrLaneClosed, "b", next)
+		w.unchanged("those that are there", func() {
+			_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
+			w.no(err)
+		})
+		w.usualLane(engine.LaneActive, "me")
+		_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
+		w.no(err)
+		w.check()
+	}},
+	{name: "spec 60 §1.7 how a flow is released, and may grow", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealOpen)
+		seal := func(mode engine.SealMode) error {
+			_, _, err := w.e.SealFlow(w.ctx, g.id, mode, 2, 1)
+			w.check()
+			return err
+		}
+		w.unchanged("as it is", func() { w.no(seal(engine.SealOpen)) })
+		w.no(seal(engine.SealGrowing))
+		same(w, "seal", g.header().Seal, engine.SealGrowing)
+		w.no(seal(engine.SealOpen))
+		same(w, "seal", g.header().Seal, engine.SealOpen)
+		w.no(seal(engine.SealClosed))
+		w.unchanged("sealed is for good", func() {
+			w.is(seal(engine.SealGrowing), flowfabric.ErrFlowSealed)
+			w.is(seal(engine.SealOpen), flowfabric.ErrFlowSealed)
+			w.no(seal(engine.SealClosed))
+		})
+		w.unchanged("what is refused", func() {
+			_, _, err := w.e.SealFlow(w.ctx, g.id, "other", 2, 1)
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, _, err = w.e.SealFlow(w.ctx, flowfabric.NewFlowID(w.p), engine.SealClosed, 0, 0)
+			w.is(err, flowfabric.ErrFlowNotFound)
+			_, err = w.e.DescribeFlow(w.ctx, flowfabric.NewFlowID(w.p))
+			w.is(err, flowfabric.ErrFlowNotFound)
+			_, err = w.e.FlowMembers(w.ctx, flowfabric.NewFlowID(w.p), 0, 10, false)
+			w.is(err, flowfabric.ErrFlowNotFound)
+		})
+		// A flow that ended while it was open ends when it is sealed; an empty one too.
+		done := w.flow().node("a", nil).submit(engine.SealOpen)
+		done.complete(done.claim()["a"], "")
+		done.ends(flowfabric.FlowOpen)
+		done.submitted(engine.SealGrowing)
+		done.ends(flowfabric.FlowCompleted)
+		empty := w.flow().submit(engine.SealClosed)
+		empty.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §1.7 a flow of 150 roots is released in steps, and each root once", run: func(w *world) {
+		g := w.flow()
+		for _, node := range nodesOf("n", 150) {
+			g.node(node, nil)
+		}
+		g.stage()
+		_, more, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 150, 0)
+		w.no(err)
+		w.check()
+		same(w, "more", more, true)
+		same(w, "released", g.header().Count[flowfabric.Waiting], 64)
+		w.unchanged("again", func() {
+			_, more, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 150, 0)
+			w.no(err)
+			same(w, "more", more, true)
+		})
+		g.drain()
+		seen := map[string]bool{}
+		for _, c := range append(g.w.claim(100), g.w.claim(100)...) {
+			seen[c.Node] = true
+		}
+		same(w, "claimed", len(seen), 150)
+	}},
+	{name: "spec 60 §1.7 delays count from when a member may run", run: func(w *world) {
+		g := w.flow().node("a", nil, as(delay(10*time.Second))).node("b", []string{"a"}, as(delay(10*time.Second))).stage()
+		w.advance(time.Minute)
+		w.settleTime()
+		same(w, "nothing", len(g.claim()), 0)
+		g.submitted(engine.SealClosed)
+		g.are(flowfabric.Delayed, "a")
+		w.advance(10 * time.Second)
+		w.settleTime()
+		a := g.claim()["a"]
+		w.advance(5 * time.Second)
+		g.complete(a, "")
+		g.are(flowfabric.Delayed, "b")
+		w.advance(9 * time.Second)
+		w.settleTime()
+		same(w, "too early", len(g.claim()), 0)
+		w.advance(time.Second)
+		w.settleTime()
+		same(w, "due", len(g.claim()), 1)
+	}},
+	{name: "design §7 flows are listed a page at a time, newest or oldest first", run: func(w *world) {
+		var ids []flowfabric.FlowID
+		for range 5 {
+			ids = append(ids, w.flow().node("a", nil).submit(engine.SealClosed).id)
+			w.advance(time.Second)
+		}
+		w.set("ZADD", w.k.Flows(), "1", "nobody")
+		for _, newest := range []bool{false, true} {
+			var got []string
+			after := engine.Position{}
+			for {
+				page, err := w.e.ListFlows(w.ctx, w.p, newest, after, 2)
+				w.no(err)
+				same(w, "size", page.Size, 6)
+				for _, f := range page.Flows {
+					if f.Member == "nobody" {
+						same(w, "drift", words(f.ID.IsZero(), string(f.State) == ""), "true true")
+						continue
+					}
+					same(w, "flow", words(f.State, f.Kind, f.Members, f.Count[flowfabric.Waiting]), "open test 1 1")
+					got = append(got, f.ID.String())
+				}
+				if !page.More {
+					break
+				}
+				last := page.Flows[len(page.Flows)-1]
+				after = engine.Position{Score: last.CreatedAt.UnixMilli(), Member: last.Member}
+			}
+			want := fmt.Sprint(ids)
+			if newest {
+				want = fmt.Sprint([]flowfabric.FlowID{ids[4], ids[3], ids[2], ids[1], ids[0]})
+			}
+			same(w, "order", fmt.Sprint(got), want)
+		}
+		w.set("ZREM", w.k.Flows(), "nobody")
+	}},
+}

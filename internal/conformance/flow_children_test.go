@@ -1,0 +1,317 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// family is an execution that makes children, and whoever holds it.
+type family struct {
+	*graph
+	parent flowfabric.ExecutionID
+	fence  flowfabric.Fence
+}
+
+// family is an execution that is held.
+func (w *world) family(opts ...option) *family {
+	w.Helper()
+	id := w.create(opts...)
+	k := w.worker("k")
+	return &family{graph: &graph{world: w, id: flowfabric.FlowID(id), w: k}, parent: id, fence: k.one(id).Fence}
+}
+
+// wait waits for children of these names, or makes them.
+func (f *family) wait(mode engine.WaitMode, park bool, names ...string) engine.ChildrenReply {
+	f.Helper()
+	r, err := f.try(mode, park, names...)
+	f.no(err)
+	f.check()
+	return r
+}
+
+func (f *family) try(mode engine.WaitMode, park bool, names ...string) (engine.ChildrenReply, error) {
+	q := engine.ChildWait{Name: "wait", Mode: mode, Park: park}
+	for _, name := range names {
+		q.Children = append(q.Children, f.child(f.parent, "wait", name))
+	}
+	return f.e.WaitChildren(f.ctx, f.fence, q)
+}
+
+// resumed claims the parent and returns the outcomes of its wait.
+func (f *family) resumed(mode engine.WaitMode) string {
+	f.Helper()
+	c := f.w.claim(100)
+	for _, c := range c {
+		if c.Fence.Execution == f.parent {
+			same(f.world, "claim", c.Type, flowfabric.AttemptResumed)
+			f.fence = c.Fence
+			return outcomes(f.wait(mode, true))
+		}
+	}
+	f.Fatalf("the parent is not among %d claims", len(c))
+	return ""
+}
+
+func outcomes(r engine.ChildrenReply) string {
+	got := map[string]string{}
+	for _, o := range r.Outcomes {
+		got[o.Node] = fmt.Sprint(o.Outcome, o.Attempt)
+	}
+	return words(r.Satisfied, r.Parked, got)
+}
+
+// How an execution waits for children that it makes (spec 60 §9).
+var flowChildrenScenarios = []scenario{
+	{name: "spec 60 §12 FS46 children that have ended already: the lease is kept", run: func(w *world) {
+		f := w.family(timeout(time.Hour))
+		made := f.wait(engine.WaitAll, false, "a", "b")
+		same(w, "made", words(made.Parked, made.Satisfied, made.Already), "false false false")
+		w.unchanged("again", func() { f.wait(engine.WaitAll, false, "a", "b") })
+		for _, c := range f.w.claim(10) {
+			f.complete(c, c.Node)
+		}
+		same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true, "a", "b")), "true false map[a:completed0 b:completed0]")
+		w.code(f.parent, "A1")
+		step := w.hash(w.k.Steps(f.parent.UUID()))[engine.StepChildren+"wait"]
+		kids, err := engine.DecodeChildren(w.p, []byte(step))
+		w.no(err)
+		same(w, "recorded", len(kids), 2)
+		w.unchanged("asked again", func() {
+			same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true)), "true false map[a:completed0 b:completed0]")
+		})
+		w.no(w.complete(f.fence, "").Err)
+		f.ends(flowfabric.FlowCompleted)
+		nobody := w.family()
+		same(w, "no children", outcomes(nobody.wait(engine.WaitAll, true)), "true false map[]")
+		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
+		w.is(err, flowfabric.ErrFlowNotFound)
+	}},
+	{name: "spec 60 §12 FS47 the modes: all, the first, the first that succeeds", run: func(w *world) {
+		for _, c := range []struct {
+			mode  engine.WaitMode
+			ends  string // how a, b, c end in turn, until the parent runs: + success, - failure
+			wants string
+		}{
+			{engine.WaitAll, "+-+", "map[a:completed0 b:failed0 c:completed0]"},
+			{engine.WaitAll, "---", "map[a:failed0 b:failed0 c:failed0]"},
+			{engine.WaitFirst, "-", "map[a:failed0 b:-1 c:-1]"},
+			{engine.WaitFirst, "+", "map[a:completed0 b:-1 c:-1]"},
+			{engine.WaitFirstSuccess, "--+", "map[a:failed0 b:failed0 c:completed0]"},
+			{engine.WaitFirstSuccess, "-+", "map[a:failed0 b:completed0 c:-1]"},
+			{engine.WaitFirstSuccess, "---", "map[a:failed0 b:failed0 c:failed0]"},
+		} {
+			w.reset()
+			f := w.family()
+			same(w, "parked", f.wait(c.mode, true, "a", "b", "c").Parked, true)
+			w.code(f.parent, "R3i")
+			kids := f.claim()
+			same(w, "children", len(kids), 3)
+			for i, end := range c.ends {
+				w.code(f.parent, "R3i")
+				kid := kids[nodeAt(i)]
+				if end == '+' {
+					f.complete(kid, "")
+				} else {
+					f.fail(kid)
+				}
+			}
+			w.code(f.parent, "R1i")
+			same(w, words(c.mode, c.ends), f.resumed(c.mode), "true false "+c.wants)
+			same(w, "attempt", words(f.fence.Attempt, w.read(f.parent).Attempts), "0 1")
+		}
+	}},
+	{name: "spec 60 §9 what is left when a parent goes on may be of use to its next wait, or not", run: func(w *world) {
+		f := w.family()
+		f.wait(engine.WaitFirst, true, "a", "b")
+		kids := f.claim()
+		f.complete(kids["a"], "")
+		f.resumed(engine.WaitFirst)
+		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "second", "c")}}
+		r, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		w.no(err)
+		w.check()
+		same(w, "parked", r.Parked, true)
+		f.complete(kids["b"], "") // of the first wait: nobody waits for it any more
+		w.code(f.parent, "R3i")
+		f.complete(f.claim()["c"], "")
+		w.code(f.parent, "R1i")
+		same(w, "members", words(f.header().Members, f.header().Edges), "4 3")
+	}},
+	{name: "spec 60 §9 a parent that ends while it waits takes its children along, or leaves them", run: func(w *world) {
+		for name, end := range map[string]func(f *family){
+			"cancelled": func(f *family) { w.cancel(f.parent) },
+			"expired":   func(f *family) { w.advance(time.Minute); w.settleTime() },
+		} {
+			for _, leave := range []bool{false, true} {
+				w.reset()
+				f := w.family(deadline(time.Minute))
+				q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Leave: leave}
+				for _, child := range nodesOf("c", 3) {
+					q.Children = append(q.Children, f.child(f.parent, "wait", child, delay(time.Hour)))
+				}
+				_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+				w.no(err)
+				w.check()
+				w.cancel(f.parent.Child("wait", "c0"))
+				end(f)
+				f.drain()
+				want := map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Delayed}[leave]
+				f.are(want, "c1", "c2")
+				if !leave {
+					same(w, name, words(f.reason("c1"), f.header().Siblings), words("parent_ended", engine.SiblingCancels{Cancelled: 2}))
+					f.ends(flowfabric.FlowFailed)
+				} else {
+					f.ends(flowfabric.FlowOpen)
+				}
+			}
+		}
+	}},
+	{name: "spec 60 §9 a child that ended of itself keeps its end when the parent follows", run: func(w *world) {
+		f := w.family()
+		f.wait(engine.WaitAll, true, "a", "b")
+		f.complete(f.claim()["a"], "")
+		w.cancel(f.parent)
+		f.drain()
+		f.are(flowfabric.Completed, "a")
+		f.are(flowfabric.Cancelled, "b")
+		decided := w.family() // one that waits no more takes nobody along
+		decided.wait(engine.WaitFirst, true, "a", "b")
+		decided.complete(decided.claim()["a"], "")
+		w.cancel(decided.parent)
+		decided.drain()
+		decided.are(flowfabric.Active, "b")
+	}},
+	{name: "spec 60 §9 timeouts stand still while a parent waits, deadlines do not", run: func(w *world) {
+		f := w.family(timeout(10*time.Second), deadline(10*time.Minute))
+		w.advance(4 * time.Second)
+		f.wait(engine.WaitAll, true, "a")
+		w.advance(ttl)
+		w.settleTime()
+		w.code(f.parent, "R3i")
+		f.w = w.worker("later")
+		f.complete(f.claim()["a"], "")
+		c := f.claim()["root"]
+		same(w, "left", c.TimeLeft > 5*time.Second && c.TimeLeft <= 6*time.Second, true)
+		same(w, "shown", w.kinds(f.parent), "created claimed released claimed")
+		late := w.family(deadline(time.Second))
+		late.wait(engine.WaitAll, true, "a")
+		w.advance(time.Second)
+		w.settleTime()
+		s := w.code(late.parent, "T4")
+		same(w, "attempt", s.AttemptLog[0].Category, "execution_deadline")
+	}},
+	{name: "spec 60 §9 members of a growing flow make members; it ends by itself when none is left", run: func(w *world) {
+		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
+		a := g.claim()["a"]
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
+		_, err := w.e.WaitChildren(w.ctx, a.Fence, q)
+		w.no(err)
+		w.check()
+		kid := g.claim()["kid"]
+		same(w, "flow", kid.Flow, g.id)
+		inner := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(kid.Fence.Execution, "wait", "grandkid")}}
+		_, err = w.e.WaitChildren(w.ctx, kid.Fence, inner)
+		w.no(err)
+		w.check()
+		g.complete(g.claim()["grandkid"], "")
+		g.complete(g.claim()["kid"], "")
+		g.complete(g.claim()["a"], "")
+		g.ends(flowfabric.FlowOpen)
+		g.complete(g.claim()["last"], "")
+		g.ends(flowfabric.FlowCompleted)
+		h := g.header()
+		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Seal), "4 3 4 grow")
+	}},
+	{name: "spec 60 §9 what a wait may not be", run: func(w *world) {
+		g := w.flow().node("a", nil).submit(engine.SealClosed)
+		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
+		w.refuses("sealed", flowfabric.ErrFlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
+		same(w, "no children", outcomes(sealed.wait(engine.WaitAll, true)), "true false map[]")
+		done := w.flow().node("a", nil).submit(engine.SealGrowing)
+		cancelled := &family{graph: done, parent: done.id.Member("a"), fence: done.claim()["a"].Fence}
+		done.abort(flowfabric.CancelPending)
+		w.refuses("cancelled", flowfabric.ErrFlowCancelled, "", func() error { _, err := cancelled.try(engine.WaitAll, true, "x"); return err })
+
+		f := w.family()
+		w.unchanged("modes and names", func() {
+			_, err := f.try("most", true, "x")
+			w.is(err, flowfabric.ErrInvalidInput)
+			for _, bad := range []string{"", strings.Repeat("n", 129), "a\nb"} {
+				_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: bad, Mode: engine.WaitAll})
+				w.is(err, flowfabric.ErrInvalidInput)
+			}
+			_, err = f.try(engine.WaitAll, true, nodesOf("c", 101)...)
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+		stale := f.fence
+		stale.Epoch--
+		w.unchanged("a stale fence", func() {
+			_, err := w.e.WaitChildren(w.ctx, stale, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true})
+			w.is(err, flowfabric.ErrStaleLease)
+		})
+		foreign := f.child(f.parent, "wait", "x", func(x *engine.NewExecution) { x.Namespace = "other" })
+		w.unchanged("another namespace", func() {
+			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{foreign}})
+			w.is(err, flowfabric.ErrNamespace)
+		})
+		w.quiet = true
+		for first := 0; first < 1000; first += 100 {
+			q := engine.ChildWait{Name: "many", Mode: engine.WaitAll}
+			for i := range 100 {
+				q.Children = append(q.Children, f.child(f.parent, "many", fmt.Sprint("c", first+i), delay(time.Hour)))
+			}
+			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			w.no(err)
+		}
+		w.quiet = false
+		one := engine.ChildWait{Name: "many", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "many", "more")}}
+		w.refuses("1,001 children", flowfabric.ErrFanIn, "1000", func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
+		full := w.family()
+		w.quiet = true
+		for i := range 1000 {
+			_, err := w.e.RecordStep(w.ctx, full.fence, fmt.Sprint("s", i), nil)
+			w.no(err)
+		}
+		w.quiet = false
+		w.refuses("no room for what it learns", flowfabric.ErrStepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
+	}},
+	{name: "spec 60 §9 a child may be a sibling's sibling: members of another flow, or of another parent, are refused", run: func(w *world) {
+		f, other := w.family(), w.family()
+		other.wait(engine.WaitAll, false, "theirs")
+		theirs := f.child(f.parent, "wait", "theirs")
+		theirs.ID = other.parent.Child("wait", "theirs")
+		w.unchanged("another flow's", func() {
+			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{theirs}})
+			w.is(err, flowfabric.ErrOtherFlow)
+		})
+		lone := f.child(f.parent, "wait", "lone")
+		lone.ID = w.create()
+		w.unchanged("in no flow", func() {
+			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{lone}})
+			w.is(err, flowfabric.ErrIdempotencyConflict)
+		})
+	}},
+	{name: "spec 60 §9 a parent that is lost makes its children once", run: func(w *world) {
+		f := w.family(reclaims(3))
+		f.wait(engine.WaitAll, false, "a", "b")
+		w.advance(ttl)
+		w.settleTime()
+		f.w = w.worker("other")
+		for _, c := range f.w.claim(10) {
+			if c.Fence.Execution == f.parent {
+				f.fence = c.Fence
+			} else {
+				f.complete(c, "")
+			}
+		}
+		same(w, "attempt", f.fence.Attempt, uint32(1))
+		same(w, "outcomes", outcomes(f.wait(engine.WaitAll, true, "a", "b")), "true false map[a:completed0 b:completed0]")
+		same(w, "members", f.header().Members, 3)
+	}},
+}
+
+func nodeAt(i int) string { return string(rune('a' + i)) }

@@ -1,0 +1,202 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// How flows end, and what stays of them.
+var flowEndScenarios = []scenario{
+	{name: "spec 60 §8.1 a flow has completed when each of its ends has succeeded", run: func(w *world) {
+		for what, c := range map[string]struct {
+			build func() *graph
+			fails []string
+			want  flowfabric.FlowState
+		}{
+			"a lost race":        {func() *graph { return w.flow().fan(2, anyOf) }, []string{"r0"}, flowfabric.FlowCompleted},
+			"a tolerated loss":   {func() *graph { return w.flow().fan(3, quorum(2)) }, []string{"r1"}, flowfabric.FlowCompleted},
+			"one end of two":     {func() *graph { return w.flow().node("a", nil).node("b", nil) }, []string{"b"}, flowfabric.FlowFailed},
+			"an end was skipped": {func() *graph { return w.flow().node("a", nil).node("b", []string{"a"}) }, []string{"a"}, flowfabric.FlowFailed},
+			"everything":         {func() *graph { return w.flow().fan(2) }, nil, flowfabric.FlowCompleted},
+		} {
+			g := c.build().submit(engine.SealClosed)
+			for range 3 {
+				for node, claim := range g.claim() {
+					fails := false
+					for _, f := range c.fails {
+						fails = fails || f == node
+					}
+					if fails {
+						g.fail(claim)
+					} else {
+						g.complete(claim, "")
+					}
+				}
+			}
+			same(w, what, g.header().State, c.want)
+		}
+	}},
+	{name: "spec 60 §8.1 whoever waits for a flow is told when it ends", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", nil).submit(engine.SealClosed)
+		ear := w.listen(engine.EventChannel(flowfabric.ExecutionID(g.id)))
+		c := g.claim()
+		g.complete(c["a"], "")
+		g.complete(c["b"], "")
+		ear.hears("F2 1")
+	}},
+	{name: "spec 60 §12 FS49 members stay until their flow has ended, and results with them", run: func(w *world) {
+		g := w.flow().node("a", nil, as(retention(time.Minute))).node("b", []string{"a"}).submit(engine.SealClosed)
+		a := g.id.Member("a")
+		g.complete(g.claim()["a"], "kept")
+		w.unchanged("purged too early", func() {
+			_, err := w.e.PurgeExecution(w.ctx, a, 0)
+			w.is(err, flowfabric.ErrFlowOpen)
+		})
+		w.advance(48 * time.Hour)
+		w.settleTime()
+		w.code(a, "T1")
+		g.w = w.worker("later")
+		b := g.claim()["b"]
+		same(w, "input", string(b.Inputs["from-a"]), "kept")
+		g.complete(b, "")
+		w.advance(time.Hour) // they are looked at again
+		w.settleTime()
+		_, err := w.e.ReadExecution(w.ctx, a)
+		w.is(err, flowfabric.ErrResultPurged)
+		w.code(g.id.Member("b"), "T1")
+		h := g.header()
+		same(w, "header", words(h.State, h.Members, h.Purged), "completed 2 1")
+		page, err := w.e.FlowMembers(w.ctx, g.id, 0, 10, true)
+		w.no(err)
+		same(w, "left", words(len(page.Members), page.Members[0].Node, page.Next), "1 b -1")
+	}},
+	{name: "spec 60 §8 a flow goes with the last of its members, and leaves a tombstone", run: func(w *world) {
+		q := engine.NewFlow{ID: flowfabric.NewFlowID(w.p), Namespace: "default", Kind: "test", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		_, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		g := &graph{world: w, id: q.ID, w: w.worker("flow")}
+		g.node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}, as(retention(10*time.Hour)))
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
+		w.no(err)
+		g.submitted(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["a"], "")
+		for _, c := range g.claim() {
+			g.complete(c, "")
+		}
+		for _, node := range []string{"b", "a"} {
+			_, err := w.e.PurgeExecution(w.ctx, g.id.Member(node), 0)
+			w.no(err)
+			w.check()
+		}
+		same(w, "purged", words(g.header().Purged, g.header().Tags), "2 map[a.b:c]")
+		w.advance(10 * time.Hour)
+		w.settleTime()
+		_, err = w.e.DescribeFlow(w.ctx, g.id)
+		w.is(err, flowfabric.ErrResultPurged)
+		for _, key := range w.keys() {
+			if key == w.k.Flow(g.id.UUID()) || key == w.k.FlowTags(g.id.UUID()) || key == w.k.Flows() || key == w.k.FlowDue() {
+				w.Fatalf("%s stays", key)
+			}
+		}
+		again, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		same(w, "the key is taken", words(again.Already, again.State), "true completed")
+		q.Digest = "d2"
+		_, err = w.e.CreateFlow(w.ctx, q)
+		w.is(err, flowfabric.ErrFlowConflict)
+		w.advance(24 * time.Hour)
+		_, err = w.e.DescribeFlow(w.ctx, g.id)
+		w.is(err, flowfabric.ErrFlowNotFound)
+		made, err := w.e.CreateFlow(w.ctx, q)
+		w.no(err)
+		same(w, "free again", words(made.Already, made.State), "false staging")
+	}},
+	{name: "spec 60 §8 a member that is purged while its flow is replayed counts no more", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		g.fail(g.claim()["a"])
+		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("a"), 0)
+		w.no(err)
+		w.check()
+		w.replay(g.id.Member("b"), engine.Replay{})
+		w.code(g.id.Member("b"), "R3p") // what it waits for is gone: it ends by hand alone
+		g.ends(flowfabric.FlowOpen)
+		w.cancel(g.id.Member("b"))
+		g.ends(flowfabric.FlowFailed)
+	}},
+	{name: "spec 60 §12 FS48 300 members: exact counters at any time, and an end", run: func(w *world) {
+		w.quiet = true
+		g := w.flow()
+		n := max(60, 300/max(1, w.srv.Share))
+		for i := range n / 3 {
+			root, a := fmt.Sprint("r", i), fmt.Sprint("a", i)
+			g.node(root, nil).node(a, []string{root}, unnamed).node(fmt.Sprint("b", i), []string{root, a}, unnamed)
+		}
+		g.submit(engine.SealClosed)
+		done := 0
+		for claims := g.w.claim(50); len(claims) > 0; claims = g.w.claim(50) {
+			for _, c := range claims {
+				g.complete(c, "")
+				done++
+				if done%50 == 0 {
+					h := g.header()
+					unended := 0
+					for state, count := range h.Count {
+						if !state.Terminal() {
+							unended += count
+						}
+					}
+					same(w, "counted", words(h.Count[flowfabric.Completed], unended), words(done, n-done))
+				}
+			}
+		}
+		w.quiet = false
+		w.check()
+		h := g.header()
+		same(w, "header", words(h.State, h.Count[flowfabric.Completed], h.Failing, h.Backlog, len(h.Count)), words(flowfabric.FlowCompleted, n, 0, 0, 1))
+	}},
+	{name: "spec 60 §12 FS25 3,000 siblings: all cancelled, none lost", run: func(w *world) {
+		w.quiet = true
+		g := w.flow()
+		n := 3000 / max(1, w.srv.Share)
+		for _, node := range nodesOf("n", n) {
+			g.node(node, nil)
+		}
+		for first := 0; first < n; first += 1000 { // fan-in is at most 1,000: three races of one member each
+			var some []string
+			for _, node := range nodesOf("n", n)[first:min(first+1000, n)] {
+				some = append(some, node)
+			}
+			g.node(fmt.Sprint("race", first), some, anyOf, cancelRest, unnamed)
+		}
+		g.begin()
+		for first := 0; first < n; first += 100 {
+			_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes[first:min(first+100, n)])
+			w.no(err)
+		}
+		for _, race := range g.nodes[n:] {
+			_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{race})
+			w.no(err)
+		}
+		g.submitted(engine.SealClosed)
+		races := len(g.nodes) - n
+		first := map[string]bool{"n0": true, "n1000": true, "n2000": true}
+		won := 0
+		for won < races {
+			for _, c := range g.w.claim(100) {
+				if first[c.Node] {
+					g.complete(c, "")
+					won++
+				}
+			}
+		}
+		g.drain()
+		w.quiet = false
+		w.check()
+		h := g.header()
+		same(w, "header", words(h.Count[flowfabric.Cancelled], h.Siblings.Cancelled, h.Count[flowfabric.Waiting], h.Backlog), words(n-races, n-races, races, 0))
+	}},
+}

@@ -1,0 +1,190 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// replays replays members in one call and tells what became of each.
+func (g *graph) replays(q engine.Replay, nodes ...string) (out []string) {
+	g.Helper()
+	var ids []flowfabric.ExecutionID
+	for _, node := range nodes {
+		ids = append(ids, g.id.Member(node))
+	}
+	answers, err := g.e.ReplayFlow(g.ctx, g.id, q, ids)
+	g.no(err)
+	g.check()
+	for _, a := range answers {
+		text := string(a.State)
+		if a.Err != nil {
+			text = flowfabric.CodeOf(a.Err)
+		}
+		if a.Already {
+			text += " already"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// How members run again, and with them the flow that had ended (spec 60 §8.4).
+var flowReplayScenarios = []scenario{
+	{name: "spec 60 §12 FS43 a race that nobody won is run again", run: func(w *world) {
+		g := w.flow().fan(3, anyOf).submit(engine.SealClosed)
+		for _, c := range g.claim() {
+			g.fail(c)
+		}
+		g.are(flowfabric.Skipped, "end")
+		g.ends(flowfabric.FlowFailed)
+		same(w, "group", g.group("end"), "0 3 0 of 3 impossible")
+		w.replay(g.id.Member("end"), engine.Replay{})
+		same(w, "open again", g.group("end"), "0 0 0 of 3 pending")
+		w.code(g.id.Member("end"), "R3p")
+		w.replay(g.id.Member("r1"), engine.Replay{})
+		g.complete(g.claim()["r1"], "won")
+		end := g.claim()["end"]
+		same(w, "claimed", fmt.Sprintf("%s %q", end.Type, end.Inputs), `replay map["from-r1":"won"]`)
+		g.complete(end, "")
+		g.ends(flowfabric.FlowCompleted) // the others' failures are tolerated
+	}},
+	{name: "spec 60 §12 FS44 a member and everything it skipped, in one call", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).node("d", []string{"a", "c"}).node("other", nil).submit(engine.SealClosed)
+		c := g.claim()
+		g.fail(c["a"])
+		g.complete(c["other"], "")
+		g.ends(flowfabric.FlowFailed)
+		same(w, "failing", g.header().Failing, 1)
+		q := engine.Replay{Request: uuid.New()}
+		same(w, "replayed", fmt.Sprint(g.replays(q, "a", "b", "c", "d")), "[waiting waiting_children waiting_children waiting_children]")
+		w.unchanged("again", func() {
+			same(w, "replayed", fmt.Sprint(g.replays(q, "a", "b", "c", "d")),
+				"[waiting already waiting_children already waiting_children already waiting_children already]")
+		})
+		g.ends(flowfabric.FlowOpen)
+		same(w, "header", words(g.header().Failing, g.header().EndedAt.IsZero()), "0 true")
+		for _, node := range []string{"a", "b", "c", "d"} {
+			g.complete(g.claim()[node], node)
+		}
+		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §8.4 each member is judged alone", run: func(w *world) {
+		g := w.flow().node("a", nil).node("f", nil).node("s", nil).submit(engine.SealOpen)
+		other := w.flow().node("theirs", nil).submit(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["a"], "")
+		g.fail(c["f"])
+		ids := []flowfabric.ExecutionID{g.id.Member("a"), g.id.Member("f"), g.id.Member("s"), other.id.Member("theirs"), g.id.Member("nobody"), g.id.Member("f")}
+		answers, err := w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, ids)
+		w.no(err)
+		w.check()
+		var got []string
+		for _, a := range answers {
+			got = append(got, words(a.State, a.Already, flowfabric.CodeOf(a.Err)))
+		}
+		same(w, "answers", fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{" false replay_not_allowed", "waiting false ", " false execution_not_terminal",
+			" false execution_not_in_flow", " false execution_not_found", "waiting true "}))
+		w.unchanged("what is refused", func() {
+			_, err := w.e.ReplayFlow(w.ctx, flowfabric.NewFlowID(w.p), engine.Replay{}, ids[:1])
+			w.is(err, flowfabric.ErrFlowNotFound)
+			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, nil)
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, make([]flowfabric.ExecutionID, 65))
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+		same(w, "forced", fmt.Sprint(g.replays(engine.Replay{Force: true, DropSteps: true}, "a")), "[waiting]")
+	}},
+	{name: "spec 60 §12 FS45 replays are counted, and a cancelled flow has none", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		for range 10 {
+			g.fail(g.claim()["a"])
+			w.replay(g.id.Member("a"), engine.Replay{})
+		}
+		g.fail(g.claim()["a"])
+		same(w, "11th", fmt.Sprint(g.replays(engine.Replay{}, "a")), "[max_replays_exhausted]")
+		over := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		over.fail(over.claim()["a"])
+		over.are(flowfabric.Skipped, "b")
+		open := w.flow().node("a", nil).node("b", nil).submit(engine.SealClosed)
+		open.fail(open.claim()["a"])
+		open.abort(flowfabric.CancelAll)
+		same(w, "cancelled", fmt.Sprint(open.replays(engine.Replay{Force: true}, "a", "b")), "[flow_cancelled flow_cancelled]")
+	}},
+	{name: "spec 60 §8.4 a member that ran keeps its group; one that was skipped waits for what did not succeed", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", nil).node("c", []string{"a", "b"}).node("d", []string{"c"}).submit(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["a"], "kept")
+		g.fail(c["b"])
+		g.are(flowfabric.Skipped, "c", "d")
+		w.replay(g.id.Member("c"), engine.Replay{})
+		same(w, "group", g.group("c"), "1 0 0 of 2 pending")
+		w.replay(g.id.Member("d"), engine.Replay{})
+		w.replay(g.id.Member("b"), engine.Replay{})
+		g.fail(g.claim()["b"]) // fails again, and skips them again
+		g.are(flowfabric.Skipped, "c", "d")
+		g.ends(flowfabric.FlowFailed)
+		same(w, "counted", words(g.header().Count[flowfabric.Skipped], g.header().Failing), "2 1")
+		for _, node := range []string{"b", "c", "d"} {
+			w.replay(g.id.Member(node), engine.Replay{})
+		}
+		g.complete(g.claim()["b"], "new")
+		first := g.claim()["c"]
+		same(w, "inputs", fmt.Sprintf("%q", first.Inputs), `map["from-a":"kept" "from-b":"new"]`)
+		g.fail(first)
+		g.are(flowfabric.Skipped, "d")
+		w.replay(g.id.Member("c"), engine.Replay{})
+		w.replay(g.id.Member("d"), engine.Replay{})
+		again := g.claim()["c"] // its group is satisfied: it runs at once
+		same(w, "inputs", fmt.Sprintf("%s %q", again.Type, again.Inputs), `replay map["from-a":"kept" "from-b":"new"]`)
+		g.complete(again, "")
+		g.complete(g.claim()["d"], "")
+		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §12 FS39 a late input is given when the member runs again", run: func(w *world) {
+		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["r0"], "0")
+		g.complete(c["r1"], "1")
+		g.fail(g.claim()["end"])
+		g.ends(flowfabric.FlowFailed)
+		w.replay(g.id.Member("end"), engine.Replay{})
+		same(w, "inputs", fmt.Sprintf("%q", g.claim()["end"].Inputs), `map["from-r0":"0" "from-r1":"1"]`)
+	}},
+	{name: "spec 60 §8.4 nothing is replayed while the flow works off how its members ended", run: func(w *world) {
+		g := w.flow().node("a", nil)
+		for i := range 100 {
+			g.node(fmt.Sprint("n", i), []string{"a"}, unnamed)
+		}
+		g.submit(engine.SealClosed)
+		g.fail(g.claim()["a"])
+		w.unchanged("pending", func() {
+			_, err := w.e.ReplayExecution(w.ctx, g.id.Member("a"), engine.Replay{})
+			w.is(err, flowfabric.ErrResolutionPending)
+			same(w, "each", fmt.Sprint(g.replays(engine.Replay{}, "a", "n0")), "[resolution_pending resolution_pending]")
+		})
+		g.drain()
+		w.replay(g.id.Member("n99"), engine.Replay{})
+		w.replay(g.id.Member("a"), engine.Replay{})
+		g.complete(g.claim()["a"], "")
+		g.drain()
+		g.are(flowfabric.Waiting, "n99")
+		g.are(flowfabric.Skipped, "n0") // nobody replayed it
+	}},
+	{name: "spec 60 §8.4 siblings that were cancelled, and replayed, decide nothing again", run: func(w *world) {
+		g := w.flow().fan(3, anyOf, cancelRest).submit(engine.SealClosed)
+		g.complete(g.claim()["r0"], "0")
+		g.complete(g.claim()["end"], "")
+		g.ends(flowfabric.FlowCompleted)
+		w.replay(g.id.Member("r1"), engine.Replay{})
+		g.ends(flowfabric.FlowOpen)
+		g.complete(g.claim()["r1"], "1")
+		same(w, "group", g.group("end"), "2 1 0 of 3 satisfied")
+		g.are(flowfabric.Completed, "end")
+		g.ends(flowfabric.FlowCompleted)
+		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 2})
+	}},
+}
