@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // submitFlow stages a flow and releases it.
@@ -265,6 +266,44 @@ func TestChildrenAll(t *testing.T) {
 		defer mu.Unlock()
 		if calls["ff_wait_children"] != 2 {
 			t.Errorf("%d calls, want one for each wait", calls["ff_wait_children"])
+		}
+	})
+}
+
+// Waits for signals and for children take turns: each answer is kept, in whatever order they came.
+func TestChildrenBetweenSignals(t *testing.T) {
+	servers(t, func(w *world) {
+		w.start(signing(), append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			var out []string
+			for i := range 2 {
+				word, err := suspend.Await[string](ctx, task, fmt.Sprint("word-", i))
+				if err != nil {
+					return "", err
+				}
+				set := flow.Children(fmt.Sprint("echo-", i))
+				child := flow.Child(set, "c", echo, word)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				echoed, err := child.Result(ctx, task)
+				if err != nil {
+					return "", err
+				}
+				out = append(out, echoed)
+			}
+			return strings.Join(out, " "), nil
+		}))...)
+		id := w.submitKind("parent", "")
+		for i := range 2 {
+			key := fmt.Sprint("word-", i)
+			w.eventually("it waits for "+key, func() bool {
+				s := w.suspension(id)
+				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == key
+			})
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+		}
+		if s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
+			t.Errorf("%s after %d attempts: %s %s", w.result(id, 0), s.Attempts, s.FailureCategory, s.FailureReason)
 		}
 	})
 }
