@@ -108,7 +108,7 @@ func topics() map[string][]scenario {
 		"audit":         auditScenarios,
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowEndScenarios),
+		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios),
 	}
 }
 
