@@ -52,6 +52,25 @@ local function ended(ctx, id)
   return graph.outcomes[v[1]], v[2] and reply.int((tonumber(v[2]) or 1) - 1) or '', true
 end
 
+-- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
+-- at for the first 200.
+local function gap(ctx, key, flow_id, behind)
+  local expected, looked = behind + 1, 0
+  while true do
+    local list = redis.call('ZRANGEBYSCORE', key, reply.int(expected), '+inf', 'WITHSCORES', 'LIMIT', '0', '500')
+    for i = 1, #list, 2 do
+      local number = audit.score(list[i + 1])
+      looked = looked + 1
+      if looked > 200 or redis.call('HGET', keys.core(ctx.r, list[i]), 'fl') == flow_id then
+        if number > expected then return expected end
+        expected = number + 1
+      end
+    end
+    ctx.cost = ctx.cost + 10 + #list / 50
+    if #list < 1000 then return expected end
+  end
+end
+
 -- listed: the flow lists its members. One that it has lost gets the first number that is free behind those of its upstreams.
 local function listed(ctx, h, id, incoming)
   local key, behind = keys.members(ctx.r, h.id), -1
@@ -64,16 +83,11 @@ local function listed(ctx, h, id, incoming)
     local up = redis.call('ZSCORE', key, incoming[i])
     behind = math.max(behind, up and audit.score(up) or -1)
   end
-  local low, high = behind + 1, math.max(graph.count(h, 'nn'), behind + 1)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if redis.call('ZCOUNT', key, reply.int(behind + 1), reply.int(middle)) >= middle - behind then
-      low = middle + 1
-    else
-      high = middle
-    end
-  end
-  redis.call('ZADD', key, reply.int(low), id)
+  ctx.gaps = ctx.gaps or {}
+  local from = ctx.gaps[h.id] or -1 -- numbers up to here are taken
+  local free = gap(ctx, key, h.id, math.max(from, behind))
+  if behind <= from then ctx.gaps[h.id] = free end
+  redis.call('ZADD', key, reply.int(free), id)
   h.changed = true
 end
 
