@@ -120,7 +120,8 @@ func (l *look) flows() {
 	}
 	for _, owned := range [][]string{names(l.ZSets), names(l.Lists), names(l.Hashes)} {
 		for _, key := range owned {
-			family, id := area(key)
+			family, _ := area(key)
+			id := strings.TrimPrefix(key, family)
 			if slices.Contains([]string{":fx:", ":fu:", ":ft:"}, family) && l.Hashes[":fw:"+id] == nil {
 				l.wrong("%s has no header", key)
 			}
