@@ -202,6 +202,9 @@ var (
 		replies: "OK cursor checked findings {kind index member detail healed}", errors: "invalid_input" + entered}
 	fnAuditKeys = function{name: "ff_audit_keys", method: "AuditKeys",
 		args: "protocol heal count {area id of}", replies: "OK findings {kind index member detail healed}", errors: "invalid_input" + entered}
+	fnAuditFlows = function{name: "ff_audit_flows", method: "AuditFlows",
+		args:    "protocol heal count {flow next version seen}",
+		replies: "OK count {next version seen} findings {kind index member detail healed}", errors: "invalid_input" + entered}
 	fnAuditRoutes = function{name: "ff_audit_routes", method: "AuditRoutes",
 		args:    "protocol heal purged recounts count {route stored low high uncounted}",
 		replies: "OK now purged recounts counting compared count {route uses} findings {kind index member detail healed}",
@@ -281,5 +284,5 @@ var functions = []function{
 	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
 	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
 	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAuditExecutions,
-	fnAuditIndex, fnAuditKeys, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
+	fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
 }

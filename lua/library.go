@@ -37,7 +37,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait", "purge", "create", "member",
-	"schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "registry",
+	"schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "joined", "registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "tick"}

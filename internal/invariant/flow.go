@@ -118,9 +118,13 @@ func (l *look) flows() {
 			l.flow(id, h, members[id], backlog[id])
 		}
 	}
-	for key := range l.ZSets {
-		if id, ok := strings.CutPrefix(key, ":fx:"); ok && l.Hashes[":fw:"+id] == nil {
-			l.wrong("%s has no header", key)
+	for _, owned := range [][]string{names(l.ZSets), names(l.Lists), names(l.Hashes)} {
+		for _, key := range owned {
+			family, _ := area(key)
+			id := strings.TrimPrefix(key, family)
+			if slices.Contains([]string{":fx:", ":fu:", ":ft:"}, family) && l.Hashes[":fw:"+id] == nil {
+				l.wrong("%s has no header", key)
+			}
 		}
 	}
 }

@@ -64,15 +64,17 @@ function flow.decided(ctx, h, c, id, g)
   end
 end
 
--- edge tells a member how one of its upstreams ended.
-local function edge(ctx, h, e, id)
+-- edge tells a member how one of its upstreams ended; it may be told again.
+function flow.edge(ctx, h, e, id)
   local key, incoming = keys.core(ctx.r, id), keys.incoming(ctx.r, id)
   local v = redis.call('HMGET', key, 's', 'g')
   local g, old, _, input = group.parse(v[2]), group.record(redis.call('HGET', incoming, e.id))
   if not v[1] or not g or not old then return end
   local mark = e.outcome
   if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
-  if g.state ~= 'p' and mark == 's' and old ~= 's' then
+  if old == 'l' then
+    mark = 'l'
+  elseif g.state ~= 'p' and mark == 's' and old ~= 's' then
     mark = 'l'
     if input ~= '' then
       history.add(ctx, { attempt = '' }, id, 'late_input', input, e.id)
@@ -87,7 +89,7 @@ local function edge(ctx, h, e, id)
 end
 
 -- child tells a member that waits for children how one of them ended.
-local function child(ctx, h, e, id)
+function flow.child(ctx, h, e, id)
   local key, children = keys.core(ctx.r, id), keys.children(ctx.r, id)
   local c = core.read(ctx, id)
   local w, old, _, node = wait.parse(c.wt), group.record(redis.call('HGET', children, e.id))
@@ -112,7 +114,7 @@ function steps.u(ctx, h, e)
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)
-    if string.byte(list[i], 1) == 119 then child(ctx, h, e, id) else edge(ctx, h, e, id) end
+    if string.byte(list[i], 1) == 119 then flow.child(ctx, h, e, id) else flow.edge(ctx, h, e, id) end
   end
   e.at = reply.int(from + #list)
   return #list < wanted

@@ -5,6 +5,7 @@
 --   mt last change      rl released at      en ended at         rv graph revision   nn members ever   ne edges ever
 --   cp cancel policy    ca cancelled at     cw reason           cb by               tg 1 = has tags
 --   bl backlog entries  lv ends of the flow that did not succeed                    pu purged members
+--   vn changes of this header, by which an audit that needs several calls knows that nothing has changed meanwhile
 --   m<class> members by class: b blocked w waiting d delayed a active u suspended, and the outcomes s f c e k
 --   xc siblings cancelled  xt had ended  xn were gone  xs spared
 -- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed when every
@@ -125,6 +126,7 @@ function graph.flush(ctx)
   for flow_id, h in pairs(ctx.flows) do
     if h and h.changed then
       settle_flow(ctx, h)
+      graph.add(h, 'vn', 1)
       local sets, dels = {}, {}
       for field in pairs(h.dirty) do
         if h[field] then
