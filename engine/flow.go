@@ -105,7 +105,7 @@ func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *
 // StageCost is the largest sum of edges and stageMember for each member but the first in one call to the server.
 const (
 	StageCost   = 1000
-	stageMember = 6
+	stageMember = 8
 )
 
 // fits is how many of the first members go into one call, at least one.

@@ -87,7 +87,8 @@ end
 function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
   local at = ctx.now + home.kept(ctx, route, own)
-  d[#d + 1] = reply.int(at)
+  if ctx.purge_last ~= at then ctx.purge_last, ctx.purge_text = at, reply.int(at) end -- formatting is dear
+  d[#d + 1] = ctx.purge_text
   d[#d + 1] = id
   ctx.purge = math.min(ctx.purge or at, at)
 end

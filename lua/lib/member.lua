@@ -67,8 +67,8 @@ function member.parse(argv, i, count)
     total, items[n], i = total + item.n, item, behind
   end
   if argv[i] then return nil, reply.err('invalid_input', 'arguments: more than count items') end
-  if total + 6 * (count - 1) > 1000 then
-    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, six less for each further member')
+  if total + 8 * (count - 1) > 1000 then
+    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, eight less for each further member')
   end
   return items
 end
@@ -150,7 +150,8 @@ end
 -- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
 -- others, and ends those that ended without success.
 local function resolve(ctx, argv, item, g, new)
-  local id, incoming, known = argv[item.at], {}, not new.calm
+  local id, incoming, known, out, size = argv[item.at], {}, not new.calm, new.out, 0
+  local edge = 'd' .. id
   for at = item.first, item.first + 2 * item.n - 1, 2 do
     local from, record = argv[at], '.,,'
     if known then
@@ -162,10 +163,9 @@ local function resolve(ctx, argv, item, g, new)
         if mark ~= 's' then new.ends[from] = true end
       end
     end
-    incoming[#incoming + 1] = from
-    incoming[#incoming + 1] = record .. argv[at + 1]
-    local list = new.out[from]
-    if list then list[#list + 1] = 'd' .. id else new.out[from] = { 'd' .. id } end
+    incoming[size + 1], incoming[size + 2], size = from, record .. argv[at + 1], size + 2
+    local list = out[from]
+    if list then list[#list + 1] = edge else out[from] = { edge } end
   end
   for first = 1, #incoming, 1000 do
     redis.call('HSET', keys.incoming(ctx.r, id), unpack(incoming, first, math.min(first + 999, #incoming)))
