@@ -74,20 +74,58 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	return out, r.fail()
 }
 
-// StageFlow adds 1..100 members with at most 1,000 edges and 1 MiB of payload, all or none, in one atomic call
-// (lua/flow/ff_flow_stage.lua). Members that are there already are left alone, so the call may be repeated. An edge leads from a
-// member that was staged before, or that stands earlier in the call. A non-nil revision is the one the flow must have.
+// StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
+// there already are left alone, so the call may be repeated. An edge leads from a member that was staged before, or that stands earlier
+// in the call. A non-nil revision is the one the flow must have. Members with few edges go in by one atomic call, all or none;
+// where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
 // ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, ErrStaleRevision, ErrFlowTooLarge; and those of
 // CreateExecutions. Spec 60 §2.6.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
+	if len(members) < 1 || len(members) > flowfabric.MaxBatch {
+		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), flowfabric.MaxBatch)
+	}
+	out := FlowCreated{Already: true}
+	for len(members) > 0 {
+		n := fits(members)
+		part, err := e.stage(ctx, id, revision, members[:n])
+		if err != nil {
+			return part, err
+		}
+		part.Already = part.Already && out.Already
+		out, members = part, members[n:]
+		if revision != nil {
+			revision = &part.Revision
+		}
+	}
+	return out, nil
+}
+
+// StageCost is the largest sum of edges and stageMember for each member but the first in one call to the server.
+const (
+	StageCost   = 1000
+	stageMember = 8
+)
+
+// fits is how many of the first members go into one call, at least one.
+func fits(members []FlowMember) int {
+	cost := 0
+	for i := range members {
+		if i > 0 {
+			cost += stageMember
+		}
+		if cost += len(members[i].Edges); i > 0 && cost > StageCost {
+			return i
+		}
+	}
+	return len(members)
+}
+
+func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
 	expected := ""
 	if revision != nil {
 		expected = strconv.FormatUint(*revision, 10)
-	}
-	if len(members) < 1 || len(members) > flowfabric.MaxBatch {
-		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), flowfabric.MaxBatch)
 	}
 	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected, strconv.Itoa(len(members))}, id.Partition(), members)
 	if err != nil {
@@ -204,7 +242,7 @@ type FlowReplayed struct {
 }
 
 // ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow that has ended.
-// q.Request must be the same in a repetition. Spec 60 §8.4.
+// Members with many edges take several calls. q.Request must be the same in a repetition. Spec 60 §8.4.
 func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay, members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
 	steps := "keep"
 	if q.DropSteps {
@@ -213,26 +251,35 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, flowfabric.MaxName),
-		cut(q.Reason, flowfabric.MaxReason), strconv.Itoa(len(members))}
-	for _, m := range members {
-		args = append(args, m.UUID().String())
+	out := make([]FlowReplayed, 0, len(members))
+	for {
+		left := members[len(out):]
+		args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, flowfabric.MaxName),
+			cut(q.Reason, flowfabric.MaxReason), strconv.Itoa(len(left))}
+		for _, m := range left {
+			args = append(args, m.UUID().String())
+		}
+		r, err := e.call(ctx, fnFlowReplay, id.Partition(), args...)
+		if err != nil {
+			return nil, err
+		}
+		n := r.count(1)
+		if n < 1 || n > len(left) {
+			r.stop("%d answers to %d members", n, len(left))
+			return nil, r.fail()
+		}
+		for range n {
+			var x FlowReplayed
+			var text string
+			text, x.Already, x.Err = r.answer()
+			state, _ := flowfabric.Project(flowfabric.Code(text))
+			x.State = state.Public
+			out = append(out, x)
+		}
+		if err := r.fail(); err != nil || len(out) == len(members) {
+			return out, err
+		}
 	}
-	r, err := e.call(ctx, fnFlowReplay, id.Partition(), args...)
-	if err != nil {
-		return nil, err
-	}
-	if n := r.count(1); n != len(members) {
-		r.stop("%d answers to %d members", n, len(members))
-	}
-	out := make([]FlowReplayed, len(members))
-	for i := range out {
-		var text string
-		text, out[i].Already, out[i].Err = r.answer()
-		state, _ := flowfabric.Project(flowfabric.Code(text))
-		out[i].State = state.Public
-	}
-	return out, r.fail()
 }
 
 // FlowRecord is the header of a flow.
@@ -549,7 +596,7 @@ type ChildWait struct {
 	Mode     WaitMode
 	Leave    bool         // let open children run on when the execution ends before them; they are cancelled else
 	Park     bool         // give up the lease; without it the children are only made, more of the same wait follow
-	Children []FlowMember // 0..100, at most 1,000 a wait
+	Children []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
 }
 
 // ChildOutcome tells how a child ended.
@@ -580,6 +627,14 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	}
 	if len(q.Children) > flowfabric.MaxBatch {
 		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), flowfabric.MaxBatch)
+	}
+	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
+		first := q
+		first.Children, first.Park = q.Children[:n], false
+		if out, err := e.WaitChildren(ctx, f, first); err != nil || out.Parked {
+			return out, err
+		}
+		q.Children = q.Children[n:]
 	}
 	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park), strconv.Itoa(len(q.Children)))
 	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)

@@ -202,7 +202,7 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 	failing := 0
 	for member := range l.ZSets[":fx:"+id] {
 		core := l.core(member)
-		if mark := endMark(core["s"]); mark != "" && mark != "s" && core["no"] == "" {
+		if mark := endMark(core["s"]); mark != "" && mark != "s" && len(l.Lists[":fo:"+member]) == 0 {
 			failing++
 		}
 	}
@@ -222,9 +222,6 @@ func (x *execution) member(code flowfabric.Code) {
 	}
 	if x.core["nd"] == "" {
 		x.say("has no node")
-	}
-	if int(x.number("no")) != len(outgoing) {
-		x.say("counts %s edges that leave it, there are %d", x.core["no"], len(outgoing))
 	}
 	for _, edge := range outgoing {
 		to, hash := edge[1:], ":fi:"

@@ -74,10 +74,17 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   q[#q + 1] = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
 end
 
--- ended notes that a member has ended. c needs fl, no (edges that leave it) and wt (the children it waits for).
+-- leads is how many edges leave a member.
+local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)) end
+
+-- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
+-- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
-  if not c.no then
+  local n = leads(ctx, id)
+  if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
+  elseif n == 1 and c.owner then
+    c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
     graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
   end
@@ -95,7 +102,7 @@ function graph.moved(ctx, c, id, code, attempt)
   local outcome, before = graph.outcomes[code], c.s and graph.outcomes[c.s]
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
-    if not c.no and before ~= 's' then graph.add(h, 'lv', -1) end
+    if before ~= 's' and leads(ctx, id) == 0 then graph.add(h, 'lv', -1) end
     if h.en then
       graph.set(h, 'en', nil)
       if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end

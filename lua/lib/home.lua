@@ -99,7 +99,8 @@ end
 function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
   local at = ctx.now + home.kept(ctx, route, own)
-  d[#d + 1] = reply.int(at)
+  if ctx.purge_last ~= at then ctx.purge_last, ctx.purge_text = at, reply.int(at) end -- formatting is dear
+  d[#d + 1] = ctx.purge_text
   d[#d + 1] = id
   ctx.purge = math.min(ctx.purge or at, at)
 end
@@ -112,11 +113,17 @@ end
 
 -- block files a member that waits for others.
 function home.block(ctx, id, created)
-  redis.call('ZADD', keys.blocked(ctx.r), created, id)
+  local b = ctx.blocked or {}
+  ctx.blocked, b[#b + 1] = b, created
+  b[#b + 1] = id
 end
 
 -- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
+  if ctx.blocked then -- before the work, which may free them again
+    redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
+    ctx.blocked = nil
+  end
   if ctx.work then home.resolve(ctx) end
   local r, rest = ctx.r, false
   for sid, ids in pairs(ctx.unheld or {}) do

@@ -96,12 +96,11 @@ local function regroup(ctx, c, id)
   if not g then return free end
   local v, sets = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
   for i = 1, #v, 2 do
-    local mark, attempt, input = group.record(v[i + 1])
-    local now = (mark == 'l' and 's') or (mark and mark ~= 's' and g.state == 'i' and '.') or mark
-    if now ~= mark then
-      if now == '.' then attempt = '' end
+    local mark = string.byte(v[i + 1], 1)
+    if mark == 108 or mark ~= 115 and mark ~= 46 and g.state == 'i' then -- l, and what is neither s nor open
+      local _, attempt, input = group.record(v[i + 1])
       sets[#sets + 1] = v[i]
-      sets[#sets + 1] = now .. ',' .. attempt .. ',' .. input
+      sets[#sets + 1] = mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or '')
     end
   end
   for first = 1, #sets, 1000 do
