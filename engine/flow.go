@@ -487,6 +487,9 @@ type FlowSummary struct {
 	Count      map[flowfabric.PublicState]int
 }
 
+// Position is where the entry stands.
+func (s FlowSummary) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
+
 // FlowsPage is one page of the flows of a partition.
 type FlowsPage struct {
 	Now   time.Time
