@@ -12,7 +12,7 @@ import (
 const MaxIdempotencyKey = 256
 
 // maxCreator is the longest creator, in bytes.
-const maxCreator = 64
+const maxCreator = flowfabric.MaxName
 
 // SubmitOption changes one submission. Later options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ submit(s *submission) }
@@ -144,61 +144,17 @@ func Creator(name string) WorkOption {
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
 func (s *submission) validate(now time.Time) error {
-	x := &s.item
-	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
-			return err
-		}
-	}
-	if x.Priority < 0 || x.Priority > flowfabric.MaxPriority {
-		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, flowfabric.MaxPriority)
-	}
-	if len(x.Creator) > maxCreator {
-		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), maxCreator)
-	}
 	if s.keyed && s.keyFor == nil {
 		if err := s.validateKey(); err != nil {
 			return err
 		}
 	}
-	if err := flowfabric.ValidateTags(x.Tags); err != nil {
-		return err
-	}
-	if len(x.Capabilities) > 0 {
-		var err error
-		if x.Capabilities, err = flowfabric.NormalizeCapabilities(x.Capabilities); err != nil {
-			return err
-		}
-	}
-	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > flowfabric.MaxDelay || r%time.Second != 0) {
-		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
-	}
-	return s.validateTimes(now)
+	return s.item.Validate(now)
 }
 
 func (s *submission) validateKey() error {
 	if s.key == "" || len(s.key) > MaxIdempotencyKey {
 		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
-	}
-	return nil
-}
-
-func (s *submission) validateTimes(now time.Time) error {
-	x := &s.item
-	switch latest := now.Add(flowfabric.MaxDelay); {
-	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
-		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
-	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
-		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
-	case x.Deadline > 0 && x.Deadline < time.Millisecond:
-		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
-	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
-		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
-	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):
-		return fmt.Errorf("%w: deadline at %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DeadlineAt)
-	case x.Deadline > 0 && x.Delay >= x.Deadline,
-		!x.DeadlineAt.IsZero() && !x.DelayUntil.Before(x.DeadlineAt):
-		return fmt.Errorf("%w: the deadline leaves no time after the delay", flowfabric.ErrInvalidInput)
 	}
 	return nil
 }

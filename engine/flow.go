@@ -134,6 +134,24 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 	return args, nil
 }
 
+// Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, 1,000 edges and 1 MiB of
+// payload each.
+func Batches(members []FlowMember) [][]FlowMember {
+	var out [][]FlowMember
+	first, edges, bytes := 0, 0, 0
+	for i := range members {
+		e, b := len(members[i].Edges), len(members[i].Payload)
+		if i > first && (i-first == flowfabric.MaxBatch || edges+e > flowfabric.MaxBatchEdges || bytes+b > flowfabric.MaxCallBytes) {
+			out, first, edges, bytes = append(out, members[first:i]), i, 0, 0
+		}
+		edges, bytes = edges+e, bytes+b
+	}
+	if first < len(members) {
+		out = append(out, members[first:])
+	}
+	return out
+}
+
 // SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
 // are what the caller has staged: ErrFlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
 // DrainFlows. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound. Spec 60 §1.7.

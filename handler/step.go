@@ -62,7 +62,7 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	return value, nil
 }
 
-// UnusedSteps lists, sorted, the recorded steps, answered waits and pending waitpoints that this pass has not asked for so far. After a handler has
+// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this pass has not asked for so far. After a handler has
 // completed it should be empty: if not, the handler was changed or chose another path than an earlier pass, and
 // the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
 func (t *Task) UnusedSteps() []string {
@@ -77,6 +77,7 @@ func (t *Task) UnusedSteps() []string {
 	if t.waits != nil {
 		unused = append(unused, t.waits.Unused()...)
 	}
+	unused = append(unused, t.kids.unused()...)
 	slices.Sort(unused)
 	return unused
 }
@@ -134,11 +135,7 @@ func validateStepName(name string) error {
 func recall[T any](t *Task, recorded []byte) (T, error) {
 	var value T
 	if err := t.valueCodec().Decode(recorded, &value); err != nil {
-		err = fmt.Errorf("recorded value does not decode into %T: %w", value, err)
-		if !is[*cipherError](err) {
-			err = Permanent(err)
-		}
-		return *new(T), Category(CategoryDecode, err)
+		return *new(T), Undecodable(fmt.Errorf("recorded value does not decode into %T: %w", value, err))
 	}
 	return value, nil
 }
