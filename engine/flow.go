@@ -184,6 +184,12 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy fl
 	return out, r.fail()
 }
 
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in both is
+// removed. ErrFlowNotFound; ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
+	return e.setTags(ctx, fnFlowTags, flowfabric.ExecutionID(id), set, remove)
+}
+
 // DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells that something is
 // left. Nobody has to call it, the tick does the same.
 func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, err error) {
@@ -498,6 +504,9 @@ type FlowSummary struct {
 	Failing    int
 	Count      map[flowfabric.PublicState]int
 }
+
+// Position is where the entry stands.
+func (s FlowSummary) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
 
 // FlowsPage is one page of the flows of a partition.
 type FlowsPage struct {

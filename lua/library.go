@@ -36,7 +36,7 @@ var files embed.FS
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "graph", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait", "purge", "create", "member",
+	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait", "purge", "create", "member",
 	"schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "registry",
 }
 

@@ -55,12 +55,17 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 	}()
 	task := handler.NewTask(handler.TaskConfig{
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
-		Cancel: j.refused, Logger: j.logger(),
+		Results: r.store,
+		Cancel:  j.refused, Logger: j.logger(),
 	})
 	r.metrics.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.pass(ctx, handle, task, resume)
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
+			continue
+		}
+		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task, writer) {
+			resume = nil
 			continue
 		}
 		settled = true

@@ -59,19 +59,11 @@ end
 
 -- room returns an error reply when the outcomes of count children do not fit among the steps.
 function ff_wait.room(ctx, c, id, name, count)
-  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
+  local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return nil end
   if tonumber(c.sb or '0') + #step + 120 * count > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return nil
-end
-
--- remember keeps the outcomes as a step of this name.
-function ff_wait.remember(ctx, c, id, name, value)
-  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
-  if redis.call('HEXISTS', key, step) == 1 then return end
-  redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
-  redis.call('HSET', key, step, value)
 end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered.
@@ -138,6 +130,8 @@ local function ff_wait_children(k, argv)
     if slot then return reply.already(slot, '') end
     return answer
   end
+  local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
+  if known then return reply.ok('satisfied', known) end
   local h, founded = ff_wait.found(ctx, c, f.id)
   if not h then return reply.err('flow_not_found') end
   local new = 0
@@ -163,7 +157,7 @@ local function ff_wait_children(k, argv)
   local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
   if w.state == 'd' then
     local outcomes = wait.outcomes(ctx, f.id)
-    ff_wait.remember(ctx, c, f.id, q.name, outcomes)
+    wait.remember(ctx, c, f.id, q.name, outcomes)
     redis.call('HDEL', keys.core(ctx.r, f.id), 'wt')
     create.close(ctx)
     return reply.ok('satisfied', outcomes)

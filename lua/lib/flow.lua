@@ -96,7 +96,10 @@ local function child(ctx, h, e, id)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
   redis.call('HSET', key, 'wt', wait.text(w))
-  if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then flow.promote(ctx, c, id) end
+  if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then
+    wait.remember(ctx, c, id, redis.call('HGET', children, 'name') or '', wait.outcomes(ctx, id))
+    flow.promote(ctx, c, id)
+  end
 end
 
 -- The steps of the kinds of work (graph.push): each does what fits and returns true when nothing is left.

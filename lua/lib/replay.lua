@@ -12,16 +12,33 @@ local function clear(ctx, c, id, drop)
       redis.call('UNLINK', keys.steps(ctx.r, id))
     end
     if c.sg then redis.call('HDEL', key, 'sg') end
-  elseif c.uw and c.sb then
+  elseif c.sb and (c.uw or c.fl) then
     replay.reopen(ctx, c, id)
+  end
+  if c.fl then -- who is asked for again is looked at anew
+    redis.call('UNLINK', keys.children(ctx.r, id))
+    redis.call('HDEL', key, 'wt')
   end
 end
 
--- reopen forgets the steps that hold waitpoints: their end closed those, so that the next run needs new ones.
+-- stale tells whether the next run cannot use a step: it holds a waitpoint, which the end has closed, or outcomes of children
+-- of which one did not succeed, and may have been replayed since.
+local function stale(ctx, id, name)
+  local prefix = string.sub(name, 1, 3)
+  if prefix == '\31w:' then return true end
+  if prefix ~= '\31c:' then return false end
+  local outcomes = pack.split(redis.call('HGET', keys.steps(ctx.r, id), name) or '', '\31')
+  for i = 1, #outcomes do
+    if not string.find(outcomes[i], '^[^,]*,s,') then return true end
+  end
+  return false
+end
+
+-- reopen forgets the steps that the next run cannot use.
 function replay.reopen(ctx, c, id)
   local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
   for i = 1, #all do
-    if string.sub(all[i], 1, 3) == '\31w:' then
+    if stale(ctx, id, all[i]) then
       gone[#gone + 1] = all[i]
       bytes = bytes - #all[i] - redis.call('HSTRLEN', keys.steps(ctx.r, id), all[i])
     end
