@@ -100,6 +100,10 @@ func (f *Flow) Replay(ctx context.Context, opts ...FlowReplayOption) (FlowReplay
 
 func (f *Flow) replay(ctx context.Context, q *flowReplaying, out *FlowReplay) error {
 	s, err := f.snapshot(ctx)
+	if err == nil && s.Backlog > 0 { // not everybody who is to be skipped or cancelled is yet
+		f.client.drain(ctx, f.id.Partition())
+		s, err = f.snapshot(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -106,10 +106,11 @@ func Lane(name string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// NamespaceOption is [Namespace], an option of [Submit], of the calls that change a lane, and of [Client.Lanes] and
+// NamespaceOption is [Namespace], an option of [Submit] and [SubmitFlow], of the calls that change a lane, and of [Client.Lanes] and
 // [Client.Queues].
 type NamespaceOption interface {
 	WorkOption
+	FlowOption
 	LaneOption
 	ScopeOption
 }
@@ -122,10 +123,11 @@ func Retention(d time.Duration) WorkOption {
 
 type namespace string
 
-func (n namespace) submit(s *submission)   { s.item.Namespace = string(n) }
-func (n namespace) schedule(s *scheduling) { n.submit(&s.submission) }
-func (n namespace) lane(q *laneCall)       { q.namespace = string(n) }
-func (n namespace) within(s *scope)        { s.namespace, s.all = string(n), false }
+func (n namespace) submit(s *submission)         { s.item.Namespace = string(n) }
+func (n namespace) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n namespace) submitFlow(q *flowSubmission) { q.namespace = string(n) }
+func (n namespace) lane(q *laneCall)             { q.namespace = string(n) }
+func (n namespace) within(s *scope)              { s.namespace, s.all = string(n), false }
 
 // Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
 func Namespace(name string) NamespaceOption { return namespace(name) }
@@ -136,10 +138,20 @@ func Capabilities(tokens ...string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Capabilities = tokens })
 }
 
-// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
-func Creator(name string) WorkOption {
-	return workFunc(func(s *submission) { s.item.Creator = name })
+// CreatorOption is [Creator], an option of [Submit], [Schedule] and [SubmitFlow].
+type CreatorOption interface {
+	WorkOption
+	FlowOption
 }
+
+type creatorName string
+
+func (n creatorName) submit(s *submission)         { s.item.Creator = string(n) }
+func (n creatorName) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n creatorName) submitFlow(q *flowSubmission) { q.creator = string(n) }
+
+// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
+func Creator(name string) CreatorOption { return creatorName(name) }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
