@@ -136,9 +136,13 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	return err
 }
 
-// refused ends the handler's context after its frames, a step or progress were refused for good.
+// refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that outran the
+// notice of a cancellation or a deadline ends it as the notice would have: who streams hears of it in this way as a rule.
 func (j *job) refused(cause error) {
 	j.held.Refused(cause)
+	if ended := endedAs(cause); ended != nil {
+		cause = ended
+	}
 	j.held.Cancel(cause)
 }
 
