@@ -32,6 +32,7 @@ test: ## all tests with the race detector (as root on Debian it first installs t
 
 soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
 	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model
+	FLOWFABRIC_SOAK=1 $(GO) test -timeout 1h ./examples/... ./fftest
 	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/spec_10' ./internal/conformance
 	FLOWFABRIC_SOAK_CRASH=1 $(GO) test -v -timeout 48h ./internal/crash
 
@@ -45,11 +46,15 @@ browser: ## the approval page in a headless Chromium (as root on Debian it first
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
 
-demo: ## both examples, nothing to install: token streaming, and a release that waits for people while its worker is killed
-	@printf '\n== 1 of 2: examples/llm-streaming ==\n\n'
+demo: ## all four examples, nothing to install, about a minute: streaming, people and crashes, a race, fan-out and fan-in
+	@printf '\n== 1 of 4: examples/llm-streaming ==\n\n'
 	@$(GO) run ./examples/llm-streaming
-	@printf '\n\n== 2 of 2: examples/approval-flow -crash ==\n\n'
+	@printf '\n\n== 2 of 4: examples/approval-flow -crash ==\n\n'
 	@$(GO) run ./examples/approval-flow -crash
+	@printf '\n\n== 3 of 4: examples/race ==\n\n'
+	@$(GO) run ./examples/race -mermaid
+	@printf '\n\n== 4 of 4: examples/map-reduce ==\n\n'
+	@$(GO) run ./examples/map-reduce
 
 bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
 	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)

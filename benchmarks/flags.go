@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
@@ -16,8 +17,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
 )
 
-// costName is the scenario that is not about systems but about the functions of the library.
-const costName = "cost"
+// costName and boundsName are the scenarios that are not about systems but about the functions of the library.
+const (
+	costName   = "cost"
+	boundsName = "bounds"
+)
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
@@ -51,6 +55,7 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Held, "held", 10_000, "jobs held in renew and counted in memory, at most 10000")
 	f.DurationVar(&s.Lease, "lease", 3*time.Second, "lease time in renew; a worker's default is ten times that")
 	f.IntVar(&s.Workers, "workers", 64, "workers in idle")
+	f.IntVar(&s.Members, "members", 1000, "members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
 	f.StringVar(&s.ProfileDir, "profiles", "",
@@ -88,7 +93,7 @@ func (o *options) choose(scenarios, systems string) error {
 	}{
 		{"n", s.Items, 1, 10_000_000}, {"payload", s.Payload, 1, 64 << 10}, {"c", s.Concurrency, 1, 10_000}, {"batch", s.Batch, 1, 100},
 		{"partitions", s.Partitions, 1, 1024}, {"rounds", s.Rounds, 1, 1000}, {"samples", s.Samples, 1, 1_000_000},
-		{"tailers", s.Tailers, 1, 10_000}, {"held", s.Held, 1, 10_000}, {"workers", s.Workers, 1, 1000},
+		{"tailers", s.Tailers, 1, 10_000}, {"held", s.Held, 1, 10_000}, {"workers", s.Workers, 1, 1000}, {"members", s.Members, 128, 1000},
 	} {
 		if n.got < n.least || n.got > n.most {
 			return fmt.Errorf("-%s is %d, want %d..%d", n.flag, n.got, n.least, n.most)
@@ -105,7 +110,7 @@ func scenarioNames() []string {
 	for _, s := range scenario.All {
 		out = append(out, s.Name)
 	}
-	return append(out, costName)
+	return append(out, costName, boundsName)
 }
 
 func names() []string {
@@ -124,7 +129,8 @@ func usage(f *flag.FlagSet) {
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
 	}
-	fmt.Fprintf(out, "  %-10s %s\n\nOptions:\n", costName, "what a call of each function costs the server, against the project's budgets")
+	fmt.Fprintf(out, "  %-10s %s\n", costName, "what a call of each function costs the server, against the project's budgets")
+	fmt.Fprintf(out, "  %-10s %s\n\nOptions:\n", boundsName, "the longest calls about flows that the documented limits allow, against 5 ms")
 	f.PrintDefaults()
 }
 
@@ -135,9 +141,14 @@ func (o options) cost() cost.Options {
 		Partitions: s.Partitions, Logger: slog.New(slog.DiscardHandler)}
 }
 
+func (o options) bounds() bounds.Options {
+	s := o.sizes
+	return bounds.Options{Server: o.server, Rounds: s.Rounds, Members: s.Members, Logger: slog.New(slog.DiscardHandler)}
+}
+
 func (o options) settings() report.Settings {
 	s := o.sizes
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
 		Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
-		Workers: s.Workers, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+		Workers: s.Workers, Members: s.Members, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

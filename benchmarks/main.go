@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
@@ -52,6 +53,15 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 				return err
 			}
 			d.Cost = &r
+			continue
+		}
+		if name == boundsName {
+			fmt.Fprintf(progress, "%s …\n", name)
+			r, err := bounds.Run(ctx, o.bounds())
+			if err != nil {
+				return err
+			}
+			d.Bounds = &r
 			continue
 		}
 		sc := scenario.All[slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == name })]

@@ -100,6 +100,7 @@ type store interface {
 	subscriber
 	operator
 	signaller
+	flows
 	summaries
 	feeds
 	inspector

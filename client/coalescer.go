@@ -196,6 +196,13 @@ func (c *coalescer) rotate() uint16 {
 	return partition
 }
 
+// partition returns the partition of the next thing that is submitted without a key and on its own.
+func (c *coalescer) partition() uint16 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rotate()
+}
+
 // handOver ends a call that a caller made itself; what queued up meanwhile gets a flusher in its place.
 func (c *coalescer) handOver(l *lane) {
 	c.mu.Lock()

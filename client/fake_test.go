@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // with fail, and drives events with publish.
 type fakeStore struct {
 	feeds     // not faked
+	flows     // nil: flows are tested on servers
 	scheduler // nil: schedules are tested on a server
 
 	registry  // workers are tested on servers

@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -29,17 +28,7 @@ type lister struct {
 type group struct {
 	partition uint16
 	key       string
-	sources   []*source
-}
-
-// source is one sorted set of one partition.
-type source struct {
-	partition uint16
-	key       string
-	after     engine.Position
-	chunk     int // how many are read next
-	more      bool
-	buffer    []engine.Listed
+	sources   []*source[engine.Listed]
 }
 
 // full tells whether the page is done, though there may be more.
@@ -66,7 +55,7 @@ func (l *lister) run(ctx context.Context) (more bool, err error) {
 func (l *lister) merged(ctx context.Context, home engine.Home) (full bool, err error) {
 	var g group
 	for p := range l.client.store.Partitions() {
-		g.sources = append(g.sources, &source{partition: p})
+		g.sources = append(g.sources, &source[engine.Listed]{partition: p})
 	}
 	return l.merge(ctx, home, g)
 }
@@ -109,7 +98,7 @@ func (l *lister) queues(ctx context.Context, partition uint16) ([]group, error) 
 	g := group{partition: partition}
 	for _, q := range queues {
 		if q.Depth > 0 && (q.Drift != "" || l.filter.routed(q.Route)) {
-			g.sources = append(g.sources, &source{partition: partition, key: strconv.FormatUint(q.Route.ID, 10)})
+			g.sources = append(g.sources, &source[engine.Listed]{partition: partition, key: strconv.FormatUint(q.Route.ID, 10)})
 		}
 	}
 	if len(g.sources) == 0 {
@@ -123,7 +112,7 @@ func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group
 	holders, err := l.client.store.PartitionSessions(ctx, partition)
 	for _, h := range holders {
 		if h.Held > 0 && l.filter.holds(h.ID) {
-			groups = append(groups, group{partition, h.ID, []*source{{partition: partition, key: h.ID}}})
+			groups = append(groups, group{partition, h.ID, []*source[engine.Listed]{{partition: partition, key: h.ID}}})
 		}
 	}
 	return groups, err
@@ -131,70 +120,21 @@ func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group
 
 // merge lists a group in the order of its sources together, from where the lister is.
 func (l *lister) merge(ctx context.Context, home engine.Home, g group) (full bool, err error) {
-	each := 2*(l.limit-len(l.out))/len(g.sources) + 2
-	for _, s := range g.sources {
-		s.after, s.chunk, s.more = l.at.after, min(each, 100), true
-	}
-	if err := l.fill(ctx, home, g.sources); err != nil {
-		return false, err
-	}
-	q := &merging{newest: l.filter.Newest}
-	for _, s := range g.sources {
-		if len(s.buffer) > 0 {
-			q.sources = append(q.sources, s)
-		}
-	}
-	heap.Init(q)
-	for q.Len() > 0 {
-		if l.full() {
-			return true, nil
-		}
-		s := q.sources[0]
-		x := s.buffer[0]
-		s.buffer = s.buffer[1:]
+	m := merging[engine.Listed]{sources: g.sources, newest: l.filter.Newest, full: l.full}
+	m.take = func(x engine.Listed) {
 		l.at.after = x.Position()
 		l.looked++
 		if l.filter.has(x) {
 			l.out = append(l.out, x)
 		}
-		if len(s.buffer) == 0 && s.more {
-			if l.full() { // there is more, and nobody will read it now
-				return true, nil
-			}
-			if err := l.fill(ctx, home, []*source{s}); err != nil {
-				return false, err
-			}
-		}
-		if len(s.buffer) == 0 {
-			heap.Pop(q)
-		} else {
-			heap.Fix(q, 0)
-		}
 	}
-	return false, nil
-}
-
-// fill reads the next entries of sources that have none left, until they have some or nothing more.
-func (l *lister) fill(ctx context.Context, home engine.Home, sources []*source) error {
-	p := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(partitionCalls).WithContext(ctx).WithCancelOnError()
-	for _, s := range sources {
-		p.Go(func(ctx context.Context) error {
-			for len(s.buffer) == 0 && s.more {
-				page, err := l.client.store.ListExecutions(ctx, s.partition, engine.ListQuery{Home: home, Key: s.key,
-					Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags})
-				if err != nil {
-					return inPartition(s.partition, err)
-				}
-				s.buffer, s.more = page.Executions, page.More && len(page.Executions) > 0
-				if n := len(s.buffer); n > 0 {
-					s.after = s.buffer[n-1].Position()
-				}
-				s.chunk = min(2*s.chunk, 100)
-			}
-			return nil
-		})
+	m.read = func(ctx context.Context, s *source[engine.Listed]) error {
+		page, err := l.client.store.ListExecutions(ctx, s.partition, engine.ListQuery{Home: home, Key: s.key,
+			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags})
+		s.buffer, s.more = page.Executions, page.More
+		return err
 	}
-	return p.Wait()
+	return m.run(ctx, l.at.after, l.limit-len(l.out))
 }
 
 func inPartition(partition uint16, err error) error {
@@ -202,29 +142,4 @@ func inPartition(partition uint16, err error) error {
 		return nil
 	}
 	return fmt.Errorf("partition %d: %w", partition, err)
-}
-
-// merging is a heap of sources by their next entry.
-type merging struct {
-	sources []*source
-	newest  bool
-}
-
-func (q *merging) Len() int { return len(q.sources) }
-
-func (q *merging) Less(i, j int) bool {
-	a, b := q.sources[i].buffer[0], q.sources[j].buffer[0]
-	if q.newest {
-		a, b = b, a
-	}
-	return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Member, b.Member)) < 0
-}
-
-func (q *merging) Swap(i, j int) { q.sources[i], q.sources[j] = q.sources[j], q.sources[i] }
-
-func (q *merging) Push(any) {} // sources are known from the beginning
-
-func (q *merging) Pop() any {
-	q.sources = q.sources[:len(q.sources)-1]
-	return nil
 }

@@ -32,34 +32,43 @@ const (
 const defaultBy = "client"
 
 // By names who asks, for the execution's history or a lane's record: client.By("anna"). At most 64 bytes. It is an option of
-// Replay, ChangePriority, Revoke and the calls that change a lane; without it Config.Creator is named, or "client". Cancel
-// records no person.
+// Replay, ChangePriority, Revoke, the calls that change a lane, and Flow.Cancel; without it Config.Creator is named, or "client".
+// Client.Cancel records no person.
 type By string
 
-func (b By) replay(q *engine.Replay) { q.By = string(b) }
-func (b By) revoke(q *revocation)    { q.by = string(b) }
-func (b By) reprioritise(by *string) { *by = string(b) }
-func (b By) lane(q *laneCall)        { q.by = string(b) }
+func (b By) replay(q *engine.Replay)      { q.By = string(b) }
+func (b By) replayFlow(q *flowReplaying)  { q.By = string(b) }
+func (b By) cancelFlow(q *flowCancelling) { q.by = string(b) }
+func (b By) revoke(q *revocation)         { q.by = string(b) }
+func (b By) reprioritise(by *string)      { *by = string(b) }
+func (b By) lane(q *laneCall)             { q.by = string(b) }
 
-// ReplayOption changes a [Client.Replay]: [By], [Reason], [FromScratch], [Force], [ReplayRequest].
-type ReplayOption interface{ replay(q *engine.Replay) }
+// ReplayOption changes a [Client.Replay] or a [Flow.Replay]: [By], [Reason], [FromScratch], [Force], [ReplayRequest].
+type ReplayOption interface {
+	FlowReplayOption
+	replay(q *engine.Replay)
+}
 
 type replayFunc func(*engine.Replay)
 
-func (f replayFunc) replay(q *engine.Replay) { f(q) }
+func (f replayFunc) replay(q *engine.Replay)     { f(q) }
+func (f replayFunc) replayFlow(q *flowReplaying) { f(&q.Replay) }
 
-// ReasonOption is [Reason], an option of [Client.Replay] and [Client.Resume].
+// ReasonOption is [Reason], an option of [Client.Replay], [Flow.Replay], [Flow.Cancel] and [Client.Resume].
 type ReasonOption interface {
 	ReplayOption
 	ResumeOption
+	FlowCancelOption
 }
 
 type reason string
 
 func (r reason) replay(q *engine.Replay)        { q.Reason = string(r) }
+func (r reason) replayFlow(q *flowReplaying)    { q.Reason = string(r) }
+func (r reason) cancelFlow(q *flowCancelling)   { q.reason = string(r) }
 func (r reason) resume(q *engine.ResumeRequest) { q.Reason = string(r) }
 
-// Reason is why the execution is replayed or resumed, for its history; cut to 1 KiB.
+// Reason is why the execution is replayed or resumed, or the flow cancelled, for its history; cut to 1 KiB.
 func Reason(text string) ReasonOption { return reason(text) }
 
 // FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again. Without it
@@ -77,8 +86,9 @@ type ForceOption interface {
 
 type forced struct{}
 
-func (forced) replay(q *engine.Replay) { q.Force = true }
-func (forced) rotate(force *bool)      { *force = true }
+func (forced) replay(q *engine.Replay)     { q.Force = true }
+func (forced) replayFlow(q *flowReplaying) { q.Force = true }
+func (forced) rotate(force *bool)          { *force = true }
 
 // Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its
 // attempt. Of a key rotation: it is made although tokens of open waitpoints then end before they are needed.

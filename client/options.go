@@ -12,7 +12,7 @@ import (
 const MaxIdempotencyKey = 256
 
 // maxCreator is the longest creator, in bytes.
-const maxCreator = 64
+const maxCreator = flowfabric.MaxName
 
 // SubmitOption changes one submission. Later options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ submit(s *submission) }
@@ -106,10 +106,11 @@ func Lane(name string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// NamespaceOption is [Namespace], an option of [Submit], of the calls that change a lane, and of [Client.Lanes] and
+// NamespaceOption is [Namespace], an option of [Submit] and [SubmitFlow], of the calls that change a lane, and of [Client.Lanes] and
 // [Client.Queues].
 type NamespaceOption interface {
 	WorkOption
+	FlowOption
 	LaneOption
 	ScopeOption
 }
@@ -122,10 +123,11 @@ func Retention(d time.Duration) WorkOption {
 
 type namespace string
 
-func (n namespace) submit(s *submission)   { s.item.Namespace = string(n) }
-func (n namespace) schedule(s *scheduling) { n.submit(&s.submission) }
-func (n namespace) lane(q *laneCall)       { q.namespace = string(n) }
-func (n namespace) within(s *scope)        { s.namespace, s.all = string(n), false }
+func (n namespace) submit(s *submission)         { s.item.Namespace = string(n) }
+func (n namespace) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n namespace) submitFlow(q *flowSubmission) { q.namespace = string(n) }
+func (n namespace) lane(q *laneCall)             { q.namespace = string(n) }
+func (n namespace) within(s *scope)              { s.namespace, s.all = string(n), false }
 
 // Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
 func Namespace(name string) NamespaceOption { return namespace(name) }
@@ -136,69 +138,35 @@ func Capabilities(tokens ...string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Capabilities = tokens })
 }
 
-// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
-func Creator(name string) WorkOption {
-	return workFunc(func(s *submission) { s.item.Creator = name })
+// CreatorOption is [Creator], an option of [Submit], [Schedule] and [SubmitFlow].
+type CreatorOption interface {
+	WorkOption
+	FlowOption
 }
+
+type creatorName string
+
+func (n creatorName) submit(s *submission)         { s.item.Creator = string(n) }
+func (n creatorName) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n creatorName) submitFlow(q *flowSubmission) { q.creator = string(n) }
+
+// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
+func Creator(name string) CreatorOption { return creatorName(name) }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.
 func (s *submission) validate(now time.Time) error {
-	x := &s.item
-	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
-		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
-			return err
-		}
-	}
-	if x.Priority < 0 || x.Priority > flowfabric.MaxPriority {
-		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, flowfabric.MaxPriority)
-	}
-	if len(x.Creator) > maxCreator {
-		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), maxCreator)
-	}
 	if s.keyed && s.keyFor == nil {
 		if err := s.validateKey(); err != nil {
 			return err
 		}
 	}
-	if err := flowfabric.ValidateTags(x.Tags); err != nil {
-		return err
-	}
-	if len(x.Capabilities) > 0 {
-		var err error
-		if x.Capabilities, err = flowfabric.NormalizeCapabilities(x.Capabilities); err != nil {
-			return err
-		}
-	}
-	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > flowfabric.MaxDelay || r%time.Second != 0) {
-		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
-	}
-	return s.validateTimes(now)
+	return s.item.Validate(now)
 }
 
 func (s *submission) validateKey() error {
 	if s.key == "" || len(s.key) > MaxIdempotencyKey {
 		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
-	}
-	return nil
-}
-
-func (s *submission) validateTimes(now time.Time) error {
-	x := &s.item
-	switch latest := now.Add(flowfabric.MaxDelay); {
-	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
-		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
-	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
-		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
-	case x.Deadline > 0 && x.Deadline < time.Millisecond:
-		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
-	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
-		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
-	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):
-		return fmt.Errorf("%w: deadline at %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DeadlineAt)
-	case x.Deadline > 0 && x.Delay >= x.Deadline,
-		!x.DeadlineAt.IsZero() && !x.DelayUntil.Before(x.DeadlineAt):
-		return fmt.Errorf("%w: the deadline leaves no time after the delay", flowfabric.ErrInvalidInput)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -16,7 +17,7 @@ const (
 	FindingRetention = "retention" // an ended execution is kept for another time than its lane says now; no damage
 	FindingFlag      = "flag"      // a field that only repeats what other records say
 	FindingOrphan    = "orphan"    // a key of an execution, waitpoint or session that is gone
-	FindingCount     = "count"     // how many executions use a route
+	FindingCount     = "count"     // how many executions use a route, or a flow has in a state
 	FindingRecord    = "record"    // a record is lost or broken: nothing tells what it was
 	FindingUnknown   = "unknown"   // a key of no known kind
 )
@@ -39,7 +40,17 @@ type Audited struct {
 	Created int64 // ms
 }
 
-// AuditedKey names a key of an execution by its area, as in lua/lib/keys.lua, and its attempt or waitpoint.
+// AuditedFlow is how far the comparison of a flow with its members has come; the zero value but for ID at first.
+type AuditedFlow struct {
+	ID   uuid.UUID
+	Next int  // members that were looked at
+	Done bool // compared to its end
+	Busy bool // it changed between two calls: nothing can be said, begin anew
+
+	version, seen string
+}
+
+// AuditedKey names a key of an execution or a flow by its area, as in lua/lib/keys.lua, and its attempt or waitpoint.
 type AuditedKey struct {
 	Area string
 	ID   uuid.UUID
@@ -115,6 +126,33 @@ func (e *Engine) AuditKeys(ctx context.Context, partition uint16, heal bool, lis
 	}
 	found := r.findings(partition)
 	return found, r.fail()
+}
+
+// AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with heal puts the
+// headers right (lua/operate/ff_audit_flows.lua). It answers for the first of them, at least one; what is not Done is brought
+// again as it was answered. A flow of more than 100 members can only be compared while nothing happens to it for as long as its calls
+// take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
+func (e *Engine) AuditFlows(ctx context.Context, partition uint16, heal bool, flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
+	args := make([]string, 0, 3+4*len(flows))
+	args = append(args, protocol, flagText(heal), strconv.Itoa(len(flows)))
+	for _, f := range flows {
+		args = append(args, f.ID.String(), strconv.Itoa(f.Next), cmp.Or(f.version, "0"), f.seen)
+	}
+	r, err := e.call(ctx, fnAuditFlows, partition, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	list = make([]AuditedFlow, r.count(3))
+	if r.err == nil && (len(list) == 0 || len(list) > len(flows)) {
+		r.stop("%d of %d flows", len(list), len(flows))
+		return nil, nil, r.fail()
+	}
+	for i := range list {
+		next := r.number()
+		list[i] = AuditedFlow{ID: flows[i].ID, Next: int(max(0, next)), Done: next == -1, Busy: next == -2, version: r.text(), seen: r.text()}
+	}
+	found = r.findings(partition)
+	return list, found, r.fail()
 }
 
 // AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was seen

@@ -81,6 +81,49 @@ func (x *NewExecution) appendTo(args []string) []string {
 	return args
 }
 
+// Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the capabilities. now is
+// the caller's clock, from which instants are at most ten years away. ErrInvalidInput, ErrInvalidPolicy, ErrInvalidTagKey,
+// ErrInvalidCapabilities. CreateExecutions does not call it: in a batch a mistake of one item would be an error of the others.
+func (x *NewExecution) Validate(now time.Time) error {
+	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
+		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+			return err
+		}
+	}
+	if x.Priority < 0 || x.Priority > flowfabric.MaxPriority {
+		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, flowfabric.MaxPriority)
+	}
+	if len(x.Creator) > flowfabric.MaxName {
+		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), flowfabric.MaxName)
+	}
+	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > flowfabric.MaxDelay || r%time.Second != 0) {
+		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
+	}
+	if err := x.validate(); err != nil {
+		return err
+	}
+	return x.validateTimes(now)
+}
+
+func (x *NewExecution) validateTimes(now time.Time) error {
+	switch latest := now.Add(flowfabric.MaxDelay); {
+	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
+		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
+	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
+		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
+	case x.Deadline > 0 && x.Deadline < time.Millisecond:
+		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
+	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
+		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
+	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):
+		return fmt.Errorf("%w: deadline at %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DeadlineAt)
+	case x.Deadline > 0 && x.Delay >= x.Deadline,
+		!x.DeadlineAt.IsZero() && !x.DelayUntil.Before(x.DeadlineAt):
+		return fmt.Errorf("%w: the deadline leaves no time after the delay", flowfabric.ErrInvalidInput)
+	}
+	return nil
+}
+
 // validate checks what only Go can check, or what would spoil the call for the other items.
 func (x *NewExecution) validate() error {
 	if err := x.Policy.Validate(); err != nil {

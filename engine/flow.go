@@ -74,20 +74,58 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	return out, r.fail()
 }
 
-// StageFlow adds 1..100 members with at most 1,000 edges and 1 MiB of payload, all or none, in one atomic call
-// (lua/flow/ff_flow_stage.lua). Members that are there already are left alone, so the call may be repeated. An edge leads from a
-// member that was staged before, or that stands earlier in the call. A non-nil revision is the one the flow must have.
+// StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
+// there already are left alone, so the call may be repeated. An edge leads from a member that was staged before, or that stands earlier
+// in the call. A non-nil revision is the one the flow must have. Members with few edges go in by one atomic call, all or none;
+// where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
 // ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, ErrStaleRevision, ErrFlowTooLarge; and those of
 // CreateExecutions. Spec 60 §2.6.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
+	if len(members) < 1 || len(members) > flowfabric.MaxBatch {
+		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), flowfabric.MaxBatch)
+	}
+	out := FlowCreated{Already: true}
+	for len(members) > 0 {
+		n := fits(members)
+		part, err := e.stage(ctx, id, revision, members[:n])
+		if err != nil {
+			return part, err
+		}
+		part.Already = part.Already && out.Already
+		out, members = part, members[n:]
+		if revision != nil {
+			revision = &part.Revision
+		}
+	}
+	return out, nil
+}
+
+// StageCost is the largest sum of edges and stageMember for each member but the first in one call to the server.
+const (
+	StageCost   = 1000
+	stageMember = 8
+)
+
+// fits is how many of the first members go into one call, at least one.
+func fits(members []FlowMember) int {
+	cost := 0
+	for i := range members {
+		if i > 0 {
+			cost += stageMember
+		}
+		if cost += len(members[i].Edges); i > 0 && cost > StageCost {
+			return i
+		}
+	}
+	return len(members)
+}
+
+func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
 	expected := ""
 	if revision != nil {
 		expected = strconv.FormatUint(*revision, 10)
-	}
-	if len(members) < 1 || len(members) > flowfabric.MaxBatch {
-		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), flowfabric.MaxBatch)
 	}
 	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected, strconv.Itoa(len(members))}, id.Partition(), members)
 	if err != nil {
@@ -134,6 +172,24 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 	return args, nil
 }
 
+// Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, 1,000 edges and 1 MiB of
+// payload each.
+func Batches(members []FlowMember) [][]FlowMember {
+	var out [][]FlowMember
+	first, edges, bytes := 0, 0, 0
+	for i := range members {
+		e, b := len(members[i].Edges), len(members[i].Payload)
+		if i > first && (i-first == flowfabric.MaxBatch || edges+e > flowfabric.MaxBatchEdges || bytes+b > flowfabric.MaxCallBytes) {
+			out, first, edges, bytes = append(out, members[first:i]), i, 0, 0
+		}
+		edges, bytes = edges+e, bytes+b
+	}
+	if first < len(members) {
+		out = append(out, members[first:])
+	}
+	return out
+}
+
 // SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
 // are what the caller has staged: ErrFlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
 // DrainFlows. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound. Spec 60 §1.7.
@@ -166,6 +222,12 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy fl
 	return out, r.fail()
 }
 
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in both is
+// removed. ErrFlowNotFound; ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
+	return e.setTags(ctx, fnFlowTags, flowfabric.ExecutionID(id), set, remove)
+}
+
 // DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells that something is
 // left. Nobody has to call it, the tick does the same.
 func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, err error) {
@@ -186,7 +248,7 @@ type FlowReplayed struct {
 }
 
 // ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow that has ended.
-// q.Request must be the same in a repetition. Spec 60 §8.4.
+// Members with many edges take several calls. q.Request must be the same in a repetition. Spec 60 §8.4.
 func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay, members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
 	steps := "keep"
 	if q.DropSteps {
@@ -195,26 +257,35 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, flowfabric.MaxName),
-		cut(q.Reason, flowfabric.MaxReason), strconv.Itoa(len(members))}
-	for _, m := range members {
-		args = append(args, m.UUID().String())
+	out := make([]FlowReplayed, 0, len(members))
+	for {
+		left := members[len(out):]
+		args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, flowfabric.MaxName),
+			cut(q.Reason, flowfabric.MaxReason), strconv.Itoa(len(left))}
+		for _, m := range left {
+			args = append(args, m.UUID().String())
+		}
+		r, err := e.call(ctx, fnFlowReplay, id.Partition(), args...)
+		if err != nil {
+			return nil, err
+		}
+		n := r.count(1)
+		if n < 1 || n > len(left) {
+			r.stop("%d answers to %d members", n, len(left))
+			return nil, r.fail()
+		}
+		for range n {
+			var x FlowReplayed
+			var text string
+			text, x.Already, x.Err = r.answer()
+			state, _ := flowfabric.Project(flowfabric.Code(text))
+			x.State = state.Public
+			out = append(out, x)
+		}
+		if err := r.fail(); err != nil || len(out) == len(members) {
+			return out, err
+		}
 	}
-	r, err := e.call(ctx, fnFlowReplay, id.Partition(), args...)
-	if err != nil {
-		return nil, err
-	}
-	if n := r.count(1); n != len(members) {
-		r.stop("%d answers to %d members", n, len(members))
-	}
-	out := make([]FlowReplayed, len(members))
-	for i := range out {
-		var text string
-		text, out[i].Already, out[i].Err = r.answer()
-		state, _ := flowfabric.Project(flowfabric.Code(text))
-		out[i].State = state.Public
-	}
-	return out, r.fail()
 }
 
 // FlowRecord is the header of a flow.
@@ -481,6 +552,9 @@ type FlowSummary struct {
 	Count      map[flowfabric.PublicState]int
 }
 
+// Position is where the entry stands.
+func (s FlowSummary) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
+
 // FlowsPage is one page of the flows of a partition.
 type FlowsPage struct {
 	Now   time.Time
@@ -531,7 +605,7 @@ type ChildWait struct {
 	Mode     WaitMode
 	Leave    bool         // let open children run on when the execution ends before them; they are cancelled else
 	Park     bool         // give up the lease; without it the children are only made, more of the same wait follow
-	Children []FlowMember // 0..100, at most 1,000 a wait
+	Children []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
 }
 
 // ChildOutcome tells how a child ended.
@@ -562,6 +636,14 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	}
 	if len(q.Children) > flowfabric.MaxBatch {
 		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), flowfabric.MaxBatch)
+	}
+	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
+		first := q
+		first.Children, first.Park = q.Children[:n], false
+		if out, err := e.WaitChildren(ctx, f, first); err != nil || out.Parked {
+			return out, err
+		}
+		q.Children = q.Children[n:]
 	}
 	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park), strconv.Itoa(len(q.Children)))
 	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)
@@ -609,8 +691,15 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
 		}
 		x := ChildOutcome{ID: flowfabric.MakeExecutionID(partition, id), Node: f[3], Outcome: endings[f[1]], Attempt: -1}
-		if n, err := strconv.Atoi(f[2]); err == nil {
-			x.Attempt = n
+		if x.Outcome == "" && f[1] != "." && f[1] != "~" {
+			return nil, fmt.Errorf("%w: outcome %q of a child", flowfabric.ErrCorrupt, clip(f[1]))
+		}
+		if f[2] != "" {
+			n, err := strconv.ParseUint(f[2], 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%w: attempt of a child: %w", flowfabric.ErrCorrupt, err)
+			}
+			x.Attempt = int(n)
 		}
 		out = append(out, x)
 	}

@@ -202,6 +202,9 @@ var (
 		replies: "OK cursor checked findings {kind index member detail healed}", errors: "invalid_input" + entered}
 	fnAuditKeys = function{name: "ff_audit_keys", method: "AuditKeys",
 		args: "protocol heal count {area id of}", replies: "OK findings {kind index member detail healed}", errors: "invalid_input" + entered}
+	fnAuditFlows = function{name: "ff_audit_flows", method: "AuditFlows",
+		args:    "protocol heal count {flow next version seen}",
+		replies: "OK count {next version seen} findings {kind index member detail healed}", errors: "invalid_input" + entered}
 	fnAuditRoutes = function{name: "ff_audit_routes", method: "AuditRoutes",
 		args:    "protocol heal purged recounts count {route stored low high uncounted}",
 		replies: "OK now purged recounts counting compared count {route uses} findings {kind index member detail healed}",
@@ -240,6 +243,10 @@ var (
 		args:    "protocol flow mode members edges",
 		replies: "OK state more; ALREADY_SATISFIED state more",
 		errors:  "invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete" + entered}
+	fnFlowTags = function{name: "ff_flow_tags", method: "SetFlowTags",
+		args:    "protocol flow sets {key value} removals {key}",
+		replies: "OK count; ALREADY_SATISFIED count",
+		errors:  "invalid_input invalid_tag_key flow_not_found" + entered}
 	fnFlowCancel = function{name: "ff_flow_cancel", method: "CancelFlow",
 		args:    "protocol flow policy by reason",
 		replies: "OK policy reason unended more; ALREADY_SATISFIED policy reason unended more",
@@ -281,5 +288,6 @@ var functions = []function{
 	fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
 	fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers, fnListSessions, fnReadQueues, fnListExecutions,
 	fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule, fnRemoveSchedule, fnListSchedules, fnAuditExecutions,
-	fnAuditIndex, fnAuditKeys, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
+	fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
+	fnAuditIndex, fnAuditKeys, fnAuditRoutes, fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowTags, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers, fnFlowList, fnWaitChildren, fnReadInputs,
 }

@@ -50,18 +50,23 @@ func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, 
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
 // A key in both is removed. ErrInvalidTagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
+	return e.setTags(ctx, fnSetTags, id, set, remove)
+}
+
+// setTags changes the tags of an execution or a flow.
+func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
 	if err := flowfabric.ValidateTags(set); err != nil {
-		return fmt.Errorf("%s: %w", fnSetTags.name, err)
+		return fmt.Errorf("%s: %w", fn.name, err)
 	}
 	if len(remove) > flowfabric.MaxTags {
-		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fnSetTags.name, flowfabric.ErrInvalidInput, len(remove), flowfabric.MaxTags)
+		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput, len(remove), flowfabric.MaxTags)
 	}
 	args := []string{protocol, id.UUID().String(), strconv.Itoa(len(set))}
 	for k, v := range set {
 		args = append(args, k, v)
 	}
 	args = append(append(args, strconv.Itoa(len(remove))), remove...)
-	_, err := e.settled(ctx, fnSetTags, id.Partition(), args)
+	_, err := e.settled(ctx, fn, id.Partition(), args)
 	return err
 }
 

@@ -81,9 +81,9 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	t.begin(b.codec)
 	defer t.end()
 	out := recovered(b.run, ctx, t)
-	if waits := t.waiting(); waits != nil && waits.Wanted() != "" && out.Kind == OutcomeComplete {
+	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
 		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
-			"the handler returned a result although wait %s had asked to suspend: return the error of a wait", waits.Wanted())))
+			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))
 	}
 	b.explain(ctx, t, &out)
 	if out.Kind == OutcomeComplete {
@@ -96,12 +96,12 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 
 // explain says what a handler that waits seems to have done wrong, where it does not show.
 func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
-	waits := t.waiting()
-	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend {
-		return
+	if wait := t.wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == CategoryHandlerError {
+		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait + " had asked to suspend: return its error as it is, or wrapped with %w)")
 	}
-	if wait := waits.Wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == CategoryHandlerError {
-		out.Failure.Reason = cut(out.Failure.Reason + " (wait " + wait + " had asked to suspend: return its error as it is, or wrapped with %w)")
+	waits := t.waiting()
+	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend && out.Kind != OutcomeChildren {
+		return
 	}
 	if wait := waits.Unasked(); wait != "" {
 		t.Logger().WarnContext(ctx, "flowfabric: a wait was answered that the handler did not ask for; was it renamed?", "wait", wait)
@@ -110,11 +110,7 @@ func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 
 // undecodable fails for good: the bytes stay what they are. Only a cipher may do better next time.
 func (b Binding) undecodable(ctx context.Context, t *Task, err error) Outcome {
-	err = Category(CategoryDecode, fmt.Errorf("decode input of kind %s: %w", b.info.Kind, err))
-	if !is[*cipherError](err) {
-		err = Permanent(err)
-	}
-	return Classify(ctx, t, err)
+	return Classify(ctx, t, Undecodable(fmt.Errorf("decode input of kind %s: %w", b.info.Kind, err)))
 }
 
 // complete encodes a result. It stands even if the context has ended meanwhile, unless the execution is no longer

@@ -77,5 +77,14 @@ func is[E error](err error) bool {
 
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
-	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err)
+	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err) || IsChildWait(err)
+}
+
+// Undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same
+// bytes will not decode next time either, unless only a key was missing (see [Cipher]). nil stays nil.
+func Undecodable(err error) error {
+	if err != nil && !is[*cipherError](err) {
+		err = Permanent(err)
+	}
+	return Category(CategoryDecode, err)
 }

@@ -25,6 +25,7 @@ const (
 	CategoryTimeout      = "attempt_timeout"          // the attempt ran longer than its Timeout
 	CategoryAwaitIgnored = "await_ignored"            // the handler completed although it had asked to wait
 	CategorySuspend      = "suspend_refused"          // what the handler wants to wait for cannot be waited for
+	CategoryChild        = "child_failed"             // the handler returned that a child has no result
 	CategoryOverBudget   = "budget_exceeded"          // a hard budget limit ended the handler's context
 )
 
@@ -47,9 +48,11 @@ const (
 	OutcomeAbandon
 	// OutcomeSuspend gives up the lease until Outcome.Suspend is answered; the attempt goes on then.
 	OutcomeSuspend
+	// OutcomeChildren makes the children of Outcome.Children and gives up the lease until enough of them have ended.
+	OutcomeChildren
 )
 
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend"}
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children"}
 
 // String is a short lower-case name, fit for a metric label.
 func (k OutcomeKind) String() string {
@@ -67,7 +70,9 @@ type Outcome struct {
 	Failure engine.Failure    // OutcomeFail: within the bounds the server checks
 	Reason  string            // OutcomeCancel: at most 1 KiB
 	Suspend engine.Suspension // OutcomeSuspend
-	Err     error             // what the handler returned, or why the execution is not its own; nil if complete
+	// Children is set for OutcomeChildren. It may have more children than fit into one call, see engine.Batches.
+	Children engine.ChildWait
+	Err      error // what the handler returned, or why the execution is not its own; nil if complete
 }
 
 // Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure.
@@ -78,7 +83,7 @@ type Outcome struct {
 //     [Cancel], [Permanent], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
-//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend, [RetryAfter], [Category].
+//  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
 //  4. OutcomeFail, category handler_error.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
@@ -103,6 +108,9 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	}
 	if wanted, ok := errors.AsType[*suspend.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
+	}
+	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
+		return Outcome{Kind: OutcomeChildren, Children: wanted.ask, Err: err}
 	}
 	return failed(CategoryHandlerError, err)
 }

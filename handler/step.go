@@ -62,7 +62,7 @@ func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.
 	return value, nil
 }
 
-// UnusedSteps lists, sorted, the recorded steps, answered waits and pending waitpoints that this pass has not asked for so far. After a handler has
+// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this pass has not asked for so far. After a handler has
 // completed it should be empty: if not, the handler was changed or chose another path than an earlier pass, and
 // the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
 func (t *Task) UnusedSteps() []string {
@@ -77,6 +77,7 @@ func (t *Task) UnusedSteps() []string {
 	if t.waits != nil {
 		unused = append(unused, t.waits.Unused()...)
 	}
+	unused = append(unused, t.kids.unused()...)
 	slices.Sort(unused)
 	return unused
 }
@@ -99,7 +100,7 @@ func (t *Task) insideStep(ctx context.Context) string {
 
 // ask takes a name for this pass and returns what is recorded under it.
 func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
-	if err := validateStepName(name); err != nil {
+	if err := validateName("step", name); err != nil {
 		return nil, false, err
 	}
 	if outer := t.insideStep(ctx); outer != "" {
@@ -118,13 +119,14 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	return recorded, found, nil
 }
 
-func validateStepName(name string) error {
+// validateName accepts 1..128 bytes of printable ASCII.
+func validateName(what, name string) error {
 	if name == "" || len(name) > maxStepName {
-		return fmt.Errorf("%w: step name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), maxStepName)
+		return fmt.Errorf("%w: %s name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name, len(name), maxStepName)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: step name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
+			return fmt.Errorf("%w: %s name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, what, name, name[i], i)
 		}
 	}
 	return nil
@@ -134,11 +136,7 @@ func validateStepName(name string) error {
 func recall[T any](t *Task, recorded []byte) (T, error) {
 	var value T
 	if err := t.valueCodec().Decode(recorded, &value); err != nil {
-		err = fmt.Errorf("recorded value does not decode into %T: %w", value, err)
-		if !is[*cipherError](err) {
-			err = Permanent(err)
-		}
-		return *new(T), Category(CategoryDecode, err)
+		return *new(T), Undecodable(fmt.Errorf("recorded value does not decode into %T: %w", value, err))
 	}
 	return value, nil
 }

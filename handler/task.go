@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +57,9 @@ type TaskConfig struct {
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
 	Waitpoints suspend.Opener
 
+	// Results reads what children left. nil: only that they ended.
+	Results ResultReader
+
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
 	// a step or progress because another process holds the execution. May be nil.
 	Cancel func(cause error)
@@ -77,14 +81,18 @@ type Task struct {
 	ended   bool                // the handler has returned
 	refused error               // the server says that another process holds the execution
 	waits   *suspend.Pass       // nil until it is needed: most handlers never wait
+	kids    Children
 }
 
 // NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
 func NewTask(cfg TaskConfig) *Task {
 	t := &Task{cfg: cfg, codec: JSON, steps: map[string][]byte{}, asked: map[string]struct{}{}}
+	t.kids.t = t
 	waited := cfg.Claim.Resume != nil
 	for name, value := range cfg.Claim.Steps {
-		if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) {
+		if wait, ok := strings.CutPrefix(name, engine.StepChildren); ok {
+			t.kids.recorded(wait, value)
+		} else if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) {
 			waited = true
 		} else {
 			t.steps[name] = value
@@ -134,6 +142,29 @@ func (t *Task) Tags() map[string]string {
 // Input is the payload as submitted, encoded (and sealed, with [Encrypted]). It must not be changed.
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
 
+// Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for children without a
+// flow founds one, and is told so in the passes after that.
+func (t *Task) Flow() flowfabric.FlowID { return t.cfg.Claim.Flow }
+
+// Node is the name of the execution in its flow, "" without one.
+func (t *Task) Node() string { return t.cfg.Claim.Node }
+
+// Given is the result that an upstream in the flow left under the name of an input, encoded; ok is false if there is none. An
+// empty result is nil. It must not be changed. Handlers use flow.Input, which decodes it.
+func (t *Task) Given(input string) (result []byte, ok bool) {
+	result, ok = t.cfg.Claim.Inputs[input]
+	return result, ok
+}
+
+// Inputs are the names of the inputs that were given, sorted.
+func (t *Task) Inputs() []string { return slices.Sorted(maps.Keys(t.cfg.Claim.Inputs)) }
+
+// Codec is that of the definition whose handler runs.
+func (t *Task) Codec() Codec { return t.valueCodec() }
+
+// Children is what package flow knows of waits for children; handlers use flow.Children instead.
+func (t *Task) Children() *Children { return &t.kids }
+
 // Retries is how many retries the execution has used so far; the first attempt has 0.
 func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 
@@ -156,6 +187,19 @@ func (t *Task) waiting() *suspend.Pass {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waits
+}
+
+// wanted says which wait this pass has asked for, "" for none.
+func (t *Task) wanted() string {
+	if waits := t.waiting(); waits != nil && waits.Wanted() != "" {
+		return "wait " + waits.Wanted()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kids.wanted != "" {
+		return "children " + t.kids.wanted
+	}
+	return ""
 }
 
 // Logger has the attributes execution, attempt, kind and lane; in a worker also worker.
@@ -204,6 +248,7 @@ func (t *Task) begin(codec Codec) {
 	defer t.mu.Unlock()
 	t.codec, t.ended = codec, false
 	clear(t.asked)
+	t.kids.begin()
 	if t.waits != nil {
 		t.waits.Begin()
 	}

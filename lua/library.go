@@ -36,8 +36,8 @@ var files embed.FS
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "graph", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait", "purge", "create", "member",
-	"schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "registry",
+	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait",
+	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "joined", "registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "tick"}

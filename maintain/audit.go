@@ -46,6 +46,7 @@ type AuditReport struct {
 	Healed     int // repaired
 	Healable   int // would be, with Heal
 	Lost       int // nothing tells how to repair them
+	Busy       int // flows of more than 100 members that changed all the time, so that their counters were not compared
 	// Findings are the first of them, by partition.
 	Findings []engine.Finding
 }
@@ -56,6 +57,7 @@ type AuditedPartition struct {
 	Executions             map[flowfabric.Code]int
 	Kinds                  map[string]int
 	Healed, Healable, Lost int
+	Busy                   int
 	// Err says why the partition was not audited to its end: ErrPartitionFrozen (it is refused while frozen, thaw it
 	// first), ErrPartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
 	Err error
@@ -167,6 +169,7 @@ func (a *audit) report(ctx context.Context) AuditReport {
 			r.Kinds[kind] += n
 		}
 		r.Healed, r.Healable, r.Lost = r.Healed+p.out.Healed, r.Healable+p.out.Healable, r.Lost+p.out.Lost
+		r.Busy += p.out.Busy
 		r.Findings = append(r.Findings, p.kept[:min(len(p.kept), a.cfg.MaxFindings-len(r.Findings))]...)
 	}
 	return r

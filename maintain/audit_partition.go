@@ -16,12 +16,15 @@ import (
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
 	tables  = []string{"routeids", "root", "routes", "routelog"}
-	indexes = []string{"ready", "delayed", "alarms", "parked", "done", "pending", "sessions", "workers", "schedules", "scnames"}
+	indexes = []string{"ready", "delayed", "alarms", "parked", "blocked", "done", "pending", "sessions", "workers", "schedules", "scnames", "work",
+		"backlog", "flows", "flowdue"}
 
-	owned    = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd"}
+	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd", "fi", "fo",
+		"fc", "fx", "fu", "ft"}
 	families = []string{"q", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
-		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z"}
+		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z", "blocked", "flows", "flowdue",
+		"backlog", "work", "fz"}
 )
 
 // part is the audit of one partition.
@@ -36,6 +39,7 @@ type part struct {
 	single bool // one execution a call
 	keys   []engine.AuditedKey
 	named  map[string]bool // indexes that there is one of for each route, session …
+	flows  []uuid.UUID
 	count
 }
 
@@ -48,7 +52,7 @@ func newPart(a *audit, id uint16) *part {
 // reset forgets an earlier try.
 func (p *part) reset() {
 	p.out = AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
-	p.kept, p.ids, p.keys, p.named, p.count = nil, nil, nil, map[string]bool{}, count{}
+	p.kept, p.ids, p.keys, p.named, p.flows, p.count = nil, nil, nil, map[string]bool{}, nil, count{}
 }
 
 // failed keeps the first error. What will not change by trying again ends the partition.
@@ -119,7 +123,12 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 		if p.ids = append(p.ids, owner); len(p.ids) == auditBatch {
 			p.executions(ctx)
 		}
+	case k.Area == "fw" && plain && rest == "":
+		p.flows = append(p.flows, owner)
 	case slices.Contains(owned, k.Area) && plain && len(rest) <= 36:
+		if k.Area == "fx" {
+			p.named["fx:"+k.Of] = true
+		}
 		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: owner, Of: rest}); len(p.keys) == auditBatch {
 			p.satellites(ctx)
 		}
@@ -191,5 +200,6 @@ func (p *part) indexes(ctx context.Context) {
 	for index := range p.named {
 		p.index(ctx, index)
 	}
+	p.headers(ctx)
 	p.index(ctx, "wake")
 }

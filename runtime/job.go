@@ -55,12 +55,17 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 	}()
 	task := handler.NewTask(handler.TaskConfig{
 		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
-		Cancel: j.refused, Logger: j.logger(),
+		Results: r.store,
+		Cancel:  j.refused, Logger: j.logger(),
 	})
 	r.metrics.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.pass(ctx, handle, task, resume)
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
+			continue
+		}
+		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task, writer) {
+			resume = nil
 			continue
 		}
 		settled = true
@@ -131,9 +136,13 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	return err
 }
 
-// refused ends the handler's context after its frames, a step or progress were refused for good.
+// refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that outran the
+// notice of a cancellation or a deadline ends it as the notice would have: who streams hears of it in this way as a rule.
 func (j *job) refused(cause error) {
 	j.held.Refused(cause)
+	if ended := endedAs(cause); ended != nil {
+		cause = ended
+	}
 	j.held.Cancel(cause)
 }
 

@@ -93,6 +93,8 @@ func (j *job) send(o handler.Outcome) error {
 			return j.settled(err, "cancel", "")
 		case handler.OutcomeSuspend: // it has been suspended; what is left is to give up the hold
 			return j.settled(nil, "suspend", "")
+		case handler.OutcomeChildren: // likewise
+			return j.settled(nil, "wait_children", "")
 		case handler.OutcomeRelease, handler.OutcomeAbandon: // still ours, so nobody else has decided: hand it back
 			_, err := j.store.ReleaseExecution(ctx, fence)
 			return j.settled(err, "release", "")

@@ -22,6 +22,7 @@ type store interface {
 	handler.StepRecorder
 	handler.ProgressRecorder
 	handler.FrameReader
+	handler.ResultReader
 	suspend.Opener
 	suspend.Seeder
 	stream.SummaryReader
@@ -43,6 +44,7 @@ type settler interface {
 	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration) (already bool, err error)
 	ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (already bool, err error)
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
+	WaitChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.ChildrenReply, error)
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, cancellation engine.Cancellation) (already bool, err error)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
-// reference is what the calibration took where the budgets were measured, in µs.
-const reference = 3.0
+// Reference is what the calibration took where the budgets were measured, in µs.
+const Reference = 3.0
 
 // budgets of the project, at the reference speed.
 var budgets = []struct {
@@ -66,7 +66,7 @@ type Size struct {
 
 func report(o Options, s *server.Server, samples map[string][]float64) Report {
 	r := Report{Server: s.Name(), Items: o.Items, Rounds: o.Rounds, Payload: o.Payload, Calibration: median(samples["calibration"])}
-	r.Speed = r.Calibration / reference
+	r.Speed = r.Calibration / Reference
 	for _, b := range budgets {
 		us := median(samples[fmt.Sprintf("%s %d", b.operation, b.batch)])
 		r.Costs = append(r.Costs, Cost{Operation: b.operation, PerCall: b.batch, Measured: us, Reference: us / r.Speed, Budget: b.most,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
@@ -24,6 +25,7 @@ type Document struct {
 	Settings Settings          `json:"settings"`
 	Results  []scenario.Result `json:"results,omitempty"`
 	Cost     *cost.Report      `json:"cost,omitempty"`
+	Bounds   *bounds.Report    `json:"bounds,omitempty"`
 }
 
 // System is one of the systems measured.
@@ -46,6 +48,7 @@ type Settings struct {
 	Tailers     int      `json:"tailers"`
 	Held        int      `json:"held"`
 	Workers     int      `json:"idle_workers"`
+	Members     int      `json:"flow_members"`
 	Lease       string   `json:"lease"`
 	Window      string   `json:"window"`
 	Settle      string   `json:"settle"`

@@ -59,7 +59,13 @@ func (d Document) Print(out io.Writer) error {
 	}
 	if d.Cost != nil {
 		fmt.Fprint(out, "\ncost: ")
-		return d.Cost.Print(out)
+		if err := d.Cost.Print(out); err != nil {
+			return err
+		}
+	}
+	if d.Bounds != nil {
+		fmt.Fprint(out, "\nbounds: ")
+		return d.Bounds.Print(out)
 	}
 	return nil
 }

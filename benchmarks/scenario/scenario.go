@@ -28,6 +28,7 @@ type Options struct {
 	Held        int           // jobs held in renew, and measured in memory
 	Lease       time.Duration // in renew
 	Workers     int           // in idle
+	Members     int           // of a flow in flow (ten times that in its largest part) and bounds
 	Window      time.Duration // of observation in renew and idle
 	Settle      time.Duration // before a window
 	ProfileDir  string        // for processor profiles of the measured parts; empty: none

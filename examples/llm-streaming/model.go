@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"embed"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/flowfabric/flowfabric-go/examples/corpus"
 )
 
 // LLM is a language model that can go on where it, or another copy of it, stopped.
@@ -29,9 +29,6 @@ type Part struct {
 	Done   bool // the answer is complete
 	Took   time.Duration
 }
-
-//go:embed corpus/*.txt
-var corpus embed.FS
 
 const (
 	order       = 3  // words of context
@@ -63,16 +60,12 @@ type Markov struct {
 func NewMarkov(pace time.Duration) (*Markov, error) {
 	m := &Markov{pace: pace, ids: map[string]int32{}, next: map[window]*choices{}}
 	m.starts = window{-1, -1, m.id(".")}
-	names, err := fs.Glob(corpus, "corpus/*.txt")
+	texts, err := corpus.Texts()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read corpus: %w", err)
 	}
-	for _, name := range names {
-		text, err := fs.ReadFile(corpus, name)
-		if err != nil {
-			return nil, fmt.Errorf("read corpus: %w", err)
-		}
-		for paragraph := range strings.SplitSeq(string(text), "\n\n") {
+	for _, text := range texts {
+		for _, paragraph := range text.Paragraphs {
 			m.train(paragraph)
 		}
 	}

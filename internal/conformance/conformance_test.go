@@ -105,10 +105,10 @@ func topics() map[string][]scenario {
 		"inspect":       inspectScenarios,
 		"lanes":         laneScenarios,
 		"retention":     retentionScenarios,
-		"audit":         auditScenarios,
+		"audit":         slices.Concat(auditScenarios, auditFlowScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowEndScenarios),
+		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios),
 	}
 }
 

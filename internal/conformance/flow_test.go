@@ -102,6 +102,28 @@ var flowScenarios = []scenario{
 		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("n0"), engine.Replay{})
 		w.is(err, flowfabric.ErrFlowCancelled)
 	}},
+	{name: "spec 60 §1.1 tags of a flow: the rules of those of an execution, in any state", run: func(w *world) {
+		g := w.flow().node("a", nil).submit(engine.SealClosed)
+		tags := func() map[string]string {
+			record, err := w.e.DescribeFlow(w.ctx, g.id)
+			w.no(err)
+			return record.Tags
+		}
+		w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "1", "c.d": "2"}, nil))
+		w.check()
+		w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3", "e.f": ""}, []string{"c.d", "no.such"}))
+		w.check()
+		same(w, "tags", fmt.Sprint(tags()), "map[a.b:3 e.f:]")
+		w.unchanged("again", func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
+		w.unchanged("refused", func() {
+			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), flowfabric.ErrInvalidTagKey)
+			w.is(w.e.SetFlowTags(w.ctx, flowfabric.NewFlowID(w.p), map[string]string{"a.b": "v"}, nil), flowfabric.ErrFlowNotFound)
+		})
+		g.complete(g.claim()["a"], "")
+		w.no(w.e.SetFlowTags(w.ctx, g.id, nil, []string{"a.b", "e.f"}))
+		w.check()
+		same(w, "tags", len(tags()), 0)
+	}},
 	{name: "spec 60 §12 FS46 FS47 a handler waits for children it made", run: func(w *world) {
 		id := w.create()
 		k := w.worker("k")
@@ -139,5 +161,24 @@ var flowScenarios = []scenario{
 		same(w, "outcomes", fmt.Sprint(got), "map[a:completed b:failed]")
 		g.complete(again, "")
 		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §9 an answer that came before children are waited for is told again after them", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting(awaiting("approve"))
+		id := c.Fence.Execution
+		w.signal(id, m, "go", "resume_condition_satisfied")
+		again := k.claim(1)[0]
+		same(w, "resumed by", again.Resume.Name, "approve")
+		x := w.item()
+		x.ID = id.Child("kids", "a")
+		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: x, Node: "a"}}}
+		out, err := w.e.WaitChildren(w.ctx, again.Fence, wait)
+		w.no(err)
+		w.check()
+		same(w, "parked", out.Parked, true)
+		g := &graph{world: w, id: flowfabric.FlowID(id), w: k}
+		g.complete(g.claim()["a"], "")
+		last := g.claim()["root"]
+		same(w, "told again", last.Resume != nil && last.Resume.Name == "approve", true)
 	}},
 }

@@ -152,6 +152,11 @@ type writing struct {
 	call           func(*world, *engine.Engine, fixed) (string, error)
 }
 
+// lostFlow is a flow of this partition that has the same id every time.
+func lostFlow(w *world) flowfabric.FlowID {
+	return flowfabric.MakeFlowID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("flow")))
+}
+
 func nothingFirst(*world, fixed) {}
 
 // request is one that the caller made up once, whatever happens to its calls.
@@ -212,6 +217,12 @@ var writings = []writing{
 	}},
 	{"ff_set_tags", "tags", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		return "", e.SetTags(w.ctx, s.waiting, map[string]string{"a.b": "c"}, nil)
+	}},
+	{"ff_flow_tags", "tags of a flow", func(w *world, _ fixed) {
+		_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: lostFlow(w), Namespace: "default", Kind: "lost"})
+		w.no(err)
+	}, func(w *world, e *engine.Engine, _ fixed) (string, error) {
+		return "", e.SetFlowTags(w.ctx, lostFlow(w), map[string]string{"a.b": "c"}, nil)
 	}},
 	{"ff_replay_execution", "replay", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ReplayExecution(w.ctx, s.ended, engine.Replay{Request: request, Force: true})

@@ -56,6 +56,10 @@ var repeatables = []repeatable{
 	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
 	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
 	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
+	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
+		g := w.flow().node("a", nil).submit(engine.SealClosed)
+		return call{"ff_flow_tags", []string{"1", g.id.UUID().String(), "1", "a.b", "c", "1", "d.e"}}
+	}},
 	{what: "replay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_replay_execution")},
 	{what: "purge", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_purge_execution")},
 	{what: "revoke", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_revoke_lease")},

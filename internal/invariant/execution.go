@@ -122,14 +122,23 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	}
 	if want != "" && (len(homes) != 1 || homes[0] != want) {
 		x.say("is in %v, belongs in %s", homes, want)
-	} else if got := x.ZSets[want][x.id]; got != score && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) &&
-		!(state.Terminal() && x.has("fl") && got > score) { // a member is filed anew while its flow has not ended
+	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
 	if code != flowfabric.CodeBlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())
+}
+
+// pinned tells whether an ended member is filed behind its own time, because its flow had not ended when that came.
+func (x *execution) pinned(state flowfabric.State, got, score float64) bool {
+	h := x.Hashes[":fw:"+x.core["fl"]]
+	if !state.Terminal() || h == nil || got < score {
+		return false
+	}
+	ended, _ := strconv.ParseFloat(h["en"], 64)
+	return got <= max(float64(x.Now+3600000), ended+x.kept())
 }
 
 // timers: X4, and that the one alarm is the earliest of what can fire. That of a revoked execution is its requeue,

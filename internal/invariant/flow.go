@@ -118,9 +118,13 @@ func (l *look) flows() {
 			l.flow(id, h, members[id], backlog[id])
 		}
 	}
-	for key := range l.ZSets {
-		if id, ok := strings.CutPrefix(key, ":fx:"); ok && l.Hashes[":fw:"+id] == nil {
-			l.wrong("%s has no header", key)
+	for _, owned := range [][]string{names(l.ZSets), names(l.Lists), names(l.Hashes)} {
+		for _, key := range owned {
+			family, _ := area(key)
+			id := strings.TrimPrefix(key, family)
+			if slices.Contains([]string{":fx:", ":fu:", ":ft:"}, family) && l.Hashes[":fw:"+id] == nil {
+				l.wrong("%s has no header", key)
+			}
 		}
 	}
 }
@@ -198,7 +202,7 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 	failing := 0
 	for member := range l.ZSets[":fx:"+id] {
 		core := l.core(member)
-		if mark := endMark(core["s"]); mark != "" && mark != "s" && core["no"] == "" {
+		if mark := endMark(core["s"]); mark != "" && mark != "s" && len(l.Lists[":fo:"+member]) == 0 {
 			failing++
 		}
 	}
@@ -219,9 +223,6 @@ func (x *execution) member(code flowfabric.Code) {
 	if x.core["nd"] == "" {
 		x.say("has no node")
 	}
-	if int(x.number("no")) != len(outgoing) {
-		x.say("counts %s edges that leave it, there are %d", x.core["no"], len(outgoing))
-	}
 	for _, edge := range outgoing {
 		to, hash := edge[1:], ":fi:"
 		if edge[0] == 'w' {
@@ -239,13 +240,16 @@ func (x *execution) core2(id string) bool { return x.look.core(id) != nil }
 
 func (x *execution) group(code flowfabric.Code, flow string, incoming map[string]string) {
 	barred, staging := x.barred(flow), x.Hashes[":fw:"+flow]["st"] == "F0"
+	if staging && flowClass(string(code)) != "mb" && endMark(string(code)) == "" {
+		x.say("may run, and its flow is not released")
+	}
 	root := slices.Contains(x.Lists[":fu:"+flow], x.id)
 	g, ok := parseGroup(x.core["g"])
 	if !x.has("g") {
 		if incoming != nil {
 			x.say("depends on %d others and has no group", len(incoming))
 		}
-		if code == flowfabric.CodeBlockedFirst && !root && !barred {
+		if (code == flowfabric.CodeBlockedFirst || code == flowfabric.CodeBlockedReplay) && !root && !barred {
 			x.say("waits for nothing, and is not to be released")
 		}
 		return

@@ -4,7 +4,7 @@ const (
 	replayFile   = "lua/execution/ff_replay_execution.lua"
 	revokeFile   = "lua/worker/ff_revoke_lease.lua"
 	progressFile = "lua/execution/ff_update_progress.lua"
-	tagsFile     = "lua/execution/ff_set_tags.lua"
+	tagsFile     = "lua/lib/tagging.lua"
 	purgeFile    = "lua/lib/purge.lua"
 	deadFile     = "lua/worker/ff_mark_session_dead.lua"
 	priorityFile = "lua/execution/ff_change_priority.lua"
@@ -75,7 +75,7 @@ var operatorMutants = []Mutant{
 	{"tags: a repeat writes again", "design §2.8", tagsFile,
 		`before[tag] ~= value`, `true`, suite("operator|repeat")},
 	{"tags: the first ones are not marked on the core", "10-X5", tagsFile,
-		`  if count > 0 and not h[2] then redis.call('HSET', keys.core(ctx.r, id), 'tg', '1') end`, ``, suite("operator")},
+		`  if count > 0 and not had then redis.call('HSET', owner, 'tg', '1') end`, ``, suite("operator")},
 
 	{"priority: does not move in its queue", "10 §9 #50", priorityFile,
 		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end`, ``, suite("operator")},

@@ -27,8 +27,9 @@ function ff_complete.judge(ctx, argv, i, seen)
   local id = argv[i]
   if #argv[i + 5] > 1048576 then return nil, '-payload_too_large result: at most 1048576 bytes' end
   if seen[id] then return nil, '-invalid_input the same execution twice in one call' end
-  seen[id] = true
-  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa', 'wp', 'r', 'rt', 'fl', 'no', 'wt')
+  local key = keys.core(ctx.r, id)
+  seen[id] = key
+  local v = redis.call('HMGET', key, 's', 'ss', 'cl', 'e', 'n', 'dl', 'ta', 'fa', 'wp', 'r', 'rt', 'fl')
   if fence.holds(ctx, v, argv, i) then return v end
   return nil, ff_complete.refuse(ctx, v, argv, i)
 end
@@ -56,9 +57,14 @@ local function ff_complete_execution(k, argv)
   end
   for n = 1, count do
     local i = 6 * n - 3
-    if held[n] then settle.complete(ctx, held[n], argv[i], argv[i + 4], argv[i + 5]) end
+    if held[n] then settle.complete(ctx, held[n], argv[i], argv[i + 4], argv[i + 5], seen[argv[i]]) end
   end
+  local members = ctx.members or 0
+  if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end
   home.apply(ctx)
+  if q and members > 0 then -- what their ends made to do is paid for by claiming less
+    q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.nodes))
+  end
   out[4 + count] = wants
   if q then
     local claimed = claim.run(ctx, q)

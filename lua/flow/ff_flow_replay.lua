@@ -1,5 +1,6 @@
 -- ff_flow_replay: replays up to 64 members of a flow, each judged alone as by ff_replay_execution; by which a flow that has ended
--- is open again. An answer is +code, =code (this request has replayed it) or -<code> <detail>.
+-- is open again. An answer is +code, =code (this request has replayed it) or -<code> <detail>. There are fewer answers than
+-- members if those have many edges; the others were not looked at.
 -- Flags:   none
 -- Go:      Engine.ReplayFlow
 -- Args:    protocol flow request steps force by reason count {id}
@@ -18,9 +19,14 @@ local function ff_flow_replay(k, argv)
     if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
   end
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
-  local out = { 1, 'OK', argv[8] }
+  local out, cost = { 1, 'OK', argv[8] }, 0
   for i = 9, #argv do
     local c = core.read(ctx, argv[i])
+    cost = cost + 1 + math.floor(redis.call('HLEN', keys.incoming(ctx.r, argv[i])) / 80)
+    if cost > 64 and i > 9 then
+      out[3] = reply.int(i - 9)
+      break
+    end
     local answer = c.s and c.fl ~= id and reply.err('execution_not_in_flow', argv[i]) or replay.refuse(ctx, c, q)
     if not answer then
       out[#out + 1] = '+' .. replay.run(ctx, c, argv[i], q)

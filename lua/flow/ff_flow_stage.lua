@@ -1,4 +1,5 @@
--- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. An
+-- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. One
+-- member may have 1,000 edges, and each further one takes the room of eight. An
 -- item is that of ff_create_execution, then node policy k satisfied edges {upstream input}. policy is all, any or quorum (k),
 -- satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
 -- An error ends with the node that it is about.

@@ -59,19 +59,11 @@ end
 
 -- room returns an error reply when the outcomes of count children do not fit among the steps.
 function ff_wait.room(ctx, c, id, name, count)
-  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
+  local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return nil end
   if tonumber(c.sb or '0') + #step + 120 * count > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return nil
-end
-
--- remember keeps the outcomes as a step of this name.
-function ff_wait.remember(ctx, c, id, name, value)
-  local key, step = keys.steps(ctx.r, id), '\31c:' .. name
-  if redis.call('HEXISTS', key, step) == 1 then return end
-  redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
-  redis.call('HSET', key, step, value)
 end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered.
@@ -83,7 +75,6 @@ function ff_wait.park(ctx, c, f, w)
     redis.call('HDEL', key, 'ta')
     home.alarm(ctx, c.dl and tonumber(c.dl), f.id)
   end
-  if c.sg then redis.call('HDEL', key, 'sg') end
   history.add(ctx, c, f.id, 'released', 'waiting_children', c.la)
   home.leave(ctx, c, f.id)
   home.block(ctx, f.id, c.ct)
@@ -138,6 +129,8 @@ local function ff_wait_children(k, argv)
     if slot then return reply.already(slot, '') end
     return answer
   end
+  local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
+  if known then return reply.ok('satisfied', known) end
   local h, founded = ff_wait.found(ctx, c, f.id)
   if not h then return reply.err('flow_not_found') end
   local new = 0
@@ -152,8 +145,10 @@ local function ff_wait_children(k, argv)
   answer = ff_wait.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
-  if founded and q.count > 0 then ff_wait.open(ctx, h, f.id) end
-  if c.fl or q.count > 0 then ff_wait.fresh(ctx, c, f, q) end
+  if q.count > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
+    if founded then ff_wait.open(ctx, h, f.id) end
+    ff_wait.fresh(ctx, c, f, q)
+  end
   ff_wait.list(ctx, argv, q.items, f.id)
   if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
   if q.park == '0' then
@@ -163,7 +158,7 @@ local function ff_wait_children(k, argv)
   local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
   if w.state == 'd' then
     local outcomes = wait.outcomes(ctx, f.id)
-    ff_wait.remember(ctx, c, f.id, q.name, outcomes)
+    wait.remember(ctx, c, f.id, q.name, outcomes)
     redis.call('HDEL', keys.core(ctx.r, f.id), 'wt')
     create.close(ctx)
     return reply.ok('satisfied', outcomes)

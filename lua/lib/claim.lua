@@ -132,9 +132,12 @@ local function flat(out, list)
 end
 
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
--- else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
+-- and from 192 edges a call, else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
 local function inputs(ctx, id, c, budget)
   if not c.ip then return '0', {} end
+  local n = redis.call('HLEN', keys.incoming(ctx.r, id))
+  if n > budget.edges then return '2', {} end
+  budget.edges = budget.edges - n
   local v, list = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
@@ -260,7 +263,7 @@ function claim.run(ctx, q)
   local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims > 0 and '1' or '0', root.overdue(ctx) }
   route.delta(ctx, q.known, out)
   out[#out + 1] = reply.int(#claims)
-  local budget = { bytes = 524288 }
+  local budget = { bytes = 524288, edges = 192 }
   for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, q, budget, out) end
   return out
 end

@@ -11,7 +11,7 @@
 --   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
 --   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
 --   rt seconds to keep it after its end, if its policy says so
---   fl flow  nd node  g group (what it waits for)  no edges that leave it  wt wait for children
+--   fl flow  nd node  g group (what it waits for)  wt wait for children
 --   dd delay in ms once it may run  ip 1 = has named inputs
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.

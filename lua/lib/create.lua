@@ -127,7 +127,14 @@ function create.write(ctx, argv, i, t, m)
   end
   local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]
   local key = keys.core(ctx.r, id)
-  if digest == '' and #payload == 0 then
+  if m then
+    local all = { 'pd', digest, 'in', reply.int(#payload) }
+    if #payload == 0 then all[3], all[4] = nil, nil end
+    if digest == '' then all = { all[3], all[4] } end
+    for n = 1, #t.fields do all[#all + 1] = t.fields[n] end
+    for n = 1, #m.fields do all[#all + 1] = m.fields[n] end -- whose state comes later, and counts
+    redis.call('HSET', key, unpack(all))
+  elseif digest == '' and #payload == 0 then
     redis.call('HSET', key, unpack(t.fields))
   elseif digest == '' then
     redis.call('HSET', key, 'in', reply.int(#payload), unpack(t.fields))
@@ -142,7 +149,6 @@ function create.write(ctx, argv, i, t, m)
     redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
   end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
-  if m then redis.call('HSET', key, unpack(m.fields)) end
   home.used(ctx, t.route, 1)
   if m and m.blocked then
     home.block(ctx, id, ctx.t)

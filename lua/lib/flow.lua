@@ -64,15 +64,17 @@ function flow.decided(ctx, h, c, id, g)
   end
 end
 
--- edge tells a member how one of its upstreams ended.
-local function edge(ctx, h, e, id)
+-- edge tells a member how one of its upstreams ended; it may be told again.
+function flow.edge(ctx, h, e, id)
   local key, incoming = keys.core(ctx.r, id), keys.incoming(ctx.r, id)
   local v = redis.call('HMGET', key, 's', 'g')
   local g, old, _, input = group.parse(v[2]), group.record(redis.call('HGET', incoming, e.id))
   if not v[1] or not g or not old then return end
   local mark = e.outcome
   if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
-  if g.state ~= 'p' and mark == 's' and old ~= 's' then
+  if old == 'l' then
+    mark = 'l'
+  elseif g.state ~= 'p' and mark == 's' and old ~= 's' then
     mark = 'l'
     if input ~= '' then
       history.add(ctx, { attempt = '' }, id, 'late_input', input, e.id)
@@ -87,7 +89,7 @@ local function edge(ctx, h, e, id)
 end
 
 -- child tells a member that waits for children how one of them ended.
-local function child(ctx, h, e, id)
+function flow.child(ctx, h, e, id)
   local key, children = keys.core(ctx.r, id), keys.children(ctx.r, id)
   local c = core.read(ctx, id)
   local w, old, _, node = wait.parse(c.wt), group.record(redis.call('HGET', children, e.id))
@@ -96,7 +98,10 @@ local function child(ctx, h, e, id)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
   redis.call('HSET', key, 'wt', wait.text(w))
-  if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then flow.promote(ctx, c, id) end
+  if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then
+    wait.remember(ctx, c, id, redis.call('HGET', children, 'name') or '', wait.outcomes(ctx, id))
+    flow.promote(ctx, c, id)
+  end
 end
 
 -- The steps of the kinds of work (graph.push): each does what fits and returns true when nothing is left.
@@ -109,20 +114,20 @@ function steps.u(ctx, h, e)
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)
-    if string.byte(list[i], 1) == 119 then child(ctx, h, e, id) else edge(ctx, h, e, id) end
+    if string.byte(list[i], 1) == 119 then flow.child(ctx, h, e, id) else flow.edge(ctx, h, e, id) end
   end
   e.at = reply.int(from + #list)
   return #list < wanted
 end
 
 -- needed tells whether a member that is to be cancelled still feeds a group that is pending, or a parent that waits, other
--- than owner. nil: not known yet, the call has looked at enough; e.at remembers how far.
-local function needed(ctx, e, id, owner, from)
+-- than owner. nil: not known yet, the call has looked at enough; the second result is how far.
+local function needed(ctx, id, owner, from)
   local out = keys.outgoing(ctx.r, id)
   while true do
     if ctx.nodes <= 0 then return nil, from end
-    local list = redis.call('LRANGE', out, reply.int(from), reply.int(from + 15))
-    touch(ctx) -- sixteen glances are as dear as one member
+    local list = redis.call('LRANGE', out, reply.int(from), reply.int(from + 7))
+    if #list > 1 then touch(ctx) end -- eight glances are as dear as one member
     for i = 1, #list do
       local other, waits = string.sub(list[i], 2), string.byte(list[i], 1) == 119
       if other ~= owner then
@@ -131,62 +136,73 @@ local function needed(ctx, e, id, owner, from)
         if v[1] and not graph.outcomes[v[1]] and state and state.state == 'p' then return true end
       end
     end
-    if #list < 16 then return false end
-    from = from + 16
+    if #list < 8 then return false end
+    from = from + 8
   end
 end
 
--- rest cancels the open upstreams of a decided group, or the open children of a parent that ended: all that are listed in a
--- hash behind the cursor "<id> <how far its dependants were looked at>", in the order of their ids.
-local function rest(ctx, h, e, key, reason)
-  local v, ids, marks = redis.call('HGETALL', key), {}, {}
+-- open lists who has not ended by a hash of edges or children, in the order of their ids. To read many is as dear as members.
+local function open(ctx, key)
+  local v, ids = redis.call('HGETALL', key), {}
   for i = 1, #v, 2 do
-    local mark = #v[i] == 36 and group.record(v[i + 1])
-    if mark == '.' or mark == '~' then
-      ids[#ids + 1] = v[i]
-      marks[v[i]] = v[i + 1]
-    end
+    local mark = #v[i] == 36 and string.byte(v[i + 1], 1)
+    if mark == 46 or mark == 126 then ids[#ids + 1] = v[i] end -- . or ~
   end
   table.sort(ids)
-  local last, from = string.match(e.at, '^(%S*) (%d+)$')
-  last, from = last or '', tonumber(from or '0')
-  touch(ctx)
-  for i = 1, #ids do
-    local id = ids[i]
-    if id >= last then
-      if ctx.nodes <= 0 then
-        e.at = id .. ' ' .. reply.int(id == last and from or 0)
-        return false
-      end
-      touch(ctx)
-      local c = core.read(ctx, id)
-      if not c.s then
-        graph.add(h, 'xn', 1)
-      elseif core.terminal(c) then
-        graph.add(h, 'xt', 1)
+  ctx.nodes = ctx.nodes - 1 - math.floor(#v / 32)
+  return table.concat(ids)
+end
+
+-- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended, as a hash lists them. The
+-- cursor is "<how far the dependants of the first were looked at> <ids that are left>", so that the hash is read once.
+local function rest(ctx, h, e, key, reason, g)
+  if e.at == '' then e.at = '0 ' .. open(ctx, key) end
+  local from, ids = string.match(e.at, '^(%d+) (.*)$')
+  from, ids = tonumber(from or '0'), ids or ''
+  local at, told = 1, 0
+  while at <= #ids and ctx.nodes > 0 do
+    local id = string.sub(ids, at, at + 35)
+    local c = core.read(ctx, id)
+    local ended, spare = c.s and core.terminal(c), false
+    if c.s and not ended then
+      spare, from = needed(ctx, id, e.id, from)
+      if spare == nil then break end
+    end
+    touch(ctx)
+    at = at + 36
+    if not c.s then
+      graph.add(h, 'xn', 1)
+    elseif ended then
+      graph.add(h, 'xt', 1)
+    else
+      local _, attempt, input = group.record(redis.call('HGET', key, id))
+      if spare then
+        redis.call('HSET', key, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
+        graph.add(h, 'xs', 1)
       else
-        local spare, at = false, 0
-        if tonumber(c.no or '0') > 1 then spare, at = needed(ctx, e, id, e.id, id == last and from or 0) end
-        if spare == nil then
-          e.at = id .. ' ' .. reply.int(at)
-          return false
-        end
-        if spare then
-          redis.call('HSET', key, id, '~' .. string.sub(marks[id], 2))
-          graph.add(h, 'xs', 1)
-        else
-          flow.cancel(ctx, c, id, reason)
-          graph.add(h, 'xc', 1)
+        c.owner = g and e.id
+        flow.cancel(ctx, c, id, reason)
+        graph.add(h, 'xc', 1)
+        if c.told then -- nobody else depends on it
+          redis.call('HSET', key, id, c.told .. ',' .. (input or ''))
+          told = told + 1
         end
       end
     end
+    from = 0
   end
-  return true
+  if told > 0 then
+    g.f = g.f + told
+    redis.call('HSET', keys.core(ctx.r, e.id), 'g', group.text(g))
+  end
+  e.at = reply.int(from or 0) .. ' ' .. string.sub(ids, at)
+  return at > #ids
 end
 
 function steps.s(ctx, h, e)
   local reason = e.outcome == 's' and 'sibling_quorum_satisfied' or 'sibling_quorum_impossible'
-  return rest(ctx, h, e, keys.incoming(ctx.r, e.id), reason)
+  local g = group.parse(redis.call('HGET', keys.core(ctx.r, e.id), 'g') or '')
+  return rest(ctx, h, e, keys.incoming(ctx.r, e.id), reason, g)
 end
 
 function steps.w(ctx, h, e)
@@ -214,7 +230,7 @@ function steps.r(ctx, h)
   for i = 1, #list do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if c.s == 'R3f' and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
+    if (c.s == 'R3f' or c.s == 'R3p') and not graph.barred(ctx, h.id) then flow.promote(ctx, c, list[i]) end
   end
   return #list < wanted
 end
@@ -226,11 +242,11 @@ function steps.x(ctx, h, e)
   return true
 end
 
-function steps.k(ctx, _, e)
+function steps.k(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
   local g = group.parse(c.g)
-  if c.s and core.blocked(c) and g and g.state == 'i' then flow.skip(ctx, c, e.id) end
+  if c.s and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
   return true
 end
 
@@ -280,13 +296,12 @@ home.resolve = flow.run -- every function ends with home.apply
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.
 function flow.drain(ctx, budget)
   ctx.nodes = budget
-  local due = redis.call('ZRANGE', keys.backlog(ctx.r), '0', '31')
+  local due = redis.call('ZRANGE', keys.backlog(ctx.r), '0', reply.int(math.max(0, budget - 1)))
   if #due == 0 then return false end
-  local values = redis.call('HMGET', keys.work(ctx.r), unpack(due))
   for i = 1, #due do
     if ctx.nodes <= 0 then break end
     local kind, id = string.match(due[i], '^(%l):(.*)$')
-    local p = pack.split(values[i] or '', ',')
+    local p = pack.split(redis.call('HGET', keys.work(ctx.r), due[i]) or '', ',')
     local e = { kind = kind, id = id, flow = p[1], at = p[2] or '', outcome = p[3] or '', attempt = p[4] or '' }
     if not kind or not p[4] or step(ctx, e) then
       redis.call('ZREM', keys.backlog(ctx.r), due[i])

@@ -5,6 +5,7 @@
 --   mt last change      rl released at      en ended at         rv graph revision   nn members ever   ne edges ever
 --   cp cancel policy    ca cancelled at     cw reason           cb by               tg 1 = has tags
 --   bl backlog entries  lv ends of the flow that did not succeed                    pu purged members
+--   vn changes of this header, by which an audit that needs several calls knows that nothing has changed meanwhile
 --   m<class> members by class: b blocked w waiting d delayed a active u suspended, and the outcomes s f c e k
 --   xc siblings cancelled  xt had ended  xn were gone  xs spared
 -- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed when every
@@ -73,10 +74,17 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   q[#q + 1] = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
 end
 
--- ended notes that a member has ended. c needs fl, no (edges that leave it) and wt (the children it waits for).
+-- leads is how many edges leave a member.
+local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)) end
+
+-- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
+-- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
-  if not c.no then
+  local n = leads(ctx, id)
+  if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
+  elseif n == 1 and c.owner then
+    c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
     graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
   end
@@ -94,7 +102,7 @@ function graph.moved(ctx, c, id, code, attempt)
   local outcome, before = graph.outcomes[code], c.s and graph.outcomes[c.s]
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
-    if not c.no and before ~= 's' then graph.add(h, 'lv', -1) end
+    if before ~= 's' and leads(ctx, id) == 0 then graph.add(h, 'lv', -1) end
     if h.en then
       graph.set(h, 'en', nil)
       if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end
@@ -125,6 +133,7 @@ function graph.flush(ctx)
   for flow_id, h in pairs(ctx.flows) do
     if h and h.changed then
       settle_flow(ctx, h)
+      graph.add(h, 'vn', 1)
       local sets, dels = {}, {}
       for field in pairs(h.dirty) do
         if h[field] then

@@ -24,15 +24,18 @@ function home.enqueue(ctx, route, score, id)
   q[#q + 1] = id
 end
 
--- dequeue takes it out of its route's queue, also if this very call has put it there.
+-- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
+-- may be cancelled by what else follows from that end.
 function home.dequeue(ctx, route, id)
-  local put = ctx.enqueued and ctx.enqueued[route] or {}
-  for i = #put, 2, -2 do
-    if put[i] == id then
-      table.remove(put, i)
-      table.remove(put, i - 1)
-      if #put == 0 then ctx.enqueued[route] = nil end
-      break
+  local coming = ctx.enqueued and ctx.enqueued[route]
+  if coming then
+    local left = {}
+    for i = 1, #coming, 2 do
+      if coming[i + 1] ~= id then left[#left + 1], left[#left + 2] = coming[i], coming[i + 1] end
+    end
+    if #left < #coming then
+      ctx.enqueued[route] = #left > 0 and left or nil
+      return
     end
   end
   local q = list(ctx, 'dequeued', route)
@@ -96,7 +99,8 @@ end
 function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
   local at = ctx.now + home.kept(ctx, route, own)
-  d[#d + 1] = reply.int(at)
+  if ctx.purge_last ~= at then ctx.purge_last, ctx.purge_text = at, reply.int(at) end -- formatting is dear
+  d[#d + 1] = ctx.purge_text
   d[#d + 1] = id
   ctx.purge = math.min(ctx.purge or at, at)
 end
@@ -109,11 +113,17 @@ end
 
 -- block files a member that waits for others.
 function home.block(ctx, id, created)
-  redis.call('ZADD', keys.blocked(ctx.r), created, id)
+  local b = ctx.blocked or {}
+  ctx.blocked, b[#b + 1] = b, created
+  b[#b + 1] = id
 end
 
 -- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
+  if ctx.blocked then -- before the work, which may free them again
+    redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
+    ctx.blocked = nil
+  end
   if ctx.work then home.resolve(ctx) end
   local r, rest = ctx.r, false
   for sid, ids in pairs(ctx.unheld or {}) do

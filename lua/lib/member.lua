@@ -5,24 +5,23 @@ local member = {}
 
 local policies = { all = true, any = true, quorum = true }
 
--- edges reads those of an item from position i. It returns them and the position behind, or nil and what is wrong.
+-- edges judges those of an item, from position i. It returns the position behind, or nil and what is wrong.
 local function edges(argv, i, item)
-  local list, seen = {}, {}
-  for n = 1, item.n do
-    local from, input = argv[i], argv[i + 1]
-    if not input then return nil, 'invalid_input', 'arguments: an edge is cut short' end
-    if not args.id(from) then return nil, 'invalid_input', 'upstream id' end
-    if from == argv[item.at] then return nil, 'self_referencing_edge', '' end
+  local own, behind, seen, named = argv[item.at], i + 2 * item.n, {}, {}
+  if not argv[behind - 1] then return nil, 'invalid_input', 'arguments: an edge is cut short' end
+  for at = i, behind - 1, 2 do
+    local from, input = argv[at], argv[at + 1]
+    if #from ~= 36 then return nil, 'invalid_input', 'upstream id' end
+    if from == own then return nil, 'self_referencing_edge', '' end
     if seen[from] then return nil, 'dependency_already_exists', from end
-    if #input > 64 or string.find(input, '[%c]') then return nil, 'invalid_input', 'input: at most 64 bytes without control characters' end
-    seen[from], list[n] = true, { from = from, input = input }
+    seen[from] = true
     if input ~= '' then
-      if seen['\31' .. input] then return nil, 'invalid_input', 'input: ' .. input .. ' is there twice' end
-      seen['\31' .. input], item.named = true, true
+      if #input > 64 or string.find(input, '%c') then return nil, 'invalid_input', 'input: at most 64 bytes without control characters' end
+      if named[input] then return nil, 'invalid_input', 'input: ' .. input .. ' is there twice' end
+      named[input], item.named = true, true
     end
-    i = i + 2
   end
-  return list, i
+  return behind
 end
 
 -- shape reads one item from position i. It returns the item and the position behind, or nil, code and detail.
@@ -46,9 +45,9 @@ local function shape(argv, i)
   item.k = args.int(argv[at + 2], quorum and 1 or 0, quorum and item.n or 0)
   if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(item.n) or 'k: 0, it belongs to quorum' end
   if item.policy == 'any' and item.n == 0 then return nil, 'invalid_input', 'policy: any without an edge' end
-  local list, behind, detail = edges(argv, at + 5, item)
-  if not list then return nil, behind, detail end
-  item.edges = list
+  item.first = at + 5 -- of its edges
+  local behind, code, detail = edges(argv, item.first, item)
+  if not behind then return nil, code, detail end
   return item, behind
 end
 
@@ -68,7 +67,9 @@ function member.parse(argv, i, count)
     total, items[n], i = total + item.n, item, behind
   end
   if argv[i] then return nil, reply.err('invalid_input', 'arguments: more than count items') end
-  if total > 1000 then return nil, reply.err('invalid_input', 'edges: at most 1000 a call') end
+  if total + 8 * (count - 1) > 1000 then
+    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, eight less for each further member')
+  end
   return items
 end
 
@@ -86,10 +87,10 @@ local function known(ctx, h, argv, item, answer)
 end
 
 -- upstreams looks at where the edges of an item come from. It returns nil, or an error reply.
-local function upstreams(ctx, h, item, here)
+local function upstreams(ctx, h, argv, item, here)
   local ask = {}
-  for n = 1, item.n do
-    if not here[item.edges[n].from] then ask[#ask + 1] = item.edges[n].from end
+  for at = item.first, item.first + 2 * item.n - 1, 2 do
+    if not here[argv[at]] then ask[#ask + 1] = argv[at] end
   end
   for first = 1, #ask, 500 do
     local last = math.min(first + 499, #ask)
@@ -127,7 +128,7 @@ function member.judge(ctx, h, argv, items, parent)
       end
       if argv[item.at + 1] ~= h.ns then return nil, reply.err('namespace_mismatch', h.ns, item.node) end
       if not create.room(ctx, t) then return nil, reply.err('too_many_routes', '1024', item.node) end
-      local bad = upstreams(ctx, h, item, here)
+      local bad = upstreams(ctx, h, argv, item, here)
       if bad then return nil, bad end
       item.template, new, total = t, new + 1, total + item.n + (parent and 1 or 0)
     end
@@ -138,22 +139,36 @@ function member.judge(ctx, h, argv, items, parent)
   return new
 end
 
--- resolve gives the edges of a new member the outcomes that are known already; g is its group.
-local function resolve(ctx, h, item, g, incoming)
-  for n = 1, item.n do
-    local from, mark, attempt = item.edges[n].from, '.', ''
-    local v = redis.call('HMGET', keys.core(ctx.r, from), 's', 'n', 'no')
-    local outcome = v[1] and graph.outcomes[v[1]]
-    if outcome then
-      mark, attempt = outcome, v[2] and reply.int((tonumber(v[2]) or 1) - 1) or ''
-      group.count(g, mark, 1)
-      if not v[3] and mark ~= 's' and not ctx.led[from] then -- it was an end of the flow until now
-        ctx.led[from] = true
-        graph.add(h, 'lv', -1)
+-- calm tells whether no member of a flow has ended yet, so that no edge has an outcome.
+local function calm(h)
+  for _, mark in pairs(graph.outcomes) do
+    if graph.count(h, 'm' .. mark) > 0 then return false end
+  end
+  return true
+end
+
+-- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
+-- others, and ends those that ended without success.
+local function resolve(ctx, argv, item, g, new)
+  local id, incoming, known, out, size = argv[item.at], {}, not new.calm, new.out, 0
+  local edge = 'd' .. id
+  for at = item.first, item.first + 2 * item.n - 1, 2 do
+    local from, record = argv[at], '.,,'
+    if known then
+      local v = redis.call('HMGET', keys.core(ctx.r, from), 's', 'n')
+      local mark = v[1] and graph.outcomes[v[1]]
+      if mark then
+        record = mark .. ',' .. (v[2] and reply.int((tonumber(v[2]) or 1) - 1) or '') .. ','
+        group.count(g, mark, 1)
+        if mark ~= 's' then new.ends[from] = true end
       end
     end
-    incoming[#incoming + 1] = from
-    incoming[#incoming + 1] = mark .. ',' .. attempt .. ',' .. item.edges[n].input
+    incoming[size + 1], incoming[size + 2], size = from, record .. argv[at + 1], size + 2
+    local list = out[from]
+    if list then list[#list + 1] = edge else out[from] = { edge } end
+  end
+  for first = 1, #incoming, 1000 do
+    redis.call('HSET', keys.incoming(ctx.r, id), unpack(incoming, first, math.min(first + 999, #incoming)))
   end
 end
 
@@ -162,44 +177,36 @@ local function put(fields, name, value)
   fields[#fields + 1] = value
 end
 
--- write adds one new member. It waits until the flow is released, and then until its group is satisfied.
-local function write(ctx, h, argv, item, parent, out)
+-- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects what is
+-- written once for all.
+local function write(ctx, h, argv, item, parent, new)
   local id, t, fields = argv[item.at], item.template, {}
   local g = { policy = item.policy, k = item.k, after = item.rest, n = item.n, s = 0, f = 0, x = 0, state = 'p' }
   put(fields, 'fl', h.id)
   put(fields, 'nd', item.node)
   if item.named then put(fields, 'ip', '1') end
   if item.n > 0 then
-    local incoming = {}
-    resolve(ctx, h, item, g, incoming)
-    redis.call('HSET', keys.incoming(ctx.r, id), unpack(incoming))
-    for n = 1, item.n do
-      local list = out[item.edges[n].from] or {}
-      out[item.edges[n].from], list[#list + 1] = list, 'd' .. id
-    end
-  end
-  local free = h.st == 'F1'
-  if item.n > 0 then
+    resolve(ctx, argv, item, g, new)
     group.decide(g)
     put(fields, 'g', group.text(g))
   end
   if parent then
-    out[id] = { 'w' .. parent }
-    redis.call('HSET', keys.children(ctx.r, parent), id, '.,,' .. item.node)
+    new.out[id] = { 'w' .. parent }
+    put(new.children, id, '.,,' .. item.node)
   end
   local may_run = item.n == 0 or g.state == 's'
-  local blocked = not free or not may_run
+  local blocked = h.st ~= 'F1' or not may_run
   local code = blocked and 'R3f' or t.state
   if blocked then
     put(fields, 's', code)
     if t.delay and string.byte(argv[item.at + 6], 1) == 43 then put(fields, 'dd', string.sub(argv[item.at + 6], 2)) end
   end
   create.write(ctx, argv, item.at, t, { fields = fields, blocked = blocked })
-  redis.call('ZADD', keys.members(ctx.r, h.id), reply.int(graph.count(h, 'nn')), id)
+  put(new.members, reply.int(graph.count(h, 'nn')), id)
   graph.add(h, 'nn', 1)
   graph.add(h, 'ne', item.n + (parent and 1 or 0))
   graph.moved(ctx, { fl = h.id }, id, code)
-  if blocked and may_run then redis.call('RPUSH', keys.roots(ctx.r, h.id), id) end
+  if blocked and may_run then new.roots[#new.roots + 1] = id end
   if item.n == 0 or g.state == 'p' then return end
   if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
   if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end
@@ -207,14 +214,16 @@ end
 
 -- write adds all new members.
 function member.write(ctx, h, argv, items, parent)
-  local out = {}
-  ctx.led = {}
+  local new = { out = {}, ends = {}, members = {}, children = {}, roots = {}, calm = calm(h) }
   for n = 1, #items do
-    if items[n].template then write(ctx, h, argv, items[n], parent, out) end
+    if items[n].template then write(ctx, h, argv, items[n], parent, new) end
   end
-  for from, list in pairs(out) do
-    redis.call('RPUSH', keys.outgoing(ctx.r, from), unpack(list))
-    redis.call('HINCRBY', keys.core(ctx.r, from), 'no', #list)
+  redis.call('ZADD', keys.members(ctx.r, h.id), unpack(new.members))
+  if #new.roots > 0 then redis.call('RPUSH', keys.roots(ctx.r, h.id), unpack(new.roots)) end
+  if parent then redis.call('HSET', keys.children(ctx.r, parent), unpack(new.children)) end
+  for from, list in pairs(new.out) do
+    local first = redis.call('RPUSH', keys.outgoing(ctx.r, from), unpack(list)) == #list
+    if first and new.ends[from] then graph.add(h, 'lv', -1) end -- it was an end of the flow until now
   end
   graph.add(h, 'rv', 1)
   graph.set(h, 'mt', ctx.t)

@@ -12,16 +12,33 @@ local function clear(ctx, c, id, drop)
       redis.call('UNLINK', keys.steps(ctx.r, id))
     end
     if c.sg then redis.call('HDEL', key, 'sg') end
-  elseif c.uw and c.sb then
+  elseif c.sb and (c.uw or c.fl) then
     replay.reopen(ctx, c, id)
+  end
+  if c.fl then -- who is asked for again is looked at anew
+    redis.call('UNLINK', keys.children(ctx.r, id))
+    redis.call('HDEL', key, 'wt')
   end
 end
 
--- reopen forgets the steps that hold waitpoints: their end closed those, so that the next run needs new ones.
+-- stale tells whether the next run cannot use a step: it holds a waitpoint, which the end has closed, or outcomes of children
+-- of which one did not succeed, and may have been replayed since.
+local function stale(ctx, id, name)
+  local prefix = string.sub(name, 1, 3)
+  if prefix == '\31w:' then return true end
+  if prefix ~= '\31c:' then return false end
+  local outcomes = pack.split(redis.call('HGET', keys.steps(ctx.r, id), name) or '', '\31')
+  for i = 1, #outcomes do
+    if not string.find(outcomes[i], '^[^,]*,s,') then return true end
+  end
+  return false
+end
+
+-- reopen forgets the steps that the next run cannot use.
 function replay.reopen(ctx, c, id)
   local all, gone, bytes = redis.call('HKEYS', keys.steps(ctx.r, id)), {}, tonumber(c.sb)
   for i = 1, #all do
-    if string.sub(all[i], 1, 3) == '\31w:' then
+    if stale(ctx, id, all[i]) then
       gone[#gone + 1] = all[i]
       bytes = bytes - #all[i] - redis.call('HSTRLEN', keys.steps(ctx.r, id), all[i])
     end
@@ -72,18 +89,18 @@ function replay.refuse(ctx, c, q)
 end
 
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
--- the state that follows.
+-- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
-  local g = group.parse(c.g)
-  if not g then return 'R1p' end
+  local g, h = group.parse(c.g), c.fl and graph.head(ctx, c.fl)
+  local free = h and h.st == 'F0' and 'R3p' or 'R1p'
+  if not g then return free end
   local v, sets = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
   for i = 1, #v, 2 do
-    local mark, attempt, input = group.record(v[i + 1])
-    local now = (mark == 'l' and 's') or (mark and mark ~= 's' and g.state == 'i' and '.') or mark
-    if now ~= mark then
-      if now == '.' then attempt = '' end
+    local mark = string.byte(v[i + 1], 1)
+    if mark == 108 or mark ~= 115 and mark ~= 46 and g.state == 'i' then -- l, and what is neither s nor open
+      local _, attempt, input = group.record(v[i + 1])
       sets[#sets + 1] = v[i]
-      sets[#sets + 1] = now .. ',' .. attempt .. ',' .. input
+      sets[#sets + 1] = mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or '')
     end
   end
   for first = 1, #sets, 1000 do
@@ -94,7 +111,7 @@ local function regroup(ctx, c, id)
     group.decide(g)
     redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
   end
-  return g.state == 's' and 'R1p' or 'R3p'
+  return g.state == 's' and free or 'R3p'
 end
 
 -- run replays an execution that refuse let pass. It returns its code and how often it was replayed.

@@ -40,9 +40,8 @@ function settle.finish(ctx, c, id, code, reason, extra)
 end
 
 -- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
--- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp, r, rt, fl, no, wt.
-function settle.complete(ctx, v, id, attempt, result)
-  local key = keys.core(ctx.r, id)
+-- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp, r, rt, fl; key is its core.
+function settle.complete(ctx, v, id, attempt, result, key)
   redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
   if #result > 0 then redis.call('SET', keys.result(ctx.r, id, attempt), result) end
   if v[7] then redis.call('HDEL', key, 'ta', 'tr') end
@@ -52,7 +51,10 @@ function settle.complete(ctx, v, id, attempt, result)
   home.unhold(ctx, v[2], id)
   home.done(ctx, id, v[10], v[11])
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
-  if v[12] then graph.moved(ctx, { s = 'A1', fl = v[12], no = v[13], wt = v[14] }, id, 'T1', attempt) end
+  if v[12] then
+    ctx.members = (ctx.members or 0) + 1
+    graph.moved(ctx, { s = 'A1', fl = v[12], wt = redis.call('HGET', key, 'wt') or nil }, id, 'T1', attempt)
+  end
   feed.state(ctx, id, 'T1', attempt, v[10], v[4], v[2])
 end
 

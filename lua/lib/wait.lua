@@ -1,7 +1,8 @@
 -- wait: a member that waits for children it made (spec 60 §9), in one core field: "mode n succeeded others state rest".
 -- mode is all, first or success (the first that succeeds); state is p or d, decided; rest is cancel or leave, what becomes of
 -- the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
--- the name 'name' what the handler calls the wait. It stays until the next one.
+-- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is decided, its outcomes become the step
+-- '\31c:' .. name, which the next claim brings: so every later pass is told the same, and none has to ask.
 local wait = {}
 
 function wait.parse(text)
@@ -35,4 +36,14 @@ function wait.outcomes(ctx, id)
   end
   table.sort(out)
   return table.concat(out, '\31')
+end
+
+function wait.step(name) return '\31c:' .. name end
+
+-- remember keeps the outcomes as the step of this wait. Its room was judged when the wait began.
+function wait.remember(ctx, c, id, name, value)
+  local key, step = keys.steps(ctx.r, id), wait.step(name)
+  if redis.call('HEXISTS', key, step) == 1 then return end
+  redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb or '0') + #step + #value))
+  redis.call('HSET', key, step, value)
 end

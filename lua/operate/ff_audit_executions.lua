@@ -1,6 +1,6 @@
 -- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one home that the state names,
 -- at its place; the one alarm; the open waitpoints, among the pending ones and under their token key; the session of a
--- held one; the row of its route. With heal 1 what is missing or misplaced is put right. Entries that no record names
+-- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With heal 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
 -- Flags:   none
@@ -40,6 +40,7 @@ function ff_audit.home(ctx, c, id)
   if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), core.score(c) end
   if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.du end
   if c.s == 'A1' then return 'h:' .. c.ss, keys.held(ctx.r, c.ss), c.cl end
+  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
   if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.en) + home.kept(ctx, c.r, c.rt)) end
   if core.suspended(c) then
     local since = redis.call('HGET', keys.suspension(ctx.r, id), 'cr') or nil
@@ -61,6 +62,13 @@ function ff_audit.settle(ctx, c, id, key, score)
   end
 end
 
+-- pinned tells whether an ended member may lie behind its own time, because its flow had not ended when that came.
+function ff_audit.pinned(ctx, c, at, score)
+  local h = core.terminal(c) and c.fl and graph.head(ctx, c.fl)
+  if not h or at < score then return false end
+  return at <= math.max(ctx.now + 3600000, (audit.whole(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+end
+
 -- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
 function ff_audit.refiled(ctx, c)
   if not core.terminal(c) or c.rt then return false end
@@ -72,7 +80,7 @@ function ff_audit.place(ctx, c, id)
   local index, key, score = ff_audit.home(ctx, c, id)
   if not index then return end
   local at = redis.call('ZSCORE', key, id)
-  if at and audit.score(at) == tonumber(score) then return end
+  if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end
   local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
   if audit.note(ctx, kind, index, id, (at or 'nowhere') .. ', belongs at ' .. score) then
     ff_audit.settle(ctx, c, id, key, score)
@@ -162,7 +170,10 @@ function ff_audit.execution(ctx, c, id)
   ff_audit.place(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
-  return 6 + 2 * ff_audit.waitpoints(ctx, c, id)
+  local cost = 6 + 2 * ff_audit.waitpoints(ctx, c, id)
+  if c.fl then return cost + joined.look(ctx, c, id) end
+  if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
+  return cost
 end
 
 local function ff_audit_executions(k, argv)

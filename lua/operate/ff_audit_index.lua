@@ -1,6 +1,7 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
--- restores what the records tell. Indexes: delayed alarms parked done pending sessions routelog workers schedules scnames q:<route>
--- h:<session> open:<kid> (entries by place, of which none hides what is behind it), ready routes routeids (in no order), and at
+-- restores what the records tell. Indexes: delayed alarms parked blocked done pending sessions routelog workers schedules scnames
+-- flows flowdue backlog q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind it), ready
+-- routes routeids work (in no order), and at
 -- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. The cursor is '' for the first page, and in the
 -- answer when there is no more.
 -- Flags:   none
@@ -13,8 +14,8 @@ local ff_index = {}
 -- zsets are the sorted sets by name; families those with one set for each route, session or token key.
 ff_index.zsets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
   sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
-  scnames = keys.schedule_names }
-ff_index.families = { q = keys.queue, h = keys.held, open = keys.open }
+  scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog }
+ff_index.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
 -- are none.
@@ -23,6 +24,8 @@ ff_index.names, ff_index.others = {}, {}
 function ff_index.names.delayed(_, c) return core.delayed(c) end
 function ff_index.names.parked(_, c) return core.suspended(c) end
 function ff_index.names.done(_, c) return core.terminal(c) end
+function ff_index.names.blocked(_, c) return core.blocked(c) end
+function ff_index.names.fx(_, c, flow_id) return c.fl == flow_id end
 function ff_index.names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
 function ff_index.names.q(_, c, route_id) return core.waiting(c) and c.r == route_id end
 function ff_index.names.h(_, c, session_id) return c.s == 'A1' and c.ss == session_id end
@@ -51,6 +54,15 @@ function ff_index.others.schedules(ctx, member) return redis.call('EXISTS', keys
 
 function ff_index.others.scnames(ctx, member) return redis.call('EXISTS', keys.schedule(ctx.r, member)) == 1 end
 
+function ff_index.others.flows(ctx, member) return redis.call('HEXISTS', keys.flow(ctx.r, member), 'st') == 1 end
+
+function ff_index.others.flowdue(ctx, member)
+  local h = graph.head(ctx, member)
+  return h and (h.st == 'F0' or h.en and graph.count(h, 'pu') >= graph.count(h, 'nn'))
+end
+
+function ff_index.others.backlog(ctx, member) return redis.call('HEXISTS', keys.work(ctx.r), member) == 1 end
+
 -- position reads the score of a cursor, as servers write it.
 function ff_index.position(text)
   local exponent = #text <= 32 and string.match(text, '^%-?%d+%.?%d*(.*)$')
@@ -76,8 +88,8 @@ function ff_index.page(ctx, q)
   for i = 1, #list, 2 do
     local member, named = list[i], nil
     if ff_index.names[q.family] then
-      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt')
-      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil }
+      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt', 'fl')
+      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil, fl = v[7] }
       named = ff_index.names[q.family](ctx, c, q.of)
     else
       named = ff_index.others[q.family](ctx, member, q.of, list[i + 1])
@@ -90,6 +102,11 @@ function ff_index.page(ctx, q)
     if q.cursor == '' then ff_index.queue(ctx, q) end
   elseif #gone > 0 then
     redis.call('ZREM', q.key, unpack(gone))
+    local h = q.family == 'fx' and graph.head(ctx, q.of)
+    if h then -- somebody may be counting the members
+      h.changed = true
+      home.apply(ctx)
+    end
   end
   return #list / 2, #list == 2 * q.limit and ff_index.cursor(list[#list], list[#list - 1]) or ''
 end
@@ -170,6 +187,25 @@ function ff_index.scans.routes(ctx, q)
   return #list / 2, cursor
 end
 
+-- work is what the entries of the backlog are; what is of no flow is nobody's.
+function ff_index.scans.work(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.work(ctx.r))
+  for i = 1, #list, 2 do
+    local name, p = list[i], pack.split(list[i + 1], ',')
+    local filed = redis.call('ZSCORE', keys.backlog(ctx.r), name)
+    if not string.find(name, '^[uswcrxk]:') or #p ~= 4 or not graph.head(ctx, p[1]) then
+      if audit.note(ctx, 'orphan', 'work', name, 'no work of a flow') then
+        redis.call('HDEL', keys.work(ctx.r), name)
+        redis.call('ZREM', keys.backlog(ctx.r), name)
+      end
+    elseif not filed and audit.note(ctx, 'missing', 'backlog', name, 'nobody would do it') then
+      redis.call('ZADD', keys.backlog(ctx.r), ctx.t, name)
+      root.need(ctx, ctx.now)
+    end
+  end
+  return #list / 2, cursor
+end
+
 -- root: what is kept in the root for speed.
 function ff_index.scans.root(ctx)
   local r, most, special = ctx.r, 0, false
@@ -200,12 +236,13 @@ end
 -- wake: somebody must be told to tick when the first thing is due, and once a second while anything waits.
 function ff_index.scans.wake(ctx)
   local r, first, soon = ctx.r, nil, redis.call('EXISTS', keys.ready(ctx.r)) == 1
-  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.done(r), keys.schedules(r) }
-  for i = 1, 6 do
+  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r), keys.schedules(r),
+    keys.flow_due(r) }
+  for i = 1, 8 do
     local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
     local at = head[2] and audit.score(head[2])
     if at then
-      if i <= 4 then soon = true else at = math.max(at, ctx.now + 1000) end
+      if i <= 5 then soon = true else at = math.max(at, ctx.now + 1000) end
       if not first or at < first then first = at end
     end
   end

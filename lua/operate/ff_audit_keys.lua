@@ -1,5 +1,5 @@
--- ff_audit_keys: looks at up to 100 keys that belong to executions, named by area, execution and attempt or waitpoint. One
--- whose execution (or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
+-- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
+-- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
 -- know that it has it is noted in the core.
 -- Flags:   none
 -- Go:      Engine.AuditKeys
@@ -10,9 +10,13 @@ local ff_keys = {}
 
 -- single areas have one key an execution; several have one for each attempt or waitpoint.
 ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, a = keys.attempts, e = keys.history, u = keys.suspension,
-  wp = keys.waitpoints, us = keys.satisfied, um = keys.matched }
+  wp = keys.waitpoints, us = keys.satisfied, um = keys.matched, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
+  fx = keys.members, fu = keys.roots, ft = keys.flow_tags }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
   g = keys.signals, gd = keys.delivered }
+
+-- flows are the areas that belong to a flow.
+ff_keys.flows = { fx = true, fu = true, ft = true }
 
 -- flags are the fields by which a core knows of a key.
 ff_keys.flags = { t = 'tg', u = 'uw', wp = 'uw' }
@@ -30,11 +34,13 @@ function ff_keys.look(ctx, area, id, of)
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
   local waitpoint_gone = (area == 'g' or area == 'gd') and redis.call('HEXISTS', keys.waitpoints(ctx.r, id), of) == 0
   local flag = ff_keys.flags[area]
-  local known = redis.call('EXISTS', keys.core(ctx.r, id)) == 1
+  local owner = ff_keys.flows[area] and keys.flow or keys.core
+  local known = redis.call('EXISTS', owner(ctx.r, id)) == 1
   if known and not waitpoint_gone and not flag or redis.call('EXISTS', key) == 0 then return end
   local member = of == '' and id or id .. ':' .. of
   if not known or waitpoint_gone then
-    if audit.note(ctx, 'orphan', area, member, known and 'its waitpoint is gone' or 'its execution is gone') then
+    local gone = known and 'waitpoint' or ff_keys.flows[area] and 'flow' or 'execution'
+    if audit.note(ctx, 'orphan', area, member, 'its ' .. gone .. ' is gone') then
       redis.call('UNLINK', key)
     end
   elseif redis.call('HEXISTS', keys.core(ctx.r, id), flag) == 0 and audit.note(ctx, 'flag', 'x', id, flag .. ' is missing') then

@@ -151,6 +151,7 @@ function ff_tick_do.retention(ctx, budget, n)
     end
     local c = core.read(ctx, due[i])
     n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)
+    if c.fl then n.touched = n.touched + 1 end
     if c.uw then n.touched = n.touched + math.floor(redis.call('HLEN', keys.waitpoints(ctx.r, due[i])) / 4) end
     if not c.s or not core.terminal(c) then
       redis.call('ZREM', keys.done(ctx.r), due[i])

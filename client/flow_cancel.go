@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// ErrPartiallyCancelled is matched by what [Flow.Cancel] with [UntilCancelled] returns when its time ran out: the flow is
+// cancelled, nothing that the policy covers is handed out any more, and the rest is being cancelled.
+var ErrPartiallyCancelled = errors.New("the flow is cancelled, and some of its members are not yet")
+
+// DefaultCancelWait is how long [Flow.Cancel] with [UntilCancelled] waits when its context has no deadline.
+const DefaultCancelWait = 30 * time.Second
+
+// maxLeft is how many nodes a partial cancellation names.
+const maxLeft = 1000
+
+// FlowCancelOption changes a [Flow.Cancel]: [By], [Reason], [UntilCancelled].
+type FlowCancelOption interface{ cancelFlow(q *flowCancelling) }
+
+type flowCancelling struct {
+	by, reason string
+	wait       bool
+}
+
+type cancelFlowFunc func(*flowCancelling)
+
+func (f cancelFlowFunc) cancelFlow(q *flowCancelling) { f(q) }
+
+// UntilCancelled lets [Flow.Cancel] return only once nothing that the policy covers is left: no member at all of
+// flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for
+// [DefaultCancelWait] without one.
+func UntilCancelled() FlowCancelOption {
+	return cancelFlowFunc(func(q *flowCancelling) { q.wait = true })
+}
+
+// FlowCancellation is what became of a [Flow.Cancel].
+type FlowCancellation struct {
+	Already bool // the flow was cancelled before: Policy and Reason are what was said then
+	Policy  flowfabric.CancellationPolicy
+	Reason  string
+	Unended int // members that had not ended when the answer was given, active ones of CancelPending and all of CancelFlow included
+	// Left are members that are still to be cancelled when a call with [UntilCancelled] ran out of time: the first 1,000.
+	Left []engine.MemberRecord
+}
+
+// Cancel cancels the flow: it takes no members any more, and its own become what policy says. flowfabric.CancelAll cancels every
+// member that has not ended: a handler that runs gets a context ended with flowfabric.ErrCancelled. CancelPending cancels those
+// that are not active. CancelFlow cancels none; they go on as if nothing had happened. A flow that was never
+// released is cancelled with all of its members. Members that a cancellation covers end cancelled, none is skipped, and from the
+// call on none of them is handed to a worker, however long the rest takes: 64 members are cancelled by the call itself, the
+// others by calls that Cancel makes before it returns, at the latest by the tick. When the last member has ended the flow has,
+// see [Flow.Wait].
+//
+// Cancelling twice is no error: the first policy and reason stand, and are returned. reason is cut to 1 KiB; without [Reason] it
+// is "flow_cancelled".
+//
+// Errors: flowfabric.ErrCancellationPolicy for another policy; ErrFlowTerminal, with the state, for a flow that has completed or
+// failed; ErrFlowNotFound; ErrInvalidInput for a [By] of more than 64 bytes. With [UntilCancelled] also [ErrPartiallyCancelled],
+// together with the context's error; then the FlowCancellation is valid. Spec 60 §6.
+func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...FlowCancelOption) (FlowCancellation, error) {
+	if err := f.admit("cancel"); err != nil {
+		return FlowCancellation{}, err
+	}
+	q := flowCancelling{by: f.client.by()}
+	for _, o := range opts {
+		o.cancelFlow(&q)
+	}
+	if err := validateBy(q.by); err != nil {
+		return FlowCancellation{}, aboutFlow("cancel", f.id, err)
+	}
+	done, err := f.client.store.CancelFlow(ctx, f.id, policy, q.by, q.reason)
+	if err != nil {
+		return FlowCancellation{}, aboutFlow("cancel", f.id, err)
+	}
+	out := FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended}
+	if q.wait {
+		return f.untilCancelled(ctx, out)
+	}
+	if done.More {
+		f.client.drain(ctx, f.id.Partition())
+		if record, err := f.client.store.DescribeFlow(ctx, f.id); err == nil { // it is cancelled, whether or not that is answered
+			out.Unended = unended(record)
+		}
+	}
+	return out, nil
+}
+
+// untilCancelled works off the backlog until nothing that the policy covers is left.
+func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCancellation, error) {
+	within := ctx
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, DefaultCancelWait)
+		defer cancel()
+	}
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+	last := error(nil)
+	for {
+		record, err := f.client.store.DescribeFlow(within, f.id)
+		if err != nil && (final(within, err) || errors.Is(err, flowfabric.ErrFlowNotFound)) {
+			return out, aboutFlow("cancel", f.id, err)
+		}
+		if err == nil {
+			out.Unended = unended(record)
+			if covered(record) == 0 {
+				return out, nil
+			}
+		}
+		last = err
+		more := false
+		if err == nil && record.Backlog > 0 {
+			more, last = f.client.store.DrainFlows(within, f.id.Partition())
+		}
+		if more && last == nil {
+			continue
+		}
+		select {
+		case <-time.After(pauses.NextBackOff()):
+		case <-within.Done():
+			return f.partial(out, ended(within), last)
+		}
+	}
+}
+
+// partial is the answer when time has run out.
+func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation, error) {
+	ctx, cancel := context.WithTimeout(f.client.waits.life, time.Second)
+	defer cancel()
+	if s, err := f.snapshot(ctx); err == nil {
+		out.Unended = s.Unended()
+		for _, m := range s.Nodes {
+			if len(out.Left) < maxLeft && m.State.Code != "" && !m.State.Terminal() && (out.Policy == flowfabric.CancelAll || m.State.Public != flowfabric.Active) {
+				out.Left = append(out.Left, m)
+			}
+		}
+	}
+	if last != nil {
+		why = fmt.Errorf("%w (last call: %w)", why, last)
+	}
+	return out, fmt.Errorf("cancel flow %s: %w: %w", f.id, ErrPartiallyCancelled, why)
+}
+
+// covered is how many members of a cancelled flow are still to be cancelled.
+func covered(r engine.FlowRecord) int {
+	switch r.Policy {
+	case flowfabric.CancelAll:
+		return unended(r)
+	case flowfabric.CancelPending:
+		return unended(r) - r.Count[flowfabric.Active]
+	}
+	return 0
+}

@@ -1,0 +1,158 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// FlowQuery says which flows [Client.Flows] lists. The zero value is every flow of the client's namespace.
+type FlowQuery struct {
+	Namespace     string // default Config.Namespace
+	AllNamespaces bool
+	Kind          string                 // "" = any
+	States        []flowfabric.FlowState // none = all
+	Oldest        bool                   // those that were created first come first; else they come last
+}
+
+// FlowPage is one page of a listing of flows.
+type FlowPage struct {
+	Flows []engine.FlowSummary
+	// Cursor leads to the next page; "" when there is none. A page may be short, or empty, and have one.
+	Cursor string
+}
+
+// FlowsPage lists flows of all partitions in the order in which they were created, newest first unless q says otherwise: limit of
+// them (1..1,000; 0 is 100), beginning behind the place that cursor names: "", or the Cursor of the page before, with the same
+// query. A flow stays where it is, whatever becomes of it, until it is purged: while pages are read each is listed at most once,
+// and exactly once if it was there at the beginning and is there at the end. An entry without a flow behind it, which an audit
+// that heals removes, is listed without a State, whatever else the query asks for.
+//
+// A page looks at 10,000 flows at most: with a query that few of them match it comes back short, with a cursor.
+//
+// Errors: flowfabric.ErrInvalidInput for a query, limit or cursor that is not legal, before any call; ErrTransport,
+// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [ErrClosed].
+// Spec 60 §8.1.
+func (c *Client) FlowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (FlowPage, error) {
+	page, err := c.flowsPage(ctx, q, cursor, cmp.Or(limit, DefaultListPage))
+	if err != nil {
+		return FlowPage{}, fmt.Errorf("list flows: %w", err)
+	}
+	return page, nil
+}
+
+func (c *Client) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (FlowPage, error) {
+	if c.closed.Load() {
+		return FlowPage{}, ErrClosed
+	}
+	if limit < 1 || limit > MaxListPage {
+		return FlowPage{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, MaxListPage)
+	}
+	q, err := q.complete(c.cfg.Namespace)
+	if err != nil {
+		return FlowPage{}, err
+	}
+	mark := q.mark(c.store.Partitions())
+	at, err := parsePlace(cursor, mark, c.store.Partitions())
+	if err != nil {
+		return FlowPage{}, err
+	}
+	var page FlowPage
+	looked := 0
+	m := merging[engine.FlowSummary]{newest: !q.Oldest, full: func() bool { return len(page.Flows) >= limit || looked >= maxLooked }}
+	for p := range c.store.Partitions() {
+		m.sources = append(m.sources, &source[engine.FlowSummary]{partition: p})
+	}
+	start := at.after
+	m.take = func(x engine.FlowSummary) {
+		at.after = x.Position()
+		looked++
+		if q.has(x) {
+			page.Flows = append(page.Flows, x)
+		}
+	}
+	m.read = func(ctx context.Context, s *source[engine.FlowSummary]) error {
+		got, err := c.store.ListFlows(ctx, s.partition, !q.Oldest, s.after, s.chunk)
+		s.buffer, s.more = got.Flows, got.More
+		return err
+	}
+	more, err := m.run(ctx, start, limit)
+	if err != nil {
+		return FlowPage{}, err
+	}
+	if more {
+		page.Cursor = at.text(mark)
+	}
+	return page, nil
+}
+
+// Flows is [Client.FlowsPage] for all pages. The loop ends after the last flow, or with an error. It may be left at any time.
+func (c *Client) Flows(ctx context.Context, q FlowQuery) iter.Seq2[engine.FlowSummary, error] {
+	return func(yield func(engine.FlowSummary, error) bool) {
+		for cursor, more := "", true; more; {
+			page, err := c.FlowsPage(ctx, q, cursor, MaxListPage)
+			if err != nil {
+				yield(engine.FlowSummary{}, err)
+				return
+			}
+			for _, x := range page.Flows {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			cursor, more = page.Cursor, page.Cursor != ""
+		}
+	}
+}
+
+// flowStates are those that may be asked for.
+var flowStates = []flowfabric.FlowState{flowfabric.FlowStaging, flowfabric.FlowOpen, flowfabric.FlowCompleted, flowfabric.FlowFailed, flowfabric.FlowCancelled}
+
+// complete checks a query and fills in its defaults.
+func (q FlowQuery) complete(namespace string) (FlowQuery, error) {
+	if q.AllNamespaces && q.Namespace != "" {
+		return q, fmt.Errorf("%w: FlowQuery has both Namespace and AllNamespaces", flowfabric.ErrInvalidInput)
+	}
+	if !q.AllNamespaces {
+		q.Namespace = cmp.Or(q.Namespace, namespace)
+	}
+	for _, name := range [...]struct{ field, value string }{{"FlowQuery.Namespace", q.Namespace}, {"FlowQuery.Kind", q.Kind}} {
+		if name.value == "" {
+			continue
+		}
+		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+			return q, err
+		}
+	}
+	for _, s := range q.States {
+		if !slices.Contains(flowStates, s) {
+			return q, fmt.Errorf("%w: FlowQuery.States has %q, want staging, open, completed, failed or cancelled", flowfabric.ErrInvalidInput, s)
+		}
+	}
+	return q, nil
+}
+
+// has tells whether a flow is asked for.
+func (q FlowQuery) has(x engine.FlowSummary) bool {
+	if x.State == "" {
+		return true
+	}
+	return (q.AllNamespaces || x.Namespace == q.Namespace) && (q.Kind == "" || x.Kind == q.Kind) &&
+		(len(q.States) == 0 || slices.Contains(q.States, x.State))
+}
+
+// mark is what a cursor depends on.
+func (q FlowQuery) mark(partitions uint16) string {
+	parts := []string{"flows", strconv.Itoa(int(partitions)), q.Namespace, strconv.FormatBool(q.AllNamespaces), q.Kind, strconv.FormatBool(q.Oldest)}
+	for _, s := range slices.Sorted(slices.Values(q.States)) {
+		parts = append(parts, string(s))
+	}
+	return strings.Join(parts, "\x1f")
+}

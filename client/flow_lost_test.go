@@ -1,0 +1,176 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// losing is a server whose answers get lost: every call is made, and the first answers to each of its kind do not arrive.
+type losing struct {
+	store
+	lose  int // how many of each kind
+	lost  map[string]int
+	stuck bool // the backlog is never worked off
+}
+
+func (l *losing) loses(call string, err error) error {
+	if err == nil && l.lost[call] < l.lose {
+		l.lost[call]++
+		return fmt.Errorf("%s: %w: the reply is lost", call, flowfabric.ErrTransport)
+	}
+	return err
+}
+
+func (l *losing) CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error) {
+	out, err := l.store.CreateFlow(ctx, q)
+	return out, l.loses("create", err)
+}
+
+func (l *losing) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error) {
+	out, err := l.store.StageFlow(ctx, id, revision, members)
+	return out, l.loses("stage "+members[0].Node, err)
+}
+
+func (l *losing) SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (flowfabric.FlowState, bool, error) {
+	state, more, err := l.store.SealFlow(ctx, id, mode, members, edges)
+	return state, more, l.loses("seal", err)
+}
+
+func (l *losing) DrainFlows(ctx context.Context, partition uint16) (bool, error) {
+	if l.stuck {
+		return true, fmt.Errorf("drain: %w", flowfabric.ErrPartitionFrozen)
+	}
+	return l.store.DrainFlows(ctx, partition)
+}
+
+// lossy is a client of an embedded server, of 2 partitions, through a server that loses answers.
+func lossy(t *testing.T, l *losing) (context.Context, *Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	quiet := slog.New(slog.DiscardHandler)
+	e, err := engine.Open(ctx, engine.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.store, l.lost = e, map[string]int{}
+	c := newClient(Config{URL: "redis://lossy", Logger: quiet}.withDefaults(), l, noTails{}, nil, e.Close)
+	t.Cleanup(c.Close)
+	return ctx, c
+}
+
+func wide(n int) *flow.Flow {
+	f := flow.New("wide")
+	def := handler.Define[string, string]("work", handler.NoRetry())
+	root := flow.Add(f, "root", def, "x")
+	for i := range n {
+		flow.Add(f, fmt.Sprint("n", i), def, "x", flow.After(root))
+	}
+	return f
+}
+
+func TestSubmitFlowThoughAnswersAreLost(t *testing.T) {
+	l := &losing{lose: 2}
+	ctx, c := lossy(t, l)
+	for _, opts := range [][]FlowOption{nil, {FlowKey("k")}} {
+		l.lost = map[string]int{}
+		fl, err := SubmitFlow(ctx, c, wide(250), opts...)
+		if err != nil || len(l.lost) != 5 { // three batches, header and seal
+			t.Fatalf("%v, %v", l.lost, err)
+		}
+		s, err := fl.Snapshot(ctx)
+		if err != nil || len(s.Nodes) != 251 || s.Edges != 250 || s.State != flowfabric.FlowOpen || s.Count[flowfabric.Waiting] != 1 {
+			t.Errorf("%+v, %v", s.FlowRecord, err)
+		}
+	}
+}
+
+// A producer that gives up in the middle is told where to look; the next submit under the key goes on.
+func TestSubmitFlowThatIsGivenUp(t *testing.T) {
+	l := &losing{lose: 1}
+	ctx, c := lossy(t, l)
+	c.cfg.SubmitTimeout = time.Millisecond // no repeat
+	var unknown *UnknownFlowError
+	f, tries := wide(150), 0
+	for ; ; tries++ {
+		fl, err := SubmitFlow(ctx, c, f, FlowKey("k"))
+		if err == nil {
+			if tries != 4 || fl.ID() != unknown.ID {
+				t.Errorf("%d tries, %s, want %s", tries, fl.ID(), unknown.ID)
+			}
+			break
+		}
+		var ok bool
+		if unknown, ok = errors.AsType[*UnknownFlowError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
+			t.Fatalf("%v", err)
+		}
+	}
+	if s, err := c.Flow(unknown.ID).Snapshot(ctx); err != nil || len(s.Nodes) != 151 || s.State != flowfabric.FlowOpen {
+		t.Errorf("%+v, %v", s.FlowRecord, err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := SubmitFlow(gone, c, f); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
+		t.Errorf("nothing was sent: %v", err)
+	}
+}
+
+func TestFlowThatIsCancelledInPart(t *testing.T) {
+	l := &losing{}
+	ctx, c := lossy(t, l)
+	fl, err := SubmitFlow(ctx, c, wide(200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.stuck = true
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	out, err := fl.Cancel(short, flowfabric.CancelAll, UntilCancelled())
+	if !errors.Is(err, ErrPartiallyCancelled) || !errors.Is(err, context.DeadlineExceeded) || out.Unended == 0 || len(out.Left) != out.Unended {
+		t.Fatalf("%d of %d left, %v", len(out.Left), out.Unended, err)
+	}
+	l.stuck = false
+	if out, err = fl.Cancel(ctx, flowfabric.CancelAll, UntilCancelled()); err != nil || !out.Already || out.Unended != 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestBatches(t *testing.T) {
+	member := func(edges, bytes int) engine.FlowMember {
+		return engine.FlowMember{Edges: make([]engine.FlowEdge, edges), NewExecution: engine.NewExecution{Payload: make([]byte, bytes)}}
+	}
+	many := func(n int, m engine.FlowMember) (out []engine.FlowMember) {
+		for range n {
+			out = append(out, m)
+		}
+		return out
+	}
+	for what, c := range map[string]struct {
+		members []engine.FlowMember
+		want    string
+	}{
+		"none":  {nil, "[]"},
+		"count": {many(201, member(1, 1)), "[100 100 1]"},
+		"edges": {many(5, member(400, 1)), "[2 2 1]"},
+		"bytes": {many(3, member(0, 500<<10)), "[1 1 1]"},
+		"great": {many(2, member(1000, 1<<20)), "[1 1]"},
+	} {
+		sizes := []int{}
+		for _, b := range batches(c.members) {
+			sizes = append(sizes, len(b))
+		}
+		if got := fmt.Sprint(sizes); got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+	}
+}

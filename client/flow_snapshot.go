@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// FlowSnapshot is a flow as it was read: its header with the exact counters, and every member with its state, what it depends on,
+// and how those ended. It renders itself, see [FlowSnapshot.Text], [FlowSnapshot.Mermaid] and [FlowSnapshot.Graphviz].
+type FlowSnapshot struct {
+	engine.FlowRecord
+	// Nodes are the members in an order in which whoever depends on others comes after them: the order in which they joined.
+	// One that was purged meanwhile has no State.Code.
+	Nodes []engine.MemberRecord
+}
+
+// Node finds a member by its name in the flow. Children of different parents may have the same name: then it is the first.
+func (s *FlowSnapshot) Node(name string) (engine.MemberRecord, bool) {
+	for _, m := range s.Nodes {
+		if m.Node == name {
+			return m, true
+		}
+	}
+	return engine.MemberRecord{}, false
+}
+
+// Unended is how many members have not ended.
+func (s *FlowSnapshot) Unended() int { return unended(s.FlowRecord) }
+
+func unended(r engine.FlowRecord) int {
+	n := 0
+	for state, count := range r.Count {
+		if !state.Terminal() {
+			n += count
+		}
+	}
+	return n
+}
+
+// Snapshot reads the flow with all of its members: one call for every hundred of them, or every thousand edges. Each call sees one
+// moment, all of them together do not: the counters, which are read last, may be ahead of the nodes. A flow that has ended stays as
+// it is; one that ended or was replayed meanwhile is read again.
+//
+// Errors: flowfabric.ErrFlowNotFound; ErrResultPurged while the tombstone of a purged flow is left. Spec 60 §8.
+func (f *Flow) Snapshot(ctx context.Context) (FlowSnapshot, error) {
+	if err := f.admit("read"); err != nil {
+		return FlowSnapshot{}, err
+	}
+	s, err := f.snapshot(ctx)
+	return s, aboutFlow("read", f.id, err)
+}
+
+func (f *Flow) snapshot(ctx context.Context) (FlowSnapshot, error) {
+	for {
+		before, err := f.client.store.DescribeFlow(ctx, f.id)
+		if err != nil {
+			return FlowSnapshot{}, err
+		}
+		s := FlowSnapshot{}
+		for next := int64(0); next >= 0; {
+			page, err := f.client.store.FlowMembers(ctx, f.id, next, flowfabric.MaxBatch, true)
+			if err != nil {
+				return FlowSnapshot{}, err
+			}
+			s.Nodes, next = append(s.Nodes, page.Members...), page.Next
+		}
+		if s.FlowRecord, err = f.client.store.DescribeFlow(ctx, f.id); err != nil {
+			return FlowSnapshot{}, err
+		}
+		if s.EndedAt.IsZero() || s.EndedAt.Equal(before.EndedAt) {
+			return s, nil
+		}
+	}
+}

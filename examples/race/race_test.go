@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// The flow is what README.md draws: three nodes that depend on nothing, and one that depends on any of them.
+func TestFlow(t *testing.T) {
+	f, _, publish := race("How?", 3)
+	id := flowfabric.NewFlowID(0)
+	plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Nodes(), []string{"hare", "tortoise", "snail", "publish"}) || plan.Edges != 3 {
+		t.Errorf("nodes %q with %d edges", f.Nodes(), plan.Edges)
+	}
+	last := plan.Members[len(plan.Members)-1]
+	if last.ID != publish.ID(id) || last.Policy != flowfabric.AnyOf || !last.CancelRest || len(last.Edges) != 3 {
+		t.Errorf("the last node is %+v", last)
+	}
+}
+
+func TestRacerStreams(t *testing.T) {
+	racer := &Racer{stopped: func(provider string, tokens int, cause error) {
+		t.Errorf("%s was stopped at token %d: %v", provider, tokens, cause)
+	}}
+	r := fftest.Run(t, Ask, racer.Handle, Question{"How should a man live?", "tortoise", 4})
+	r.WantResult(Answer{Provider: "tortoise", Text: "Why should we live", Tokens: 4})
+	r.WantFrames(frameToken, "Why", " should", " we", " live")
+
+	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).WantFailure(handler.CategoryHandlerError)
+}
+
+func TestNothingToPublish(t *testing.T) {
+	r := fftest.Run(t, Publish, first, Headline{"How?"})
+	r.WantFailure(handler.CategoryHandlerError)
+	r.WantAttempts(flowfabric.AttemptInitial)
+}
+
+func TestEveryBookIsLongEnough(t *testing.T) {
+	for _, p := range providers {
+		if tokens, err := p.passage("How should a man live?"); err != nil || len(tokens) < maxTokens {
+			t.Errorf("%s has %d tokens, %v; want %d", p.Name, len(tokens), err, maxTokens)
+		}
+	}
+}
+
+func TestTrack(t *testing.T) {
+	var out bytes.Buffer
+	v := newTrack(&out, "one", "two")
+	for range 4 {
+		v.token(0, " abcdefgh\x1b")
+	}
+	v.token(1, " slow")
+	v.end(0, "✓ first")
+	v.token(1, " and steady")
+	v.end(1, "✗ cut off")
+	want := `one                           two
+───                           ───
+abcdefgh abcdefgh             …
+abcdefgh abcdefgh             slow
+✓ first                       …
+                              and steady
+                              ✗ cut off
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	out.Reset()
+	fill(&out, "  ", strings.Repeat("12345678 ", 12))
+	if want := "  " + strings.Repeat("12345678 ", 8) + "12345678\n  12345678 12345678 12345678\n"; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

@@ -1,0 +1,195 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// ChildSet is what a handler makes and waits for together, see [Children]. It is not safe for concurrent use.
+type ChildSet struct {
+	*graph
+	wait     string
+	mode     engine.WaitMode
+	leave    bool
+	waited   bool
+	outcomes map[flowfabric.ExecutionID]engine.ChildOutcome
+}
+
+// ChildrenOption changes a wait for children.
+type ChildrenOption func(*ChildSet)
+
+// All waits until every child has ended, however it ended, which is the default.
+func All() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitAll } }
+
+// First waits until one child has ended, however it ended.
+func First() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirst } }
+
+// FirstSuccess waits until one child has succeeded, or all have ended without success.
+func FirstSuccess() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirstSuccess } }
+
+// Leave lets children that are still open run on when the execution that made them ends. Without it they are cancelled then.
+func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
+
+// Children begins a set of 1..1,000 children for one wait. wait is the name of the wait: 1..128 bytes of printable ASCII, unique
+// within a pass of the handler (loops number theirs).
+//
+//	pages := flow.Children("pages")
+//	first := flow.Child(pages, "first", Fetch, Page{1})
+//	other := flow.Child(pages, "other", Fetch, Page{2})
+//	if err := pages.Wait(ctx, t); err != nil {
+//		return Report{}, err // in the first pass this is what parks the execution
+//	}
+//	text, err := first.Result(ctx, t)
+func Children(wait string, opts ...ChildrenOption) *ChildSet {
+	s := &ChildSet{graph: newGraph("children "+wait, flowfabric.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
+	for i, opt := range opts {
+		if opt == nil {
+			s.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
+			continue
+		}
+		opt(s)
+	}
+	return s
+}
+
+// ChildNode is a child of a [ChildSet], whose execution has a result of type Out.
+type ChildNode[Out any] struct {
+	n      *node
+	set    *ChildSet
+	decode func([]byte) (Out, error)
+}
+
+// Child adds a child: an execution of def with input in, as [Add] adds a node, with the same options. Children may depend on others
+// of the same set. The id follows from the execution, the wait and the name, so that no pass makes a child twice; in must therefore
+// be the same in every pass: what was read from outside belongs into a handler.Step.
+func Child[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], in In, opts ...Option) *ChildNode[Out] {
+	return &ChildNode[Out]{n: add(s.graph, name, def, in, opts), set: s, decode: def.Decode}
+}
+
+// Name is the child's name in its set, and as a node of the flow.
+func (c *ChildNode[Out]) Name() string { return c.n.name }
+
+// ID is the child's execution.
+func (c *ChildNode[Out]) ID(t *handler.Task) flowfabric.ExecutionID {
+	return t.ID().Child(c.set.wait, c.n.name)
+}
+
+func (c *ChildNode[Out]) upstream() *node {
+	if c == nil {
+		return nil
+	}
+	return c.n
+}
+
+func (c *ChildNode[Out]) yields(Out) {}
+
+// Wait makes the children and waits until as many have ended as the set says. The first pass gets an error that the handler must
+// return, wrapped or not: it is what makes the children and parks the execution, after the handler has returned. When
+// enough have ended the handler runs again from the top, as the same attempt, and this Wait returns nil, now and in every later
+// pass. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
+//
+// The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
+// for good with category suspend_refused, as it does for other things that the server refuses. An execution in no flow founds one.
+//
+// Errors: everything that [Flow.Build] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
+// this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause. Spec 60 §9.
+func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
+	outcomes, answered, err := t.Children().Ask(ctx, s.wait)
+	if err != nil {
+		return fmt.Errorf("children %s: %w", s.wait, err)
+	}
+	if answered {
+		s.answer(outcomes)
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	id := func(node string) flowfabric.ExecutionID { return t.ID().Child(s.wait, node) }
+	members, _, err := s.members(id, Defaults{Namespace: t.Namespace(), Creator: t.ID().String()})
+	if err != nil {
+		return handler.Permanent(err)
+	}
+	if len(members) == 0 {
+		s.answer(nil)
+		return nil
+	}
+	for i := range members {
+		members[i].Tags = t.Children().Traced(members[i].Tags)
+	}
+	return t.Children().Want(engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members})
+}
+
+// answer remembers how the children ended.
+func (s *ChildSet) answer(outcomes []engine.ChildOutcome) {
+	s.waited, s.outcomes = true, make(map[flowfabric.ExecutionID]engine.ChildOutcome, len(outcomes))
+	for _, o := range outcomes {
+		s.outcomes[o.ID] = o
+	}
+}
+
+// ChildError tells that a child has no result. It matches flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped, or
+// ErrNotTerminal for one that had not ended when the wait was over.
+type ChildError struct {
+	Wait  string
+	Name  string
+	ID    flowfabric.ExecutionID
+	State flowfabric.PublicState // empty: it had not ended
+	Err   error
+}
+
+// Error names wait and child.
+func (e *ChildError) Error() string {
+	return fmt.Sprintf("child %s of %s (%s): %v", e.Name, e.Wait, e.ID, e.Err)
+}
+
+// Unwrap is Err.
+func (e *ChildError) Unwrap() error { return e.Err }
+
+// outcomeErrors are what the ends without a result are as errors.
+var outcomeErrors = map[flowfabric.PublicState]error{flowfabric.Failed: flowfabric.ErrFailed, flowfabric.Cancelled: flowfabric.ErrCancelled,
+	flowfabric.Expired: flowfabric.ErrExpired, flowfabric.Skipped: flowfabric.ErrSkipped, "": flowfabric.ErrNotTerminal}
+
+// Outcome is how the child had ended when the wait was over: completed, failed, cancelled, expired or skipped; empty for one
+// that had not ended, or before [ChildSet.Wait] returned nil. It stays so in every pass, whatever became of the child since.
+func (c *ChildNode[Out]) Outcome(t *handler.Task) flowfabric.PublicState {
+	return c.set.outcomes[c.ID(t)].Outcome
+}
+
+// Result is the result of a child that completed, read from the server and decoded; one that completed with nothing gives the zero
+// value. Call it after [ChildSet.Wait] has returned nil.
+//
+// Errors: a [*ChildError] for a child that has none. The next attempt would be told the same, so a handler that returns it
+// fails for good, with category child_failed. ErrInvalidInput before the wait, or for a child that was not part of the set when
+// it was waited for; a permanent failure of category extractor_payload_decode; ErrTransport.
+func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, error) {
+	var zero Out
+	id := c.ID(t)
+	o, known := c.set.outcomes[id]
+	switch {
+	case !c.set.waited:
+		return zero, fmt.Errorf("child %s of %s: %w: ask for results when Wait has returned nil", c.n.name, c.set.wait, flowfabric.ErrInvalidInput)
+	case !known:
+		return zero, handler.Permanent(fmt.Errorf("child %s of %s: %w: it was not there when the wait began; names stand for the same children in every pass",
+			c.n.name, c.set.wait, flowfabric.ErrInvalidInput))
+	case o.Outcome != flowfabric.Completed:
+		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}
+		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
+	}
+	raw, err := t.Children().Read(ctx, id, uint32(max(0, o.Attempt)))
+	if err != nil {
+		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, err)
+	}
+	value, err := decoded(c.decode, raw)
+	if err != nil {
+		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, handler.Undecodable(err))
+	}
+	return value, nil
+}
+
+// IsWait reports that err asks to wait for children, so that middleware does not take it for a failure.
+func IsWait(err error) bool { return handler.IsChildWait(err) }

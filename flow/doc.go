@@ -1,0 +1,41 @@
+// Package flow puts work together that depends on other work: a graph of typed nodes that is submitted as one flow, and
+// children that a handler makes and waits for.
+//
+//	f := flow.New("report")
+//	left := flow.Add(f, "left", Fetch, Query{"left"})
+//	right := flow.Add(f, "right", Fetch, Query{"right"})
+//	flow.Add(f, "join", Merge, Params{}, Left.From(left), Right.From(right))
+//	fl, err := client.SubmitFlow(ctx, c, f)
+//
+// Every node is an execution of a definition, with its own retries, lane and deadline. It runs once those it depends on allow
+// it: all of them succeeded (the default), one of them ([AnyOf]), or so many ([Quorum]). The server decides that in the very
+// call that ends an upstream, so nothing polls and nobody has to be alive but the workers:
+//
+//	              all its upstreams               [AnyOf] [Quorum]
+//	satisfied     succeeded                       enough succeeded: the node runs; with [CancelRemaining] the others are cancelled
+//	impossible    one failed, was cancelled,      so many did not succeed that enough cannot: the node is skipped,
+//	              expired or was skipped          and so on down the graph
+//
+// A flow ends by itself when none of its nodes is left. It has completed if every node that no other depends on succeeded, and
+// failed else; so the losers of a race and the tolerated failures of a quorum do not fail it.
+//
+// # Results
+//
+// An [Input] names the result of an upstream, with its type, on both sides: Left.From(node) where the flow is built, and
+// Left.Get(t) in the handler. Results are not copied; the claim of the node brings them. An upstream that did not succeed, or
+// only after the decision of an any-of or a quorum, gives nothing.
+//
+// # Children
+//
+// A handler makes [Children] and waits for them. It gives up slot, lease and goroutine meanwhile, as it does with package
+// suspend, and runs again from the top when they have ended. They join the handler's flow, which must be [Growing]; an
+// execution in no flow founds one.
+//
+// # When something goes wrong
+//
+// A submission that was cut short leaves a flow that does not run; submitting it again with the same key completes it, and one
+// that stays incomplete is given up after a day. A worker that dies between making children and waiting for them makes no
+// child twice: ids follow from the names. Every mistake in a graph is found before anything is sent, and named by node and edge.
+//
+// Spec 60; design §7.
+package flow

@@ -1,0 +1,180 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives every flow
+// its own id, unless a key says otherwise. Nothing is sent before. It is not safe for concurrent use.
+type Flow struct {
+	*graph
+	kind string
+	mode engine.SealMode
+	tags map[string]string
+}
+
+// New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
+// braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Build].
+func New(kind string, opts ...FlowOption) *Flow {
+	f := &Flow{graph: newGraph("flow "+kind, flowfabric.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
+	if err := flowfabric.ValidateName("kind", kind); err != nil {
+		f.refuse(err)
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			f.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))
+			continue
+		}
+		opt.flow(f)
+	}
+	if err := flowfabric.ValidateTags(f.tags); err != nil {
+		f.refuse(err)
+	}
+	return f
+}
+
+// Kind is what New was given.
+func (f *Flow) Kind() string { return f.kind }
+
+// Nodes are the names of the nodes, in the order they were added.
+func (f *Flow) Nodes() []string {
+	names := make([]string, len(f.nodes))
+	for i, n := range f.nodes {
+		names[i] = n.name
+	}
+	return names
+}
+
+// Node is a node of a [Flow], whose execution has a result of type Out.
+type Node[Out any] struct {
+	n      *node
+	decode func([]byte) (Out, error)
+}
+
+// Add adds a node: an execution of def with input in, encoded now as client.Submit does. name is its name in the flow, by which
+// its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane, priority, deadline,
+// capabilities and policy come from the definition, options override them. What is wrong is reported by [Flow.Build].
+//
+// A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A []byte is copied.
+func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...Option) *Node[Out] {
+	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: def.Decode}
+}
+
+// With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from a table
+// in any order. It returns the node.
+func (n *Node[Out]) With(opts ...Option) *Node[Out] {
+	n.n.apply(opts)
+	return n
+}
+
+// Name is the node's name in its flow.
+func (n *Node[Out]) Name() string { return n.n.name }
+
+// Kind is the kind of its definition.
+func (n *Node[Out]) Kind() string { return n.n.item.Kind }
+
+// ID is the node's execution in a flow.
+func (n *Node[Out]) ID(flow flowfabric.FlowID) flowfabric.ExecutionID { return flow.Member(n.n.name) }
+
+// Decode turns the stored result of the node into an Out; an empty one is the zero value.
+func (n *Node[Out]) Decode(result []byte) (Out, error) { return decoded(n.decode, result) }
+
+func (n *Node[Out]) upstream() *node {
+	if n == nil {
+		return nil
+	}
+	return n.n
+}
+
+func (n *Node[Out]) yields(Out) {}
+
+// Upstream is whom a node can depend on: a *[Node] or a *[ChildNode], of any type.
+type Upstream interface{ upstream() *node }
+
+// Source is an [Upstream] with a result of type T.
+type Source[T any] interface {
+	Upstream
+	yields(T)
+}
+
+// Defaults are what the nodes of a flow get from whoever submits it.
+type Defaults struct {
+	Namespace string // required, 1..64 bytes; all members of a flow share it
+	Creator   string // a note of who submits, at most 64 bytes
+}
+
+// Plan is a flow that was checked and is ready to be sent.
+type Plan struct {
+	Kind    string
+	Mode    engine.SealMode
+	Members []engine.FlowMember // in an order in which edges lead from earlier to later ones
+	Edges   int                 // of all members
+	Digest  string              // of kind, mode, nodes, inputs and edges: flows with equal ones are the same
+	Tags    map[string]string
+}
+
+// Build checks the flow and gives its members the ids that they have in flow id. It changes nothing, and may be called again.
+//
+// All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
+// node or input name that is there twice, options out of bounds, [AnyOf] without an edge, a [Quorum] that cannot be met, an empty
+// flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
+// in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission:
+// ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
+func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
+	members, edges, err := f.members(id.Member, d)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case id.IsZero():
+		return Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
+	case len(members) == 0:
+		return Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
+	}
+	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(), Tags: maps.Clone(f.tags)}, nil
+}
+
+// digest is the same for flows that differ only in the order in which they were put together, and in how their nodes are
+// handled: lane, priority, times, tags and policy, as with the payload digest of an execution.
+func (f *Flow) digest() string {
+	h := sha256.New()
+	write(h, "flowfabric flow v1", f.kind, string(f.mode))
+	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	for _, n := range nodes {
+		write(h, "node", n.name, n.item.Kind, n.item.Digest, string(n.policy), fmt.Sprint(n.k, n.cancel, len(n.edges)))
+		edges := slices.SortedFunc(slices.Values(n.edges), func(a, b *edge) int { return strings.Compare(a.from.name, b.from.name) })
+		for _, e := range edges {
+			write(h, e.from.name, e.input)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// write adds texts to a hash so that no two lists of texts look the same.
+func write(h hash.Hash, texts ...string) {
+	var size [8]byte
+	for _, text := range texts {
+		binary.BigEndian.PutUint64(size[:], uint64(len(text)))
+		h.Write(size[:])
+		h.Write([]byte(text))
+	}
+}
+
+// decoded decodes a result; one that is empty was stored as nothing at all.
+func decoded[T any](decode func([]byte) (T, error), result []byte) (T, error) {
+	if len(result) == 0 {
+		var zero T
+		return zero, nil
+	}
+	return decode(result)
+}

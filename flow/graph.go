@@ -1,0 +1,256 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// graph is what a flow and a set of children have in common: named nodes in the order they were added, and the edges
+// between them.
+type graph struct {
+	title  string // "flow race" or "children pages", in front of errors
+	most   int
+	over   error // what more than most members is
+	nodes  []*node
+	byName map[string]*node
+	errs   []error
+}
+
+// node is one member to be.
+type node struct {
+	graph  *graph
+	name   string
+	item   engine.NewExecution // without id, namespace and creator of the whole
+	policy flowfabric.GroupPolicy
+	k      int
+	cancel bool
+	edges  []*edge
+	into   map[*node]*edge
+	inputs map[string]*edge
+	errs   []error
+}
+
+// edge leads from an upstream; order is whether After named it, input the name it has for its result.
+type edge struct {
+	from  *node
+	order bool
+	input string
+}
+
+func newGraph(title string, most int, over error) *graph {
+	return &graph{title: title, most: most, over: over, byName: map[string]*node{}}
+}
+
+// refuse remembers what is wrong with the graph as a whole.
+func (g *graph) refuse(err error) { g.errs = append(g.errs, err) }
+
+// refuse remembers what is wrong with a node.
+func (n *node) refuse(format string, args ...any) {
+	n.errs = append(n.errs, fmt.Errorf(format, args...))
+}
+
+// add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything else.
+func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []Option) *node {
+	n := &node{graph: g, name: name, policy: flowfabric.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
+	if err := validateName(name); err != nil {
+		n.refuse("%w", err)
+	}
+	if err := def.Err(); err != nil {
+		n.refuse("%w", err)
+	} else {
+		info := def.Info()
+		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities, Priority: info.Priority,
+			Deadline: info.Deadline, Policy: info.Policy}
+		if n.item.Payload, n.item.Digest, err = def.Encode(in); err != nil {
+			n.refuse("%w", err)
+		}
+		if _, raw := any(in).([]byte); raw { // it may be submitted much later
+			n.item.Payload = bytes.Clone(n.item.Payload)
+		}
+	}
+	n.apply(opts)
+	g.nodes = append(g.nodes, n)
+	if _, taken := g.byName[name]; taken {
+		n.refuse("%w: there is another node of this name", flowfabric.ErrInvalidInput)
+	} else {
+		g.byName[name] = n
+	}
+	return n
+}
+
+func (n *node) apply(opts []Option) {
+	for i, opt := range opts {
+		if opt == nil {
+			n.refuse("%w: option %d is nil", flowfabric.ErrInvalidInput, i)
+			continue
+		}
+		opt.node(n)
+	}
+}
+
+// edge returns the one edge from an upstream, making it the first time; nil when there can be none.
+func (n *node) edge(from *node) *edge {
+	switch {
+	case from == nil:
+		n.refuse("%w: an edge from a node that was never added", flowfabric.ErrNotInFlow)
+		return nil
+	case from == n:
+		n.refuse("edge from %s: %w", from.name, flowfabric.ErrSelfEdge)
+		return nil
+	case from.graph != n.graph:
+		n.refuse("edge from %s: %w: it belongs to %s", from.name, flowfabric.ErrNotInFlow, from.graph.title)
+		return nil
+	}
+	e := n.into[from]
+	if e == nil {
+		e = &edge{from: from}
+		n.into[from], n.edges = e, append(n.edges, e)
+	}
+	return e
+}
+
+// after adds an edge that passes nothing on.
+func (n *node) after(from *node) {
+	e := n.edge(from)
+	if e != nil && e.order {
+		n.refuse("edge from %s: %w", from.name, flowfabric.ErrDuplicateEdge)
+	} else if e != nil {
+		e.order = true
+	}
+}
+
+// input adds an edge that passes the result on, or gives the one that is there a name.
+func (n *node) input(name string, from *node) {
+	e := n.edge(from)
+	switch {
+	case e == nil:
+	case e.input != "":
+		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, flowfabric.ErrDuplicateEdge, e.input, name)
+	case n.inputs[name] != nil:
+		n.refuse("edge from %s: %w: input %s comes from %s already", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
+	default:
+		if err := validateName(name); err != nil {
+			n.refuse("edge from %s: input: %w", from.name, err)
+		}
+		e.input, n.inputs[name] = name, e
+	}
+}
+
+// validateName accepts 1..64 bytes of UTF-8 without control characters.
+func validateName(name string) error {
+	switch {
+	case name == "" || len(name) > flowfabric.MaxName:
+		return fmt.Errorf("%w: name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), flowfabric.MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: name %q is not UTF-8", flowfabric.ErrInvalidInput, name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("%w: name %q has a control character", flowfabric.ErrInvalidInput, name)
+	}
+	return nil
+}
+
+// group checks what can be said about a node only when all its edges are known.
+func (n *node) group() error {
+	switch {
+	case len(n.edges) > flowfabric.MaxFanIn:
+		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), flowfabric.MaxFanIn)
+	case n.policy == flowfabric.AnyOf && len(n.edges) == 0:
+		return fmt.Errorf("%w: AnyOf without an edge", flowfabric.ErrInvalidInput)
+	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
+		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges), len(n.edges))
+	case n.cancel && n.policy == flowfabric.AllOf:
+		return fmt.Errorf("%w: CancelRemaining needs AnyOf or Quorum: nothing remains when all have succeeded", flowfabric.ErrInvalidInput)
+	}
+	return nil
+}
+
+// members makes the members of all nodes, upstreams first, or tells everything that is wrong.
+func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults) (members []engine.FlowMember, edges int, err error) {
+	errs, now := slices.Clone(g.errs), time.Now()
+	if len(g.nodes) > g.most {
+		errs = append(errs, fmt.Errorf("%w: it has %d nodes, want at most %d", g.over, len(g.nodes), g.most))
+	}
+	order, circles := g.order()
+	members = make([]engine.FlowMember, 0, len(order))
+	for _, n := range order {
+		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel}
+		m.ID, m.Namespace = id(n.name), d.Namespace
+		if m.Creator == "" {
+			m.Creator = d.Creator
+		}
+		bad := append(slices.Clone(n.errs), n.group())
+		if m.Kind != "" { // else it has no definition, and said so
+			bad = append(bad, m.Validate(now))
+		}
+		errs = append(errs, titled("node "+n.name, bad)...)
+		for _, e := range n.edges {
+			m.Edges = append(m.Edges, engine.FlowEdge{From: id(e.from.name), Input: e.input})
+		}
+		edges += len(m.Edges)
+		members = append(members, m)
+	}
+	if edges > flowfabric.MaxFlowEdges {
+		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", flowfabric.ErrFlowTooLarge, edges, flowfabric.MaxFlowEdges))
+	}
+	if errs = append(errs, circles...); len(errs) > 0 {
+		return nil, 0, errors.Join(titled(g.title, errs)...)
+	}
+	return members, edges, nil
+}
+
+// titled puts a title in front of each error, so that every line names where it is; nil ones are left out.
+func titled(title string, errs []error) []error {
+	var out []error
+	for _, err := range errs {
+		if err != nil {
+			out = append(out, fmt.Errorf("%s: %w", title, err))
+		}
+	}
+	return out
+}
+
+// order lists the nodes with those that they depend on before them, else as they were added, and an error for each circle.
+func (g *graph) order() (order []*node, circles []error) {
+	const open, done = 1, 2
+	state, path := make(map[*node]int, len(g.nodes)), []*node{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		state[n], path = open, append(path, n)
+		for _, e := range n.edges {
+			switch state[e.from] {
+			case open:
+				circles = append(circles, circle(path[slices.Index(path, e.from):]))
+			case done:
+			default:
+				visit(e.from)
+			}
+		}
+		state[n], path = done, path[:len(path)-1]
+		order = append(order, n)
+	}
+	for _, n := range g.nodes {
+		if state[n] == 0 {
+			visit(n)
+		}
+	}
+	return order, circles
+}
+
+// circle names the nodes of a circle in the direction of the edges, which path goes against.
+func circle(path []*node) error {
+	names := []string{path[0].name}
+	for _, n := range slices.Backward(path) {
+		names = append(names, n.name)
+	}
+	return fmt.Errorf("%w: %s", flowfabric.ErrCycle, strings.Join(names, " -> "))
+}

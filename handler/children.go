@@ -1,0 +1,138 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// ResultReader reads the result of an attempt; *engine.Engine is one.
+type ResultReader interface {
+	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
+}
+
+// Children is what waits for children know while a handler runs: how those of earlier passes ended. Package flow is built on it,
+// handlers use flow.Children. Safe for concurrent use.
+type Children struct {
+	t *Task // whose mutex guards what follows
+
+	answers map[string]answer   // by the name of the wait
+	asked   map[string]struct{} // names of this pass
+	wanted  string              // the wait that this pass asked for
+}
+
+// answer is how the children of a wait ended, or why that cannot be read.
+type answer struct {
+	outcomes []engine.ChildOutcome
+	err      error
+}
+
+// recorded keeps what a claim brought.
+func (c *Children) recorded(wait string, value []byte) {
+	outcomes, err := engine.DecodeChildren(c.t.ID().Partition(), value)
+	c.keep(wait, answer{outcomes, err})
+}
+
+func (c *Children) keep(wait string, a answer) {
+	if c.answers == nil {
+		c.answers = map[string]answer{}
+	}
+	c.answers[wait] = a
+}
+
+// begin opens a pass: names may be used again.
+func (c *Children) begin() {
+	c.wanted = ""
+	clear(c.asked)
+}
+
+// Ask takes the name of a wait for this pass, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
+// if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this pass, or inside a step;
+// ErrTaskConsumed after the handler returned.
+func (c *Children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
+	if err := validateName("wait", wait); err != nil {
+		return nil, false, err
+	}
+	if step := c.t.insideStep(ctx); step != "" {
+		return nil, false, fmt.Errorf("%w: waiting inside step %s; a step runs without stopping", flowfabric.ErrInvalidInput, step)
+	}
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	if c.t.ended {
+		return nil, false, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+	}
+	if _, twice := c.asked[wait]; twice {
+		return nil, false, fmt.Errorf("%w: the name was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput)
+	}
+	if c.asked == nil {
+		c.asked = map[string]struct{}{}
+	}
+	c.asked[wait] = struct{}{}
+	a, answered := c.answers[wait]
+	return a.outcomes, answered, a.err
+}
+
+// Want returns the error by which a handler asks to wait for children.
+func (c *Children) Want(q engine.ChildWait) error {
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	c.wanted = q.Name
+	return &childWait{q}
+}
+
+// Answered notes that enough children had ended at once: another pass follows under the same hold.
+func (c *Children) Answered(wait string, outcomes []engine.ChildOutcome) {
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	c.keep(wait, answer{outcomes: outcomes})
+}
+
+// Read reads the result of a child's attempt, nil if it is empty.
+func (c *Children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
+	if c.t.cfg.Results == nil {
+		return nil, fmt.Errorf("read the result of %s: %w: the task has no reader of results", id, flowfabric.ErrInvalidInput)
+	}
+	result, _, err := c.t.cfg.Results.ReadResult(ctx, id, attempt)
+	return result, err
+}
+
+// Traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
+func (c *Children) Traced(tags map[string]string) map[string]string {
+	copied := false
+	for k, v := range c.t.cfg.Claim.Tags {
+		if !strings.HasPrefix(k, flowfabric.TraceTags) {
+			continue
+		}
+		if !copied {
+			tags, copied = maps.Clone(tags), true
+			if tags == nil {
+				tags = map[string]string{}
+			}
+		}
+		tags[k] = v
+	}
+	return tags
+}
+
+// unused lists the waits that were answered and that this pass did not ask for. The task is locked.
+func (c *Children) unused() []string {
+	var unused []string
+	for wait := range c.answers {
+		if _, ok := c.asked[wait]; !ok {
+			unused = append(unused, "children "+wait)
+		}
+	}
+	return unused
+}
+
+// childWait, returned by a handler, asks to wait for children.
+type childWait struct{ ask engine.ChildWait }
+
+func (e *childWait) Error() string { return "wait for children " + e.ask.Name }
+
+// IsChildWait reports that err asks to wait for children, so that middleware does not take it for a failure.
+func IsChildWait(err error) bool { return is[*childWait](err) }

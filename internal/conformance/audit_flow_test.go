@@ -1,0 +1,429 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/maintain"
+)
+
+// shapes are flows in all the states that an audit meets.
+type shapes struct {
+	staged, race, ended, failed, cancelled *graph
+	running                                map[string]engine.Claim // of race
+	parent                                 flowfabric.ExecutionID
+}
+
+func ofNodes(m *engine.FlowMember) { m.Kind = "node" }
+
+// flowOfNodes begins a flow whose members nobody else claims.
+func (w *world) flowOfNodes() *graph {
+	g := w.flow()
+	g.w.can = func(r engine.Route) bool { return r.Kind == "node" }
+	return g
+}
+
+// shapes puts flows into a partition, and leaves work of the last one in the backlog.
+func (w *world) shapes() shapes {
+	w.Helper()
+	var s shapes
+	s.staged = w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", nil, ofNodes).stage()
+	s.race = w.flowOfNodes()
+	for _, n := range []string{"r1", "r2", "r3", "r4"} {
+		s.race.node(n, nil, ofNodes)
+	}
+	s.race.node("two", []string{"r1", "r2", "r3"}, quorum(2), ofNodes).node("all", []string{"r3", "r4"}, ofNodes).
+		node("last", []string{"two", "all"}, ofNodes).submit(engine.SealClosed)
+	c := s.race.claim()
+	s.race.complete(c["r1"], "1")
+	s.race.complete(c["r4"], "4")
+	s.running = c
+	s.ended = w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
+	s.ended.complete(s.ended.claim()["a"], "a")
+	s.ended.complete(s.ended.claim()["b"], "b")
+	s.failed = w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
+	s.failed.fail(s.failed.claim()["a"])
+
+	s.parent = w.create(kind("node"))
+	k := s.ended.w
+	parent := k.one(s.parent)
+	wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true}
+	for _, name := range []string{"x", "y", "z"} {
+		x := w.item(kind("node"))
+		x.ID = s.parent.Child("wait", name)
+		wait.Children = append(wait.Children, engine.FlowMember{NewExecution: x, Node: name})
+	}
+	_, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
+	w.no(err)
+	family := &graph{world: w, id: flowfabric.FlowID(s.parent), w: k}
+	family.complete(family.claim()["x"], "x")
+
+	s.cancelled = w.flowOfNodes()
+	for i := range 130 {
+		s.cancelled.node(fmt.Sprint("n", i), nil, ofNodes)
+	}
+	s.cancelled.submit(engine.SealClosed)
+	out, err := w.e.CancelFlow(w.ctx, s.cancelled.id, flowfabric.CancelAll, "me", "why")
+	w.no(err)
+	same(w, "left for the backlog", out.More, true)
+	w.check()
+	return s
+}
+
+// without are the facts of flows that an audit may say otherwise than they were said before: how often headers changed, the numbers
+// of members that were lost, the order of lists, when work was filed, and how early a session that was renewed is looked at.
+func (s shapes) without() []string {
+	out := []string{":fx:", ":fo:", ":fu:", ":backlog", `:sessions "flow~`}
+	for _, id := range []string{s.staged.id.UUID().String(), s.race.id.UUID().String(), s.ended.id.UUID().String(), s.failed.id.UUID().String(),
+		s.cancelled.id.UUID().String(), s.parent.UUID().String()} {
+		out = append(out, ":fw:"+id+` "vn"`)
+	}
+	return out
+}
+
+// zeroless leaves out counters of nothing: absent is the same.
+func zeroless(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
+		return strings.HasPrefix(l, ":fw:") && strings.HasSuffix(l, `= "0"`)
+	})
+	return strings.Join(lines, "\n")
+}
+
+// flow damages something that belongs to a flow.
+func (v *vandal) flow() {
+	root := string(v.k)
+	of := func(hashes bool, prefix string) (list []string) {
+		add := func(key string) {
+			if strings.HasPrefix(key, prefix) {
+				list = append(list, key)
+			}
+		}
+		for key := range v.d.Hashes {
+			if hashes {
+				add(key)
+			}
+		}
+		for key := range v.d.Lists {
+			if !hashes {
+				add(key)
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	nobody := v.item().ID.UUID().String()
+	member := func(field string) (string, string) {
+		var list []string
+		for key, h := range v.d.Hashes {
+			if strings.HasPrefix(key, ":x:") && h[field] != "" {
+				list = append(list, key)
+			}
+		}
+		slices.Sort(list)
+		key := pick(v.r, list)
+		return root + key, v.d.Hashes[key][field]
+	}
+	by := strconv.Itoa(1 + v.r.IntN(3) - 4*v.r.IntN(2))
+	switch v.r.IntN(11) {
+	case 0, 1, 2:
+		field := pick(v.r, []string{"mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk", "nn", "lv", "bl"})
+		v.set("HINCRBY", root+pick(v.r, of(true, ":fw:")), field, by)
+	case 3:
+		v.set("HDEL", root+pick(v.r, of(true, ":fw:")), pick(v.r, []string{"mb", "mw", "ma", "ms", "mc", "lv"}))
+	case 4:
+		key, _ := member("fl")
+		v.set("HINCRBY", key, "no", by)
+	case 5:
+		if key, text := member("g"); strings.HasSuffix(text, " p") {
+			f := strings.Fields(text)
+			f[4+v.r.IntN(3)] = strconv.Itoa(v.r.IntN(4))
+			v.set("HSET", key, "g", strings.Join(f, " "))
+		}
+	case 6:
+		if key, text := member("wt"); strings.Contains(text, " p ") {
+			f := strings.Fields(text)
+			f[1+v.r.IntN(3)] = strconv.Itoa(v.r.IntN(9))
+			v.set("HSET", key, "wt", strings.Join(f, " "))
+		}
+	case 7:
+		key, flow := member("fl")
+		_, id, _ := strings.Cut(strings.TrimPrefix(key, root), ":x:")
+		v.set("ZREM", root+":fx:"+flow, id)
+	case 8:
+		_, flow := member("fl")
+		key, _ := member("r")
+		_, id, _ := strings.Cut(strings.TrimPrefix(key, root), ":x:")
+		if v.d.Hashes[":x:"+id]["fl"] != flow {
+			v.set("ZADD", root+":fx:"+flow, strconv.Itoa(v.r.IntN(9)), id)
+		}
+	case 9:
+		if v.r.IntN(4) == 0 {
+			for name := range v.d.ZSets[":backlog"] {
+				v.set("ZREM", root+":backlog", name)
+			}
+			v.set("ZADD", root+":backlog", "5", "u:"+nobody)
+			v.set("HSET", root+":work", "u:"+nobody, nobody+",0,s,0")
+			return
+		}
+		key := pick(v.r, append(of(false, ":fo:"), of(false, ":fu:")...))
+		v.set("LREM", root+key, "1", pick(v.r, v.d.Lists[key]))
+	default:
+		switch area := pick(v.r, []string{":fi:", ":fc:", ":ft:", ":fo:", ":fu:", ":fx:"}); area {
+		case ":fi:", ":fc:", ":ft:":
+			v.set("HSET", root+area+nobody, "a", "b")
+		case ":fx:":
+			v.set("ZADD", root+area+nobody, "1", nobody)
+		default:
+			v.set("RPUSH", root+area+nobody, "d"+nobody)
+		}
+	}
+}
+
+// damages are those that an audit of flows heals.
+func (s shapes) damages(w *world) map[string][]string {
+	r, id := string(w.k), func(g *graph, node string) string { return g.id.Member(node).UUID().String() }
+	race, failed, ended := s.race.id.UUID().String(), s.failed.id.UUID().String(), s.ended.id.UUID().String()
+	two, all, parent := id(s.race, "two"), id(s.race, "all"), s.parent.UUID().String()
+	x := s.parent.Child("wait", "x").UUID().String()
+	work := "c:" + s.cancelled.id.UUID().String()
+	return map[string][]string{
+		"a blocked one that is not filed":     {"ZREM " + r + ":blocked " + two},
+		"a blocked one filed at another time": {"ZINCRBY " + r + ":blocked 7 " + two},
+		"a blocked one of nobody":             {"ZADD " + r + ":blocked 7 nobody"},
+		"a counter":                           {"HINCRBY " + r + ":fw:" + race + " mb 1"},
+		"a counter below zero":                {"HSET " + r + ":fw:" + race + " ms -4"},
+		"all members forgotten":               {"DEL " + r + ":fx:" + race},
+		"a flow that is not listed":           {"ZREM " + r + ":flows " + race},
+		"a flow of nobody":                    {"ZADD " + r + ":flows 5 " + two},
+		"a staged flow that nobody gives up":  {"DEL " + r + ":flowdue"},
+		"a flow due for nothing":              {"ZADD " + r + ":flowdue 5 " + two},
+		"an edge that its upstream forgot":    {"DEL " + r + ":fo:" + id(s.race, "r2"), "HDEL " + r + ":x:" + id(s.race, "r2") + " no"},
+		"an edge that was not told": {"HSET " + r + ":fi:" + two + " " + id(s.race, "r1") + " .,,from-r1",
+			"HSET " + r + ":x:" + two + " g quorum\x1f2\x1frun\x1f3\x1f0\x1f0\x1f0\x1fp"},
+		"a group that was not counted":     {"HSET " + r + ":x:" + all + " g all\x1f0\x1frun\x1f2\x1f0\x1f0\x1f0\x1fp"},
+		"a child that was not told":        {"HSET " + r + ":fc:" + parent + " " + x + " .,,x", "HSET " + r + ":x:" + parent + " wt all\x1f3\x1f0\x1f0\x1fp\x1fcancel"},
+		"a wait that was not counted":      {"HSET " + r + ":x:" + parent + " wt all\x1f3\x1f0\x1f0\x1fp\x1fcancel"},
+		"a root that nobody would release": {"DEL " + r + ":fu:" + s.staged.id.UUID().String()},
+		"work that is not filed":           {"ZREM " + r + ":backlog " + work},
+		"an entry of no work":              {"ZADD " + r + ":backlog 5 u:" + two},
+		"lost work":                        {"ZREM " + r + ":backlog " + work, "HDEL " + r + ":work " + work},
+		"work of no flow":                  {"ZADD " + r + ":backlog 5 u:" + two, "HSET " + r + ":work u:" + two + " " + two + ",0,s,0"},
+		"an end that was missed":           {"HDEL " + r + ":fw:" + ended + " en", "HSET " + r + ":fw:" + ended + " st F1"},
+		"an end too early":                 {"HSET " + r + ":fw:" + race + " st F2 en 5"},
+		"a failure taken for a success":    {"HSET " + r + ":fw:" + failed + " st F2 lv 0"},
+		"a member too many":                {"HINCRBY " + r + ":fw:" + race + " nn 1"},
+		"a purge that never was":           {"HSET " + r + ":fw:" + race + " pu 2"},
+		"edges of nobody":                  {"HSET " + r + ":fi:00000000-0000-0000-0000-000000000000 a b"},
+		"members of no flow":               {"ZADD " + r + ":fx:00000000-0000-0000-0000-000000000000 1 " + two},
+		"tags of no flow":                  {"HSET " + r + ":ft:00000000-0000-0000-0000-000000000000 a b"},
+		"a wake forgotten":                 {"HDEL " + r + " wake"},
+	}
+}
+
+// strike runs raw commands; \x1f stands for a space inside of a word.
+func (w *world) strike(commands []string) {
+	w.Helper()
+	for _, command := range commands {
+		words := strings.Fields(command)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "\x1f", " ")
+		}
+		w.set(words...)
+	}
+}
+
+var auditFlowScenarios = []scenario{
+	{name: "spec 60 §8.3 every damage of a flow that the checker sees is healed", run: func(w *world) {
+		w.quiet = true
+		s := w.shapes()
+		w.quiet = false
+		w.check()
+		same(w, "a sound store", found(w.audit(false)), "")
+		damages := s.damages(w)
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(damages)), func(what string) bool { return what == "lost work" })
+		for _, what := range append(names, "lost work") { // after which there is none to damage
+			w.strike(damages[what])
+			if len(w.violations(w.dump())) == 0 && !slices.Contains([]string{"work of no flow", "a staged flow that nobody gives up"}, what) {
+				w.Fatalf("%s: the checker sees nothing", what)
+			}
+			before := w.fingerprint()
+			look := w.audit(false)
+			same(w, what+": a look wrote something", w.fingerprint(), before)
+			healed := w.audit(true)
+			if left := w.violations(w.dump()); len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0 {
+				w.Fatalf("%s: found %v, healed %v, left:\n%s\nfindings:\n%s", what, look.Kinds, healed.Kinds, strings.Join(left, "\n"), found(healed))
+			}
+			if again := found(w.audit(true)); again != "" {
+				w.Fatalf("a second audit after %s finds %s", what, again)
+			}
+		}
+		s.race.drain() // and all of it goes on as if nothing had been
+		s.race.complete(s.running["r2"], "2")
+		s.race.complete(s.running["r3"], "3")
+		for range 3 {
+			for _, c := range s.race.claim() {
+				s.race.complete(c, "done")
+			}
+		}
+		s.race.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §11 F27 members that nothing holds back run after an audit, and those that cannot are skipped", run: func(w *world) {
+		w.quiet = true
+		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", []string{"a"}, ofNodes).submit(engine.SealClosed)
+		g.complete(g.claim()["a"], "a")
+		b, c := g.id.Member("b").UUID(), g.id.Member("c").UUID()
+		w.set("HSET", w.k.Core(b), "s", "R3f")
+		w.set("HSET", w.k.Core(c), "s", "R3f", "g", "all 0 run 1 0 0 0 i")
+		w.set("HSET", w.k.Incoming(c), g.id.Member("a").UUID().String(), "f,,from-a")
+		w.set("HSET", w.k.Core(c), "g", "all 0 run 1 0 1 0 i")
+		id := w.create(kind("node"))
+		f := g.w.one(id).Fence
+		x := w.item(kind("other"))
+		x.ID = id.Child("wait", "x")
+		_, err := w.e.WaitChildren(w.ctx, f, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: x, Node: "x"}}})
+		w.no(err)
+		w.set("HDEL", w.k.Core(id.UUID()), "wt")
+		r := w.audit(true)
+		same(w, "healed all", r.Sound(), true)
+		w.quiet = false
+		w.check()
+		same(w, "again", found(w.audit(true)), "")
+		claims := g.claim()
+		same(w, "claimed", words(len(claims), claims["b"].Fence.Execution == g.id.Member("b"), claims["root"].Fence.Execution == id), "2 true true")
+		g.are(flowfabric.Skipped, "c")
+	}},
+	{name: "spec 60 §12 FS49 FS50 60 members wait for long, one behind them whose upstream nobody told of runs after one audit", run: func(w *world) {
+		w.quiet = true
+		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, ofNodes).node("gone", nil, ofNodes)
+		for i := range 60 {
+			g.node(fmt.Sprint("n", i), []string{"slow"}, ofNodes)
+		}
+		g.node("new", []string{"fast"}, ofNodes).node("orphan", []string{"gone"}, ofNodes).submit(engine.SealClosed)
+		c := g.claim()
+		id := func(node string) string { return g.id.Member(node).UUID().String() }
+		outgoing := func(node string) string { return w.k.Outgoing(g.id.Member(node).UUID()) }
+		w.set("DEL", outgoing("fast"), outgoing("gone")) // the work of the end is lost
+		g.complete(c["fast"], "f")
+		g.complete(c["gone"], "g")
+		g.are(flowfabric.WaitingChildren, "new", "orphan", "n0", "n59")
+		// What is left of an upstream that was purged although others wait for it: its tombstone.
+		w.set("SET", w.k.Tombstone(g.id.Member("gone").UUID()), "T1 "+strconv.FormatInt(w.now()+86400000, 10)+" ", "PX", "86400000")
+		w.set("DEL", w.k.Core(g.id.Member("gone").UUID()), w.k.Result(g.id.Member("gone").UUID(), 0))
+		w.set("ZREM", w.k.Done(), id("gone"))
+		w.set("ZREM", w.k.Members(g.id.UUID()), id("gone"))
+		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "pu", "1")
+		r := w.audit(true)
+		if !r.Sound() || r.Kinds[engine.FindingMissing] < 3 {
+			w.Fatalf("found %s", found(r))
+		}
+		w.quiet = false
+		w.check()
+		c = g.claim()
+		same(w, "claimed", words(len(c), string(c["new"].Inputs["from-fast"]), c["orphan"].Node), "2 f orphan")
+		g.are(flowfabric.WaitingChildren, "n0", "n59")
+	}},
+	{name: "spec 60 §8.3 F26 a flow of 250 members is compared as a whole, or not at all", run: func(w *world) {
+		w.quiet = true
+		g := w.flowOfNodes()
+		for i := range 250 {
+			g.node(fmt.Sprint("n", i), nil, ofNodes)
+		}
+		g.submit(engine.SealClosed)
+		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "-3")
+		look := func(heal bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
+			last = engine.AuditedFlow{ID: g.id.UUID()}
+			for !last.Done && !last.Busy {
+				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, heal, []engine.AuditedFlow{last})
+				w.no(err)
+				last, list, pages = seen[0], append(list, findings...), pages+1
+				between()
+			}
+			return pages, last, list
+		}
+		worked := false
+		pages, last, list := look(true, func() {
+			if !worked {
+				c := g.w.claim(1)
+				g.complete(c[0], "x")
+			}
+			worked = true
+		})
+		same(w, "while it works", words(pages, last.Busy, len(list)), "2 true 0")
+		pages, last, list = look(true, func() {})
+		same(w, "when it rests", words(pages, last.Done, len(list), list[0].Kind, list[0].Detail), "3 true 1 count 246 counted, 249 found")
+		w.quiet = false
+		w.check()
+		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
+		same(w, "the audit heals it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Healed), "1 0")
+		w.check()
+	}},
+	{name: "spec 60 §8.3 an audit of working flows finds nothing", run: func(w *world) {
+		w.quiet = true
+		ctx, stop := context.WithCancel(w.ctx)
+		defer stop()
+		var load, audits sync.WaitGroup
+		for i := range 2 {
+			load.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					g := w.flowOfNodes()
+					g.w = w.worker(fmt.Sprint("load", i, "-", n))
+					g.w.can = func(r engine.Route) bool { return r.Kind == "node" }
+					all := []string{}
+					for j := range 70 + 40*i {
+						all = append(all, fmt.Sprint("r", j))
+						g.node(all[j], nil, ofNodes)
+					}
+					g.node("any", all[:30], anyOf, cancelRest, ofNodes).node("all", all[20:], ofNodes).node("end", []string{"any", "all"}, ofNodes).
+						submit(engine.SealClosed)
+					for j, c := range g.w.claim(40) {
+						if j%7 == 6 {
+							_, _ = w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: "x", Permanent: true})
+						} else {
+							_, _, _ = w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence}}, nil)
+						}
+					}
+					if n%2 == 0 {
+						_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
+						if err != nil && ctx.Err() == nil {
+							w.is(err, flowfabric.ErrFlowTerminal)
+						}
+					}
+					w.tickOnce()
+				}
+			})
+		}
+		audits.Go(func() {
+			for range max(2, 8/max(1, w.srv.Share)) {
+				r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Heal: true, Partitions: []uint16{w.p}})
+				if err != nil || !r.Sound() || len(r.Findings) > 0 {
+					w.Errorf("%v, %+v, findings:\n%.3000s", err, r.Kinds, found(r))
+				}
+			}
+		})
+		audits.Wait()
+		stop()
+		load.Wait()
+		w.quiet = false
+		w.settleTime()
+		w.check()
+	}},
+	{name: "spec 60 §8.3 a member that is kept for its flow is in its place", run: func(w *world) {
+		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
+		g.complete(g.claim()["a"], "a")
+		w.advance(25 * time.Hour)
+		w.settleTime()
+		g.are(flowfabric.Completed, "a")
+		same(w, "pinned", found(w.audit(true)), "")
+		w.set("ZINCRBY", w.k.Done(), "999999999", g.id.Member("a").UUID().String())
+		same(w, "too far", w.audit(true).Kinds[engine.FindingScore], 1)
+		w.check()
+	}},
+}

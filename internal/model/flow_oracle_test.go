@@ -1,0 +1,532 @@
+package model_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/invariant"
+)
+
+// oracle is what flows may do and must do, without keys, cursors or backlog (spec 60, ADR 19). Where the order of events decides,
+// it follows what was seen and holds every single change against the rules:
+//
+//	call ──► library ──► keyspace ──► follow: every mark and every change of state has a reason
+//	  └────► applied here ─────────┘  settled: with an empty backlog, nothing that has a reason is left undone
+//
+// A member is told how its upstreams ended by marks on its edges: . open, ~ open and spared, s f c e k an outcome, l a success
+// that came after the decision. Its group is p pending, s satisfied or i impossible.
+type oracle struct {
+	now     int64
+	ticked  bool // the call was a tick: time may have had its effects
+	flows   []*flowTruth
+	members []*member // in an order in which whoever depends on others comes after them
+	by      map[string]*member
+	pending map[*member]bool // whose groups or waits were pending before the call
+}
+
+type flowTruth struct {
+	id       flowfabric.FlowID
+	released bool
+	seal     string // as on the header: 1, g or nothing
+	policy   flowfabric.CancellationPolicy
+	size     int
+	edges    int
+	backlog  int // as it was seen last
+}
+
+func (f *flowTruth) cancelled() bool { return f != nil && f.policy != "" }
+
+// barred: members of the flow must not run, so nobody decides about them any more.
+func (f *flowTruth) barred() bool { return f.cancelled() && f.policy != flowfabric.CancelFlow }
+
+type member struct {
+	id    flowfabric.ExecutionID
+	node  string
+	flow  *flowTruth // nil for an execution that is in none
+	code  string
+	ups   []*member
+	names map[*member]string // of inputs
+	marks map[*member]byte
+	group byte // 0 when it depends on nobody
+	need  int  // successes that satisfy the group
+	rest  bool // cancel the others once it is decided
+	downs []*member
+	owed  map[*member]bool // downs and parents that are to be told how it ended
+
+	parents  []*member
+	kids     map[*member]byte // of the wait that it was in last
+	wait     byte             // 0, p or d
+	waitName string
+	waitMode string
+	leave    bool
+	clears   bool // a decision or its end cancels what it does not need any more
+
+	delay, due     int64
+	span, deadline int64
+	replays        int
+	holder         *holder
+	fence          flowfabric.Fence
+	good           uint32 // the attempt that succeeded last
+}
+
+func (m *member) String() string {
+	flow := "-"
+	if m.flow != nil {
+		flow = m.flow.id.UUID().String()[:4]
+	}
+	return fmt.Sprintf("%s of %s (%s)", m.node, flow, m.id.UUID().String()[:8])
+}
+
+func class(code string) byte {
+	switch {
+	case code[0] == 'T':
+		return map[byte]byte{'1': 's', '2': 'f', '3': 'c', '4': 'e', '5': 'k'}[code[1]]
+	case code[0] == 'R':
+		return map[byte]byte{'1': 'w', '2': 'd', '3': 'b'}[code[1]]
+	case code[0] == 'A':
+		return 'a'
+	}
+	return 'u'
+}
+
+func ended(code string) bool { return code[0] == 'T' }
+
+func newOracle() *oracle { return &oracle{by: map[string]*member{}} }
+
+// add files a new member; its group knows at once what is known already.
+func (o *oracle) add(m *member) {
+	m.marks, m.owed = map[*member]byte{}, map[*member]bool{}
+	for _, up := range m.ups {
+		up.downs = append(up.downs, m)
+		m.marks[up] = '.'
+		if ended(up.code) {
+			m.marks[up] = class(up.code)
+		}
+	}
+	if m.flow != nil {
+		m.flow.size++
+		m.flow.edges += len(m.ups) + len(m.parents)
+	}
+	if len(m.ups) > 0 {
+		m.group = 'p'
+		m.decide()
+	}
+	switch {
+	case m.flow != nil && (!m.flow.released || m.group == 'p' || m.group == 'i'):
+		m.code = "R3f"
+	case m.delay > 0:
+		m.code, m.due = "R2af", o.now+m.delay
+	default:
+		m.code = "R1f"
+	}
+	if m.span > 0 {
+		m.deadline = o.now + m.span
+	}
+	o.members = append(o.members, m)
+	o.by[m.id.UUID().String()] = m
+}
+
+// decide evaluates a pending group (60 §3.2).
+func (m *member) decide() {
+	if m.group != 'p' {
+		return
+	}
+	won, lost := 0, 0
+	for _, mark := range m.marks {
+		switch mark {
+		case 's', 'l':
+			won++
+		case 'f', 'c', 'e', 'k':
+			lost++
+		}
+	}
+	if won >= m.need {
+		m.group = 's'
+	} else if lost > len(m.ups)-m.need {
+		m.group = 'i'
+	}
+	if m.group != 'p' && m.rest {
+		m.clears = true
+	}
+}
+
+// end is a member's end; whoever depends on it is owed the outcome, unless the flow was cancelled.
+func (m *member) end(code string) {
+	m.code, m.holder = code, nil
+	if !m.flow.barred() {
+		for _, down := range m.downs {
+			if mark := down.marks[m]; class(code) == 's' || mark != 's' && mark != 'l' {
+				m.owed[down] = true
+			}
+		}
+		for _, parent := range m.parents {
+			if mark, waited := parent.kids[m]; waited && (mark == '.' || mark == '~') {
+				m.owed[parent] = true
+			}
+		}
+	}
+	if m.wait == 'p' && !m.leave {
+		m.clears = true
+	}
+}
+
+// tally decides a wait (60 §9).
+func (m *member) tally() {
+	if m.wait != 'p' {
+		return
+	}
+	won, lost := 0, 0
+	for _, mark := range m.kids {
+		if mark == 's' {
+			won++
+		} else if mark != '.' && mark != '~' {
+			lost++
+		}
+	}
+	if won+lost == len(m.kids) || m.waitMode == "first" && won+lost > 0 || m.waitMode == "success" && won > 0 {
+		m.wait = 'd'
+	}
+}
+
+// replay makes an ended member ready to run again (60 §8.4): an impossible group forgets what did not succeed.
+func (m *member) replay(now int64) {
+	for up, mark := range m.marks {
+		if mark == 'l' {
+			m.marks[up] = 's'
+		} else if mark != 's' && m.group == 'i' {
+			m.marks[up] = '.'
+		}
+	}
+	if m.group == 'i' {
+		m.group = 'p'
+		m.decide()
+		m.clears = false // whoever it did not need may be needed again
+	}
+	m.code = "R1p"
+	if m.group == 'p' || m.flow != nil && !m.flow.released {
+		m.code = "R3p"
+	}
+	if m.span > 0 {
+		m.deadline = now + m.span
+	}
+	m.replays++
+	m.due = 0
+}
+
+// follow explains everything that a call changed beyond its own effect, or fails.
+func (o *oracle) follow(d *invariant.Dump) error {
+	for again := true; again; {
+		again = o.tell(d, "s")
+		again = o.moves(d) || again
+		again = o.tell(d, "fcek") || again
+		again = o.tell(d, "l~") || again
+	}
+	for _, m := range o.members {
+		id := m.id.UUID().String()
+		if code := d.Hashes[":x:"+id]["s"]; code != m.code {
+			return fmt.Errorf("%s is %s, and has no reason not to be %s: %s", m.node, code, m.code, m.tell())
+		}
+		for up, mark := range m.marks {
+			if got := seen(d, ":fi:", m, up); got != mark {
+				return fmt.Errorf("%s (%s) was told %q of %s, which is %s; %q is right: %s", m.node, m.code, got, up.node, up.code, mark, m.tell())
+			}
+		}
+		for kid, mark := range m.kids {
+			if got := seen(d, ":fc:", m, kid); got != mark {
+				return fmt.Errorf("%s was told %q of its child %s, which is %s; %q is right", m.node, got, kid.node, kid.code, mark)
+			}
+		}
+	}
+	return nil
+}
+
+// tell is what a message says of a member.
+func (m *member) tell() string {
+	s := fmt.Sprintf("group %q, needs %d of", string(m.group), m.need)
+	for _, up := range m.ups {
+		s += fmt.Sprintf(" %s:%c:%s", up.node, m.marks[up], up.code)
+	}
+	if m.wait != 0 {
+		s += fmt.Sprintf(", waits %c %s", m.wait, m.waitMode)
+		for kid, mark := range m.kids {
+			s += fmt.Sprintf(" %s:%c:%s", kid.node, mark, kid.code)
+		}
+	}
+	return s + fmt.Sprintf(", deadline %d, due %d", m.deadline, m.due)
+}
+
+// seen is the mark that stands beside a member for another.
+func seen(d *invariant.Dump, hash string, m, of *member) byte {
+	text := d.Hashes[hash+m.id.UUID().String()][of.id.UUID().String()]
+	if text == "" {
+		return 0
+	}
+	return text[0]
+}
+
+// tell takes over the marks of the given kinds that there are reasons for.
+func (o *oracle) tell(d *invariant.Dump, kinds string) (some bool) {
+	for _, m := range o.members {
+		for _, up := range m.ups {
+			mark := seen(d, ":fi:", m, up)
+			if mark == m.marks[up] || !strings.ContainsRune(kinds, rune(mark)) || !o.told(d, m, up, mark) {
+				continue
+			}
+			m.marks[up], some = mark, true
+			if mark != '~' {
+				delete(up.owed, m)
+				if !m.flow.barred() {
+					m.decide()
+				}
+			}
+		}
+		for kid, old := range m.kids {
+			mark := seen(d, ":fc:", m, kid)
+			if mark == old || !strings.ContainsRune(kinds, rune(mark)) {
+				continue
+			}
+			if mark == '~' && m.clears && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && class(kid.code) == mark {
+				m.kids[kid], some = mark, true
+				if mark != '~' {
+					delete(kid.owed, m)
+					m.tally()
+				}
+			}
+		}
+	}
+	return some
+}
+
+// told tells whether a member may be told this of an upstream.
+func (o *oracle) told(d *invariant.Dump, m, up *member, mark byte) bool {
+	switch mark {
+	case '~':
+		return m.marks[up] == '.' && m.clears && o.needed(d, up, m, false)
+	case 's':
+		return up.owed[m] && class(up.code) == 's' && m.group == 'p'
+	case 'l':
+		return up.owed[m] && class(up.code) == 's' && m.group != 'p'
+	}
+	return up.owed[m] && class(up.code) == mark
+}
+
+// needed tells whether somebody other than m may have needed up during this call, or, with all along, still does.
+func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
+	for _, w := range slices.Concat(up.downs, up.parents) {
+		if w == m {
+			continue
+		}
+		core := d.Hashes[":x:"+w.id.UUID().String()]
+		text, waits := core["g"], false
+		if slices.Contains(up.parents, w) {
+			text, waits = core["wt"], true
+		}
+		still := !ended(core["s"]) && strings.Contains(" "+text+" ", " p ")
+		if still && o.pending[w] || !along && (still || o.pending[w]) || !along && !ended(w.code) && (w.group == 'p' || waits && w.wait == 'p') {
+			return true
+		}
+	}
+	return false
+}
+
+// moves takes over the changes of state that there are reasons for.
+func (o *oracle) moves(d *invariant.Dump) (some bool) {
+	for _, m := range o.members {
+		core := d.Hashes[":x:"+m.id.UUID().String()]
+		if core["s"] == "" || core["s"] == m.code || !o.may(d, m, core["s"]) {
+			continue
+		}
+		some = true
+		switch {
+		case ended(core["s"]):
+			m.end(core["s"])
+		case core["s"] == "R2af":
+			m.code, m.due = "R2af", o.now+m.delay
+		default:
+			m.code, m.holder = core["s"], nil
+		}
+	}
+	return some
+}
+
+var comesDue = map[string]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t"}
+
+// may tells whether there is a reason for a member to get another state.
+func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
+	if ended(m.code) {
+		return false
+	}
+	from := class(m.code)
+	ran := m.fence.Epoch != 0 // an end without an attempt has another code
+	switch to {
+	case "T5", "T5n":
+		return ran == (to == "T5") && from == 'b' && m.code != "R3i" && m.group == 'i' && !m.flow.barred()
+	case "T3", "T3n":
+		return ran == (to == "T3") && (m.covered() || m.flow.barred() && o.lost(m) || o.unneeded(d, m))
+	case "T4", "T4n":
+		return ran == (to == "T4") && o.ticked && m.deadline > 0 && m.deadline <= o.now
+	case "T2", "R1r":
+		return o.lost(m)
+	}
+	if from == 'b' {
+		return m.unblocks(to)
+	}
+	return o.ticked && from == 'd' && m.due <= o.now && to == comesDue[m.code]
+}
+
+// lost tells whether the holder of a member may have been found dead.
+func (o *oracle) lost(m *member) bool {
+	return o.ticked && (m.code == "A3" || m.code == "A1" && m.holder.doubtful(o.now))
+}
+
+// unblocks tells whether a blocked member may go on, and so.
+func (m *member) unblocks(to string) bool {
+	if m.flow.barred() || !m.flow.released {
+		return false
+	}
+	if m.code == "R3i" {
+		return m.wait == 'd' && to == "R1i"
+	}
+	if m.group != 0 && m.group != 's' {
+		return false
+	}
+	if m.code == "R3p" {
+		return to == "R1p"
+	}
+	return m.delay == 0 && to == "R1f" || m.delay > 0 && to == "R2af"
+}
+
+// covered tells whether the cancellation of the flow takes the member with it.
+func (m *member) covered() bool {
+	return m.flow.barred() && (m.flow.policy == flowfabric.CancelAll || class(m.code) != 'a')
+}
+
+// unneeded tells whether a decided group, or an ended parent, has no use for the member, and nobody else has.
+func (o *oracle) unneeded(d *invariant.Dump, m *member) bool {
+	for _, w := range m.downs {
+		if w.clears && w.group != 'p' && (w.marks[m] == '.' || w.marks[m] == '~') && !o.needed(d, m, w, true) {
+			return true
+		}
+	}
+	for _, w := range m.parents {
+		if _, waited := w.kids[m]; waited && w.clears && ended(w.code) && !o.needed(d, m, w, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// headers holds every header against the members.
+func (o *oracle) headers(d *invariant.Dump) error {
+	for _, f := range o.flows {
+		counts, left, failing := map[byte]int{}, 0, 0
+		for _, m := range o.members {
+			if m.flow != f {
+				continue
+			}
+			counts[class(m.code)]++
+			if !ended(m.code) {
+				left++
+			} else if class(m.code) != 's' && len(m.downs)+len(m.parents) == 0 {
+				failing++
+			}
+		}
+		state := "F1"
+		switch {
+		case f.cancelled():
+			state = "F4"
+		case !f.released:
+			state = "F0"
+		case f.seal != "" && left == 0 && failing > 0:
+			state = "F3"
+		case f.seal != "" && left == 0:
+			state = "F2"
+		}
+		h := d.Hashes[":fw:"+f.id.UUID().String()]
+		number := func(field string) int {
+			n, _ := strconv.Atoi(h[field])
+			return n
+		}
+		if h["st"] != state || number("nn") != f.size || number("ne") != f.edges || number("lv") != failing {
+			return fmt.Errorf("flow %s: state %s, %s members, %s edges, %s failing; want %s, %d, %d, %d", f.id, h["st"], h["nn"], h["ne"], h["lv"],
+				state, f.size, f.edges, failing)
+		}
+		for _, c := range "bwdausfcek" {
+			if got := number("m" + string(c)); got != counts[byte(c)] {
+				return fmt.Errorf("flow %s: counts %d %c, there are %d", f.id, got, c, counts[byte(c)])
+			}
+		}
+		f.backlog = number("bl")
+	}
+	return nil
+}
+
+// settled: with an empty backlog, nothing that has a reason is left undone.
+func (o *oracle) settled(d *invariant.Dump) error {
+	if len(d.ZSets[":backlog"]) > 0 {
+		return nil
+	}
+	for _, m := range o.members {
+		if err := m.idle(); err != nil {
+			return fmt.Errorf("%s (%s): %w: %s", m.node, m.code, err, m.tell())
+		}
+	}
+	for _, m := range o.members {
+		m.clears = false
+	}
+	return nil
+}
+
+func (m *member) idle() error {
+	if !ended(m.code) && m.covered() {
+		return fmt.Errorf("its flow was cancelled, %s", m.flow.policy)
+	}
+	if m.flow.barred() {
+		return nil
+	}
+	for down := range m.owed {
+		if mark := down.marks[m]; mark == class(m.code) || mark == 'l' && class(m.code) == 's' {
+			delete(m.owed, down) // the same outcome again
+		} else {
+			return fmt.Errorf("%s was not told of its end", down.node)
+		}
+	}
+	if class(m.code) == 'b' && m.code != "R3i" && m.flow.released && (m.group == 0 || m.group == 's') {
+		return fmt.Errorf("it is not released")
+	}
+	if class(m.code) == 'b' && m.code != "R3i" && m.group == 'i' {
+		return fmt.Errorf("it is not skipped")
+	}
+	if m.code == "R3i" && m.wait != 'p' {
+		return fmt.Errorf("its children have ended")
+	}
+	if !m.clears {
+		return nil
+	}
+	if m.group == 's' || m.group == 'i' {
+		for _, up := range m.ups {
+			if m.rest && m.marks[up] == '.' && !ended(up.code) {
+				return fmt.Errorf("%s was not cancelled", up.node)
+			}
+		}
+	}
+	for kid, mark := range m.kids {
+		if ended(m.code) && m.wait == 'p' && !m.leave && mark == '.' && !ended(kid.code) {
+			return fmt.Errorf("its child %s was not cancelled", kid.node)
+		}
+	}
+	return nil
+}
+
+// before remembers whose groups and waits are pending as the next call begins.
+func (o *oracle) before() {
+	o.pending = map[*member]bool{}
+	for _, m := range o.members {
+		if !ended(m.code) && (m.group == 'p' || m.wait == 'p') {
+			o.pending[m] = true
+		}
+	}
+}

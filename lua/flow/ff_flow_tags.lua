@@ -1,0 +1,17 @@
+-- ff_flow_tags: sets and removes tags of a flow in any state, all of them or none. At most 64 are left.
+-- Flags:   none
+-- Go:      Engine.SetFlowTags
+-- Args:    protocol flow sets {key value} removals {key}
+-- Replies: OK count; ALREADY_SATISFIED count
+-- Errors:  invalid_input invalid_tag_key flow_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_flow_tags(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id = args.id(argv[2])
+  if not id then return reply.err('invalid_input', 'flow id') end
+  local q, bad = tagging.parse(argv)
+  if not q then return bad end
+  local h = redis.call('HMGET', keys.flow(ctx.r, id), 'st', 'tg')
+  if not h[1] then return reply.err('flow_not_found') end
+  return tagging.change(argv, q, keys.flow_tags(ctx.r, id), keys.flow(ctx.r, id), h[2])
+end

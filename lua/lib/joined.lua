@@ -1,0 +1,249 @@
+-- joined: what an audit compares of a member of a flow: its flow lists it, its group and its wait for children say what the
+-- records of its edges say, it was told how its upstreams and children ended, and somebody will do what is left to do about it.
+local joined = {}
+
+-- due tells whether a piece of work is in the backlog, or planned by this call.
+local function due(ctx, kind, id)
+  if ctx.idle == nil then ctx.idle = redis.call('EXISTS', keys.work(ctx.r)) == 0 end
+  if not ctx.idle and redis.call('HEXISTS', keys.work(ctx.r), kind .. ':' .. id) == 1 then return true end
+  local planned = ctx.work or {}
+  for i = 1, #planned do
+    if planned[i].kind == kind and planned[i].id == id then return true end
+  end
+  return false
+end
+
+-- entries reads a list once a call, as a set.
+local function entries(ctx, key)
+  ctx.lists = ctx.lists or {}
+  local set = ctx.lists[key]
+  if not set then
+    local list = redis.call('LRANGE', key, '0', '-1')
+    set = { size = #list, has = {} }
+    for i = 1, #list do set.has[list[i]] = true end
+    ctx.lists[key], ctx.cost = set, ctx.cost + 1 + #list / 50
+  end
+  return set
+end
+
+local function append(ctx, key, entry)
+  redis.call('RPUSH', key, entry)
+  local set = entries(ctx, key)
+  set.size, set.has[entry] = set.size + 1, true
+end
+
+-- knows: a member has a list of those that depend on it.
+local function knows(ctx, id, entry, to)
+  local key = keys.outgoing(ctx.r, id)
+  local set = entries(ctx, key)
+  if set.has[entry] or not audit.note(ctx, 'missing', 'fo', id, 'it does not know that ' .. to .. ' depends on it') then return end
+  append(ctx, key, entry)
+  redis.call('HSET', keys.core(ctx.r, id), 'no', reply.int(set.size))
+end
+
+-- ended reads how an upstream or a child ended: outcome and attempt; nil while it has not, false when nobody can tell.
+local function ended(ctx, id)
+  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'n')
+  ctx.cost = ctx.cost + 1
+  if not v[1] then
+    local code = purge.read(ctx, id)
+    return code and graph.outcomes[code] or false, ''
+  end
+  return graph.outcomes[v[1]], v[2] and reply.int((tonumber(v[2]) or 1) - 1) or '', true
+end
+
+-- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
+-- at for the first 200.
+local function gap(ctx, key, flow_id, behind)
+  local expected, looked = behind + 1, 0
+  while true do
+    local list = redis.call('ZRANGEBYSCORE', key, reply.int(expected), '+inf', 'WITHSCORES', 'LIMIT', '0', '500')
+    for i = 1, #list, 2 do
+      local number = audit.score(list[i + 1])
+      looked = looked + 1
+      if looked > 200 or redis.call('HGET', keys.core(ctx.r, list[i]), 'fl') == flow_id then
+        if number > expected then return expected end
+        expected = number + 1
+      end
+    end
+    ctx.cost = ctx.cost + 10 + #list / 50
+    if #list < 1000 then return expected end
+  end
+end
+
+-- listed: the flow lists its members. One that it has lost gets the first number that is free behind those of its upstreams.
+local function listed(ctx, h, id, incoming)
+  local key, behind = keys.members(ctx.r, h.id), -1
+  local at = redis.call('ZSCORE', key, id)
+  local number = at and audit.whole(at)
+  if number and number < math.max(graph.count(h, 'nn'), redis.call('ZCARD', key) + graph.count(h, 'pu')) then return end
+  if not audit.note(ctx, at and 'score' or 'missing', 'fx:' .. h.id, id, at or 'nowhere') then return end
+  if at then redis.call('ZREM', key, id) end
+  for i = 1, #incoming, 2 do
+    local up = redis.call('ZSCORE', key, incoming[i])
+    behind = math.max(behind, up and audit.score(up) or -1)
+  end
+  ctx.gaps = ctx.gaps or {}
+  local from = ctx.gaps[h.id] or -1 -- numbers up to here are taken
+  local free = gap(ctx, key, h.id, math.max(from, behind))
+  if behind <= from then ctx.gaps[h.id] = free end
+  redis.call('ZADD', key, reply.int(free), id)
+  h.changed = true
+end
+
+-- counted: the counters of a group are those of its edges, and decide it. A decision stays.
+local function counted(ctx, h, c, id, incoming)
+  local g, x = group.parse(c.g), { s = 0, f = 0, x = 0 }
+  if not g or #incoming / 2 ~= g.n then
+    audit.broken(ctx, 'x', id, 'the group ' .. string.sub(c.g, 1, 40) .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
+    return nil
+  end
+  for i = 2, #incoming, 2 do
+    local mark = group.record(incoming[i])
+    if not mark then
+      audit.broken(ctx, 'fi', id, 'an edge without a mark')
+      return nil
+    end
+    group.count(x, mark, 1)
+  end
+  local same = x.s == g.s and x.f == g.f and x.x == g.x
+  g.s, g.f, g.x = x.s, x.f, x.x
+  local now = not graph.barred(ctx, h.id) and group.decide(g)
+  if same and not now then return g end
+  if audit.note(ctx, 'flag', 'x', id, 'the group ' .. c.g .. ', its edges say ' .. group.text(g)) then
+    redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
+    if now then flow.decided(ctx, h, c, id, g) end
+  end
+  return g, now
+end
+
+-- told: whoever depends on others was told how they ended, or the backlog has it. What failed is open again for one that was
+-- replayed (60 §8.4).
+local function told(ctx, h, c, id, incoming)
+  local needless = false
+  for i = 1, #incoming, 2 do
+    local up, mark = incoming[i], group.record(incoming[i + 1])
+    local open = mark == '.' or mark == '~'
+    local outcome, attempt, there = ended(ctx, up)
+    if there then knows(ctx, up, 'd' .. id, id) end
+    needless = needless or mark == '.' and outcome == nil
+    if open and outcome == false then
+      audit.broken(ctx, 'fi', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')
+    elseif open and outcome and not (c.pc and outcome ~= 's') and not graph.barred(ctx, h.id) and not due(ctx, 'u', up) then
+      if audit.note(ctx, 'missing', 'fi', id, 'it was not told how ' .. up .. ' ended') then
+        flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
+      end
+    end
+  end
+  return needless
+end
+
+-- stuck: a member that waits is waited for by something: its group, the release of its flow, or work.
+local function stuck(ctx, h, c, id, g)
+  if not core.blocked(c) or c.s == 'R3i' or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
+  if g and g.state == 'i' then
+    if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then flow.skip(ctx, c, id) end
+    return
+  end
+  local key = keys.roots(ctx.r, h.id)
+  local released = h.st ~= 'F0' and not due(ctx, 'r', h.id)
+  if not released and entries(ctx, key).has[id] then return end
+  if h.st == 'F0' then
+    if audit.note(ctx, 'missing', 'fu', h.id, 'nobody would release ' .. id) then append(ctx, key, id) end
+  elseif audit.note(ctx, 'phantom', 'blocked', id, 'it waits for nothing') then
+    flow.promote(ctx, c, id)
+  end
+end
+
+-- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the handler, so one
+-- whose wait is lost runs and says it again.
+local function waits(ctx, h, c, id, children)
+  local w, s, o, n = wait.parse(c.wt), 0, 0, 0
+  for i = 1, #children, 2 do
+    local mark = #children[i] == 36 and group.record(children[i + 1])
+    if mark then
+      n = n + 1
+      if mark == 's' then s = s + 1 elseif mark ~= '.' and mark ~= '~' then o = o + 1 end
+    end
+  end
+  if not w then
+    if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
+      if c.wt then redis.call('HDEL', keys.core(ctx.r, id), 'wt') end
+      flow.promote(ctx, c, id)
+    end
+    return
+  end
+  local same = w.s == s and w.o == o and w.n == n
+  w.s, w.o, w.n = s, o, n
+  local now = wait.decide(w) or w.state == 'd'
+  if same and not now then return end
+  local detail = 'the wait ' .. c.wt .. ', its children say ' .. wait.text(w)
+  if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
+    redis.call('HSET', keys.core(ctx.r, id), 'wt', wait.text(w))
+    if now then flow.promote(ctx, c, id) end
+  end
+end
+
+-- children: a parent was told how its children ended, and what it left behind is cancelled if it said so.
+local function children(ctx, h, c, id)
+  local v, left = redis.call('HGETALL', keys.children(ctx.r, id)), false
+  for i = 1, #v, 2 do
+    local mark = #v[i] == 36 and group.record(v[i + 1])
+    if mark then
+      local outcome, attempt, there = ended(ctx, v[i])
+      if there then knows(ctx, v[i], 'w' .. id, id) end
+      left = left or mark == '.' and outcome == nil
+      if (mark == '.' or mark == '~') and outcome and not graph.barred(ctx, h.id) and not due(ctx, 'u', v[i]) and
+          audit.note(ctx, 'missing', 'fc', id, 'it was not told how its child ' .. v[i] .. ' ended') then
+        flow.child(ctx, h, { id = v[i], outcome = outcome, attempt = attempt }, id)
+      end
+    end
+  end
+  if left and core.terminal(c) and string.find(c.wt or '', ' p cancel$') and not due(ctx, 'w', id) and
+      audit.note(ctx, 'missing', 'work', 'w:' .. id, 'its children were not cancelled') then
+    graph.push(ctx, 'w', id, h.id)
+  end
+  return v
+end
+
+-- look compares one member and returns how much it has looked at, an execution being one.
+function joined.look(ctx, c, id)
+  ctx.cost = 0
+  local h = graph.head(ctx, c.fl)
+  if not h then
+    audit.broken(ctx, 'x', id, 'its flow ' .. c.fl .. ' has no header')
+    return 1
+  end
+  local incoming = redis.call('HGETALL', keys.incoming(ctx.r, id))
+  ctx.cost = ctx.cost + #incoming / 50
+  listed(ctx, h, id, incoming)
+  local out = redis.call('LLEN', keys.outgoing(ctx.r, id))
+  if reply.int(out) ~= (c.no or '0') and audit.note(ctx, 'flag', 'x', id, 'no ' .. (c.no or '0') .. ', there are ' .. reply.int(out)) then
+    local key = keys.core(ctx.r, id)
+    if out > 0 then redis.call('HSET', key, 'no', reply.int(out)) else redis.call('HDEL', key, 'no') end
+  end
+  if graph.cancels(h, graph.class(c.s)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
+      audit.note(ctx, 'missing', 'work', 'x:' .. id, 'its flow was cancelled') then
+    graph.push(ctx, 'x', id, h.id)
+  end
+  local g, now
+  if c.g then
+    g, now = counted(ctx, h, c, id, incoming)
+  elseif #incoming > 0 then
+    audit.broken(ctx, 'x', id, 'it depends on others and has no group')
+    return ctx.cost
+  end
+  local needless = told(ctx, h, c, id, incoming)
+  if c.g and not g then return ctx.cost end
+  if not now then stuck(ctx, h, c, id, g) end
+  if needless and g and g.after == 'cancel' and g.state ~= 'p' and not now and not c.pc and not graph.barred(ctx, h.id) and
+      not due(ctx, 's', id) and audit.note(ctx, 'missing', 'work', 's:' .. id, 'what its group does not need was not cancelled') then
+    graph.push(ctx, 's', id, h.id, '', g.state)
+  end
+  local v = children(ctx, h, c, id)
+  if c.s == 'R3i' and not graph.barred(ctx, h.id) then
+    if ctx.heal then c = core.read(ctx, id) end -- it may have been told just now
+    if c.s == 'R3i' then waits(ctx, h, c, id, ctx.heal and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
+  end
+  return ctx.cost
+end

@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is
+// kept and the handler runs again. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
+func (j *job) children(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer) (again bool) {
+	if err := writer.Flush(j.run.ctx); err != nil { // as in suspend
+		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+		return false
+	}
+	reply, err := j.waited(outcome.Children)
+	switch {
+	case err == nil && reply.Satisfied:
+		task.Children().Answered(outcome.Children.Name, reply.Outcomes)
+		j.metrics.settle(j.route.Kind, "satisfied", "")
+		return true
+	case err == nil:
+		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
+	case errors.Is(err, flowfabric.ErrFlowCancelled): // whatever its policy says of those that run: it lets nobody wait
+		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled", Err: err}
+	case turnedAway(err): // by what an operator may change
+		*outcome = refusedOutcome("wait for children", err)
+		outcome.Failure.Category, outcome.Failure.Permanent = handler.CategorySuspend, false
+	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
+		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
+	default:
+		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
+		refused := refusedOutcome("wait for children", err)
+		refused.Failure.Category = handler.CategorySuspend
+		if errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+			refused.Failure.Reason += " (a child was made before with another input: inputs must be the same in every pass, compute them in a step)"
+		}
+		*outcome = refused
+	}
+	return false
+}
+
+// waited makes the children, a batch a call, each until it is answered; the last call gives up the lease.
+func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error) {
+	batches := engine.Batches(q.Children)
+	for i, batch := range batches {
+		call, refused := q, error(nil)
+		call.Children, call.Park = batch, i == len(batches)-1
+		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
+			if reply, err = j.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
+				refused, err = err, nil // an answer: to hold on until it changes would take a slot
+			}
+			return err
+		})
+		if err = errors.Join(err, refused); err != nil {
+			return reply, err
+		}
+	}
+	return reply, nil
+}
+
+// turnedAway reports that children were refused for a reason that may pass.
+func turnedAway(err error) bool {
+	return errors.Is(err, flowfabric.ErrLaneClosed) || errors.Is(err, flowfabric.ErrTooManyRoutes)
+}
