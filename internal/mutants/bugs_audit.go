@@ -18,7 +18,7 @@ var auditMutants = []Mutant{
 		`  if c.s == 'A3' then return ctx.now end
 `, ``, suite("audit")},
 	{"audit: a place with another score is right", "10-X1", auditExecutionsFile,
-		`if at and audit.score(at) == tonumber(score) then return end`, `if at then return end`, suite("audit")},
+		`if at and (audit.score(at) == tonumber(score) or`, `if at and (true or`, suite("audit")},
 	{"audit: another retention is damage", "50 §9", auditExecutionsFile,
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
 	{"audit: what is filed again is not retained longer", "50 §6.2", auditExecutionsFile,

@@ -52,7 +52,7 @@ var claimMutants = []Mutant{
 	{"claim: an entry that its core contradicts is dropped", "design §5", claimFile,
 		`    home.enqueue(ctx, c.r, core.score(c), h.id)`, ``, suite("holes")},
 	{"claim: the route of a head is not compared", "design §5", claimFile,
-		` and c.r == h.route then`, ` then`, suite("claim")},
+		`elseif c.s and core.waiting(c) and c.r == h.route then`, `elseif c.s and core.waiting(c) then`, suite("claim")},
 	{"claim: a new session is not indexed", "10-X2", claimFile,
 		`        redis.call('ZADD', keys.sessions(ctx.r), reply.int(ctx.now + q.ttl), q.session)`, ``, suite("claim")},
 	{"claim: retries and reclaims swapped", "10 §4", claimFile,

@@ -1,7 +1,7 @@
 package main
 
 const (
-	replayFile   = "lua/execution/ff_replay_execution.lua"
+	replayFile   = "lua/lib/replay.lua"
 	revokeFile   = "lua/worker/ff_revoke_lease.lua"
 	progressFile = "lua/execution/ff_update_progress.lua"
 	tagsFile     = "lua/lib/tagging.lua"
@@ -27,15 +27,15 @@ var operatorMutants = []Mutant{
 	{"replay: the second one measures the wrong span", "10-D26", replayFile,
 		`c.ds or reply.int(`, `reply.int(`, suite("operator")},
 	{"replay: one too many", "10 §9 #63", replayFile,
-		`if count >= cap then`, `if count > cap then`, suite("operator")},
+		`tonumber(c.pc or '0') >= cap then`, `tonumber(c.pc or '0') > cap then`, suite("operator")},
 	{"replay: stays filed as ended", "10-X1", replayFile,
 		`  redis.call('ZREM', keys.done(ctx.r), id)`, ``, suite("operator")},
 	{"replay: a success needs no force", "10 §9 #65", replayFile,
-		` and force == '0' then`, ` and force == '2' then`, suite("operator")},
+		`c.s == 'T1' and q.force == '0' then`, `c.s == 'T1' and q.force == '2' then`, suite("operator")},
 	{"replay: a repeated request replays again", "10-D32", replayFile,
-		`  if c.rq == request then return reply.already(c.s, c.pc) end`, ``, suite("operator|repeat")},
+		`  if c.rq == q.request then return reply.already(c.s, c.pc) end`, ``, suite("operator|repeat")},
 	{"replay: steps that are dropped come back", "design §4", replayFile,
-		`    redis.call('UNLINK', keys.steps(ctx.r, id))`, ``, suite("operator")},
+		`      redis.call('UNLINK', keys.steps(ctx.r, id))`, ``, suite("operator")},
 	{"replay: what still runs is replayed", "10 §9 #63", replayFile,
 		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end`, ``, suite("operator")},
 
@@ -98,7 +98,7 @@ var operatorMutants = []Mutant{
 	{"purge: stays filed as ended", "10-X5", purgeFile,
 		`  redis.call('ZREM', keys.done(r), id)`, ``, suite("operator")},
 	{"purge: the tombstone lives for seconds", "design §9", purgeFile,
-		`'PX', reply.int(keep)`, `'PX', reply.int(keep / 1000)`, suite("holes")},
+		`(c.pd or ''), 'PX', reply.int(keep)`, `(c.pd or ''), 'PX', reply.int(keep / 1000)`, suite("holes")},
 	{"purge: the second slice begins at the first attempt", "design §2.7", purgeFile,
 		`local first, attempts = tonumber(c.pu or '0') or 0,`, `local first, attempts = 0,`, suite("operator")},
 	{"purge: what still runs is purged", "design §9", "lua/execution/ff_purge_execution.lua",

@@ -27,7 +27,7 @@ var settleMutants = []Mutant{
 	{"complete: a repeat by another holder is taken for the first", "10-D33", completeFile,
 		`c.ss == f.session and c.cl == f.claim and c.e == f.epoch and`, `c.e == f.epoch and`, suite("holes")},
 	{"complete: the same execution twice in a call", "design §2.7", completeFile,
-		`  seen[id] = true`, ``, suite("settle")},
+		`  seen[id] = key`, ``, suite("settle")},
 	{"complete: a refusal does not tell of the last release", "10-D33", completeFile,
 		`    c.lr = redis.call('HGET', keys.core(ctx.r, f.id), 'lr') or nil`, ``, suite("holes")},
 
@@ -43,7 +43,7 @@ var settleMutants = []Mutant{
   core.announce(ctx, c, id, code)`, `  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)`, suite("cancel|settle")},
 	{"finish: the timer of the attempt is kept", "10-D36", settleFile,
-		`  if c.ta or c.tr or c.tt or core.delayed(c) then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end`, ``, suite("cancel|settle|time")},
+		`  if c.ta or c.tr or c.tt or c.du then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end`, ``, suite("cancel|settle|time")},
 
 	{"pause: what is left of the attempt's time is forgotten", "10-D27", settleFile,
 		`    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))`, ``, suite("settle|time|claim")},
