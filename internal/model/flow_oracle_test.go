@@ -24,7 +24,7 @@ type oracle struct {
 	flows   []*flowTruth
 	members []*member // in an order in which whoever depends on others comes after them
 	by      map[string]*member
-	pending map[*member]bool // whose groups or waits were pending before the call
+	pending map[*member]bool // whose groups or waits were pending before the call, or as they came
 }
 
 type flowTruth struct {
@@ -66,6 +66,7 @@ type member struct {
 
 	delay, due     int64
 	span, deadline int64
+	timed          bool // its attempts have a time limit
 	replays        int
 	holder         *holder
 	fence          flowfabric.Fence
@@ -94,7 +95,7 @@ func class(code string) byte {
 
 func ended(code string) bool { return code[0] == 'T' }
 
-func newOracle() *oracle { return &oracle{by: map[string]*member{}} }
+func newOracle() *oracle { return &oracle{by: map[string]*member{}, pending: map[*member]bool{}} }
 
 // add files a new member; its group knows at once what is known already.
 func (o *oracle) add(m *member) {
@@ -113,6 +114,7 @@ func (o *oracle) add(m *member) {
 	if len(m.ups) > 0 {
 		m.group = 'p'
 		m.decide()
+		o.pending[m] = m.group == 'p'
 	}
 	switch {
 	case m.flow != nil && (!m.flow.released || m.group == 'p' || m.group == 'i'):
@@ -345,6 +347,8 @@ func (o *oracle) moves(d *invariant.Dump) (some bool) {
 			m.end(core["s"])
 		case core["s"] == "R2af":
 			m.code, m.due = "R2af", o.now+m.delay
+		case core["s"] == "R2b":
+			m.code, m.due, m.holder = "R2b", o.now+2000, nil
 		default:
 			m.code, m.holder = core["s"], nil
 		}
@@ -367,9 +371,12 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	case "T3", "T3n":
 		return ran == (to == "T3") && (m.covered() || m.flow.barred() && o.lost(m) || o.unneeded(d, m))
 	case "T4", "T4n":
-		return ran == (to == "T4") && o.ticked && m.deadline > 0 && m.deadline <= o.now
+		slow := m.timed && m.code == "A1"
+		return o.ticked && ran == (to == "T4") && (slow || m.deadline > 0 && m.deadline <= o.now)
+	case "R2b":
+		return o.ticked && m.timed && m.code == "A1"
 	case "T2", "R1r":
-		return o.lost(m)
+		return o.lost(m) && (!m.timed || m.code == "A3" || m.holder.doubtful(o.now))
 	}
 	if from == 'b' {
 		return m.unblocks(to)
@@ -377,9 +384,9 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	return o.ticked && from == 'd' && m.due <= o.now && to == comesDue[m.code]
 }
 
-// lost tells whether the holder of a member may have been found dead.
+// lost tells whether a member may have been taken from its holder: it is dead, or told to give it back, or was too slow.
 func (o *oracle) lost(m *member) bool {
-	return o.ticked && (m.code == "A3" || m.code == "A1" && m.holder.doubtful(o.now))
+	return o.ticked && (m.code == "A3" || m.code == "A1" && (m.timed || m.holder.doubtful(o.now)))
 }
 
 // unblocks tells whether a blocked member may go on, and so.

@@ -233,13 +233,16 @@ func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
 	if x.chance(10) {
 		e.Policy.MaxReclaims = 1
 	}
+	if x.chance(5) {
+		e.Policy.AttemptTimeout = time.Duration(1+x.r.IntN(20)) * time.Second
+	}
 	return e
 }
 
 // truth is a member as the oracle sees it.
 func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member {
 	m := &member{id: e.ID, node: e.Node, flow: f, need: len(e.Edges), rest: e.CancelRest, names: map[*member]string{},
-		delay: e.Delay.Milliseconds(), span: e.Deadline.Milliseconds()}
+		delay: e.Delay.Milliseconds(), span: e.Deadline.Milliseconds(), timed: e.NewExecution.Policy.AttemptTimeout > 0}
 	for _, edge := range e.Edges {
 		up := x.o.by[edge.From.UUID().String()]
 		m.ups = append(m.ups, up)
@@ -330,7 +333,7 @@ func (x *flows) lone() {
 	x.check()
 }
 
-var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete", "complete", "fail", "fail", "delay", "release",
+var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete many", "complete", "fail", "fail", "delay", "release",
 	"suspend", "resume", "wait", "wait", "cancel", "revoke", "priority", "cancel flow", "replay", "replay", "replay flow", "drain", "time", "time", "time", "die"}
 
 func (x *flows) do(what string) {
@@ -341,6 +344,8 @@ func (x *flows) do(what string) {
 		x.stage(x.o.flows[x.r.IntN(len(x.o.flows))])
 	case "claim":
 		x.claim(1 + x.upto(9))
+	case "complete many":
+		x.completeMany()
 	case "complete", "fail", "delay", "release", "suspend", "wait":
 		if m := x.some(x.held); m != nil {
 			x.settle(what, m)
@@ -472,6 +477,32 @@ func (x *flows) settle(what string, m *member) {
 	if !mine && err == nil && m.fence.Epoch == 0 {
 		x.fatal("%s %s, which is %s, was accepted", what, m.node, m.code)
 	}
+	x.check()
+}
+
+// completeMany settles several in one call.
+func (x *flows) completeMany() {
+	x.t.Helper()
+	var done []engine.Completion
+	var list []*member
+	for _, m := range x.held {
+		if m.code == "A1" && m.holder != nil && !m.holder.doubtful(x.o.now) && len(list) < 8 && x.chance(50) && !slices.Contains(list, m) {
+			list = append(list, m)
+			done = append(done, engine.Completion{Fence: m.fence, Result: []byte(m.node + "#" + strconv.Itoa(int(m.fence.Attempt)))})
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	out, _, err := x.s.e.CompleteExecutions(x.ctx, partition, done, nil)
+	x.no(err)
+	for i, m := range list {
+		x.no(out[i].Err)
+		m.good = m.fence.Attempt
+		m.end("T1")
+	}
+	x.held = slices.DeleteFunc(x.held, func(m *member) bool { return slices.Contains(list, m) })
+	x.say("complete %v", list)
 	x.check()
 }
 

@@ -73,8 +73,9 @@ function member.parse(argv, i, count)
   return items
 end
 
--- known judges an item whose id is there already. It returns true, or nil and an error reply.
-local function known(ctx, h, argv, item, answer)
+-- known judges an item whose id is there already; somebody else's is no child of parent, and would never tell it of its end. It
+-- returns true, or nil and an error reply.
+local function known(ctx, h, argv, item, answer, parent)
   local id = argv[item.at]
   if string.sub(answer, 1, 1) == '-' then
     local code, detail = split(answer)
@@ -82,7 +83,8 @@ local function known(ctx, h, argv, item, answer)
   end
   local v = redis.call('HMGET', keys.core(ctx.r, id), 'fl', 'nd')
   if v[1] and v[1] ~= h.id then return nil, reply.err('already_member_of_different_flow', v[1], item.node) end
-  if not v[1] or v[2] ~= item.node then return nil, reply.err('idempotency_conflict', id, item.node) end
+  local mine = not parent or redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '0')[1] == 'w' .. parent
+  if not v[1] or v[2] ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
   return true
 end
 
@@ -118,7 +120,7 @@ function member.judge(ctx, h, argv, items, parent)
       return nil, reply.err(code, detail, item.node)
     end
     if answer then
-      local ok, bad = known(ctx, h, argv, item, answer)
+      local ok, bad = known(ctx, h, argv, item, answer, parent)
       if not ok then return nil, bad end
     else
       local closed = lane.refusal(ctx, argv[item.at + 1], argv[item.at + 2])
