@@ -442,6 +442,60 @@ func TestChildrenInAFlow(t *testing.T) {
 	})
 }
 
+// Children are refused for reasons that an operator may change: the attempt fails, and the policy decides about another. In a
+// flow that was cancelled nobody waits, also those who may run to their end.
+func TestChildrenRefused(t *testing.T) {
+	servers(t, func(w *world) {
+		closed := handler.Define[string, string]("closed", handler.Lane("closed"))
+		running, release := make(chan flowfabric.FlowID), make(chan struct{})
+		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
+		lane := func(state engine.LaneState) {
+			t.Helper()
+			for _, out := range w.engine.SetLane(w.ctx, "default", "closed", engine.LaneChange{State: state}) {
+				if out.Err != nil {
+					t.Error(out.Err)
+				}
+			}
+		}
+		lane(engine.LaneDisabled)
+		w.start(runtime.Config{Lanes: []string{"default", "closed"}},
+			handler.Bind(closed, func(context.Context, *handler.Task, string) (string, error) { return "open", nil }),
+			handler.Bind(adult, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				if in == "cancel" {
+					running <- task.Flow()
+					<-release
+				} else if task.Attempt() == 2 {
+					lane(engine.LaneActive)
+				}
+				set := flow.Children("w")
+				child := flow.Child(set, "c", closed, in)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				return child.Result(ctx, task)
+			}))
+		f := flow.New("f", flow.Growing())
+		a := flow.Add(f, "a", adult, "a")
+		id := w.submitFlow(f)
+		r := w.flowEnds(id)
+		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 || s.AttemptLog[0].Category != handler.CategorySuspend {
+			t.Errorf("%s, %d attempts: %+v", r.State, s.Attempts, s.AttemptLog)
+		}
+		g := flow.New("g", flow.Growing())
+		b := flow.Add(g, "b", adult, "cancel")
+		w.submitFlow(g)
+		id = <-running
+		if _, err := w.engine.CancelFlow(w.ctx, id, flowfabric.CancelPending, "test", "no more"); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		r = w.flowEnds(id)
+		if s := w.snapshot(b.ID(id)); s.State.Public != flowfabric.Cancelled || !strings.Contains(s.CancelReason, "the flow was cancelled") || r.Members != 1 {
+			t.Errorf("%s %q, %d members", s.State.Public, s.CancelReason, r.Members)
+		}
+	})
+}
+
 // What a handler may do wrong with children is told: a name twice, a wait in a step, a result without it, its error thrown away, a mistake
 // in the set, another input than in the pass before.
 func TestChildrenMisuse(t *testing.T) {
