@@ -138,6 +138,12 @@ local function needed(ctx, e, id, owner, from)
   end
 end
 
+-- disposed counts what became of a sibling.
+local function disposed(ctx, h, how)
+  graph.add(h, how, 1)
+  graph.tally(ctx, how)
+end
+
 -- rest cancels the open upstreams of a decided group, or the open children of a parent that ended: all that are listed in a
 -- hash behind the cursor "<id> <how far its dependants were looked at>", in the order of their ids.
 local function rest(ctx, h, e, key, reason)
@@ -163,9 +169,9 @@ local function rest(ctx, h, e, key, reason)
       touch(ctx)
       local c = core.read(ctx, id)
       if not c.s then
-        graph.add(h, 'xn', 1)
+        disposed(ctx, h, 'xn')
       elseif core.terminal(c) then
-        graph.add(h, 'xt', 1)
+        disposed(ctx, h, 'xt')
       else
         local spare, at = false, 0
         if tonumber(c.no or '0') > 1 then spare, at = needed(ctx, e, id, e.id, id == last and from or 0) end
@@ -175,10 +181,10 @@ local function rest(ctx, h, e, key, reason)
         end
         if spare then
           redis.call('HSET', key, id, '~' .. string.sub(marks[id], 2))
-          graph.add(h, 'xs', 1)
+          disposed(ctx, h, 'xs')
         else
           flow.cancel(ctx, c, id, reason)
-          graph.add(h, 'xc', 1)
+          disposed(ctx, h, 'xc')
         end
       end
     end
