@@ -19,6 +19,13 @@ func (t Timer) late(now time.Time) time.Duration {
 	return max(0, now.Sub(t.Head))
 }
 
+// FlowTally is what was counted of the flows of a partition since its store was made. It never goes down.
+type FlowTally struct {
+	Skipped                      int // members that were skipped
+	Completed, Failed, Cancelled int // flows that ended so; one that was open again counts again
+	Siblings                     SiblingCancels
+}
+
 // PartitionInfo is how a partition is.
 type PartitionInfo struct {
 	Partition    uint16
@@ -47,6 +54,12 @@ type PartitionInfo struct {
 	Workers   Timer // registered instances, by expiry
 	Schedules Timer // that are not paused
 
+	Blocked Timer // members of flows that wait for others, or for the release of their flow, by when they were created
+	Flows   Timer // retained ones, by when they were created
+	FlowDue Timer // flows that were staged and are to be given up, or are empty and to be forgotten
+	Backlog Timer // unfinished work of flows, by when it was looked at last
+	Tally   FlowTally
+
 	Err error // of this partition, where many are asked
 }
 
@@ -54,11 +67,15 @@ type PartitionInfo struct {
 // waits for it. It stays below a second while somebody ticks.
 func (p PartitionInfo) Lag() time.Duration {
 	most := time.Duration(0)
-	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules} {
+	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules, p.FlowDue} {
 		most = max(most, t.late(p.Now))
 	}
 	return most
 }
+
+// Behind is for how long the first piece of unfinished work of flows has waited for its turn: what a call about a flow leaves behind
+// is worked off by ticks, some thousand members a second.
+func (p PartitionInfo) Behind() time.Duration { return p.Backlog.late(p.Now) }
 
 // DescribePartition reads how a partition is (lua/operate/ff_describe_partition.lua), also while it is frozen.
 func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (PartitionInfo, error) {
@@ -76,5 +93,26 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (Parti
 	for _, t := range timers {
 		t.Count, t.Head = int(r.number()), r.instant()
 	}
+	p.flows(r)
 	return p, r.fail()
+}
+
+// flows reads what a partition says of flows.
+func (p *PartitionInfo) flows(r *reader) {
+	timers := []*Timer{&p.Blocked, &p.Flows, &p.FlowDue, &p.Backlog}
+	if n := r.count(2); n != len(timers) {
+		r.stop("%d sets of flows, want %d", n, len(timers))
+	}
+	for _, t := range timers {
+		t.Count, t.Head = int(r.number()), r.instant()
+	}
+	t := &p.Tally
+	counts := []*int{&t.Skipped, &t.Completed, &t.Failed, &t.Cancelled,
+		&t.Siblings.Cancelled, &t.Siblings.AlreadyTerminal, &t.Siblings.NotFound, &t.Siblings.Spared}
+	if n := r.count(1); n != len(counts) {
+		r.stop("%d tallies, want %d", n, len(counts))
+	}
+	for _, n := range counts {
+		*n = int(r.unsigned())
+	}
 }

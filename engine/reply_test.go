@@ -73,6 +73,10 @@ var callers = []caller{
 		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: sampleID.UUID()}})
 		return err
 	}},
+	{"ff_audit_flows", func(ctx context.Context, e *Engine) error {
+		_, _, err := e.AuditFlows(ctx, 3, true, []AuditedFlow{{ID: sampleID.UUID()}})
+		return err
+	}},
 	{"ff_audit_routes", func(ctx context.Context, e *Engine) error {
 		_, _, err := e.AuditRoutes(ctx, 3, true, RouteCount{}, nil)
 		return err
@@ -216,7 +220,8 @@ var good = map[string][]string{
 	"ff_list_executions": {"OK", "1700000000000", "1", "0", "0", "1", sampleUUID, "1700000000000", "T2", "4", "5", "1", "2", "3", "1", "retry",
 		"io", "w~1", "7", "8", "", "9", "1", "2", "", "1", "a.b", "c", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f"},
 	"ff_describe_partition": {"OK", "1700000000000", "1", "1", "slot move", "1700000000000", "w", "0", "1700000000000", "7", "all 5", "1", "2",
-		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12"},
+		"3", "4", "8", "1", "5", "2", "6", "3", "7", "4", "8", "5", "9", "6", "10", "7", "11", "8", "12",
+		"4", "1", "2", "3", "4", "5", "6", "7", "8", "8", "1", "2", "3", "4", "5", "6", "7", "8"},
 	"ff_put_schedule":   {"OK", "1700000000000", "1700000001000"},
 	"ff_fire_schedule":  {"OK", "refused", "lane_closed l is draining"},
 	"ff_pause_schedule": {"OK", "1700000000000"},
@@ -225,6 +230,7 @@ var good = map[string][]string{
 	"ff_audit_executions": {"OK", "1700000000000", "1", "R1f", "1", "1699999999999", "1", "missing", "q:1", "x", "nowhere", "1"},
 	"ff_audit_index":      {"OK", "17 x", "1", "1", "phantom", "delayed", "x", "at 17", "0"},
 	"ff_audit_keys":       {"OK", "1", "orphan", "i", "x", "gone", "-"},
+	"ff_audit_flows":      {"OK", "1", "100", "7", "1 2", "1", "count", "fw:x", "mw", "1", "0"},
 	"ff_audit_routes":     {"OK", "1700000000000", "1", "2", "0", "1", "1", "1", "5", "1", "count", "routeuse", "1", "5", "1"},
 	"ff_read_history": {"OK", "5", "s", "T2", "ct", "1", "n", "2", "en", "9", "la", "7", "1", "0",
 		"initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "2", "priority\x1f3\x1f0\x1f4\x1fw~1\x1f0 5\x1fme",

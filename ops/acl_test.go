@@ -131,6 +131,8 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 			}
 		}
 
+		flows(t, ctx, s)
+
 		o, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("operator: %v", err)
@@ -170,6 +172,69 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 			t.Errorf("the worker ended with %v", err)
 		}
 	})
+}
+
+// flows: a producer submits flows, workers resolve one, beyond what fits into a call, and an operator cancels the other.
+func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
+	t.Helper()
+	p, err := open(t, ctx, "producer", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := open(t, ctx, "operator", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit := func(delay time.Duration) flowfabric.FlowID {
+		t.Helper()
+		id := flowfabric.NewFlowID(1)
+		node := func(name, in string, after ...engine.FlowEdge) engine.FlowMember {
+			return engine.FlowMember{Node: name, Edges: after, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
+				Kind: "job", Payload: []byte(`"` + in + `"`), Delay: delay}}
+		}
+		members := []engine.FlowMember{node("first", "delay"), node("second", "delay", engine.FlowEdge{From: id.Member("first"), Input: "in"}), node("bad", "fail")}
+		for i := range 90 {
+			members = append(members, node(fmt.Sprint("n", i), "delay", engine.FlowEdge{From: id.Member("bad")}))
+		}
+		_, create := p.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "f", Tags: map[string]string{"a.b": "c"}})
+		_, stage := p.StageFlow(ctx, id, nil, members)
+		_, _, seal := p.SealFlow(ctx, id, engine.SealClosed, 93, 91)
+		_, list := p.FlowMembers(ctx, id, 0, 10, true)
+		_, drain := p.DrainFlows(ctx, id.Partition())
+		if err := errors.Join(create, stage, seal, list, drain); err != nil {
+			t.Fatalf("producer: %v", err)
+		}
+		return id
+	}
+	ends := func(id flowfabric.FlowID, want flowfabric.FlowState) {
+		t.Helper()
+		for {
+			f, err := p.DescribeFlow(ctx, id)
+			if err != nil {
+				t.Fatalf("producer: %v", err)
+			}
+			if !f.EndedAt.IsZero() {
+				if f.State != want || want == flowfabric.FlowFailed && (f.Count[flowfabric.Skipped] != 90 || f.Count[flowfabric.Completed] != 2) {
+					t.Errorf("%+v", f)
+				}
+				return
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("it never ended: %+v", f)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	ends(submit(0), flowfabric.FlowFailed)
+	late := submit(time.Hour)
+	if _, err := p.CancelFlow(ctx, late, flowfabric.CancelAll, "me", ""); !errors.Is(err, flowfabric.ErrAuth) {
+		t.Errorf("a producer cancels: %v", err)
+	}
+	if _, err := o.CancelFlow(ctx, late, flowfabric.CancelAll, "me", ""); err != nil {
+		t.Fatalf("operator: %v", err)
+	}
+	ends(late, flowfabric.FlowCancelled)
 }
 
 var job = handler.Define[string, string]("job", handler.Retry(1, time.Millisecond, time.Millisecond))
@@ -282,7 +347,8 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 	operators := []string{"ff_change_priority", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions",
 		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead",
-		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_routes", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
+		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel",
+		"ff_flow_replay", "ff_flow_list", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
 		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

@@ -16,6 +16,7 @@ import (
 type census struct {
 	workers, ready, slots, partitions, owned, overdue, schedules, serving *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen                    *prometheus.Desc
+	flows, backlog, behind                                                *prometheus.Desc
 
 	mu   sync.Mutex
 	runs map[*run]struct{}
@@ -39,10 +40,13 @@ func newCensus(prefix string) *census {
 
 		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
 		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
-		executions: desc("executions", "Executions in the partitions this process owns, by home: delayed, suspended, ended (kept until they are purged).", "home"),
+		executions: desc("executions", "Executions in the partitions this process owns, by home: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "home"),
 		timers:     desc("timer_lag_seconds", "For how long the first thing that a tick should have done has been due."),
 		purge:      desc("purge_lag_seconds", "For how long the first execution that should have been purged has been due."),
 		frozen:     desc("partitions_frozen", "Partitions this process owns that are frozen."),
+		flows:      desc("flows", "Flows that are retained, in the partitions this process owns."),
+		backlog:    desc("flow_backlog", "Pieces of unfinished work of flows, in the partitions this process owns."),
+		behind:     desc("flow_backlog_lag_seconds", "For how long the first piece of unfinished work of flows has waited for its turn."),
 		runs:       map[*run]struct{}{},
 	}
 }
@@ -62,7 +66,7 @@ func (c *census) remove(r *run) {
 // Describe implements [prometheus.Collector].
 func (c *census) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving,
-		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen} {
+		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind} {
 		out <- d
 	}
 }
@@ -118,6 +122,9 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	seconds(c.timers, all.timers)
 	seconds(c.purge, all.purge)
 	gauge(c.frozen, all.frozen)
+	gauge(c.flows, all.flows)
+	gauge(c.backlog, all.backlog)
+	seconds(c.behind, all.behind)
 }
 
 // tended is what the ticks of one worker said last of each partition.

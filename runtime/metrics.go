@@ -36,9 +36,13 @@ type metrics struct {
 
 	ticks   *prometheus.CounterVec // result: owner, refused
 	effects *prometheus.CounterVec // effect
-	firings *prometheus.CounterVec // outcome
-	missed  *prometheus.CounterVec // reason
-	tickLag prometheus.Histogram
+
+	flows    *prometheus.CounterVec // state
+	siblings *prometheus.CounterVec // disposition
+	skipped  prometheus.Counter
+	firings  *prometheus.CounterVec // outcome
+	missed   *prometheus.CounterVec // reason
+	tickLag  prometheus.Histogram
 
 	calls  *prometheus.HistogramVec // function
 	failed *prometheus.CounterVec   // function, class, error
@@ -71,7 +75,7 @@ func newMetrics(prefix string) *metrics {
 	times := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
 	}
-	return &metrics{
+	m := &metrics{
 		claims:     vec("claims_total", "Claim calls by result: work, empty, error.", "result"),
 		executions: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "claimed_executions_total", Help: "Executions claimed."}),
 		claimSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -92,6 +96,11 @@ func newMetrics(prefix string) *metrics {
 
 		ticks:   vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
 		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
+
+		flows:    vec("flows_ended_total", "Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
+		siblings: vec("sibling_cancels_total", "Members that a decided group did not need any more, by what became of them: cancelled, already_terminal, not_found, spared.", "disposition"),
+		skipped:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "skipped_total", Help: "Members of flows that were skipped in owned partitions."}),
+
 		firings: vec("schedule_firings_total", "Instants of schedules that this process fired, by what became of them.", "outcome"),
 		missed:  vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.", "reason"),
 		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -109,6 +118,13 @@ func newMetrics(prefix string) *metrics {
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
+	for _, state := range []string{"completed", "failed", "cancelled"} { // so that a rate begins at zero
+		m.flows.WithLabelValues(state)
+	}
+	for _, disposition := range []string{"cancelled", "already_terminal", "not_found", "spared"} {
+		m.siblings.WithLabelValues(disposition)
+	}
+	return m
 }
 
 // buildInfo is a constant 1 that carries the versions.
@@ -144,6 +160,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),
+		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),
 		share(reg, &m.census), share(reg, &m.build),

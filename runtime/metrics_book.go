@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -105,6 +107,25 @@ func (m *metrics) ticked(reply engine.TickReply) {
 		if e.n > 0 {
 			m.effects.WithLabelValues(e.effect).Add(float64(e.n))
 		}
+	}
+}
+
+// flowed books what happened to flows between two looks at a partition. What happened before the first look of a process is not its own.
+func (m *metrics) flowed(last, now engine.FlowTally) {
+	add := func(c *prometheus.CounterVec, label string, last, now int) {
+		if now > last { // a store that was emptied begins anew
+			c.WithLabelValues(label).Add(float64(now - last))
+		}
+	}
+	add(m.flows, "completed", last.Completed, now.Completed)
+	add(m.flows, "failed", last.Failed, now.Failed)
+	add(m.flows, "cancelled", last.Cancelled, now.Cancelled)
+	add(m.siblings, "cancelled", last.Siblings.Cancelled, now.Siblings.Cancelled)
+	add(m.siblings, "already_terminal", last.Siblings.AlreadyTerminal, now.Siblings.AlreadyTerminal)
+	add(m.siblings, "not_found", last.Siblings.NotFound, now.Siblings.NotFound)
+	add(m.siblings, "spared", last.Siblings.Spared, now.Siblings.Spared)
+	if now.Skipped > last.Skipped {
+		m.skipped.Add(float64(now.Skipped - last.Skipped))
 	}
 }
 

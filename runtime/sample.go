@@ -34,6 +34,7 @@ type sampler struct {
 
 	mu      sync.Mutex
 	samples map[uint16]sample
+	tallies map[uint16]engine.FlowTally // of owned partitions, what was booked last
 }
 
 // sample is how a partition was.
@@ -44,7 +45,7 @@ type sample struct {
 }
 
 func newSampler(r *run) *sampler {
-	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}}
+	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}}
 }
 
 // ask has samples taken, unless they are young. It never blocks.
@@ -87,6 +88,11 @@ func (s *sampler) due(now time.Time) (due []uint16) {
 			delete(s.samples, p)
 		}
 	}
+	for p := range s.tallies {
+		if !owned[p] {
+			delete(s.tallies, p)
+		}
+	}
 	return due
 }
 
@@ -105,6 +111,10 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 		delete(s.samples, partition)
 		return
 	}
+	if last, ok := s.tallies[partition]; ok {
+		s.run.metrics.flowed(last, now.info.Tally)
+	}
+	s.tallies[partition] = now.info.Tally
 	s.samples[partition] = now
 }
 
@@ -123,6 +133,9 @@ type sampled struct {
 	homes         map[string]int
 	timers, purge time.Duration
 	frozen        int
+	flows         int
+	backlog       int
+	behind        time.Duration
 }
 
 func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, homes: map[string]int{}} }
@@ -142,6 +155,10 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		all.homes["delayed"] += x.info.Delayed.Count
 		all.homes["suspended"] += x.info.Parked.Count
 		all.homes["ended"] += x.info.Done.Count
+		all.homes["blocked"] += x.info.Blocked.Count
+		all.flows += x.info.Flows.Count
+		all.backlog += x.info.Backlog.Count
+		all.behind = max(all.behind, x.info.Behind())
 		all.timers = max(all.timers, x.info.Lag())
 		all.purge = max(all.purge, dueFor(x.info.Done, x.info.Now))
 		for _, q := range x.queues {

@@ -415,6 +415,27 @@ var auditFlowScenarios = []scenario{
 		w.settleTime()
 		w.check()
 	}},
+	{name: "spec 50 §11 spec 60 §7 a partition tells of its flows, of its backlog, and of what became of siblings", run: func(w *world) {
+		w.quiet = true
+		w.shapes()
+		w.quiet = false
+		p := w.describe()
+		same(w, "sets", words(p.Blocked.Count, p.Flows.Count, p.FlowDue.Count, p.Backlog.Count), "7 6 1 1")
+		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Skipped: 1})
+		same(w, "behind", words(p.Behind() <= time.Second, p.Lag()), words(true, time.Duration(0)))
+		w.advance(time.Minute)
+		if b := w.describe().Behind(); b < time.Minute || b > time.Minute+time.Second {
+			w.Fatalf("behind %s", b)
+		}
+		w.settleTime()
+		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", nil, ofNodes).node("c", nil, ofNodes).
+			node("any", []string{"a", "b", "c"}, anyOf, cancelRest, ofNodes).node("all", []string{"c"}, ofNodes).submit(engine.SealClosed)
+		g.w.ttl = time.Hour
+		g.complete(g.claim()["a"], "a")
+		p = w.describe()
+		same(w, "afterwards", words(p.Backlog.Count, p.Behind()), words(0, time.Duration(0)))
+		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Cancelled: 1, Skipped: 1, Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 1}})
+	}},
 	{name: "spec 60 §8.3 a member that is kept for its flow is in its place", run: func(w *world) {
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")

@@ -104,7 +104,7 @@ func topics() map[string][]scenario {
 		"schedules":     scheduleScenarios,
 		"inspect":       inspectScenarios,
 		"lanes":         laneScenarios,
-		"retention":     retentionScenarios,
+		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,

@@ -281,6 +281,7 @@ func (w *world) stage() staged {
 		call{"ff_audit_executions", []string{"1", "1", "2", id.UUID().String(), asleep.UUID().String()}},
 		call{"ff_audit_index", []string{"1", "1", "alarms", "", "2"}},
 		call{"ff_audit_keys", []string{"1", "1", "2", "t", id.UUID().String(), "", "o", ended.UUID().String(), "0"}},
+		call{"ff_audit_flows", []string{"1", "1", "1", asleep.UUID().String(), "0", "0", ""}},
 		call{"ff_audit_routes", []string{"1", "1", "0", "0", "0"}}, // what it is told of routes it believes
 		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
 		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},

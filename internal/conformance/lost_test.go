@@ -364,6 +364,15 @@ var writings = []writing{
 			_, err := e.AuditKeys(w.ctx, w.p, true, []engine.AuditedKey{{Area: "t", ID: s.ended.UUID()}})
 			return "", err
 		}},
+	{"ff_audit_flows", "audit flows", func(w *world, s fixed) {
+		id := s.asleep.Child("audit", "flow").UUID().String()
+		w.fcall("ff_flow_create", "1", id, "n", "k", "", "", "0")
+		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "7")
+	},
+		func(w *world, e *engine.Engine, s fixed) (string, error) {
+			list, _, err := e.AuditFlows(w.ctx, w.p, true, []engine.AuditedFlow{{ID: s.asleep.Child("audit", "flow").UUID()}})
+			return words(len(list), list[0].Done), err
+		}},
 	{"ff_audit_routes", "audit routes", func(w *world, _ fixed) { w.set("HINCRBY", w.k.RouteUse(), "1", "7") },
 		func(w *world, e *engine.Engine, _ fixed) (string, error) {
 			_, _, err := e.AuditRoutes(w.ctx, w.p, true, engine.RouteCount{}, []engine.RouteUse{{Route: 1, Stored: 12, Low: 5, High: 5}})

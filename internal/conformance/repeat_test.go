@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"github.com/google/uuid"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +121,13 @@ var repeatables = []repeatable{
 	{what: "audit of executions", first: "OK", second: "OK", call: damagedCall("ff_audit_executions", "ZREM ROOT:alarms ID")},
 	{what: "audit of an index", first: "OK", second: "OK", call: damagedCall("ff_audit_index", "ZADD ROOT:alarms 1 nobody")},
 	{what: "audit of keys", first: "OK", second: "OK", call: damagedCall("ff_audit_keys", "HDEL ROOT:x:ID tg")},
+	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
+		w.stage()
+		id := uuid.NewString()
+		w.fcall("ff_flow_create", "1", id, "n", "k", "", "", "0")
+		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "3")
+		return call{"ff_audit_flows", []string{"1", "1", "1", id, "0", "0", ""}}
+	}},
 	{what: "audit of routes", first: "OK", second: "OK", call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {

@@ -76,7 +76,8 @@ func (l *look) wrong(format string, args ...any) {
 }
 
 var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed", "fed", "revision",
-	"purged", "recounts", "clock_offset", "clock_pin"}
+	"purged", "recounts", "clock_offset", "clock_pin",
+	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
 func (l *look) rootFields() {
 	for f := range l.Root {

@@ -141,6 +141,12 @@ local function needed(ctx, id, owner, from)
   end
 end
 
+-- disposed counts what became of a sibling.
+local function disposed(ctx, h, how)
+  graph.add(h, how, 1)
+  graph.tally(ctx, how)
+end
+
 -- open lists who has not ended by a hash of edges or children, in the order of their ids. To read many is as dear as members.
 local function open(ctx, key)
   local v, ids = redis.call('HGETALL', key), {}
@@ -171,18 +177,18 @@ local function rest(ctx, h, e, key, reason, g)
     touch(ctx)
     at = at + 36
     if not c.s then
-      graph.add(h, 'xn', 1)
+      disposed(ctx, h, 'xn')
     elseif ended then
-      graph.add(h, 'xt', 1)
+      disposed(ctx, h, 'xt')
     else
       local _, attempt, input = group.record(redis.call('HGET', key, id))
       if spare then
         redis.call('HSET', key, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
-        graph.add(h, 'xs', 1)
+        disposed(ctx, h, 'xs')
       else
         c.owner = g and e.id
         flow.cancel(ctx, c, id, reason)
-        graph.add(h, 'xc', 1)
+        disposed(ctx, h, 'xc')
         if c.told then -- nobody else depends on it
           redis.call('HSET', key, id, c.told .. ',' .. (input or ''))
           told = told + 1

@@ -46,6 +46,13 @@ function graph.add(h, field, change)
   if change ~= 0 then graph.set(h, field, reply.int(graph.count(h, field) + change)) end
 end
 
+-- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped, tally:F2 F3 F4 flows
+-- that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
+function graph.tally(ctx, what)
+  ctx.tallies = ctx.tallies or {}
+  ctx.tallies[what] = (ctx.tallies[what] or 0) + 1
+end
+
 -- unended is how many members have not ended.
 function graph.unended(h)
   local n = 0
@@ -80,6 +87,7 @@ local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)
 -- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
 -- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
+  if outcome == 'k' then graph.tally(ctx, 'T5') end
   local n = leads(ctx, id)
   if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
@@ -120,6 +128,7 @@ local function settle_flow(ctx, h)
     graph.set(h, 'st', graph.count(h, 'lv') > 0 and 'F3' or 'F2')
   end
   graph.set(h, 'en', ctx.t)
+  graph.tally(ctx, h.st)
   h.said = true
   if graph.count(h, 'nn') == graph.count(h, 'pu') then
     local at = ctx.now + 86400000
@@ -153,4 +162,6 @@ function graph.flush(ctx)
       end
     end
   end
+  for what, n in pairs(ctx.tallies or {}) do redis.call('HINCRBY', ctx.r, 'tally:' .. what, n) end
+  ctx.tallies = nil
 end

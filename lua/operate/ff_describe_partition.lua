@@ -1,9 +1,11 @@
 -- ff_describe_partition: how a partition is: its root, how many routes are ready, and of every timer set how many entries it
--- has and when the first of them is due (0 when it is empty). It answers also while the partition is frozen.
+-- has and when the first of them is due (0 when it is empty); the same of the sets of flows: blocked, flows, flowdue, backlog; and
+-- what was counted of flows since the store was made (graph.tally): skipped, flows completed, failed, cancelled, siblings cancelled,
+-- ended already, gone, spared. It answers also while the partition is frozen.
 -- Flags:   no-writes
 -- Go:      Engine.DescribePartition
 -- Args:    protocol
--- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head}
+-- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n}
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_describe_partition(k, argv)
   local protocol = args.int(argv[1], 1, 1000000)
@@ -19,10 +21,18 @@ local function ff_describe_partition(k, argv)
     reply.int(redis.call('HLEN', keys.lanes(r))), reply.int(redis.call('XLEN', keys.feed(r))), '8' }
   local sets = { keys.delayed(r), keys.alarms(r), keys.sessions(r), keys.pending(r), keys.parked(r), keys.done(r),
     keys.workers(r), keys.schedules(r) }
-  for i = 1, #sets do
-    local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
-    out[#out + 1] = reply.int(redis.call('ZCARD', sets[i]))
-    out[#out + 1] = head[2] and reply.int(args.score(head[2])) or '0'
+  local function show(list)
+    for i = 1, #list do
+      local head = redis.call('ZRANGE', list[i], '0', '0', 'WITHSCORES')
+      out[#out + 1] = reply.int(redis.call('ZCARD', list[i]))
+      out[#out + 1] = head[2] and reply.int(args.score(head[2])) or '0'
+    end
   end
+  show(sets)
+  out[#out + 1] = '4' -- processes of before there were flows read no further than the sets above
+  show({ keys.blocked(r), keys.flows(r), keys.flow_due(r), keys.backlog(r) })
+  local tallies = redis.call('HMGET', r, 'tally:T5', 'tally:F2', 'tally:F3', 'tally:F4', 'tally:xc', 'tally:xt', 'tally:xn', 'tally:xs')
+  out[#out + 1] = '8'
+  for i = 1, 8 do out[#out + 1] = tallies[i] or '0' end
   return out
 end

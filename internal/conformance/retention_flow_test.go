@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// briefly keeps a member for a minute after its end.
+func briefly(m *engine.FlowMember) { m.Kind, m.NewExecution.Policy.Retention = "node", time.Minute }
+
+var flowRetentionScenarios = []scenario{
+	{name: "spec 60 §11 F20 F26 members stay until their flow has ended, the header goes with the last, a tombstone keeps the id", run: func(w *world) {
+		g := w.flowOfNodes().node("a", nil, briefly).node("b", []string{"a"}, briefly).node("c", []string{"b"}, ofNodes).submit(engine.SealClosed)
+		g.complete(g.claim()["a"], "a")
+		for range 3 { // a's time comes again and again
+			w.advance(61 * time.Minute)
+			w.settleTime()
+		}
+		later := func(name string) { // the lease of the one before has run out
+			g.w = w.worker(name)
+			g.w.can = func(r engine.Route) bool { return r.Kind == "node" }
+		}
+		later("second")
+		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("a"), 0)
+		w.is(err, flowfabric.ErrFlowOpen)
+		g.complete(g.claim()["b"], "b")
+		c := g.claim()["c"]
+		same(w, "input of an upstream that was to be purged", string(c.Inputs["from-b"]), "b")
+		w.complete(c.Fence, "c")
+		g.ends(flowfabric.FlowCompleted)
+		w.advance(62 * time.Minute)
+		w.settleTime()
+		record, err := w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "a and b are gone, c is kept for a day", words(record.State, record.Members, record.Purged, w.exists(g.id.Member("c"))), "completed 3 2 true")
+		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("c"), engine.Replay{Force: true})
+		w.no(err)
+		w.check()
+		g.ends(flowfabric.FlowOpen)
+		later("third")
+		g.complete(g.claim()["c"], "again")
+		same(w, "sound with gaps", found(w.audit(true)), "")
+		w.advance(25 * time.Hour)
+		w.settleTime()
+		_, err = w.e.DescribeFlow(w.ctx, g.id)
+		w.is(err, flowfabric.ErrResultPurged)
+		keys, _ := w.lasting()
+		same(w, "nothing of the flow is left", fmt.Sprint(keys), fmt.Sprint([]string{string(w.k)}))
+		out, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
+		w.no(err)
+		same(w, "submitted again", words(out.Already, out.State), "true completed")
+		w.advance(25 * time.Hour)
+		out, err = w.e.CreateFlow(w.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "test"})
+		w.no(err)
+		same(w, "a day later the id is free", words(out.Already, out.State), "false staging")
+	}},
+	{name: "design §2.7 members that wait for their flow to end come due every hour, in bounded calls", run: func(w *world) {
+		n := 2000 / max(1, w.srv.Share)
+		w.quiet = true
+		g := w.flowOfNodes().node("slow", nil, ofNodes)
+		for i := range n {
+			g.node(fmt.Sprint("n", i), nil, briefly)
+		}
+		g.submit(engine.SealClosed)
+		for left := n; left > 0; {
+			claims := g.w.claim(100)
+			var done []engine.Completion
+			for _, c := range claims {
+				if c.Node != "slow" {
+					done = append(done, engine.Completion{Fence: c.Fence})
+				}
+			}
+			out, _, err := w.e.CompleteExecutions(w.ctx, w.p, done, nil)
+			w.no(err)
+			left -= len(out)
+		}
+		w.settleTime()
+		w.advance(2 * time.Minute)
+		purged, calls := 0, 0
+		began := time.Now()
+		for {
+			r := w.tickOnce()
+			purged, calls = purged+r.Purged, calls+1
+			if !r.More {
+				break
+			}
+			if calls > n {
+				w.Fatal("the tick never comes to an end")
+			}
+		}
+		w.Logf("%d members were filed anew in %d calls, %s", n, calls, time.Since(began))
+		if purged > 0 || calls < n/100 || calls > n/10 {
+			w.Fatalf("%d purged in %d calls", purged, calls)
+		}
+		next := w.tickOnce()
+		if next.More || w.describe().Done.Head.Sub(w.describe().Now) < 50*time.Minute {
+			w.Fatalf("%+v, %+v", next, w.describe().Done)
+		}
+		w.quiet = false
+		w.check()
+	}},
+}
