@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // small is a run of everything that takes seconds.
 var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
-	" -lease 1s  -workers 3 -window 300ms -settle 100ms")
+	" -lease 1s  -workers 3 -members 128 -window 300ms -settle 100ms")
 
 // measured runs the program with args and returns its JSON document and its tables.
 func measured(t *testing.T, args ...string) (report.Document, string) {
@@ -64,7 +64,8 @@ var positive = map[string][]string{
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
-var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}, "suspend": {measure.Parked}}
+var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}, "suspend": {measure.Parked},
+	"flow": {measure.Items}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
@@ -83,7 +84,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3}
+var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)
@@ -134,6 +135,9 @@ func TestEverything(t *testing.T) {
 	}
 	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Measured <= 0 || !strings.Contains(tables, "budget") {
 		t.Errorf("cost: %+v", d.Cost)
+	}
+	if d.Bounds == nil || len(d.Bounds.Calls) < 20 || d.Bounds.Calls[0].Longest <= 0 || !strings.Contains(tables, "bounds: redis") {
+		t.Errorf("bounds: %+v", d.Bounds)
 	}
 	m := d.Machine
 	if d.Format != report.Format || d.Took <= 0 || m.Cores < 1 || m.CPU == "" || !strings.HasPrefix(m.Go, "go1") || d.Settings.Items != 300 {

@@ -125,6 +125,35 @@ type Suspender interface {
 	Suspend(ctx context.Context, payload []byte, n int, resumed func(i int)) (signal func(ctx context.Context, i int) error, stop func() error, err error)
 }
 
+// Grapher is a [Store] whose jobs can depend on each other.
+type Grapher interface {
+	// Graphs starts a worker that tells the times of every job. submit puts in a graph, and returns once the server has confirmed
+	// all of it; it may be called concurrently. stop ends the worker.
+	Graphs(ctx context.Context, concurrency int, times Times) (submit func(context.Context, Graph) error, stop func() error, err error)
+	// Settled counts the jobs and edges of all graphs so far, and tells whether anything is left to do about one of them.
+	Settled(ctx context.Context) (jobs, edges int, left bool, err error)
+}
+
+// Graph is a number of jobs of which some depend on earlier ones.
+type Graph struct {
+	Number  int // by which its jobs' times are told
+	Nodes   []Node
+	Payload []byte // of every job; its first eight bytes may be replaced
+}
+
+// Node is one job.
+type Node struct {
+	After      []int // the nodes that it needs, all of them lower than its own
+	Need       int   // how many of them must succeed; 0: all
+	CancelRest bool  // cancel those that are not needed any more
+}
+
+// Times is told when handlers begin and end. Its methods are called concurrently.
+type Times interface {
+	Began(graph, node int, at time.Time)
+	Ended(graph, node int, at time.Time)
+}
+
 // Streamer is a [Store] whose running jobs put out frames that others can follow.
 type Streamer interface {
 	// Streams starts n jobs that run until stop is called, and returns their streams.

@@ -37,6 +37,10 @@ const (
 	HoldCalls  = "holding_calls_per_s"     // calls per second of holding, above those of an idle worker
 	LeaseSec   = "lease_seconds"
 	Workers    = "workers"
+	Longest    = "longest_call_ms" // of the server; 0 when none took longer than a half
+	Backlog    = "left_ms"         // after the last handler, until nothing was left to do
+	Blocked    = "bytes_blocked"   // per job that waits for one other, payload not counted, its edge included
+	Edge       = "bytes_edge"      // of each further edge
 )
 
 // Figures are what one round measured, by name.

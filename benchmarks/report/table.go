@@ -27,6 +27,11 @@ var own = map[string][]column{
 		{measure.Leases, "held"}, {measure.LeaseSec, "lease s"}, {measure.HoldUSec, "holding: srv µs/s"}, {measure.HoldCalls, "calls/s"},
 		{measure.CallsSec, "all calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},
 	},
+	"flow": {
+		{measure.Throughput, "graphs/s"}, {measure.P50, "stage p50 ms"}, {measure.P99, "p99 ms"}, {measure.Backlog, "left ms"},
+		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
+		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
+	},
 	"idle": {
 		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"},
 		{measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},

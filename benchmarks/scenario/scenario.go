@@ -50,6 +50,7 @@ var All = []Scenario{
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
 	{"renew", "one worker holds many jobs; what keeping them costs the server", renew},
 	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
+	{"flow", "graphs of jobs: chains, one to many to a join, one of many and the rest cancelled", flows},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
 }

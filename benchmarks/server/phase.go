@@ -1,6 +1,12 @@
 package server
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Phase is what the server says of one command after a phase.
 type Phase struct {
@@ -31,6 +37,41 @@ func (s *Server) Timed(ctx context.Context, command string, run func() error) (p
 		}
 	}
 	return p, nil
+}
+
+// slow is what WatchSlow remembers, in µs.
+const slow = 500
+
+// WatchSlow makes the server remember the calls that take longer than half a millisecond, from now on.
+func (s *Server) WatchSlow(ctx context.Context) error {
+	return errors.Join(s.Do(ctx, "CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(slow), "slowlog-max-len", "100000").Error(),
+		s.Do(ctx, "SLOWLOG", "RESET").Error())
+}
+
+// Slowest is how long the longest function call took since then, in ms; 0 when none was remembered.
+func (s *Server) Slowest(ctx context.Context) (ms float64, err error) {
+	list, err := s.Do(ctx, "SLOWLOG", "GET", "-1").ToArray()
+	if err != nil {
+		return 0, err
+	}
+	for _, item := range list {
+		fields, err := item.ToArray() // number, time, µs, arguments, client, its name
+		if err != nil || len(fields) < 4 {
+			return 0, fmt.Errorf("SLOWLOG GET: %d fields, %w", len(fields), err)
+		}
+		us, err := fields[2].ToInt64()
+		if err != nil {
+			return 0, err
+		}
+		args, err := fields[3].AsStrSlice()
+		if err != nil {
+			return 0, err
+		}
+		if len(args) > 0 && strings.HasPrefix(strings.ToLower(args[0]), "fcall") {
+			ms = max(ms, float64(us)/1000)
+		}
+	}
+	return ms, nil
 }
 
 // Calibrate times HMGET of five fields inside a script, in µs: how fast this machine is just now.

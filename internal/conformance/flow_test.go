@@ -60,6 +60,98 @@ var flowScenarios = []scenario{
 		w.no(err)
 		same(w, "dispositions", record.Siblings, engine.SiblingCancels{Cancelled: 99})
 	}},
+	{name: "spec 60 §2.6 a call's worth of members with many edges takes several, and their joins run", run: func(w *world) {
+		g, all := w.flow(), []string{}
+		for i := range 60 {
+			all = append(all, fmt.Sprint("r", i))
+			g.node(all[i], nil)
+		}
+		for i := range 40 {
+			g.node(fmt.Sprint("j", i), all[:50])
+		}
+		g.submit(engine.SealClosed)
+		c := g.claim()
+		same(w, "claimed", len(c), 60)
+		var done []engine.Completion
+		for _, n := range all {
+			done = append(done, engine.Completion{Fence: c[n].Fence, Result: []byte(n)})
+		}
+		_, _, err := w.e.CompleteExecutions(w.ctx, w.p, done, nil)
+		w.no(err)
+		for more := true; more; {
+			more, err = w.e.DrainFlows(w.ctx, w.p)
+			w.no(err)
+		}
+		w.check()
+		c = g.claim()
+		same(w, "joins", len(c), 40)
+		for i := range 40 { // more inputs than a claim brings along are read beside it
+			same(w, "inputs", len(c[fmt.Sprint("j", i)].Inputs), 50)
+			same(w, "input", string(c[fmt.Sprint("j", i)].Inputs["from-r49"]), "r49")
+		}
+	}},
+	{name: "spec 60 §7 a race: who feeds others that wait is spared, who feeds nobody else is cancelled", run: func(w *world) {
+		g, all := w.flow(), []string{}
+		for i := range 40 {
+			all = append(all, fmt.Sprint("r", i))
+			g.node(all[i], nil)
+		}
+		g.node("end", all, anyOf, cancelRest)
+		for i := range 20 { // ten of them are waited for, ten lead to one that has had enough
+			g.node(fmt.Sprint("d", i), []string{all[i], all[i+20]}, func(m *engine.FlowMember) {
+				if i >= 10 {
+					m.Policy = flowfabric.AnyOf
+				}
+			})
+		}
+		g.submit(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["r39"], "")
+		g.drain()
+		g.are(flowfabric.Active, "r0", "r20", "r9", "r29")
+		g.are(flowfabric.Active, "r10", "r30", "r18")
+		g.are(flowfabric.Cancelled, "r19")
+		record, err := w.e.DescribeFlow(w.ctx, g.id)
+		w.no(err)
+		same(w, "dispositions", record.Siblings, engine.SiblingCancels{Cancelled: 1, Spared: 38})
+	}},
+	{name: "spec 60 §8.4 replay of many members with many edges", run: func(w *world) {
+		g, all, ends := w.flow(), []string{}, []flowfabric.ExecutionID{}
+		for i := range 80 {
+			all = append(all, fmt.Sprint("r", i))
+			g.node(all[i], nil)
+		}
+		for i := range 40 {
+			g.node(fmt.Sprint("j", i), all)
+			ends = append(ends, g.id.Member(fmt.Sprint("j", i)))
+		}
+		g.submit(engine.SealClosed)
+		c := g.claim()
+		g.fail(c["r0"])
+		g.drain()
+		var rest []engine.Completion
+		for _, n := range all[1:] {
+			rest = append(rest, engine.Completion{Fence: c[n].Fence})
+		}
+		_, _, err := w.e.CompleteExecutions(w.ctx, w.p, rest, nil)
+		w.no(err)
+		for more := true; more; {
+			more, err = w.e.DrainFlows(w.ctx, w.p)
+			w.no(err)
+		}
+		w.check()
+		g.ends(flowfabric.FlowFailed)
+		out, err := w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, append(ends, g.id.Member("r0")))
+		w.no(err)
+		w.check()
+		same(w, "answers", len(out), 41)
+		for i := range ends {
+			same(w, "state", out[i].State, flowfabric.WaitingChildren)
+		}
+		g.complete(g.claim()["r0"], "")
+		g.drain()
+		same(w, "claimed", len(g.claim()), 40)
+	}},
 	{name: "spec 60 §12 FS43 replay of a failed member and of the one it skipped", run: func(w *world) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		g.fail(g.claim()["a"])

@@ -98,11 +98,16 @@ end
 -- done files an ended execution under the time at which it may be purged.
 function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
-  local at = ctx.now + home.kept(ctx, route, own)
-  if ctx.purge_last ~= at then ctx.purge_last, ctx.purge_text = at, reply.int(at) end -- formatting is dear
-  d[#d + 1] = ctx.purge_text
+  local usual = not own and not ctx.lanes -- mostly all of a call are kept as long as the first
+  local text = usual and ctx.purge_text
+  if not text then
+    local at = ctx.now + home.kept(ctx, route, own)
+    text = reply.int(at)
+    if usual then ctx.purge_text = text end
+    ctx.purge = math.min(ctx.purge or at, at)
+  end
+  d[#d + 1] = text
   d[#d + 1] = id
-  ctx.purge = math.min(ctx.purge or at, at)
 end
 
 -- used counts how many retained executions a route has; at zero the route goes.
@@ -156,6 +161,7 @@ function home.apply(ctx)
   end
   if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
   ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil
+  ctx.purge_text = nil
   if ctx.flows then graph.flush(ctx) end
   feed.flush(ctx)
   return rest

@@ -55,7 +55,7 @@ function settle.complete(ctx, v, id, attempt, result, key)
     ctx.members = (ctx.members or 0) + 1
     graph.moved(ctx, { s = 'A1', fl = v[12], wt = redis.call('HGET', key, 'wt') or nil }, id, 'T1', attempt)
   end
-  feed.state(ctx, id, 'T1', attempt, v[10], v[4], v[2])
+  if ctx.feed then feed.state(ctx, id, 'T1', attempt, v[10], v[4], v[2]) end
 end
 
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
