@@ -31,6 +31,11 @@
 // Nobody answering is a test, too: virtual time passes until the wait's Within is over. [World.Sleep] lets it pass in a
 // scenario. The [Report] tells the waits, how long each lasted and what ended it.
 //
+// # Children
+//
+// A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds, [Run] and
+// [Crashes] have only one, which may be its own child.
+//
 // # What goes wrong here as it does there
 //
 // A worker that was killed makes no more calls; its connections break; another one starts at once and gets the

@@ -143,7 +143,7 @@ func attempts(s engine.Snapshot) []engine.AttemptRecord {
 func (w *World) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(name, _ string) bool {
-		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint)
+		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepChildren)
 	})
 	var steps []Step
 	take := func(name string) {

@@ -36,11 +36,12 @@ var writes = sync.OnceValue(func() map[string]bool {
 var scriptCall = regexp.MustCompile(`return (ff_\w+)\(KEYS, ARGV\)\s*$`)
 
 // The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
-// ff_suspend_execution are the same up to the attempt: … suspension request name.
+// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode rest park.
 const (
 	argExecution = 5
 	argStep      = 10
 	argWait      = 12
+	argPark      = 13
 )
 
 // crash is where a worker is to die. The zero value: nowhere. A worker polls for work while its handlers write, so only
@@ -97,7 +98,7 @@ type eventKind uint8
 const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
-	passRecorded                  // so was the completion or a delay; after a failure the same work is done again
+	passRecorded                  // so was the completion, a delay or a wait for children; after a failure the same work is done again
 	waitRecorded                  // so was a wait, which ends a pass, too
 )
 
@@ -151,6 +152,10 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	case "ff_record_step":
 		if len(args) > argStep {
 			j.events = append(j.events, event{stepRecorded, args[argExecution], args[argStep]})
+		}
+	case "ff_wait_children":
+		if len(args) > argPark && args[argPark] == "1" { // else children were made, and more of them follow
+			j.events = append(j.events, event{kind: passRecorded, name: function})
 		}
 	case "ff_complete_execution", "ff_delay_execution":
 		j.events = append(j.events, event{kind: passRecorded, name: function})

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
 // A wait looks whether the world may nap: at first after little time, then after twice as much each time. No lease time
@@ -181,7 +182,8 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 	if broken != nil {
 		return o, fmt.Errorf("the worker could not go on: %w", broken)
 	}
-	for _, id := range ids {
+	for i := 0; i < len(ids); i++ { // children are added behind
+		id := ids[i]
 		s, err := w.client.Get(ctx, id)
 		if err != nil {
 			return outlook{}, err
@@ -196,6 +198,16 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 				return outlook{}, err
 			}
 			times = append(times, u.TimeoutAt)
+		case flowfabric.WaitingChildren:
+			children, err := w.children(ctx, id)
+			if err != nil {
+				return outlook{}, err
+			}
+			for _, child := range children {
+				if !slices.Contains(ids, child) {
+					ids = append(ids, child)
+				}
+			}
 		default:
 			if !s.State.Terminal() {
 				return outlook{}, nil
@@ -209,6 +221,20 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 		}
 	}
 	return o, nil
+}
+
+// children lists those that an execution waits for.
+func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (ids []flowfabric.ExecutionID, err error) {
+	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
+	if err != nil {
+		return nil, err
+	}
+	for name := range hash { // one name is that of the wait
+		if child, err := flowfabric.ParseUUID(name); err == nil {
+			ids = append(ids, flowfabric.MakeExecutionID(id.Partition(), child))
+		}
+	}
+	return ids, nil
 }
 
 // sooner moves due to a time, if there is one and it is earlier.

@@ -246,11 +246,11 @@ func (g *graph) order() (order []*node, circles []error) {
 	return order, circles
 }
 
-// circle names the nodes of a circle in the direction of the edges; path goes against it.
+// circle names the nodes of a circle in the direction of the edges, which path goes against.
 func circle(path []*node) error {
-	names := make([]string, 0, len(path)+1)
+	names := []string{path[0].name}
 	for _, n := range slices.Backward(path) {
 		names = append(names, n.name)
 	}
-	return fmt.Errorf("%w: %s", flowfabric.ErrCycle, strings.Join(append(names, names[0]), " -> "))
+	return fmt.Errorf("%w: %s", flowfabric.ErrCycle, strings.Join(names, " -> "))
 }

@@ -108,7 +108,7 @@ func topics() map[string][]scenario {
 		"audit":         auditScenarios,
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"flow":          flowScenarios,
+		"flow":          slices.Concat(flowScenarios, childScenarios),
 	}
 }
 

@@ -298,4 +298,23 @@ var flowScenarios = []scenario{
 		g.complete(again, "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
+	{name: "spec 60 §9 an answer that came before children are waited for is told again after them", run: func(w *world) {
+		w.seed()
+		k, c, m := w.waiting(awaiting("approve"))
+		id := c.Fence.Execution
+		w.signal(id, m, "go", "resume_condition_satisfied")
+		again := k.claim(1)[0]
+		same(w, "resumed by", again.Resume.Name, "approve")
+		x := w.item()
+		x.ID = id.Child("kids", "a")
+		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: x, Node: "a"}}}
+		out, err := w.e.WaitChildren(w.ctx, again.Fence, wait)
+		w.no(err)
+		w.check()
+		same(w, "parked", out.Parked, true)
+		g := &graph{world: w, id: flowfabric.FlowID(id), w: k}
+		g.complete(g.claim()["a"], "")
+		last := g.claim()["root"]
+		same(w, "told again", last.Resume != nil && last.Resume.Name == "approve", true)
+	}},
 }

@@ -75,7 +75,6 @@ function ff_wait.park(ctx, c, f, w)
     redis.call('HDEL', key, 'ta')
     home.alarm(ctx, c.dl and tonumber(c.dl), f.id)
   end
-  if c.sg then redis.call('HDEL', key, 'sg') end
   history.add(ctx, c, f.id, 'released', 'waiting_children', c.la)
   home.leave(ctx, c, f.id)
   home.block(ctx, f.id, c.ct)

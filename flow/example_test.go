@@ -1,0 +1,96 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// What producers and workers share: definitions, and the inputs that join them.
+type (
+	Question struct{ Text string }
+	Answer   struct{ Text string }
+)
+
+var (
+	Provider = handler.Define[Question, Answer]("provider")
+	Reduce   = handler.Define[Question, Answer]("reduce")
+
+	Fast = flow.NewInput[Answer]("fast")
+	Deep = flow.NewInput[Answer]("deep")
+)
+
+// Two providers race; the first answer wins, and the other is cancelled.
+func Example() {
+	q := Question{"tides"}
+	f := flow.New("race")
+	fast := flow.Add(f, "fast", Provider, q, flow.Lane("small-model"))
+	deep := flow.Add(f, "deep", Provider, q, flow.Lane("large-model"))
+	flow.Add(f, "answer", Reduce, q, Fast.From(fast), Deep.From(deep), flow.AnyOf(), flow.CancelRemaining())
+
+	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "default"}) // client.SubmitFlow does this
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range plan.Members {
+		fmt.Println(m.Node, m.Kind, m.Policy, len(m.Edges))
+	}
+	// Output:
+	// fast provider all 0
+	// deep provider all 0
+	// answer reduce any 2
+}
+
+// The handler of a node asks for the results of its upstreams by their inputs.
+func ExampleInput_Get() {
+	reduce := func(_ context.Context, t *handler.Task, _ Question) (Answer, error) {
+		for _, in := range []flow.Input[Answer]{Fast, Deep} {
+			if a, ok, err := in.Get(t); err != nil || ok {
+				return a, err
+			}
+		}
+		return Answer{}, handler.Permanent(fmt.Errorf("nobody answered"))
+	}
+	_ = handler.Bind(Reduce, reduce)
+	// Output:
+}
+
+// A mistake is named by flow, node and edge.
+func ExampleFlow_Build() {
+	f := flow.New("report")
+	a := flow.Add(f, "a", Provider, Question{})
+	b := flow.Add(f, "b", Provider, Question{}, flow.After(a))
+	a.With(flow.After(b))
+	flow.Add(f, "c", Provider, Question{}, flow.After(a, b), flow.Quorum(3))
+	_, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "default"})
+	fmt.Println(err)
+	// Output:
+	// flow report: node c: invalid_input: a value is not valid: Quorum(3) of 2 edges, want 1..2
+	// flow report: cycle_detected: the members depend on each other in a circle: a -> b -> a
+}
+
+// A handler asks several providers, and goes on when the first has answered.
+func ExampleChildren() {
+	ask := func(ctx context.Context, t *handler.Task, q Question) (Answer, error) {
+		set := flow.Children("ask", flow.FirstSuccess())
+		var asked []*flow.ChildNode[Answer]
+		for _, model := range []string{"small", "large"} {
+			asked = append(asked, flow.Child(set, model, Provider, q, flow.Lane(model+"-model")))
+		}
+		if err := set.Wait(ctx, t); err != nil {
+			return Answer{}, err // in the first pass this parks the execution
+		}
+		for _, a := range asked {
+			if a.Outcome(t) == flowfabric.Completed {
+				return a.Result(ctx, t)
+			}
+		}
+		return Answer{}, handler.Permanent(fmt.Errorf("nobody answered"))
+	}
+	_ = handler.Bind(Reduce, ask)
+	// Output:
+}

@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// family is an execution that waits for children, and who works for all of them.
+type family struct {
+	*graph
+	parent flowfabric.ExecutionID
+}
+
+func (w *world) family() *family {
+	id := w.create()
+	return &family{&graph{world: w, id: flowfabric.FlowID(id), w: w.worker("k")}, id}
+}
+
+// ask makes the call by which the holder waits for children of these names.
+func (f *family) ask(c engine.Claim, wait string, mode engine.WaitMode, names ...string) (engine.ChildrenReply, error) {
+	q := engine.ChildWait{Name: wait, Mode: mode, Park: true}
+	for _, name := range names {
+		x := f.item()
+		x.ID, x.Digest = f.parent.Child(wait, name), name
+		q.Children = append(q.Children, engine.FlowMember{NewExecution: x, Node: name})
+	}
+	return f.e.WaitChildren(f.ctx, c.Fence, q)
+}
+
+// wait makes that call and fails unless the lease is given up.
+func (f *family) wait(c engine.Claim, wait string, mode engine.WaitMode, names ...string) {
+	f.Helper()
+	out, err := f.ask(c, wait, mode, names...)
+	f.no(err)
+	same(f.world, "parked", out.Parked, true)
+	f.check()
+}
+
+// told is what a claim says of a wait, "none" if it says nothing.
+func (f *family) told(c engine.Claim, wait string) string {
+	f.Helper()
+	value, ok := c.Steps[engine.StepChildren+wait]
+	if !ok {
+		return "none"
+	}
+	outcomes, err := engine.DecodeChildren(f.p, value)
+	f.no(err)
+	return f.words(outcomes)
+}
+
+func (f *family) words(outcomes []engine.ChildOutcome) string {
+	var out []string
+	for _, o := range outcomes {
+		out = append(out, fmt.Sprintf("%s:%s:%d", o.Node, o.Outcome, o.Attempt))
+	}
+	slices.Sort(out)
+	return fmt.Sprint(out)
+}
+
+var childScenarios = []scenario{
+	{name: "spec 60 §9 how children ended comes with the claim that goes on, and stays as it was", run: func(w *world) {
+		f := w.family()
+		f.wait(f.w.one(f.parent), "first", engine.WaitFirst, "a", "b")
+		c := f.claim()
+		f.fail(c["a"])
+		again := f.claim()["root"]
+		same(w, "told", f.told(again, "first"), "[a:failed:0 b::-1]")
+		f.complete(c["b"], "late")
+		_, err := w.e.ReplayExecution(w.ctx, f.parent.Child("first", "a"), engine.Replay{})
+		w.no(err)
+		f.complete(f.claim()["a"], "now")
+		out, err := f.ask(again, "first", engine.WaitFirst, "a", "b")
+		w.no(err)
+		w.check()
+		same(w, "asked again", f.words(out.Outcomes), "[a:failed:0 b::-1]")
+		f.wait(again, "second", engine.WaitAll, "x")
+		f.complete(f.claim()["x"], "")
+		last := f.claim()["root"]
+		same(w, "both", f.told(last, "first")+f.told(last, "second"), "[a:failed:0 b::-1][x:completed:0]")
+		f.complete(last, "")
+		f.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 60 §9 a replay keeps waits that all succeeded, and looks at others anew", run: func(w *world) {
+		for _, drop := range []bool{false, true} {
+			f := w.family()
+			f.wait(f.w.one(f.parent), "good", engine.WaitAll, "a")
+			f.complete(f.claim()["a"], "")
+			f.wait(f.claim()["root"], "bad", engine.WaitAll, "b", "c")
+			c := f.claim()
+			f.complete(c["b"], "")
+			f.fail(c["c"])
+			f.fail(f.claim()["root"])
+			f.ends(flowfabric.FlowFailed)
+			_, err := w.e.ReplayExecution(w.ctx, f.parent.Child("bad", "c"), engine.Replay{})
+			w.no(err)
+			_, err = w.e.ReplayExecution(w.ctx, f.parent, engine.Replay{DropSteps: drop})
+			w.no(err)
+			w.check()
+			c = f.claim()
+			kept := "[a:completed:0]"
+			if drop {
+				kept = "none"
+			}
+			same(w, "told", f.told(c["root"], "good")+" "+f.told(c["root"], "bad"), kept+" none")
+			f.wait(c["root"], "bad", engine.WaitAll, "b", "c")
+			f.complete(c["c"], "mended")
+			last := f.claim()["root"]
+			same(w, "now", f.told(last, "bad"), "[b:completed:0 c:completed:1]")
+			f.complete(last, "")
+			f.ends(flowfabric.FlowCompleted)
+		}
+	}},
+}

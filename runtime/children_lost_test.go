@@ -1,0 +1,153 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// between stands between a worker and the server when it makes children: meanwhile runs before the call that parks.
+type between struct {
+	store
+	meanwhile func(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait)
+	lose      bool // the replies to the first of two calls of each kind are lost
+	made      atomic.Int64
+	parked    atomic.Int64
+}
+
+func (b *between) WaitChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.ChildrenReply, error) {
+	count := &b.made
+	if q.Park {
+		count = &b.parked
+	}
+	n := count.Add(1)
+	if q.Park && b.meanwhile != nil {
+		b.meanwhile(ctx, fence, q)
+	}
+	reply, err := b.store.WaitChildren(ctx, fence, q)
+	if err == nil && b.lose && n%2 == 1 {
+		return engine.ChildrenReply{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
+	}
+	return reply, err
+}
+
+// many is a handler that waits for 120 children, two calls' worth, and counts its passes.
+func many(passes *atomic.Int64) []handler.Binding {
+	child := handler.Define[int, int]("child")
+	return []handler.Binding{
+		handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			passes.Add(1)
+			set := flow.Children("w")
+			kids := make([]*flow.ChildNode[int], 120)
+			for i := range kids {
+				kids[i] = flow.Child(set, fmt.Sprint("c", i), child, i)
+			}
+			if err := set.Wait(ctx, task); err != nil {
+				return "", err
+			}
+			sum := 0
+			for _, k := range kids {
+				v, err := k.Result(ctx, task)
+				if err != nil {
+					return "", err
+				}
+				sum += v
+			}
+			return fmt.Sprint(sum), nil
+		}),
+		handler.Bind(child, func(_ context.Context, _ *handler.Task, in int) (int, error) { return in, nil }),
+	}
+}
+
+func (b *bench) ofChildren(t *testing.T, wrap *between) (passes *atomic.Int64, ended chan struct{}) {
+	t.Helper()
+	passes, ended = &atomic.Int64{}, make(chan struct{})
+	worker, err := New(Config{URL: b.worker.cfg.URL, Logger: quiet}, many(passes)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
+		s, release, err := open(ctx, cfg)
+		wrap.store = &watched{store: s, id: b.id, ended: ended}
+		return wrap, release, err
+	}
+	b.worker = worker
+	return passes, ended
+}
+
+// watched closes ended when an execution has completed.
+type watched struct {
+	store
+	id    flowfabric.ExecutionID
+	ended chan struct{}
+	once  sync.Once
+}
+
+func (w *watched) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+	s, c, err := w.store.CompleteExecutions(ctx, p, items, next)
+	for i, x := range items {
+		if err == nil && x.Fence.Execution == w.id && s[i].Err == nil {
+			w.once.Do(func() { close(w.ended) })
+		}
+	}
+	return s, c, err
+}
+
+// sum is what the parent of many ends with.
+func (b *bench) sum(t *testing.T, s engine.Snapshot) {
+	t.Helper()
+	raw, _, err := b.engine.ReadResult(t.Context(), b.id, s.Attempts-1)
+	if err != nil || string(raw) != `"7140"` {
+		t.Errorf("%s: result %s, %v", s.State.Code, raw, err)
+	}
+	r, err := b.engine.DescribeFlow(t.Context(), flowfabric.FlowID(b.id))
+	if err != nil || r.Members != 121 || r.State != flowfabric.FlowCompleted {
+		t.Errorf("flow %s of %d members, %v", r.State, r.Members, err)
+	}
+}
+
+// A worker that loses the execution when its children were made and it was about to wait: the next one makes none of them twice.
+func TestLostBetweenMakingAndWaiting(t *testing.T) {
+	var b *bench
+	wrap := &between{}
+	wrap.meanwhile = func(ctx context.Context, fence flowfabric.Fence, _ engine.ChildWait) {
+		if fence.Attempt > 0 {
+			return
+		}
+		r, err := b.engine.DescribeFlow(ctx, flowfabric.FlowID(b.id))
+		if err != nil || r.Members != 101 {
+			t.Errorf("%d members before the wait, %v", r.Members, err)
+		}
+		if _, err := b.engine.RevokeLease(ctx, b.id, "", "test", ""); err != nil && !errors.Is(err, flowfabric.ErrNotActive) {
+			t.Error(err)
+		}
+	}
+	b = newBench(t, quiet, func(s store) store { return s })
+	passes, ended := b.ofChildren(t, wrap)
+	s := b.run(t, ended)
+	b.sum(t, s)
+	if s.Attempts != 2 || s.Reclaims != 1 || wrap.parked.Load() != 2 || wrap.made.Load() != 2 || passes.Load() < 3 {
+		t.Errorf("%d attempts, %d reclaims, %d and %d calls, %d passes", s.Attempts, s.Reclaims, wrap.made.Load(), wrap.parked.Load(), passes.Load())
+	}
+}
+
+// Replies to the calls that make children and wait for them are lost: the children are there once, and so is the wait.
+func TestLostRepliesOfChildren(t *testing.T) {
+	b := newBench(t, quiet, func(s store) store { return s })
+	wrap := &between{lose: true}
+	passes, ended := b.ofChildren(t, wrap)
+	s := b.run(t, ended)
+	b.sum(t, s)
+	// The call that parks is not repeated if the execution is claimed anew before: the newer hold ends the older.
+	if s.Attempts != 1 || wrap.made.Load() != 2 || wrap.parked.Load() < 1 || wrap.parked.Load() > 2 || passes.Load() != 2 {
+		t.Errorf("%d attempts, %d and %d calls, %d passes", s.Attempts, wrap.made.Load(), wrap.parked.Load(), passes.Load())
+	}
+}

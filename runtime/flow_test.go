@@ -1,0 +1,548 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// submitFlow stages a flow and releases it.
+func (w *world) submitFlow(f *flow.Flow) flowfabric.FlowID {
+	w.Helper()
+	id := flowfabric.NewFlowID(uint16(time.Now().UnixNano() % 4))
+	plan, err := f.Build(id, flow.Defaults{Namespace: "default", Creator: "test"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.engine.CreateFlow(w.ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags}); err != nil {
+		w.Fatal(err)
+	}
+	for _, batch := range engine.Batches(plan.Members) {
+		if _, err := w.engine.StageFlow(w.ctx, id, nil, batch); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if _, _, err := w.engine.SealFlow(w.ctx, id, plan.Mode, len(plan.Members), plan.Edges); err != nil {
+		w.Fatal(err)
+	}
+	return id
+}
+
+// flowEnds waits until a flow has ended.
+func (w *world) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
+	w.Helper()
+	w.eventually("the flow ends", func() bool {
+		var err error
+		if r, err = w.engine.DescribeFlow(w.ctx, id); err != nil {
+			w.Fatal(err)
+		}
+		return r.State.Terminal() && !r.EndedAt.IsZero()
+	})
+	return r
+}
+
+func (w *world) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
+	w.Helper()
+	s, err := w.engine.ReadExecution(w.ctx, id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// The kinds of these tests.
+var (
+	echo   = handler.Define[string, string]("echo")
+	nobody = handler.Define[string, []byte]("nobody")
+	broken = handler.Define[string, string]("broken", handler.NoRetry())
+	parent = handler.Define[string, string]("parent", handler.NoRetry())
+
+	left  = flow.NewInput[string]("left")
+	right = flow.NewInput[string]("right")
+	empty = flow.NewInput[[]byte]("empty")
+)
+
+func echoes() []handler.Binding {
+	return []handler.Binding{
+		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil }),
+		handler.Bind(nobody, func(context.Context, *handler.Task, string) ([]byte, error) { return nil, nil }),
+		handler.Bind(broken, func(_ context.Context, _ *handler.Task, in string) (string, error) { return "", errors.New(in) }),
+	}
+}
+
+// A diamond: the join runs once, after both sides, and gets their results with their types; an empty result is there.
+// Spec 60 §12 FS12.
+func TestFlowDiamond(t *testing.T) {
+	servers(t, func(w *world) {
+		middle, join := handler.Define[string, string]("middle"), handler.Define[string, string]("join")
+		w.start(runtime.Config{}, append(echoes(),
+			handler.Bind(middle, func(_ context.Context, t *handler.Task, in string) (string, error) {
+				from, err := left.Need(t)
+				return from + in, err
+			}),
+			handler.Bind(join, func(_ context.Context, t *handler.Task, _ string) (string, error) {
+				l, lok, lerr := left.Get(t)
+				r, rok, rerr := right.Get(t)
+				e, eok, eerr := empty.Get(t)
+				_, other, oerr := flow.NewInput[string]("other").Get(t)
+				if _, _, err := flow.NewInput[int]("left").Get(t); err == nil || handler.Classify(context.Background(), t, err).Failure.Category != handler.CategoryDecode {
+					return "", fmt.Errorf("a string decodes into an int: %w", err)
+				}
+				return fmt.Sprintf("%s %s %d %v %v %v %v %v %s %v", l, r, len(e), lok, rok, eok, other, t.Inputs(), t.Node(), t.Flow().IsZero()), errors.Join(lerr, rerr, eerr, oerr)
+			}))...)
+		f := flow.New("diamond", flow.Tags(map[string]string{"test.name": "diamond"}))
+		a := flow.Add(f, "a", echo, "a")
+		b := flow.Add(f, "b", middle, "b", left.From(a))
+		c := flow.Add(f, "c", middle, "c", left.From(a), flow.After(a))
+		d := flow.Add(f, "d", join, "", left.From(b), right.From(c), empty.From(flow.Add(f, "e", nobody, "")))
+		id := w.submitFlow(f)
+		r := w.flowEnds(id)
+		got, err := d.Decode([]byte(w.result(d.ID(id), 0)))
+		if want := "ab ac 0 true true true false [empty left right] d false"; got != want || err != nil || r.State != flowfabric.FlowCompleted {
+			t.Errorf("flow %s, got %q, want %q, %v", r.State, got, want, err)
+		}
+		if r.Kind != "diamond" || r.Tags["test.name"] != "diamond" || w.snapshot(d.ID(id)).Creator != "test" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it. Spec 60 §12 FS24.
+func TestFlowRace(t *testing.T) {
+	servers(t, func(w *world) {
+		racer := handler.Define[string, string]("racer", handler.NoRetry())
+		join := handler.Define[string, string]("join")
+		var mu sync.Mutex
+		causes := map[string]error{}
+		ready := make(chan struct{}, 3)
+		go3 := make(chan struct{})
+		w.start(runtime.Config{},
+			handler.Bind(racer, func(ctx context.Context, t *handler.Task, in string) (string, error) {
+				ready <- struct{}{}
+				if in == "fast" {
+					<-go3
+					return in, nil
+				}
+				<-ctx.Done()
+				mu.Lock()
+				defer mu.Unlock()
+				causes[t.Node()] = context.Cause(ctx)
+				return "", ctx.Err()
+			}),
+			handler.Bind(join, func(_ context.Context, t *handler.Task, _ string) (string, error) {
+				var got []string
+				for _, name := range t.Inputs() {
+					v, err := flow.NewInput[string](name).Need(t)
+					if err != nil {
+						return "", err
+					}
+					got = append(got, name+"="+v)
+				}
+				return strings.Join(got, " "), nil
+			}))
+		f := flow.New("race")
+		x := flow.Add(f, "x", racer, "slow")
+		y := flow.Add(f, "y", racer, "fast")
+		z := flow.Add(f, "z", racer, "slow")
+		in := func(n *flow.Node[string]) flow.Option { return flow.NewInput[string](n.Name()).From(n) }
+		j := flow.Add(f, "join", join, "", in(x), in(y), in(z), flow.AnyOf(), flow.CancelRemaining())
+		id := w.submitFlow(f)
+		for range 3 {
+			<-ready
+		}
+		close(go3)
+		if r := w.flowEnds(id); r.State != flowfabric.FlowCompleted || r.Siblings.Cancelled != 2 {
+			t.Errorf("flow %s, siblings %+v", r.State, r.Siblings)
+		}
+		if got := w.result(j.ID(id), 0); got != `"y=fast"` {
+			t.Errorf("join got %s", got)
+		}
+		w.eventually("the losers hear of it", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(causes) == 2
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		for node, cause := range causes {
+			if !errors.Is(cause, flowfabric.ErrCancelled) {
+				t.Errorf("%s was told %v", node, cause)
+			}
+		}
+	})
+}
+
+// children runs a handler of kind parent in a world with the kinds of these tests.
+func (w *world) children(fn waiting) {
+	w.Helper()
+	w.start(runtime.Config{}, append(echoes(), handler.Bind(parent, fn))...)
+}
+
+// A handler in no flow waits for all its children, in two waits: two passes more, one attempt, and no call that asks again. It hears
+// how each ended, the failed one too. Spec 60 §12 FS46, FS47.
+func TestChildrenAll(t *testing.T) {
+	servers(t, func(w *world) {
+		var passes, steps atomic.Int64
+		var mu sync.Mutex
+		calls := map[string]int{}
+		cfg := runtime.Config{OnCall: func(function string, _ time.Duration, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[function]++
+		}}
+		w.start(cfg, append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			passes.Add(1)
+			if task.Flow().IsZero() != (passes.Load() == 1) {
+				return "", fmt.Errorf("pass %d: flow %q", passes.Load(), task.Flow())
+			}
+			first := flow.Children("first")
+			a := flow.Child(first, "a", echo, in+"a")
+			b := flow.Child(first, "b", echo, "b", flow.After(a))
+			c := flow.Child(first, "c", broken, "oh")
+			d := flow.Child(first, "d", echo, "d", left.From(c))
+			e := flow.Child(first, "e", nobody, "e")
+			if err := first.Wait(ctx, task); err != nil {
+				return "", fmt.Errorf("wrapped: %w", err)
+			}
+			if _, err := handler.Step(ctx, task, "step", func(context.Context) (int64, error) { return steps.Add(1), nil }); err != nil {
+				return "", err
+			}
+			second := flow.Children("second")
+			f := flow.Child(second, "a", echo, "f")
+			if err := second.Wait(ctx, task); err != nil {
+				return "", err
+			}
+			if err := flow.Children("none").Wait(ctx, task); err != nil {
+				return "", err
+			}
+			var out []string
+			for _, x := range []*flow.ChildNode[string]{a, b, c, d, f} {
+				v, err := x.Result(ctx, task)
+				if ended, ok := errors.AsType[*flow.ChildError](err); ok {
+					v = string(ended.State)
+				} else if err != nil {
+					return "", err
+				}
+				out = append(out, v)
+			}
+			nothing, err := e.Result(ctx, task)
+			if _, failed := c.Result(ctx, task); !errors.Is(failed, flowfabric.ErrFailed) {
+				return "", fmt.Errorf("failed: %w", failed)
+			}
+			if _, skipped := d.Result(ctx, task); !errors.Is(skipped, flowfabric.ErrSkipped) {
+				return "", fmt.Errorf("skipped: %w", skipped)
+			}
+			return fmt.Sprintf("%s %d %s", strings.Join(out, " "), len(nothing), c.Outcome(task)), err
+		}))...)
+		id := w.submitKind("parent", "x")
+		s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed)
+		if got := w.result(id, 0); got != `"xa b failed skipped f 0 failed"` {
+			t.Errorf("got %s, %s %s", got, s.FailureCategory, s.FailureReason)
+		}
+		if s.Attempts != 1 || passes.Load() != 3 || steps.Load() != 1 {
+			t.Errorf("%d attempts, %d passes, %d steps", s.Attempts, passes.Load(), steps.Load())
+		}
+		child := w.snapshot(id.Child("first", "a"))
+		if child.Creator != id.String() {
+			t.Errorf("creator %q", child.Creator)
+		}
+		r := w.flowEnds(flowfabric.FlowID(id))
+		if r.Kind != "parent" || r.Members != 7 || r.State != flowfabric.FlowCompleted {
+			t.Errorf("%+v", r)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if calls["ff_wait_children"] != 2 {
+			t.Errorf("%d calls, want one for each wait", calls["ff_wait_children"])
+		}
+	})
+}
+
+// Waits for signals and for children take turns: each answer is kept, in whatever order they came.
+func TestChildrenBetweenSignals(t *testing.T) {
+	servers(t, func(w *world) {
+		w.start(signing(), append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			var out []string
+			for i := range 2 {
+				word, err := suspend.Await[string](ctx, task, fmt.Sprint("word-", i))
+				if err != nil {
+					return "", err
+				}
+				set := flow.Children(fmt.Sprint("echo-", i))
+				child := flow.Child(set, "c", echo, word)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				echoed, err := child.Result(ctx, task)
+				if err != nil {
+					return "", err
+				}
+				out = append(out, echoed)
+			}
+			return strings.Join(out, " "), nil
+		}))...)
+		id := w.submitKind("parent", "")
+		for i := range 2 {
+			key := fmt.Sprint("word-", i)
+			w.eventually("it waits for "+key, func() bool {
+				s := w.suspension(id)
+				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == key
+			})
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+		}
+		if s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
+			t.Errorf("%s after %d attempts: %s %s", w.result(id, 0), s.Attempts, s.FailureCategory, s.FailureReason)
+		}
+	})
+}
+
+// First and FirstSuccess go on when one child has ended, or has succeeded; what is open then has no result.
+func TestChildrenFirst(t *testing.T) {
+	servers(t, func(w *world) {
+		never := handler.Define[string, string]("never")
+		release := make(chan struct{})
+		w.start(runtime.Config{}, append(echoes(),
+			handler.Bind(never, func(ctx context.Context, _ *handler.Task, in string) (string, error) {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+				return in, ctx.Err()
+			}),
+			handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				options := map[string][]flow.ChildrenOption{"first": {flow.First()}, "success": {flow.FirstSuccess(), flow.Leave()}}
+				set := flow.Children("race", options[in]...)
+				slow := flow.Child(set, "slow", never, "slow")
+				bad := flow.Child(set, "bad", broken, "bad")
+				var good *flow.ChildNode[string]
+				if in == "success" {
+					good = flow.Child(set, "good", echo, "fine")
+				}
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				if _, err := slow.Result(ctx, task); !errors.Is(err, flowfabric.ErrNotTerminal) || slow.Outcome(task) != "" {
+					return "", fmt.Errorf("an open child: %q, %w", slow.Outcome(task), err)
+				}
+				if in == "first" {
+					return string(bad.Outcome(task)), nil
+				}
+				return good.Result(ctx, task)
+			}))...)
+		first, success := w.submitKind("parent", "first"), w.submitKind("parent", "success")
+		w.reach(first, flowfabric.CodeCompleted)
+		w.reach(success, flowfabric.CodeCompleted)
+		if a, b := w.result(first, 0), w.result(success, 0); a != `"failed"` || b != `"fine"` {
+			t.Errorf("%s, %s", a, b)
+		}
+		close(release)
+		w.flowEnds(flowfabric.FlowID(first))
+		w.flowEnds(flowfabric.FlowID(success))
+	})
+}
+
+// A parent that is cancelled while it waits takes its children with it, unless they are left.
+func TestChildrenOfACancelledParent(t *testing.T) {
+	servers(t, func(w *world) {
+		slow := handler.Define[string, string]("slow")
+		release := make(chan struct{})
+		w.start(runtime.Config{}, handler.Bind(slow, func(ctx context.Context, _ *handler.Task, in string) (string, error) {
+			select {
+			case <-release:
+				return in, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			opts := map[string][]flow.ChildrenOption{"leave": {flow.Leave()}}
+			set := flow.Children("w", opts[in]...)
+			flow.Child(set, "c", slow, "")
+			return "", set.Wait(ctx, task)
+		}))
+		cancelled := func(in string) flowfabric.ExecutionID {
+			id := w.submitKind("parent", in)
+			w.reach(id, flowfabric.CodeBlockedInterrupted)
+			w.reach(id.Child("w", "c"), flowfabric.CodeActive)
+			if _, err := w.engine.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		dropped, left := cancelled("drop"), cancelled("leave")
+		w.reach(dropped.Child("w", "c"), flowfabric.CodeCancelled)
+		w.reach(left.Child("w", "c"), flowfabric.CodeActive)
+		close(release)
+		w.reach(left.Child("w", "c"), flowfabric.CodeCompleted)
+		w.flowEnds(flowfabric.FlowID(dropped))
+		w.flowEnds(flowfabric.FlowID(left))
+	})
+}
+
+// Children join a flow that may grow; in a sealed one the handler fails for good, and says why. The failure of a child that a
+// handler passes on is one for good too, until a replay: then the children are looked at anew.
+func TestChildrenInAFlow(t *testing.T) {
+	servers(t, func(w *world) {
+		var mended atomic.Bool
+		flaky := handler.Define[string, string]("flaky", handler.NoRetry())
+		w.start(runtime.Config{},
+			handler.Bind(flaky, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+				if !mended.Load() {
+					return "", errors.New("not yet")
+				}
+				return in, nil
+			}),
+			handler.Bind(handler.Define[string, string]("adult"), func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				set := flow.Children("w")
+				child := flow.Child(set, "c", flaky, in)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				return child.Result(ctx, task)
+			}))
+		adult := handler.Define[string, string]("adult", handler.Retry(3, time.Millisecond, time.Millisecond))
+		sealed, growing := flow.New("sealed"), flow.New("growing", flow.Growing())
+		a := flow.Add(sealed, "a", adult, "a")
+		b := flow.Add(growing, "b", adult, "b")
+		one, two := w.submitFlow(sealed), w.submitFlow(growing)
+		w.flowEnds(one)
+		if s := w.snapshot(a.ID(one)); s.FailureCategory != handler.CategorySuspend || s.Attempts != 1 || !strings.Contains(s.FailureReason, "flow.Growing") {
+			t.Errorf("sealed: %s %s after %d", s.FailureCategory, s.FailureReason, s.Attempts)
+		}
+		r := w.flowEnds(two)
+		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 || s.FailureCategory != handler.CategoryChild || s.Attempts != 1 {
+			t.Errorf("growing: %s, %s %s after %d", r.State, s.FailureCategory, s.FailureReason, s.Attempts)
+		}
+		mended.Store(true)
+		child := b.ID(two).Child("w", "c")
+		for _, id := range []flowfabric.ExecutionID{child, b.ID(two)} {
+			w.eventually("nothing is left of the end", func() bool {
+				_, err := w.engine.ReplayExecution(w.ctx, id, engine.Replay{})
+				if err != nil && !errors.Is(err, flowfabric.ErrResolutionPending) {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
+		}
+		w.reach(b.ID(two), flowfabric.CodeCompleted)
+		if got := w.result(b.ID(two), 1); got != `"b"` || w.flowEnds(two).State != flowfabric.FlowCompleted {
+			t.Errorf("replayed: %s", got)
+		}
+	})
+}
+
+// Children are refused for reasons that an operator may change: the attempt fails, and the policy decides about another. In a
+// flow that was cancelled nobody waits, also those who may run to their end.
+func TestChildrenRefused(t *testing.T) {
+	servers(t, func(w *world) {
+		closed := handler.Define[string, string]("closed", handler.Lane("closed"))
+		running, release := make(chan flowfabric.FlowID), make(chan struct{})
+		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
+		lane := func(state engine.LaneState) {
+			t.Helper()
+			for _, out := range w.engine.SetLane(w.ctx, "default", "closed", engine.LaneChange{State: state}) {
+				if out.Err != nil {
+					t.Error(out.Err)
+				}
+			}
+		}
+		lane(engine.LaneDisabled)
+		w.start(runtime.Config{Lanes: []string{"default", "closed"}},
+			handler.Bind(closed, func(context.Context, *handler.Task, string) (string, error) { return "open", nil }),
+			handler.Bind(adult, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				if in == "cancel" {
+					running <- task.Flow()
+					<-release
+				} else if task.Attempt() == 2 {
+					lane(engine.LaneActive)
+				}
+				set := flow.Children("w")
+				child := flow.Child(set, "c", closed, in)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				return child.Result(ctx, task)
+			}))
+		f := flow.New("f", flow.Growing())
+		a := flow.Add(f, "a", adult, "a")
+		id := w.submitFlow(f)
+		r := w.flowEnds(id)
+		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 || s.AttemptLog[0].Category != handler.CategorySuspend {
+			t.Errorf("%s, %d attempts: %+v", r.State, s.Attempts, s.AttemptLog)
+		}
+		g := flow.New("g", flow.Growing())
+		b := flow.Add(g, "b", adult, "cancel")
+		w.submitFlow(g)
+		id = <-running
+		if _, err := w.engine.CancelFlow(w.ctx, id, flowfabric.CancelPending, "test", "no more"); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		r = w.flowEnds(id)
+		if s := w.snapshot(b.ID(id)); s.State.Public != flowfabric.Cancelled || !strings.Contains(s.CancelReason, "the flow was cancelled") || r.Members != 1 {
+			t.Errorf("%s %q, %d members", s.State.Public, s.CancelReason, r.Members)
+		}
+	})
+}
+
+// What a handler may do wrong with children is told: a name twice, a wait in a step, a result without it, its error thrown away, a mistake
+// in the set, another input than in the pass before.
+func TestChildrenMisuse(t *testing.T) {
+	w := newWorld(t)
+	var n atomic.Int64
+	w.children(func(ctx context.Context, task *handler.Task, in string) (string, error) {
+		set := flow.Children("w")
+		c := flow.Child(set, "c", echo, in)
+		switch in {
+		case "twice":
+			_ = set.Wait(ctx, task)
+			return "", flow.Children("w").Wait(ctx, task)
+		case "step":
+			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return "", set.Wait(ctx, task) })
+		case "early":
+			return c.Result(ctx, task)
+		case "ignored":
+			_ = set.Wait(ctx, task)
+			return "done", nil
+		case "mistake":
+			flow.Child(set, "c", echo, "")
+			flow.Child(set, "d", echo, "", flow.AnyOf())
+			return "", set.Wait(ctx, task)
+		case "changed":
+			set = flow.Children("w")
+			flow.Child(set, "c", echo, fmt.Sprint(n.Add(1)))
+			if task.Attempt() == 0 { // made, and then the attempt fails
+				if _, err := w.engine.WaitChildren(ctx, task.Fence(), engine.ChildWait{Name: "w", Mode: engine.WaitAll, Children: []engine.FlowMember{{
+					NewExecution: engine.NewExecution{ID: task.ID().Child("w", "c"), Namespace: "default", Lane: "default", Kind: "echo", Digest: "another"}, Node: "c"}}}); err != nil {
+					return "", err
+				}
+			}
+			return "", set.Wait(ctx, task)
+		}
+		return "", nil
+	})
+	for in, want := range map[string][2]string{
+		"twice":   {handler.CategoryHandlerError, "already used in this pass"},
+		"step":    {handler.CategoryHandlerError, "inside step s"},
+		"early":   {handler.CategoryHandlerError, "when Wait has returned nil"},
+		"ignored": {handler.CategoryAwaitIgnored, "children w had asked to suspend"},
+		"mistake": {handler.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
+		"changed": {handler.CategorySuspend, "compute them in a step"},
+	} {
+		s := w.reach(w.submitKind("parent", in), flowfabric.CodeFailed)
+		if s.FailureCategory != want[0] || !strings.Contains(s.FailureReason, want[1]) {
+			t.Errorf("%s: %s %s", in, s.FailureCategory, s.FailureReason)
+		}
+	}
+}
