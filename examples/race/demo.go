@@ -156,7 +156,7 @@ func (m *meet) tail(ctx context.Context, t *track, i int, exec *client.Execution
 			t.token(i, string(event.Frame.Payload))
 		case stream.TailAttemptEnd:
 			if event.Reason == "attempt_success" {
-				t.end(i, fmt.Sprintf("✓ %d tokens, the first", tokens))
+				t.end(i, fmt.Sprintf("✓ all %d tokens", tokens))
 				continue
 			}
 			t.end(i, "✗ cut off")

@@ -61,14 +61,14 @@ func TestTrack(t *testing.T) {
 		v.token(0, " abcdefgh\x1b")
 	}
 	v.token(1, " slow")
-	v.end(0, "✓ first")
+	v.end(0, "✓ all")
 	v.token(1, " and steady")
 	v.end(1, "✗ cut off")
 	want := `one                           two
 ───                           ───
 abcdefgh abcdefgh             …
 abcdefgh abcdefgh             slow
-✓ first                       …
+✓ all                         …
                               and steady
                               ✗ cut off
 `
