@@ -636,8 +636,15 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
 		}
 		x := ChildOutcome{ID: flowfabric.MakeExecutionID(partition, id), Node: f[3], Outcome: endings[f[1]], Attempt: -1}
-		if n, err := strconv.Atoi(f[2]); err == nil {
-			x.Attempt = n
+		if x.Outcome == "" && f[1] != "." && f[1] != "~" {
+			return nil, fmt.Errorf("%w: outcome %q of a child", flowfabric.ErrCorrupt, clip(f[1]))
+		}
+		if f[2] != "" {
+			n, err := strconv.ParseUint(f[2], 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%w: attempt of a child: %w", flowfabric.ErrCorrupt, err)
+			}
+			x.Attempt = int(n)
 		}
 		out = append(out, x)
 	}

@@ -94,8 +94,8 @@ func DelayUntil(t time.Time) Option {
 	return nodeFunc(func(n *node) { n.item.Delay, n.item.DelayUntil = 0, t })
 }
 
-// Deadline ends the node as expired when it has not ended d after the flow was submitted, also while it waits for what it
-// depends on: 1 ms to 10 years. 0 takes back the deadline of the definition.
+// Deadline ends the node as expired when it has not ended d after the flow was submitted (a child: after it was made), also
+// while it waits for what it depends on: 1 ms to 10 years. 0 takes back the deadline of the definition.
 func Deadline(d time.Duration) Option {
 	return nodeFunc(func(n *node) { n.item.Deadline, n.item.DeadlineAt = d, time.Time{} })
 }

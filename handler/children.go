@@ -54,7 +54,7 @@ func (c *Children) begin() {
 // if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this pass, or inside a step;
 // ErrTaskConsumed after the handler returned.
 func (c *Children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
-	if err := validateStepName(wait); err != nil {
+	if err := validateName("wait", wait); err != nil {
 		return nil, false, err
 	}
 	if step := c.t.insideStep(ctx); step != "" {

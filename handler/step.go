@@ -100,7 +100,7 @@ func (t *Task) insideStep(ctx context.Context) string {
 
 // ask takes a name for this pass and returns what is recorded under it.
 func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found bool, err error) {
-	if err := validateStepName(name); err != nil {
+	if err := validateName("step", name); err != nil {
 		return nil, false, err
 	}
 	if outer := t.insideStep(ctx); outer != "" {
@@ -119,13 +119,14 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	return recorded, found, nil
 }
 
-func validateStepName(name string) error {
+// validateName accepts 1..128 bytes of printable ASCII.
+func validateName(what, name string) error {
 	if name == "" || len(name) > maxStepName {
-		return fmt.Errorf("%w: step name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), maxStepName)
+		return fmt.Errorf("%w: %s name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name, len(name), maxStepName)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: step name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
+			return fmt.Errorf("%w: %s name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, what, name, name[i], i)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // submitFlow stages a flow and releases it.
@@ -269,6 +270,44 @@ func TestChildrenAll(t *testing.T) {
 	})
 }
 
+// Waits for signals and for children take turns: each answer is kept, in whatever order they came.
+func TestChildrenBetweenSignals(t *testing.T) {
+	servers(t, func(w *world) {
+		w.start(signing(), append(echoes(), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			var out []string
+			for i := range 2 {
+				word, err := suspend.Await[string](ctx, task, fmt.Sprint("word-", i))
+				if err != nil {
+					return "", err
+				}
+				set := flow.Children(fmt.Sprint("echo-", i))
+				child := flow.Child(set, "c", echo, word)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				echoed, err := child.Result(ctx, task)
+				if err != nil {
+					return "", err
+				}
+				out = append(out, echoed)
+			}
+			return strings.Join(out, " "), nil
+		}))...)
+		id := w.submitKind("parent", "")
+		for i := range 2 {
+			key := fmt.Sprint("word-", i)
+			w.eventually("it waits for "+key, func() bool {
+				s := w.suspension(id)
+				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == key
+			})
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+		}
+		if s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
+			t.Errorf("%s after %d attempts: %s %s", w.result(id, 0), s.Attempts, s.FailureCategory, s.FailureReason)
+		}
+	})
+}
+
 // First and FirstSuccess go on when one child has ended, or has succeeded; what is open then has no result.
 func TestChildrenFirst(t *testing.T) {
 	servers(t, func(w *world) {
@@ -399,6 +438,60 @@ func TestChildrenInAFlow(t *testing.T) {
 		w.reach(b.ID(two), flowfabric.CodeCompleted)
 		if got := w.result(b.ID(two), 1); got != `"b"` || w.flowEnds(two).State != flowfabric.FlowCompleted {
 			t.Errorf("replayed: %s", got)
+		}
+	})
+}
+
+// Children are refused for reasons that an operator may change: the attempt fails, and the policy decides about another. In a
+// flow that was cancelled nobody waits, also those who may run to their end.
+func TestChildrenRefused(t *testing.T) {
+	servers(t, func(w *world) {
+		closed := handler.Define[string, string]("closed", handler.Lane("closed"))
+		running, release := make(chan flowfabric.FlowID), make(chan struct{})
+		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
+		lane := func(state engine.LaneState) {
+			t.Helper()
+			for _, out := range w.engine.SetLane(w.ctx, "default", "closed", engine.LaneChange{State: state}) {
+				if out.Err != nil {
+					t.Error(out.Err)
+				}
+			}
+		}
+		lane(engine.LaneDisabled)
+		w.start(runtime.Config{Lanes: []string{"default", "closed"}},
+			handler.Bind(closed, func(context.Context, *handler.Task, string) (string, error) { return "open", nil }),
+			handler.Bind(adult, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				if in == "cancel" {
+					running <- task.Flow()
+					<-release
+				} else if task.Attempt() == 2 {
+					lane(engine.LaneActive)
+				}
+				set := flow.Children("w")
+				child := flow.Child(set, "c", closed, in)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				return child.Result(ctx, task)
+			}))
+		f := flow.New("f", flow.Growing())
+		a := flow.Add(f, "a", adult, "a")
+		id := w.submitFlow(f)
+		r := w.flowEnds(id)
+		if s := w.snapshot(a.ID(id)); r.State != flowfabric.FlowCompleted || s.Attempts != 3 || s.Retries != 2 || s.AttemptLog[0].Category != handler.CategorySuspend {
+			t.Errorf("%s, %d attempts: %+v", r.State, s.Attempts, s.AttemptLog)
+		}
+		g := flow.New("g", flow.Growing())
+		b := flow.Add(g, "b", adult, "cancel")
+		w.submitFlow(g)
+		id = <-running
+		if _, err := w.engine.CancelFlow(w.ctx, id, flowfabric.CancelPending, "test", "no more"); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		r = w.flowEnds(id)
+		if s := w.snapshot(b.ID(id)); s.State.Public != flowfabric.Cancelled || !strings.Contains(s.CancelReason, "the flow was cancelled") || r.Members != 1 {
+			t.Errorf("%s %q, %d members", s.State.Public, s.CancelReason, r.Members)
 		}
 	})
 }

@@ -1,0 +1,196 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// locked is a cipher whose key may be missing.
+type locked struct{ key bool }
+
+func (l locked) Seal(plain []byte) ([]byte, error) { return append([]byte("#"), plain...), nil }
+func (l locked) Open(sealed []byte) ([]byte, error) {
+	if !l.key {
+		return nil, errors.New("no key")
+	}
+	return sealed[1:], nil
+}
+
+// An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a key is missing.
+func TestInputs(t *testing.T) {
+	sealed := flow.NewInput[string]("sealed").WithCodec(handler.Encrypted(handler.JSON, locked{true}))
+	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Node: "n", Inputs: map[string][]byte{
+		"left": []byte(`"l"`), "sealed": []byte(`#"s"`), "empty": nil, "null": []byte("null")}}})
+	if v, err := left.Need(task); v != "l" || err != nil || left.Name() != "left" {
+		t.Error(v, err)
+	}
+	if v, ok, err := sealed.Get(task); v != "s" || !ok || err != nil {
+		t.Error(v, ok, err)
+	}
+	for _, name := range []string{"empty", "null"} {
+		if v, ok, err := flow.NewInput[*string](name).Get(task); v != nil || !ok || err != nil {
+			t.Error(name, v, ok, err)
+		}
+	}
+	if v, ok, err := right.Get(task); v != "" || ok || err != nil {
+		t.Error(v, ok, err)
+	}
+	fails := func(err error, category string, permanent bool) {
+		t.Helper()
+		out := handler.Classify(t.Context(), task, err)
+		if out.Failure.Category != category || out.Failure.Permanent != permanent {
+			t.Errorf("%v: %+v", err, out.Failure)
+		}
+	}
+	_, err := right.Need(task)
+	fails(err, handler.CategoryHandlerError, true)
+	_, _, err = flow.NewInput[int]("left").Get(task)
+	fails(err, handler.CategoryDecode, true)
+	if !strings.Contains(err.Error(), "input left: decode a result into int: ") {
+		t.Error(err)
+	}
+	_, _, err = sealed.WithCodec(handler.Encrypted(handler.JSON, locked{})).Get(task)
+	fails(err, handler.CategoryDecode, false)
+}
+
+// results is what children left.
+type results map[string]string
+
+func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
+	text, ok := r[fmt.Sprint(id.UUID(), attempt)]
+	if text == "cut" {
+		return nil, false, flowfabric.ErrTransport
+	}
+	return []byte(text), ok, nil
+}
+
+// What a child's result can be: of the attempt that succeeded, empty, not readable now or ever, or of a child that was not waited for.
+func TestChildResults(t *testing.T) {
+	id := flowfabric.NewExecutionID(2)
+	step, stored := []string{}, results{}
+	for _, x := range []struct {
+		name, outcome string
+		attempt       int
+		result        string
+	}{
+		{"good", "s", 3, `"yes"`}, {"empty", "s", 0, ""}, {"cut", "s", 0, "cut"}, {"odd", "s", 0, `1`}, {"late", "l", 1, `"late"`},
+		{"cancelled", "c", -1, ""}, {"expired", "e", 0, ""},
+	} {
+		child := id.Child("w", x.name)
+		attempt := fmt.Sprint(x.attempt)
+		if x.attempt < 0 {
+			attempt = ""
+		}
+		step = append(step, strings.Join([]string{child.UUID().String(), x.outcome, attempt, x.name}, ","))
+		stored[fmt.Sprint(child.UUID(), x.attempt)] = x.result
+	}
+	task := handler.NewTask(handler.TaskConfig{Results: stored, Claim: engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
+		Steps: map[string][]byte{engine.StepChildren + "w": []byte(strings.Join(step, "\x1f"))}}})
+	out := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		set := flow.Children("w", flow.All())
+		get := map[string]*flow.ChildNode[string]{}
+		for _, name := range []string{"good", "empty", "cut", "odd", "late", "cancelled", "expired", "new"} {
+			get[name] = flow.Child(set, name, work, 1)
+		}
+		if _, err := get["good"].Result(ctx, task); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("before the wait: %v", err)
+		}
+		if err := set.Wait(ctx, task); err != nil {
+			return "", err
+		}
+		for name, want := range map[string]struct {
+			value     string
+			err       error
+			category  string
+			permanent bool
+		}{
+			"good": {value: "yes"}, "empty": {}, "late": {value: "late"},
+			"cut":       {err: flowfabric.ErrTransport, category: handler.CategoryHandlerError},
+			"odd":       {category: handler.CategoryDecode, permanent: true},
+			"cancelled": {err: flowfabric.ErrCancelled, category: handler.CategoryChild, permanent: true},
+			"expired":   {err: flowfabric.ErrExpired, category: handler.CategoryChild, permanent: true},
+			"new":       {err: flowfabric.ErrInvalidInput, category: handler.CategoryHandlerError, permanent: true},
+		} {
+			v, err := get[name].Result(ctx, task)
+			if v != want.value || (err == nil) != (want.category == "") || want.err != nil && !errors.Is(err, want.err) {
+				t.Errorf("%s: %q, %v", name, v, err)
+				continue
+			}
+			if err != nil {
+				if f := handler.Classify(ctx, task, fmt.Errorf("wrapped: %w", err)).Failure; f.Category != want.category || f.Permanent != want.permanent {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+		}
+		if get["good"].ID(task) != id.Child("w", "good") || get["good"].Name() != "good" {
+			t.Error("ID or Name")
+		}
+		return "", nil
+	}).Run(t.Context(), task)
+	if out.Kind != handler.OutcomeComplete {
+		t.Errorf("%+v", out)
+	}
+}
+
+// What a wait asks for: children in an order in which edges lead from earlier ones, with their ids, in the parent's namespace, and in
+// its trace. Mistakes in the set fail for good.
+func TestWaitAsks(t *testing.T) {
+	id := flowfabric.NewExecutionID(2)
+	run := func(fn func(ctx context.Context, task *handler.Task) error) handler.Outcome {
+		task := handler.NewTask(handler.TaskConfig{Route: engine.Route{Namespace: "shop"}, Claim: engine.Claim{Fence: flowfabric.Fence{Execution: id},
+			Input: []byte(`""`), Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x"}}})
+		return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			return "", fn(ctx, task)
+		}).Run(t.Context(), task)
+	}
+	out := run(func(ctx context.Context, task *handler.Task) error {
+		set := flow.Children("w", flow.FirstSuccess(), flow.Leave())
+		a := flow.Child(set, "a", work, 1)
+		flow.Child(set, "b", work, 2, left.From(a))
+		err := set.Wait(ctx, task)
+		if !flow.IsWait(err) {
+			t.Error(err)
+		}
+		return err
+	})
+	q := out.Children
+	if out.Kind != handler.OutcomeChildren || q.Name != "w" || q.Mode != engine.WaitFirstSuccess || !q.Leave || !q.Park || len(q.Children) != 2 {
+		t.Fatalf("%+v", out)
+	}
+	b := q.Children[1]
+	if b.ID != id.Child("w", "b") || b.Namespace != "shop" || b.Creator != id.String() || b.Tags["otel.traceparent"] != "x" ||
+		fmt.Sprint(b.Edges) != fmt.Sprint([]engine.FlowEdge{{From: id.Child("w", "a"), Input: "left"}}) {
+		t.Errorf("%+v", b)
+	}
+	for text, fill := range map[string]func(set *flow.ChildSet){
+		"children w: option 0 is nil": func(*flow.ChildSet) {},
+		"children w: node c: invalid_input: a value is not valid: there is another": func(set *flow.ChildSet) {
+			flow.Child(set, "c", work, 1)
+			flow.Child(set, "c", work, 1)
+		},
+		"children w: node d: invalid_input": func(set *flow.ChildSet) { flow.Child(set, "d", work, 1, flow.Quorum(1)) },
+		"children w: fan_in_too_large": func(set *flow.ChildSet) {
+			for i := range 1001 {
+				flow.Child(set, fmt.Sprint(i), work, 1)
+			}
+		},
+		"children w: node e: definition of kind": func(set *flow.ChildSet) { flow.Child(set, "e", bad, 1) },
+	} {
+		out := run(func(ctx context.Context, task *handler.Task) error {
+			set := flow.Children("w", nil)
+			fill(set)
+			return set.Wait(ctx, task)
+		})
+		if !out.Failure.Permanent || !strings.Contains(strings.ReplaceAll(out.Err.Error(), "invalid_input: a value is not valid: option", "option"), text) {
+			t.Errorf("%q: %v", text, out.Err)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package handler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// outcomes is a step that keeps how one child ended.
+func outcomes(id flowfabric.ExecutionID, node string) []byte {
+	return []byte(id.UUID().String() + ",s,2," + node)
+}
+
+// What the error of a wait for children makes of a pass, also beside what else a handler can ask for.
+func TestChildrenOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		also func(error) error
+		want handler.OutcomeKind
+	}{
+		"alone":     {func(err error) error { return err }, handler.OutcomeChildren},
+		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, handler.OutcomeChildren},
+		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeChildren},
+		"permanent": {handler.Permanent, handler.OutcomeFail},
+		"cancel":    {func(err error) error { return errors.Join(err, handler.Cancel("enough")) }, handler.OutcomeCancel},
+		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
+		"nothing":   {func(error) error { return nil }, handler.OutcomeFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := passOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
+				err := task.Children().Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst})
+				if !handler.IsChildWait(fmt.Errorf("x: %w", err)) || handler.IsChildWait(io.EOF) {
+					t.Error("IsChildWait")
+				}
+				return "", c.also(err)
+			})
+			if out.Kind != c.want {
+				t.Errorf("%s: %+v", out.Kind, out)
+			}
+			switch name {
+			case "alone":
+				if out.Children.Name != "w" || out.Children.Mode != engine.WaitFirst || out.Kind.String() != "wait_children" {
+					t.Errorf("%+v", out)
+				}
+			case "nothing":
+				if out.Failure.Category != handler.CategoryAwaitIgnored || !out.Failure.Permanent {
+					t.Errorf("%+v", out.Failure)
+				}
+			case "text only":
+				if !strings.Contains(out.Failure.Reason, "children w had asked to suspend") {
+					t.Error(out.Failure.Reason)
+				}
+			}
+		})
+	}
+}
+
+// A claim's steps answer waits; those that a handler did not ask for are told by name, as steps are, and not as steps.
+func TestChildrenAnswers(t *testing.T) {
+	id, child := flowfabric.NewExecutionID(3), flowfabric.NewExecutionID(3)
+	claim := engine.Claim{Fence: flowfabric.Fence{Execution: id}, Steps: map[string][]byte{
+		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil, engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
+	}}
+	out := passOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+		got, answered, err := task.Children().Ask(ctx, "a")
+		if err != nil || !answered || len(got) != 1 || got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
+			t.Errorf("%+v, %v, %v", got, answered, err)
+		}
+		if _, answered, err := task.Children().Ask(ctx, "new"); answered || err != nil {
+			t.Error(answered, err)
+		}
+		if _, _, err := task.Children().Ask(ctx, "bad"); !errors.Is(err, flowfabric.ErrCorrupt) {
+			t.Error(err)
+		}
+		for _, name := range []string{"a", "", strings.Repeat("x", 129), "a\n"} {
+			if _, _, err := task.Children().Ask(ctx, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		if unused := task.UnusedSteps(); !slices.Equal(unused, []string{"children b", "step"}) {
+			t.Errorf("unused %q", unused)
+		}
+		task.Children().Answered("new", got)
+		return "", nil
+	})
+	if out.Kind != handler.OutcomeComplete {
+		t.Errorf("%+v", out)
+	}
+}
+
+// After the handler has returned nothing can be waited for; the next pass may use the names again, and knows what was answered.
+func TestChildrenOfPasses(t *testing.T) {
+	logger, log := quiet()
+	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
+	n := 0
+	bound := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		n++
+		_, answered, err := t.Children().Ask(ctx, "w")
+		if err != nil || answered {
+			return fmt.Sprint(answered), err
+		}
+		return "", t.Children().Want(engine.ChildWait{Name: "w"})
+	})
+	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
+		t.Errorf("%+v", out)
+	}
+	if _, _, err := task.Children().Ask(context.Background(), "w"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+		t.Error(err)
+	}
+	task.Children().Answered("w", nil)
+	if out := bound.Run(context.Background(), task); string(out.Result) != `"true"` || n != 2 {
+		t.Errorf("%+v", out)
+	}
+	if text := log.String(); strings.Contains(text, "not used") {
+		t.Error(text)
+	}
+}
+
+// A member of a flow knows where it is and what it was given; others are in no flow.
+func TestMember(t *testing.T) {
+	alone := handler.NewTask(handler.TaskConfig{})
+	if _, ok := alone.Given("a"); ok || !alone.Flow().IsZero() || alone.Node() != "" || len(alone.Inputs()) != 0 {
+		t.Error("a task in no flow says it is in one")
+	}
+	id := flowfabric.NewFlowID(1)
+	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
+		Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x", "team.name": "y"}}})
+	a, aok := task.Given("a")
+	b, bok := task.Given("b")
+	if task.Flow() != id || task.Node() != "n" || !slices.Equal(task.Inputs(), []string{"a", "b"}) || !aok || !bok || a != nil || string(b) != "1" {
+		t.Errorf("%v %q %q %q", task.Flow(), task.Inputs(), a, b)
+	}
+	own := map[string]string{"own.tag": "z"}
+	if got := task.Children().Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" || len(own) != 1 {
+		t.Errorf("%v, %v", got, own)
+	}
+	if got := task.Children().Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
+		t.Error(got)
+	}
+	if got := alone.Children().Traced(nil); got != nil {
+		t.Error(got)
+	}
+	if _, err := task.Children().Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+}
