@@ -15,7 +15,7 @@ import (
 )
 
 // cursorVersion leads the text of a cursor; another layout gets another one.
-const cursorVersion = "ffl1."
+const cursorVersion = "ffl2."
 
 // place is how far a listing got: the home it is in, the group within that home, and the last entry looked at.
 type place struct {

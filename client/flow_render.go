@@ -61,7 +61,7 @@ func (s FlowSnapshot) Text(w io.Writer) error {
 		t := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 		for _, m := range s.Nodes {
 			if level[m.ID] == l {
-				_, _ = fmt.Fprintf(t, "  %s\n", strings.TrimRight(strings.Join([]string{plain(m.Node), memberState(m), plain(m.Kind), told(m), from(m, names)}, "\t"), "\t"))
+				_, _ = fmt.Fprintf(t, "  %s\n", strings.TrimRight(strings.Join([]string{plain(m.Node), memberState(m), plain(m.Kind), remarks(m), from(m, names)}, "\t"), "\t"))
 			}
 		}
 		_ = t.Flush() // a buffer does not fail
@@ -147,8 +147,8 @@ func memberState(m engine.MemberRecord) string {
 	return string(m.State.Public)
 }
 
-// told is what there is to say about a node beside its state.
-func told(m engine.MemberRecord) string {
+// remarks is what there is to say about a node beside its state.
+func remarks(m engine.MemberRecord) string {
 	var parts []string
 	if g := m.Group; g != nil {
 		parts = append(parts, policyOf(g))

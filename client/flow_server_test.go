@@ -222,6 +222,52 @@ func TestFlowThatFails(t *testing.T) {
 	})
 }
 
+// Members that wait for others are listed, explained, and leave their story behind.
+func TestMembersAreExecutions(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		f, _ := diamond("article")
+		fl := submitFlow(ctx, t, c, f)
+		blocked := client.Filter{States: []flowfabric.PublicState{flowfabric.WaitingChildren}}
+		list := func(f client.Filter) (n int) {
+			for x, err := range c.List(ctx, f) {
+				if err != nil || x.Drift != "" {
+					t.Fatalf("%+v, %v", x, err)
+				}
+				n++
+			}
+			return n
+		}
+		if n, all := list(blocked), list(client.Filter{}); n != 3 || all != 4 {
+			t.Errorf("%d blocked of %d", n, all)
+		}
+		why, err := c.Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != client.WhyAwaitingOthers || !strings.Contains(why.String(), `"b" is waiting_children`) {
+			t.Errorf("%s: %s, %v", why.Reason, why, err)
+		}
+		newHands(ctx, t, e, fl.ID().Partition()).fail(newHands(ctx, t, e, fl.ID().Partition()).claim()["a"])
+		if n, all := list(blocked), list(client.Filter{States: []flowfabric.PublicState{client.Ended}}); n != 0 || all != 4 {
+			t.Errorf("%d blocked, %d ended", n, all)
+		}
+		why, err = c.Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != client.WhySkipped || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
+			t.Errorf("%s: %s, %v", why.Reason, why, err)
+		}
+		events, err := c.History(ctx, fl.Member("d"))
+		if err != nil || !slices.ContainsFunc(events, func(e engine.Event) bool {
+			return e.Kind == engine.EventSkipped && strings.Contains(e.String(), "did not succeed")
+		}) {
+			t.Errorf("%v, %v", events, err)
+		}
+		if _, err := fl.Replay(ctx, client.FromNode("d")); err != nil {
+			t.Fatal(err)
+		}
+		why, err = c.Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != client.WhyAwaitingReplay || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
+			t.Errorf("%s: %s, %v", why.Reason, why, err)
+		}
+	})
+}
+
 func TestSubmitFlowWithAKey(t *testing.T) { // spec 60 §12 FS1
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f, _ := diamond("article")

@@ -24,11 +24,11 @@ const (
 )
 
 // homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var homes = [...]engine.Home{engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+var homes = [...]engine.Home{engine.HomeBlocked, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
 
 // homeOf are the states that may be asked for, and where executions in them are.
 var homeOf = map[flowfabric.PublicState]engine.Home{
-	flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
+	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
 	flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
 	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
 	flowfabric.Skipped: engine.HomeEnded,
@@ -39,7 +39,7 @@ type Filter struct {
 	Namespace     string // default Config.Namespace
 	AllNamespaces bool
 	Lane, Kind    string // "" = any
-	// States: waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
+	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
 	// five. Default all.
 	States []flowfabric.PublicState
 	// Tags that an execution must have, all of them, with these values.
@@ -63,9 +63,9 @@ type Page struct {
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
 // "", or the Cursor of the page before, with the same filter.
 //
-// States come one after another: waiting (by partition and there in the order of claims), delayed (what is due first),
+// States come one after another: waiting_children (what was created first), waiting (by partition and there in the order of claims), delayed (what is due first),
 // suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
-// retention what ended first). Delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// retention what ended first). Waiting_children, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
 // page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
 // of their ends: sort what was listed by EndedAt, or list one lane.
 //
@@ -172,7 +172,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	for _, s := range f.States {
 		home, known := homeOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting, delayed, suspended, active, completed, failed, cancelled, "+
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && home != engine.HomeActive {

@@ -92,10 +92,13 @@ func explain(f engine.Facts, workers crew) Explanation {
 	var a account
 	switch f.State.LifecyclePhase {
 	case "runnable":
-		if f.State.Eligibility == "eligible_now" {
+		switch f.State.Eligibility {
+		case "eligible_now":
 			out.Serving, out.Capable = workers.count(f.Route)
 			a = waits(f, workers)
-		} else {
+		case "blocked_by_dependencies":
+			a = blocked(f)
+		default:
 			a = delayed(f)
 		}
 	case "active":
@@ -104,6 +107,9 @@ func explain(f engine.Facts, workers crew) Explanation {
 		a = suspended(f)
 	default:
 		a = over(f)
+	}
+	if barred(f) {
+		a = doomed(f)
 	}
 	a = deadlineFirst(f, a)
 	out.Reason, out.Sentence, out.Next, out.At = a.reason, a.why, a.next, a.at

@@ -36,6 +36,16 @@ const (
 	WhyDelayDue        Cause = "delay_due" // one of the four is over, and a tick is awaited
 )
 
+// Waiting for others.
+const (
+	WhyFlowStaging     Cause = "flow_staging"             // its flow has not been released
+	WhyAwaitingOthers  Cause = "awaiting_upstreams"       // those it depends on have not ended
+	WhyAwaitingReplay  Cause = "awaiting_upstream_replay" // it was replayed, and those it depends on ended without success and were not
+	WhyAwaitingKids    Cause = "awaiting_children"
+	WhyAwaitingBacklog Cause = "awaiting_resolution" // nothing is missing: the backlog of its flow, which a tick works off
+	WhyFlowCancelled   Cause = "flow_cancelled"      // its flow was, and it is about to be
+)
+
 // Active.
 const (
 	WhyActive            Cause = "active"
@@ -82,13 +92,15 @@ const (
 const overdue Cause = "_tick_overdue"
 
 // ticked are the reasons that wait for a tick and nothing else.
-var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue}
+var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue,
+	WhyAwaitingBacklog, WhyFlowCancelled}
 
 var causes = []Cause{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
 	WhyWaitingNext, WhyWaitingBehind, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
 	WhyNotQueued, WhyRouteNotReady,
 	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyResumeDelay, WhyDelayDue,
+	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,
 	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator, WhyPausedByPolicy, WhyAwaitingBudget, WhySuspensionTimeoutDue,
 	WhyDeadlineDue,

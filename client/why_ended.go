@@ -31,7 +31,11 @@ func over(f engine.Facts) account {
 	case flowfabric.Expired:
 		end(expired(f))
 	default:
-		end(WhySkipped, "what it depends on can no longer be satisfied")
+		how := "what it depends on can no longer be satisfied"
+		if g := f.Group; g != nil {
+			how += fmt.Sprintf(": it needed %s, of which %d succeeded, %d failed, were cancelled or expired, and %d were skipped", policyWords(g), g.Succeeded, g.Failed, g.Skipped)
+		}
+		end(WhySkipped, how)
 	}
 	a.next = "Nothing moves it by itself. " + replayable(f) + kept(f)
 	return a
@@ -69,6 +73,14 @@ func cancelled(f engine.Facts) (Cause, string) {
 	case engine.CancelOperator:
 		return WhyCancelled, "an operator or producer cancelled it" + reasoned(f.CancelReason)
 	case engine.CancelFlow:
+		switch f.CancelReason {
+		case "sibling_quorum_satisfied":
+			return WhyCancelled, "those that depend on it had got what they need from others"
+		case "sibling_quorum_impossible":
+			return WhyCancelled, "those that depend on it could no longer get what they need"
+		case "parent_ended":
+			return WhyCancelled, "the execution that waited for it ended before it"
+		}
 		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}
 	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + reasoned(f.CancelReason)
@@ -116,6 +128,8 @@ func kept(f engine.Facts) string {
 	switch {
 	case f.PurgeAt.IsZero():
 		return "; the index of what is to be purged has lost it."
+	case f.Flow != nil && f.Flow.EndedAt.IsZero() && !f.Purging:
+		return "; it is kept until its flow has ended, and at least until " + moment(f, f.PurgeAt) + "."
 	case f.Purging:
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
 	case until.After(f.PurgeAt) && until.After(f.Now):

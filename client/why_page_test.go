@@ -38,7 +38,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 	switch {
 	case state.Eligibility == "eligible_now":
 		f.Ahead, f.Queued, f.Ready = 0, 1, true
-	case state.LifecyclePhase == "runnable":
+	case state.Eligibility == "not_eligible_until_time":
 		f.DelayUntil = noon.Add(2 * time.Minute)
 	case code == flowfabric.CodeActive:
 		f.HolderAlive, f.LeaseExpiresAt = true, noon.Add(20*time.Second)
@@ -76,6 +76,21 @@ func reviewed(behaviour string) func(*engine.Facts) {
 func writer(instance string, caps ...string) engine.WorkerRow {
 	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64, Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
 		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
+}
+
+// member makes it one of a flow that is open, which depends on three others.
+func member(f *engine.Facts) {
+	f.Node, f.Group = "join", &engine.GroupRecord{Policy: flowfabric.AllOf, Total: 3, Pending: true}
+	f.Flow = &engine.FlowRecord{ID: flowfabric.MakeFlowID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000002")), State: flowfabric.FlowOpen}
+}
+
+// others are nodes and their codes.
+func others(pairs ...string) (out []engine.Other) {
+	for i := 0; i < len(pairs); i += 2 {
+		state, _ := flowfabric.Project(flowfabric.Code(pairs[i+1]))
+		out = append(out, engine.Other{ID: sample, Node: pairs[i], State: state})
+	}
+	return out
 }
 
 // example is one explanation of the page.
@@ -116,6 +131,24 @@ var examples = map[Cause]example{
 		f.Suspension, f.ResumedBy = &engine.SuspensionRecord{Trigger: "operator"}, "anna"
 	})},
 	WhyDelayDue: {facts: in("R2af", func(f *engine.Facts) { f.DelayUntil = noon.Add(-200 * time.Millisecond) })},
+
+	WhyFlowStaging: {facts: in("R3f", func(f *engine.Facts) { member(f); f.Flow.State = flowfabric.FlowStaging })},
+	WhyAwaitingOthers: {facts: in("R3f", func(f *engine.Facts) {
+		member(f)
+		f.Group.Policy, f.Group.K, f.Group.Succeeded = flowfabric.Quorum, 2, 1
+		f.Open, f.Others = 2, others("fetch", "A1", "parse", "R3f")
+	})},
+	WhyAwaitingReplay: {facts: in("R3p", func(f *engine.Facts) { member(f); f.Group.Succeeded, f.Open, f.Others = 2, 1, others("fetch", "T2") })},
+	WhyAwaitingKids: {facts: in("R3i", func(f *engine.Facts) {
+		member(f)
+		f.Wait = &engine.WaitRecord{Mode: engine.WaitAll, Total: 5, Succeeded: 2, Others: 1, Pending: true}
+		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "R1f")
+	})},
+	WhyAwaitingBacklog: {facts: in("R3f", func(f *engine.Facts) { member(f); f.Group.Pending, f.Group.Satisfied, f.Flow.Backlog = false, true, 3 })},
+	WhyFlowCancelled: {facts: in("R3f", func(f *engine.Facts) {
+		member(f)
+		f.Flow.State, f.Flow.Policy, f.Flow.Cancelled, f.Flow.Reason = flowfabric.FlowCancelled, flowfabric.CancelAll, noon.Add(-time.Second), "too late"
+	})},
 
 	WhyActive: {facts: in("A1", func(f *engine.Facts) {
 		f.Progress = engine.Progress{Percent: 40, Message: "second chapter", At: noon.Add(-5 * time.Second)}

@@ -39,6 +39,12 @@ func (e Event) String() string {
 	}
 	switch first, rest, two := strings.Cut(e.Detail, " "); {
 	case e.Detail == "":
+	case e.Kind == EventReleased:
+		b.WriteString(", to wait for children")
+	case e.Kind == EventSkipped:
+		b.WriteString(", what it depends on did not succeed")
+	case e.Kind == EventLateInput:
+		fmt.Fprintf(&b, ", %s is not given: its upstream succeeded after that was decided", printable(e.Detail))
 	case e.Kind == EventPriority && two:
 		fmt.Fprintf(&b, ", %s to %s", first, rest)
 	case e.Kind == EventAttempt && two: // state and category

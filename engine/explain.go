@@ -41,6 +41,16 @@ type Facts struct {
 	// [ReleasedDelayed], [ReleasedSuspended] or "".
 	Released string
 
+	// Of a member of a flow.
+	Flow  *FlowRecord  // the header, without tags; nil for one that is in none
+	Node  string       // its name there
+	Group *GroupRecord // what it depends on; nil: nothing
+	Wait  *WaitRecord  // the children it waits for, or waited for last
+
+	// While it is blocked: how many of its upstreams or children have not told it how they ended, and the first 64 of them, by id.
+	Open   int
+	Others []Other
+
 	// Once it has ended. PurgeAt is as it was filed; a tick from then on purges it, unless its lane keeps what ended for
 	// longer since: then it is filed anew, see KeptUntil.
 	PurgeAt time.Time
@@ -49,6 +59,14 @@ type Facts struct {
 	TickOwner   string    // who maintains the partition; "" when nobody does
 	TickWake    time.Time // when that is due next; zero: nothing to wait for, or overdue since for ever
 	TickOverdue bool      // nobody does it
+}
+
+// Other is an execution that a blocked one waits for. It may have ended all the same: its end is in the backlog, or it ended
+// before this one was replayed.
+type Other struct {
+	ID    flowfabric.ExecutionID
+	Node  string
+	State flowfabric.State // Code is empty when there is no such execution any more
 }
 
 // KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
@@ -86,6 +104,13 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.text(), r.instant(), r.flag(), r.instant()
 	core, attempts, u := r.pairs(), r.pairs(), r.pairs()
 	points := f.waitpoints(r)
+	header := r.pairs()
+	f.Open = int(r.number())
+	for range r.count(3) {
+		x := Other{ID: r.id(id.Partition()), Node: r.text()}
+		x.State, _ = flowfabric.Project(flowfabric.Code(r.text()))
+		f.Others = append(f.Others, x)
+	}
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}
@@ -100,6 +125,14 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("ta"), x.instant("tt")
 	f.OpenWaitpoints, f.Purging = int(x.number("wp")), core["pu"] != ""
 	f.Released = released(core)
+	f.Node, f.Group, f.Wait = core["nd"], groupRecord(core["g"]), waitRecord(core["wt"])
+	if len(header) > 0 {
+		record := flowRecord(fields{m: header, r: r})
+		if of, err := flowfabric.ParseUUID(core["fl"]); err == nil {
+			record.ID = flowfabric.MakeFlowID(id.Partition(), of)
+		}
+		record.Now, f.Flow = f.Now, &record
+	}
 	f.suspended(u, points, r)
 	if r.err != nil {
 		return Facts{}, r.fail()

@@ -287,9 +287,14 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 	if err != nil {
 		return FlowRecord{}, err
 	}
-	out := FlowRecord{Now: r.instant(), ID: id}
-	f := fields{m: r.pairs(), r: r}
-	out.Tags = r.pairs()
+	now := r.instant()
+	out := flowRecord(fields{m: r.pairs(), r: r})
+	out.Now, out.ID, out.Tags = now, id, r.pairs()
+	return out, r.fail()
+}
+
+// flowRecord reads the fields of a header.
+func flowRecord(f fields) (out FlowRecord) {
 	out.State = f.flowState("st")
 	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"], f.m["cr"], f.m["pd"]
 	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
@@ -299,7 +304,7 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
 	out.Siblings = SiblingCancels{int(f.number("xc")), int(f.number("xt")), int(f.number("xn")), int(f.number("xs"))}
 	out.Count = f.classes()
-	return out, r.fail()
+	return out
 }
 
 func (f fields) classes() map[flowfabric.PublicState]int {

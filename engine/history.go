@@ -34,7 +34,7 @@ const (
 	EventAttempt   EventKind = "attempt_ended" // Code is empty, Detail has state and category
 	EventEnded     EventKind = "ended"         // Code says how
 	EventDelayed   EventKind = "delayed"       // by its holder, Until
-	EventReleased  EventKind = "released"      // handed back by a worker that shut down
+	EventReleased  EventKind = "released"      // handed back by a worker that shut down; Detail: waiting_children if its handler waits for children
 	EventRevoked   EventKind = "revoked"
 	EventCancelled EventKind = "cancelled"
 	EventExpired   EventKind = "expired"
@@ -45,6 +45,8 @@ const (
 	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
 	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
+	EventSkipped   EventKind = "skipped"            // Detail: why
+	EventLateInput EventKind = "late_input"         // an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
 	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
 )
 
@@ -142,6 +144,8 @@ func recorded(text string, r *reader) []Event {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
 			e.Until = time.UnixMilli(ms)
+		} else if e.Kind == EventReleased {
+			e.Detail = p[5]
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
 	case EventRevoked, EventCancelled:
@@ -162,6 +166,8 @@ func recorded(text string, r *reader) []Event {
 	case EventSuspended:
 		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+	case EventLateInput:
+		e.Detail, e.Reason = p[5], p[6]
 	case EventReissued:
 		e.By, e.Detail = p[5], p[6]
 	case EventResumed:

@@ -223,7 +223,7 @@ var good = map[string][]string{
 	"ff_explain_execution": {"OK", "1700000000000", "default\x1fdefault\x1fk\x1fgpu\x1f", "0", "0", "", "paused", "60", "1700000000000", "anna",
 		"-1", "0", "0", "0", "0", "w", "1700000000000", "1", "0", "7", "s", "S1", "r", "4", "ct", "1", "n", "1", "e", "5", "tt", "9", "lr", "u,5,0,x",
 		"1", "0", "initial\x1f1\x1f2\x1fended_failure\x1fio\x1fw~1\x1f4\x1f1", "3", "id", sampleUUID, "c", "L\x1f1\x1f1\x1fgo", "n1", "1",
-		"1", sampleUUID, samplePoint},
+		"1", sampleUUID, samplePoint, "2", "st", "F1", "nn", "2", "3", "1", sampleUUID, "up", "A1"},
 	"ff_register_worker": {"OK", "renewed", "1700000030000", "4"},
 	"ff_list_workers": {"OK", "1700000000000", "", "1", "w", "1700000030000", "1700000000000", "1690000000000", "3", "1", "why",
 		`{"kinds":["k"]}`},

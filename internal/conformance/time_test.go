@@ -271,6 +271,8 @@ type placed struct {
 
 	waitpoint  engine.Minted     // that it waits on, or that was handed out
 	suspension engine.Suspension // the last
+
+	upstream map[string]engine.Claim // what it waits for, if it is a member of a flow
 }
 
 // halt suspends what is held until the signal go comes.

@@ -196,6 +196,44 @@ var codes = map[flowfabric.Code]explained{
 	"R2b":  {cause: client.WhyRetryBackoff, says: both(stored("du"), text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), at: field("du"), move: due, to: "R1t"},
 	"R2c":  {cause: client.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
 
+	"R3f": {cause: client.WhyAwaitingOthers, says: text(`all of its 2 upstreams: 0 of 2 have succeeded`, `2 upstreams are open: `, `"a" is active`, `"c" is active`), to: "R1f",
+		place: func(w *world, _ *placed) placed {
+			g := w.flow().node("a", nil).node("c", nil).node("b", []string{"a", "c"}).submit(engine.SealClosed)
+			return placed{id: g.id.Member("b"), upstream: g.claim()}
+		}, move: func(w *world, x placed) {
+			for _, c := range x.upstream {
+				w.complete(c.Fence, "x")
+			}
+		}},
+	"R3p": {cause: client.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "client.Flow.Replay"), to: "R1p",
+		place: func(w *world, _ *placed) placed {
+			g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+			g.fail(g.claim()["a"])
+			_, err := w.e.ReplayExecution(w.ctx, g.id.Member("b"), engine.Replay{})
+			w.no(err)
+			return placed{id: g.id.Member("b"), upstream: map[string]engine.Claim{"a": {Fence: flowfabric.Fence{Execution: g.id.Member("a")}}}}
+		}, move: func(w *world, x placed) {
+			a := x.upstream["a"].Fence.Execution
+			_, err := w.e.ReplayExecution(w.ctx, a, engine.Replay{})
+			w.no(err)
+			w.says(w.why(x.id), client.WhyAwaitingOthers, `"a" is waiting`)
+			again := w.worker("again").one(a)
+			w.says(w.why(x.id), client.WhyAwaitingOthers, `"a" is active`)
+			w.complete(again.Fence, "x")
+		}},
+	"R3i": {cause: client.WhyAwaitingKids, says: text("Its handler waits for all children, and attempt 0 is paused", "0 of 1 have ended", `1 child is open: "kid" is waiting`), to: "R1i",
+		place: func(w *world, _ *placed) placed {
+			id := w.create()
+			parent, kid := w.worker("w1").one(id), w.item()
+			kid.ID = id.Child("wait", "kid")
+			_, err := w.e.WaitChildren(w.ctx, parent.Fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+				Children: []engine.FlowMember{{NewExecution: kid, Node: "kid"}}})
+			w.no(err)
+			return placed{id: id}
+		}, move: func(w *world, x placed) {
+			w.complete(w.worker("w2").one(x.id.Child("wait", "kid")).Fence, "x")
+		}},
+
 	"A1": {cause: client.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
 	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 100")), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {

@@ -1,10 +1,10 @@
 -- ff_explain_execution: one consistent look at everything that decides why an execution is where it is: its core, its
--- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, and whether anybody ticks. Of
--- the interests that have waiters it looks at 64. A purged one answers its code and until when that is known.
+-- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, its flow and those it waits for
+-- there, and whether anybody ticks. Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and until when that is known.
 -- Flags:   no-writes
 -- Go:      Engine.Explain
 -- Args:    protocol id
--- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record}
+-- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code}
 -- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
 local ff_explain = {}
 
@@ -67,6 +67,23 @@ function ff_explain.suspension(ctx, c, id)
   return fields, points
 end
 
+-- others counts the upstreams or children that have not told a blocked execution how they ended, and reads up to 64 of them.
+function ff_explain.others(ctx, c, id)
+  if not core.blocked(c) then return '0', {} end
+  local key = c.s == 'R3i' and keys.children(ctx.r, id) or keys.incoming(ctx.r, id)
+  local v, ids, out = redis.call('HGETALL', key), {}, {}
+  for i = 1, #v, 2 do
+    local mark = #v[i] == 36 and group.record(v[i + 1])
+    if mark == '.' or mark == '~' then ids[#ids + 1] = v[i] end
+  end
+  table.sort(ids)
+  for i = 1, math.min(#ids, 64) do
+    local x = redis.call('HMGET', keys.core(ctx.r, ids[i]), 'nd', 's')
+    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x[1] or '', x[2] or ''
+  end
+  return reply.int(#ids), out
+end
+
 local function ff_explain_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then
@@ -103,5 +120,9 @@ local function ff_explain_execution(k, argv)
   add(ff_explain.attempts(ctx, c, id))
   add(fields)
   add(points)
+  add(c.fl and redis.call('HGETALL', keys.flow(ctx.r, c.fl)) or {})
+  local open, others = ff_explain.others(ctx, c, id)
+  out[#out + 1], out[#out + 2] = open, reply.int(#others / 3)
+  for i = 1, #others do out[#out + 1] = others[i] end
   return out
 end
