@@ -66,13 +66,13 @@ func TestRace(t *testing.T) {
 	servers(t, func(t *testing.T, environment map[string]string) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 		out := start(t, environment, &tripwire{}, "-pace", "2ms", "-tokens", "40", "-mermaid")
-		tracks, results, _ := strings.Cut(out, "In the handlers of the losers:")
+		tracks, results, _ := strings.Cut(out, "\nThe others, as")
 		won := winnerPattern.FindStringSubmatch(results)
 		if won == nil {
 			t.Fatalf("nobody has won:\n%s", out)
 		}
 		for _, want := range []string{
-			`\n    hare was at token 23 of 40 when its context ended: cancelled: the execution was cancelled\n`,
+			`\n    hare +was at token 23 of 40 when its context ended: cancelled: the execution was cancelled\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
 			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`, `\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
 			`\nflowchart `, `any of 3 satisfied`,
 		} {

@@ -30,8 +30,8 @@ func TestFlow(t *testing.T) {
 }
 
 func TestRacerStreams(t *testing.T) {
-	racer := &Racer{stopped: func(provider string, tokens int, cause error) {
-		t.Errorf("%s was stopped at token %d: %v", provider, tokens, cause)
+	racer := &Racer{stopped: func(id flowfabric.ExecutionID, tokens int, cause error) {
+		t.Errorf("%s was stopped at token %d: %v", id, tokens, cause)
 	}}
 	r := fftest.Run(t, Ask, racer.Handle, Question{"How should a man live?", "tortoise", 4})
 	r.WantResult(Answer{Provider: "tortoise", Text: "Why should we live", Tokens: 4})
