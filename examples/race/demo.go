@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -29,14 +30,21 @@ type meet struct {
 	flow   *client.Flow // nil before it was submitted
 
 	mu   sync.Mutex
-	lost map[string]string // what the losers' handlers saw, by provider
+	lost map[flowfabric.ExecutionID]string // what the losers' handlers saw
 }
 
 // outcome is what a race came to.
 type outcome struct {
 	flow    client.FlowSnapshot
 	article Article
+	losers  []loser
 	took    time.Duration // from the submission to the end of the flow
+}
+
+// loser is a provider whose answer was not needed, as it is on record.
+type loser struct {
+	provider string
+	engine.Snapshot
 }
 
 // demo connects, starts a worker, lets the providers race, and prints what came of it.
@@ -53,7 +61,7 @@ func demo(ctx context.Context, o options, stdout io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	m := &meet{options: o, out: stdout, client: c, lost: map[string]string{}}
+	m := &meet{options: o, out: stdout, client: c, lost: map[flowfabric.ExecutionID]string{}}
 	return m.run(ctx)
 }
 
@@ -108,10 +116,10 @@ func (m *meet) work(ctx context.Context) error {
 }
 
 // stopped is told by the handler of a loser how far it was, and why its context ended.
-func (m *meet) stopped(provider string, tokens int, cause error) {
+func (m *meet) stopped(id flowfabric.ExecutionID, tokens int, cause error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost[provider] = fmt.Sprintf("was at token %d of %d when its context ended: %v", tokens, m.tokens, cause)
+	m.lost[id] = fmt.Sprintf("was at token %d of %d when its context ended: %v", tokens, m.tokens, cause)
 }
 
 // race submits the flow, follows the three answers, and takes the typed result of the last node.
@@ -136,6 +144,15 @@ func (m *meet) race(ctx context.Context) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
+	for i, racer := range racers {
+		seen, err := m.client.Get(ctx, racer.ID(m.flow.ID()))
+		if err != nil {
+			return out, err
+		}
+		if seen.State.Public != flowfabric.Completed {
+			out.losers = append(out.losers, loser{providers[i].Name, seen})
+		}
+	}
 	out.article, err = client.NodeResult(ctx, m.flow, publish)
 	return out, err
 }
@@ -156,7 +173,7 @@ func (m *meet) tail(ctx context.Context, t *track, i int, exec *client.Execution
 			t.token(i, string(event.Frame.Payload))
 		case stream.TailAttemptEnd:
 			if event.Reason == "attempt_success" {
-				t.end(i, fmt.Sprintf("✓ %d tokens, the first", tokens))
+				t.end(i, fmt.Sprintf("✓ all %d tokens", tokens))
 				continue
 			}
 			t.end(i, "✗ cut off")
@@ -166,11 +183,14 @@ func (m *meet) tail(ctx context.Context, t *track, i int, exec *client.Execution
 
 // conclude tells what became of everybody.
 func (m *meet) conclude(out outcome) error {
-	fmt.Fprintf(m.out, "\nIn the handlers of the losers:\n\n")
-	for _, p := range providers {
-		if saw, ok := m.lost[p.Name]; ok {
-			fmt.Fprintf(m.out, "    %s %s\n", p.Name, saw)
+	fmt.Fprintf(m.out, "\nThe others, as their handlers saw it and as it is on record:\n\n")
+	for _, seen := range out.losers {
+		saw, ok := m.lost[seen.ID]
+		if !ok { // several programs on one server share the work
+			saw = "has run elsewhere, or was done with streaming"
 		}
+		fmt.Fprintf(m.out, "    %-8s  %s\n", seen.provider, saw)
+		fmt.Fprintf(m.out, "              on record: %s by %s, %s\n", seen.State.Public, seen.CancelledBy, seen.CancelReason)
 	}
 	fmt.Fprintf(m.out, "\nPublished by the node publish, which was given one answer, the one of %s:\n\n", out.article.By)
 	fill(m.out, "    ", out.article.Headline)

@@ -58,37 +58,47 @@ func start(t *testing.T, environment map[string]string, out *tripwire, args ...s
 	return out.String()
 }
 
-// The steady one wins, the others are cancelled in the middle, and what the last node was given is the winner's answer.
+var winnerPattern = regexp.MustCompile(`which was given one answer, the one of (tortoise|snail):\n`)
+
+// One of the steady ones wins (the tortoise, unless this machine is very busy). The hare is cancelled in the middle of its answer,
+// and what the last node was given is the winner's.
 func TestRace(t *testing.T) {
 	servers(t, func(t *testing.T, environment map[string]string) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 		out := start(t, environment, &tripwire{}, "-pace", "2ms", "-tokens", "40", "-mermaid")
-		tracks, results, _ := strings.Cut(out, "In the handlers of the losers:")
-		if won, lost := strings.Count(tracks, "✓ 40 tokens, the first"), strings.Count(tracks, "✗ cut off"); won != 1 || lost != 2 {
-			t.Errorf("%d have won and %d have lost, want 1 and 2", won, lost)
+		tracks, results, _ := strings.Cut(out, "\nThe others, as")
+		won := winnerPattern.FindStringSubmatch(results)
+		if won == nil {
+			t.Fatalf("nobody has won:\n%s", out)
 		}
 		for _, want := range []string{
-			`\n    hare was at token 23 of 40 when its context ended: [^\n]*the execution was cancelled`,
-			`\n    snail was at token [123]?\d of 40 when its context ended: [^\n]*the execution was cancelled`,
-			`which was given one answer, the one of tortoise:\n`,
-			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\btortoise\b[^\n]*\bcompleted\b`,
-			`\n[^\n]*\bsnail\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`,
-			`\nflowchart `,
+			`\n    hare +was at token 23 of 40 when its context ended: cancelled: the execution was cancelled\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
+			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`, `\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
+			`\nflowchart `, `any of 3 satisfied`,
 		} {
 			if !regexp.MustCompile(want).MatchString(results) {
 				t.Errorf("no %q", want)
 			}
 		}
-		if t.Failed() {
-			t.Log(out)
+		for _, want := range []string{"Down, down, down.", "✗ cut off", "✓ all 40 tokens"} {
+			if !strings.Contains(tracks, want) {
+				t.Errorf("no %q", want)
+			}
 		}
-		tokens, err := providers[1].passage("How should a man live?")
+		winner, err := providerNamed(won[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := strings.Join(strings.Fields(strings.Join(tokens[:40], "")), " ")
-		if got := strings.Join(strings.Fields(results), " "); !strings.Contains(got, "tortoise: How should a man live? "+said+" The flow,") {
-			t.Errorf("published\n%s\nwant\n%s", results, said)
+		tokens, err := winner.passage("How should a man live?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := won[1] + ": How should a man live? " + strings.Join(tokens[:40], "") + " The flow,"
+		if got := strings.Join(strings.Fields(results), " "); !strings.Contains(got, want) {
+			t.Errorf("no %q", want)
+		}
+		if t.Failed() {
+			t.Log(out)
 		}
 	})
 }

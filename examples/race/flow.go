@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
@@ -64,7 +65,7 @@ func race(question string, tokens int) (f *flow.Flow, racers []*flow.Node[Answer
 type Racer struct {
 	pace time.Duration
 	// stopped is told of every answer that was not finished: after how many tokens, and why.
-	stopped func(provider string, tokens int, cause error)
+	stopped func(id flowfabric.ExecutionID, tokens int, cause error)
 }
 
 const frameToken = "token"
@@ -83,7 +84,7 @@ func (r *Racer) Handle(ctx context.Context, t *handler.Task, in Question) (Answe
 		return t.Frame(ctx, frameToken, token)
 	})
 	if err != nil {
-		r.stopped(p.Name, answer.Tokens, cmp.Or(context.Cause(ctx), err))
+		r.stopped(t.ID(), answer.Tokens, cmp.Or(context.Cause(ctx), err))
 	}
 	return answer, err
 }

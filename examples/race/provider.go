@@ -21,7 +21,7 @@ type Provider struct {
 
 // providers are who races. Nobody can know beforehand that the quickest one stalls today: that is what a race is for.
 var providers = []Provider{
-	{Name: "hare", Book: "alice", Slow: 1, NapsAt: 24, Nap: 2000},
+	{Name: "hare", Book: "alice", Slow: 1, NapsAt: 24, Nap: 10_000},
 	{Name: "tortoise", Book: "woods", Slow: 2},
 	{Name: "snail", Book: "species", Slow: 7},
 }

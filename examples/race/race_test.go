@@ -30,8 +30,8 @@ func TestFlow(t *testing.T) {
 }
 
 func TestRacerStreams(t *testing.T) {
-	racer := &Racer{stopped: func(provider string, tokens int, cause error) {
-		t.Errorf("%s was stopped at token %d: %v", provider, tokens, cause)
+	racer := &Racer{stopped: func(id flowfabric.ExecutionID, tokens int, cause error) {
+		t.Errorf("%s was stopped at token %d: %v", id, tokens, cause)
 	}}
 	r := fftest.Run(t, Ask, racer.Handle, Question{"How should a man live?", "tortoise", 4})
 	r.WantResult(Answer{Provider: "tortoise", Text: "Why should we live", Tokens: 4})
@@ -61,14 +61,14 @@ func TestTrack(t *testing.T) {
 		v.token(0, " abcdefgh\x1b")
 	}
 	v.token(1, " slow")
-	v.end(0, "✓ first")
+	v.end(0, "✓ all")
 	v.token(1, " and steady")
 	v.end(1, "✗ cut off")
 	want := `one                           two
 ───                           ───
 abcdefgh abcdefgh             …
 abcdefgh abcdefgh             slow
-✓ first                       …
+✓ all                         …
                               and steady
                               ✗ cut off
 `
