@@ -51,5 +51,4 @@ const (
 	MaxFlowMembers = 10_000
 	MaxFlowEdges   = 50_000
 	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
-	MaxBatchEdges  = 1_000 // a call that stages members
 )

@@ -167,7 +167,7 @@ func TestBatches(t *testing.T) {
 		"great": {many(2, member(1000, 1<<20)), "[1 1]"},
 	} {
 		sizes := []int{}
-		for _, b := range batches(c.members) {
+		for _, b := range engine.Batches(c.members) {
 			sizes = append(sizes, len(b))
 		}
 		if got := fmt.Sprint(sizes); got != c.want {

@@ -127,7 +127,7 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 	if made.State != flowfabric.FlowStaging {
 		return true, nil
 	}
-	for _, batch := range batches(plan.Members) {
+	for _, batch := range engine.Batches(plan.Members) {
 		_, err := persist(ctx, c, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
 		if err != nil {
 			return false, flowError(ctx, id, q, err)
@@ -147,23 +147,6 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 		c.drain(ctx, id.Partition())
 	}
 	return false, nil
-}
-
-// batches cuts the members of a flow into what one call takes; they stay in order, as edges lead from earlier ones to later ones.
-func batches(members []engine.FlowMember) (out [][]engine.FlowMember) {
-	first, edges, bytes := 0, 0, 0
-	for i, m := range members {
-		e, b := len(m.Edges), len(m.Payload)
-		if i > first && (i-first == flowfabric.MaxBatch || edges+e > flowfabric.MaxBatchEdges || bytes+b > maxBatchBytes) {
-			out = append(out, members[first:i])
-			first, edges, bytes = i, 0, 0
-		}
-		edges, bytes = edges+e, bytes+b
-	}
-	if first < len(members) {
-		out = append(out, members[first:])
-	}
-	return out
 }
 
 // persist repeats a call while its outcome is unknown or the partition is frozen, for SubmitTimeout.

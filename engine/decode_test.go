@@ -167,34 +167,3 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
-
-// What a step says of children is read or refused, and never taken for something else: what was read comes out as it went in.
-func FuzzDecodeChildren(f *testing.F) {
-	id := flowfabric.NewExecutionID(5)
-	f.Add(id.UUID().String() + ",s,3,a,b\x1f" + id.UUID().String() + ",.,,x")
-	f.Add(",,,")
-	f.Add(id.UUID().String() + ",s,-7,a")
-	f.Add(id.UUID().String() + ",?,0,a")
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := DecodeChildren(5, []byte(text))
-		if err != nil {
-			if !errors.Is(err, flowfabric.ErrCorrupt) || got != nil {
-				t.Fatalf("%v, %v", got, err)
-			}
-			return
-		}
-		if parts := strings.Count(text, "\x1f") + 1; text != "" && len(got) != parts {
-			t.Fatalf("%d of %d", len(got), parts)
-		}
-		for i, part := range strings.Split(text, "\x1f") {
-			if text == "" {
-				break
-			}
-			f := strings.SplitN(part, ",", 4)
-			if got[i].Node != f[3] || !strings.EqualFold(got[i].ID.UUID().String(), f[0]) || got[i].Outcome != endings[f[1]] || got[i].Attempt < -1 ||
-				got[i].Outcome == "" && f[1] != "." && f[1] != "~" {
-				t.Fatalf("%q is read as %+v", part, got[i])
-			}
-		}
-	})
-}

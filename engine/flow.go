@@ -172,20 +172,19 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 	return args, nil
 }
 
-// Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, 1,000 edges and 1 MiB of
-// payload each.
+// Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, what [StageCost] allows
+// and 1 MiB of payload each.
 func Batches(members []FlowMember) [][]FlowMember {
 	var out [][]FlowMember
-	first, edges, bytes := 0, 0, 0
-	for i := range members {
-		e, b := len(members[i].Edges), len(members[i].Payload)
-		if i > first && (i-first == flowfabric.MaxBatch || edges+e > flowfabric.MaxBatchEdges || bytes+b > flowfabric.MaxCallBytes) {
-			out, first, edges, bytes = append(out, members[first:i]), i, 0, 0
+	for len(members) > 0 {
+		n, bytes := fits(members[:min(len(members), flowfabric.MaxBatch)]), 0
+		for i := range n {
+			if bytes += len(members[i].Payload); i > 0 && bytes > flowfabric.MaxCallBytes {
+				n = i
+				break
+			}
 		}
-		edges, bytes = edges+e, bytes+b
-	}
-	if first < len(members) {
-		out = append(out, members[first:])
+		out, members = append(out, members[:n]), members[n:]
 	}
 	return out
 }
