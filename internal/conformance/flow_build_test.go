@@ -320,7 +320,10 @@ var flowBuildScenarios = []scenario{
 			w.unchanged("count "+n, func() { same(w, "code", w.fcall("ff_flow_stage", args...).code, "invalid_input") })
 		}
 		full := g.node("full", many, unnamed).last()
-		g.rejects(flowfabric.ErrInvalidInput, "", full, g.node("one", []string{"n0"}).last()) // 1,001 edges in the call
+		one := g.node("one", []string{"n0"}).last()
+		w.unchanged("1,001 edges in a call", func() {
+			same(w, "code", w.fcall("ff_flow_stage", wireStage(g.id, full, one)...).code, "invalid_input")
+		})
 		over := full
 		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
 		g.rejects(flowfabric.ErrFanIn, "", over)
