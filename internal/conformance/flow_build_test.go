@@ -210,6 +210,8 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrFlowIncomplete)
 			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 20, 11)
 			w.is(err, flowfabric.ErrFlowIncomplete)
+			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 21, 10)
+			w.is(err, flowfabric.ErrFlowIncomplete)
 		})
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes) // another process, from the start
 		w.no(err)
