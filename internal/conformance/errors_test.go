@@ -334,6 +334,8 @@ func (w *world) stageFlows() []call {
 		{"ff_flow_cancel", []string{"1", running.id.UUID().String(), "cancel_all", "me", "reason"}},
 		{"ff_flow_replay", []string{"1", failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason", "1", failed.id.Member("a").UUID().String()}},
 		{"ff_flow_drain", []string{"1"}},
+		{"ff_flow_tags", []string{"1", running.id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
+		{"ff_audit_flows", []string{"1", "1", "1", running.id.UUID().String(), "0", "0", ""}},
 		{"ff_flow_describe", []string{"1", running.id.UUID().String()}},
 		{"ff_flow_list", []string{"1", "1", strconv.FormatInt(w.now()+1000, 10), running.id.UUID().String(), "10"}},
 		{"ff_flow_members", []string{"1", running.id.UUID().String(), "0", "10", "1"}},

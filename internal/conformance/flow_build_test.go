@@ -210,6 +210,8 @@ var flowBuildScenarios = []scenario{
 			w.is(err, flowfabric.ErrFlowIncomplete)
 			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 20, 11)
 			w.is(err, flowfabric.ErrFlowIncomplete)
+			_, _, err = w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 21, 10)
+			w.is(err, flowfabric.ErrFlowIncomplete)
 		})
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, g.nodes) // another process, from the start
 		w.no(err)
@@ -320,7 +322,10 @@ var flowBuildScenarios = []scenario{
 			w.unchanged("count "+n, func() { same(w, "code", w.fcall("ff_flow_stage", args...).code, "invalid_input") })
 		}
 		full := g.node("full", many, unnamed).last()
-		g.rejects(flowfabric.ErrInvalidInput, "", full, g.node("one", []string{"n0"}).last()) // 1,001 edges in the call
+		one := g.node("one", []string{"n0"}).last()
+		w.unchanged("1,001 edges in a call", func() {
+			same(w, "code", w.fcall("ff_flow_stage", wireStage(g.id, full, one)...).code, "invalid_input")
+		})
 		over := full
 		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
 		g.rejects(flowfabric.ErrFanIn, "", over)

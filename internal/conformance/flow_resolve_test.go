@@ -123,7 +123,7 @@ var flowResolveScenarios = []scenario{
 		}
 		g.complete(c[raced], "late") // before the rest of the work comes to it
 		g.drain()
-		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 148})
+		same(w, "dispositions", g.header().Siblings, engine.SiblingCancels{Cancelled: 148, AlreadyTerminal: 1})
 		same(w, "nothing is left", g.header().Backlog, 0)
 		for range 2 { // whoever drains again finds nothing
 			more, err := w.e.DrainFlows(w.ctx, w.p)

@@ -424,6 +424,14 @@ var flowWritings = []writing{
 		}
 		return words(r[0].State, r[0].Err, r[1].Err), err
 	}},
+	{"ff_flow_tags", "tag a flow", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
+		return "", e.SetFlowTags(w.ctx, s.running, map[string]string{"a.b": "c"}, nil)
+	}},
+	{"ff_audit_flows", "audit flows", func(w *world, s fixed) { w.set("HINCRBY", w.k.Flow(s.running.UUID()), "mw", "3") },
+		func(w *world, e *engine.Engine, s fixed) (string, error) {
+			_, _, err := e.AuditFlows(w.ctx, w.p, true, []engine.AuditedFlow{{ID: s.running.UUID()}})
+			return "", err
+		}},
 	{"ff_flow_drain", "drain", func(w *world, _ fixed) {
 		g := w.fixedFlow("large")
 		for _, node := range nodesOf("n", 80) {

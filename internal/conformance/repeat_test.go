@@ -109,7 +109,11 @@ var repeatables = []repeatable{
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
 	}},
 	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
-	{what: "feed", first: "OK", second: "OK", without: []string{"root feed"}, call: stagedCall("ff_set_feed")},
+	{what: "feed", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
+		c := stagedCall("ff_set_feed")(w)
+		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.now(), 10)) // a millisecond later it would be longer
+		return c
+	}},
 	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		w.fcall("ff_set_feed", "1", "c", "60000", "1000")
 		return call{"ff_set_feed", []string{"1", "", "60000", "1000"}}
@@ -169,6 +173,12 @@ var repeatables = []repeatable{
 	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_stage")},
 	{what: "releasing a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_seal")},
 	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},
+	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_tags")},
+	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
+		c := stagedCall("ff_audit_flows")(w)
+		w.set("HINCRBY", string(w.k)+":fw:"+c.args[3], "mw", "3")
+		return c
+	}},
 	{what: "replaying members", first: "OK", second: "OK", call: stagedCall("ff_flow_replay")},
 	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *world) call {
 		g := w.flow()
