@@ -30,7 +30,7 @@ func TestFlows(t *testing.T) {
 		return
 	}
 	total := map[string]int{}
-	for n := range max(40, soak()) {
+	for n := range max(16, soak()) {
 		seed := uint64(n + 1)
 		if soak() > 0 {
 			seed = rand.Uint64()
