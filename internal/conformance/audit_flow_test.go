@@ -81,7 +81,7 @@ func (w *world) shapes() shapes {
 // without are the facts of flows that an audit may say otherwise than they were said before: how often headers changed, the numbers
 // of members that were lost, the order of lists, when work was filed, and how early a session that was renewed is looked at.
 func (s shapes) without() []string {
-	out := []string{":fx:", ":fo:", ":fu:", ":backlog", `:sessions "flow~`}
+	out := []string{":fx:", ":fo:", ":fu:", ":backlog", `:sessions "flow~`, "root tally"}
 	for _, id := range []string{s.staged.id.UUID().String(), s.race.id.UUID().String(), s.ended.id.UUID().String(), s.failed.id.UUID().String(),
 		s.cancelled.id.UUID().String(), s.parent.UUID().String()} {
 		out = append(out, ":fw:"+id+` "vn"`)
@@ -173,7 +173,11 @@ func (v *vandal) flow() {
 			v.set("HSET", root+":work", "u:"+nobody, nobody+",0,s,0")
 			return
 		}
-		key := pick(v.r, append(of(false, ":fo:"), of(false, ":fu:")...))
+		lists := append(of(false, ":fo:"), of(false, ":fu:")...)
+		if len(lists) == 0 {
+			return // all of them are gone already
+		}
+		key := pick(v.r, lists)
 		v.set("LREM", root+key, "1", pick(v.r, v.d.Lists[key]))
 	default:
 		switch area := pick(v.r, []string{":fi:", ":fc:", ":ft:", ":fo:", ":fu:", ":fx:"}); area {

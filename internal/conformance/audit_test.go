@@ -524,6 +524,7 @@ func (v *vandal) table() {
 	}
 	slices.Sort(rows)
 	switch id := pick(v.r, append(rows, "")); {
+	case id == "" && len(rows) == 0: // every row is lost already
 	case id == "":
 		v.set("HSET", root+":routeids", "a\x1fb\x1fc\x1f\x1f"+strconv.Itoa(v.r.IntN(9)), rows[0])
 		v.set("ZADD", root+":routelog", "5", strconv.Itoa(90+v.r.IntN(9)))

@@ -5,6 +5,8 @@ const (
 	auditExecutionsFile = "lua/operate/ff_audit_executions.lua"
 	auditIndexFile      = "lua/operate/ff_audit_index.lua"
 	auditKeysFile       = "lua/operate/ff_audit_keys.lua"
+	auditFlowsFile      = "lua/operate/ff_audit_flows.lua"
+	auditJoinedFile     = "lua/lib/joined.lua"
 	auditRoutesFile     = "lua/operate/ff_audit_routes.lua"
 )
 
@@ -19,6 +21,37 @@ var auditMutants = []Mutant{
 `, ``, suite("audit")},
 	{"audit: a place with another score is right", "10-X1", auditExecutionsFile,
 		`if at and (audit.score(at) == tonumber(score) or`, `if at and (true or`, suite("audit")},
+		`if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end`,
+		`if at then return end`, suite("audit")},
+	{"audit: a member that is kept for its flow is misplaced", "60-F26", auditExecutionsFile,
+		` or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))`, ``, suite("audit")},
+	{"audit: what is blocked has no home", "60 §2.4", auditExecutionsFile,
+		`  if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
+`, ``, suite("audit")},
+	{"audit: an edge that nobody told of stays untold", "60-F20", auditJoinedFile,
+		`        flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
+`, ``, suite("audit")},
+	{"audit: a purged upstream says nothing", "60-F20", auditJoinedFile,
+		`return code and graph.outcomes[code] or false, ''`, `return false, ''`, suite("audit")},
+	{"audit: what the backlog will tell is told already", "60 §4.5", auditJoinedFile,
+		`redis.call('HEXISTS', keys.work(ctx.r), kind .. ':' .. id) == 1 then return true end`, `false then return true end`, suite("audit")},
+	{"audit: a member that waits for nothing waits on", "60-F27", auditJoinedFile,
+		`  elseif audit.note(ctx, 'phantom', 'blocked', id, 'it waits for nothing') then
+    flow.promote(ctx, c, id)
+`, ``, suite("audit")},
+	{"audit: a parent whose wait is lost waits on", "60-F27", auditJoinedFile,
+		`if c.s == 'R3i' then waits(`, `if c.wt then waits(`, suite("audit")},
+	{"audit: a flow that changes is compared all the same", "60-F26", auditFlowsFile,
+		`if q.next > 0 and version ~= q.version then return '-2', version, '' end
+`, `
+`, suite("audit")},
+	{"audit: the last page alone is compared", "60-F26", auditFlowsFile,
+		`    seen[ff_flows.fields[i]] = args.int(parts[i] or '0', 0, 1000000000)`,
+		`    seen[ff_flows.fields[i]] = args.int(parts[i] or '0', 0, 1000000000) and 0`, suite("audit")},
+	{"audit: an end that was missed stays missed", "60 §8.1", auditFlowsFile,
+		`if over and h.en and h.st ~= 'F1' and own == h.st or not over`, `if over or not over`, suite("audit")},
+	{"audit: a staged flow that nobody gives up stays", "60 §1.7", auditFlowsFile,
+		`at = redis.call('ZSCORE', keys.flow_due(ctx.r), id)`, `at = false; since = nil`, suite("audit")},
 	{"audit: another retention is damage", "50 §9", auditExecutionsFile,
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
 	{"audit: what is filed again is not retained longer", "50 §6.2", auditExecutionsFile,

@@ -88,7 +88,7 @@ local function listed(ctx, h, id, incoming)
   local free = gap(ctx, key, h.id, math.max(from, behind))
   if behind <= from then ctx.gaps[h.id] = free end
   redis.call('ZADD', key, reply.int(free), id)
-  h.changed = true
+  h.vn = reply.int(redis.call('HINCRBY', keys.flow(ctx.r, h.id), 'vn', 1)) -- no reason to ask whether the flow has ended
 end
 
 -- counted: the counters of a group are those of its edges, and decide it. A decision stays.
@@ -218,7 +218,7 @@ function joined.look(ctx, c, id)
   ctx.cost = ctx.cost + #incoming / 50
   listed(ctx, h, id, incoming)
   local out = redis.call('LLEN', keys.outgoing(ctx.r, id))
-  if reply.int(out) ~= (c.no or '0') and audit.note(ctx, 'flag', 'x', id, 'no ' .. (c.no or '0') .. ', there are ' .. reply.int(out)) then
+  if (out > 0 and reply.int(out) or nil) ~= c.no and audit.note(ctx, 'flag', 'x', id, 'no ' .. (c.no or '0') .. ', there are ' .. reply.int(out)) then
     local key = keys.core(ctx.r, id)
     if out > 0 then redis.call('HSET', key, 'no', reply.int(out)) else redis.call('HDEL', key, 'no') end
   end

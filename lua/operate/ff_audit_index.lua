@@ -103,10 +103,7 @@ function ff_index.page(ctx, q)
   elseif #gone > 0 then
     redis.call('ZREM', q.key, unpack(gone))
     local h = q.family == 'fx' and graph.head(ctx, q.of)
-    if h then -- somebody may be counting the members
-      h.changed = true
-      home.apply(ctx)
-    end
+    if h then redis.call('HINCRBY', keys.flow(ctx.r, q.of), 'vn', 1) end -- somebody may be counting the members
   end
   return #list / 2, #list == 2 * q.limit and ff_index.cursor(list[#list], list[#list - 1]) or ''
 end
