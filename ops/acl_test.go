@@ -348,7 +348,7 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 	operators := []string{"ff_change_priority", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions",
 		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead",
 		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel",
-		"ff_flow_replay", "ff_flow_list", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
+		"ff_flow_replay", "ff_flow_list", "ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
 		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

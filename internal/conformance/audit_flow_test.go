@@ -139,8 +139,7 @@ func (v *vandal) flow() {
 	case 3:
 		v.set("HDEL", root+pick(v.r, of(true, ":fw:")), pick(v.r, []string{"mb", "mw", "ma", "ms", "mc", "lv"}))
 	case 4:
-		key, _ := member("fl")
-		v.set("HINCRBY", key, "no", by)
+		v.set("HINCRBY", root+pick(v.r, of(true, ":fw:")), "lv", by)
 	case 5:
 		if key, text := member("g"); strings.HasSuffix(text, " p") {
 			f := strings.Fields(text)

@@ -174,11 +174,6 @@ var repeatables = []repeatable{
 	{what: "releasing a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_seal")},
 	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},
 	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_tags")},
-	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
-		c := stagedCall("ff_audit_flows")(w)
-		w.set("HINCRBY", string(w.k)+":fw:"+c.args[3], "mw", "3")
-		return c
-	}},
 	{what: "replaying members", first: "OK", second: "OK", call: stagedCall("ff_flow_replay")},
 	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *world) call {
 		g := w.flow()

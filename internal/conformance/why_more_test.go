@@ -452,6 +452,8 @@ func plausible(e client.Explanation) bool {
 	families := map[string][]client.Cause{
 		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled},
 		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyResumeDelay, client.WhyDelayDue},
+		"R3": {client.WhyFlowStaging, client.WhyAwaitingOthers, client.WhyAwaitingReplay, client.WhyAwaitingKids, client.WhyAwaitingBacklog,
+			client.WhyFlowCancelled, client.WhyLanePaused},
 		"A1": {client.WhyActive, client.WhyAttemptTimeoutDue}, "A2": {client.WhyLeaseExpired, client.WhyHolderDead, client.WhyReclaimsExhausted},
 		"A3": {client.WhyRevoked, client.WhyReclaimsExhausted},
 		"T1": {client.WhyCompleted}, "T3": {client.WhyCancelled, client.WhyCancelledWaitTimeout},

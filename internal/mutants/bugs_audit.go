@@ -20,7 +20,6 @@ var auditMutants = []Mutant{
 		`  if c.s == 'A3' then return ctx.now end
 `, ``, suite("audit")},
 	{"audit: a place with another score is right", "10-X1", auditExecutionsFile,
-		`if at and (audit.score(at) == tonumber(score) or`, `if at and (true or`, suite("audit")},
 		`if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end`,
 		`if at then return end`, suite("audit")},
 	{"audit: a member that is kept for its flow is misplaced", "60-F26", auditExecutionsFile,

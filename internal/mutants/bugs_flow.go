@@ -29,7 +29,7 @@ var flowMutants = []Mutant{
 	{"flow: children stay when the parent ends", "60 §9", graphFile,
 		`' p cancel$'`, `' x cancel$'`, suite("flow")},
 	{"flow: nobody is told that it ended", "design §7", graphFile,
-		"  graph.set(h, 'en', ctx.t)\n  h.said = true", "  graph.set(h, 'en', ctx.t)", suite("flow")},
+		"  graph.tally(ctx, h.st)\n  h.said = true", "  graph.tally(ctx, h.st)", suite("flow")},
 	{"flow: the header of an abandoned one without members stays", "60 §8", graphFile,
 		`    redis.call('ZADD', keys.flow_due(ctx.r), reply.int(at), h.id)`, ``, suite("flow")},
 
@@ -63,7 +63,7 @@ var flowMutants = []Mutant{
 	{"resolve: shared upstreams are cancelled", "60-F29", flowFile,
 		`state and state.state == 'p' then return true end`, `state and state.state == 'p' then return false end`, suite("flow")},
 	{"resolve: siblings are not counted", "60 §7", flowFile,
-		`        graph.add(h, 'xc', 1)`, ``, suite("flow")},
+		`        disposed(ctx, h, 'xc')`, ``, suite("flow")},
 	{"resolve: the holder of a cancelled member is not told", "design §6", flowFile,
 		`  if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'cancelled') end`, ``, suite("flow")},
 	{"resolve: a parent is woken by one child too few", "60 §9", flowFile,

@@ -38,7 +38,6 @@ local function knows(ctx, id, entry, to)
   local set = entries(ctx, key)
   if set.has[entry] or not audit.note(ctx, 'missing', 'fo', id, 'it does not know that ' .. to .. ' depends on it') then return end
   append(ctx, key, entry)
-  redis.call('HSET', keys.core(ctx.r, id), 'no', reply.int(set.size))
 end
 
 -- ended reads how an upstream or a child ended: outcome and attempt; nil while it has not, false when nobody can tell.
@@ -217,11 +216,6 @@ function joined.look(ctx, c, id)
   local incoming = redis.call('HGETALL', keys.incoming(ctx.r, id))
   ctx.cost = ctx.cost + #incoming / 50
   listed(ctx, h, id, incoming)
-  local out = redis.call('LLEN', keys.outgoing(ctx.r, id))
-  if (out > 0 and reply.int(out) or nil) ~= c.no and audit.note(ctx, 'flag', 'x', id, 'no ' .. (c.no or '0') .. ', there are ' .. reply.int(out)) then
-    local key = keys.core(ctx.r, id)
-    if out > 0 then redis.call('HSET', key, 'no', reply.int(out)) else redis.call('HDEL', key, 'no') end
-  end
   if graph.cancels(h, graph.class(c.s)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
       audit.note(ctx, 'missing', 'work', 'x:' .. id, 'its flow was cancelled') then
     graph.push(ctx, 'x', id, h.id)

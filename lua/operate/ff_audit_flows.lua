@@ -44,11 +44,11 @@ function ff_flows.page(ctx, h, seen, from)
   local names = from == 0 and { 'c:' .. h.id, 'r:' .. h.id } or {}
   for i = 1, #list, 2 do
     local id = list[i]
-    local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'fl', 'no')
+    local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'fl')
     if v[1] and v[2] == h.id then
       local class, outcome = 'm' .. graph.class(v[1]), graph.outcomes[v[1]]
       if seen[class] then seen[class] = seen[class] + 1 end
-      if outcome and outcome ~= 's' and not v[3] then seen.lv = seen.lv + 1 end
+      if outcome and outcome ~= 's' and redis.call('EXISTS', keys.outgoing(ctx.r, id)) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))
     end
     local kinds = { 'u:', 's:', 'w:', 'x:', 'k:' }
