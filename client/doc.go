@@ -17,6 +17,18 @@
 // goes to one partition, the next in rotation; the partition is part of the id, so nothing has to be looked up
 // later. With an idempotency key the whole id is derived from (namespace, kind, key), and equal keys meet.
 //
+// # Flows
+//
+// [SubmitFlow] puts a graph of package flow into one partition, in batches of which nothing runs, and releases all of it with its
+// last call. From then on the server resolves it: a [Flow] only looks ([Flow.Wait], [Flow.Snapshot], [NodeResult],
+// [Client.Flows]) and operates ([Flow.Cancel], [Flow.Replay], [Flow.Seal], [Flow.SetTags]).
+//
+//	SubmitFlow ─▶ Build ─▶ create header ─▶ stage ≤ 100 members a call ─▶ seal ─▶ drain what the release left
+//	                          staging: nothing is claimable                └── open: all of it may run
+//
+// Whoever dies before the seal leaves a flow that does not run. The same submit under the same [FlowKey] completes it; without a
+// key it is given up after a day.
+//
 // # When things fail
 //
 // A create call is idempotent: it is repeated with the same ids until it is answered or Config.SubmitTimeout has
@@ -45,5 +57,5 @@
 //
 // All functions and methods of this package may be called concurrently.
 //
-// Spec: 10 §4.1, D44, D57; design §3, §4, §9; performance §3.7.
+// Spec: 10 §4.1, D44, D57; 60; design §3, §4, §7, §9; performance §3.7.
 package client

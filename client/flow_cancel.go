@@ -132,7 +132,7 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 
 // partial is the answer when time has run out.
 func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation, error) {
-	ctx, cancel := context.WithTimeout(f.client.waits.life, time.Second)
+	ctx, cancel := context.WithTimeout(f.client.waits.life, 5*time.Second)
 	defer cancel()
 	if s, err := f.snapshot(ctx); err == nil {
 		out.Unended = s.Unended()

@@ -4,49 +4,38 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
+	"os"
 	"time"
 
 	"github.com/sourcegraph/conc"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-type (
-	Draft   struct{ Topic string }
-	Article struct{ Text string }
-	Issue   struct{ Title string }
-)
-
-// What producers and workers share: definitions, and the inputs that join them.
 var (
-	Write = handler.Define[Draft, Article]("write-article")
-	Bind  = handler.Define[Issue, Article]("bind-issue")
-
-	Lead    = flow.NewInput[Article]("lead")
-	Feature = flow.NewInput[Article]("feature")
+	Half    = handler.Define[int, int]("half", handler.NoRetry())
+	Sum     = handler.Define[struct{}, int]("sum", handler.NoRetry())
+	SumOfA  = flow.NewInput[int]("a")
+	SumOfB  = flow.NewInput[int]("b")
+	halving = handler.Bind(Half, func(_ context.Context, _ *handler.Task, n int) (int, error) { return n / 2, nil })
+	summing = handler.Bind(Sum, func(_ context.Context, t *handler.Task, _ struct{}) (int, error) {
+		a, err := SumOfA.Need(t)
+		if err != nil {
+			return 0, err
+		}
+		b, err := SumOfB.Need(t)
+		return a + b, err
+	})
 )
 
-// bindIssue is given the articles. Need fails when one is missing; Get asks.
-func bindIssue(_ context.Context, t *handler.Task, in Issue) (Article, error) {
-	lead, err := Lead.Need(t)
-	if err != nil {
-		return Article{}, err
-	}
-	feature, err := Feature.Need(t)
-	return Article{in.Title + ": " + lead.Text + "; " + feature.Text}, err
-}
-
-// Two articles are written at once, and bound when both are there.
+// Two halves and their sum: the sum runs when both have succeeded, and gets their results as inputs.
 func ExampleSubmitFlow() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
-	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Bind, bindIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) { return Article{"on " + in.Topic}, nil }))
+	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, halving, summing)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -63,80 +52,27 @@ func ExampleSubmitFlow() {
 	}
 	defer c.Close()
 
-	f := flow.New("issue")
-	tides := flow.Add(f, "tides", Write, Draft{"tides"}, flow.Priority(5))
-	moons := flow.Add(f, "moons", Write, Draft{"moons"})
-	issue := flow.Add(f, "issue", Bind, Issue{"May"}, Lead.From(tides), Feature.From(moons))
-
-	fl, err := client.SubmitFlow(ctx, c, f, client.FlowKey("may")) // nothing runs before all of it is there
+	f := flow.New("halves")
+	a, b := flow.Add(f, "a", Half, 10), flow.Add(f, "b", Half, 4)
+	sum := flow.Add(f, "sum", Sum, struct{}{}, SumOfA.From(a), SumOfB.From(b))
+	fl, err := client.SubmitFlow(ctx, c, f, client.FlowKey("halves of 10 and 4"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	end, err := fl.Wait(ctx) // how the flow ended, and every node of it
-	fmt.Println(end.State, end.Count[flowfabric.Completed], err)
-	bound, err := client.NodeResult(ctx, fl, issue) // typed
-	fmt.Println(bound.Text, err)
+	out, err := client.NodeResult(ctx, fl, sum)
+	fmt.Println(out, err)
+	done, err := fl.Wait(ctx)
+	fmt.Println(done.State, err)
+	_ = done.Mermaid(os.Stdout)
 	// Output:
-	// completed 3 <nil>
-	// May: on tides; on moons <nil>
-}
-
-var WriteIssue = handler.Define[[]Draft, Article]("write-issue")
-
-// writeIssue makes an execution for each article and waits for all of them. It holds nothing meanwhile.
-func writeIssue(ctx context.Context, t *handler.Task, drafts []Draft) (Article, error) {
-	set := flow.Children("articles")
-	var children []*flow.ChildNode[Article]
-	for _, d := range drafts {
-		children = append(children, flow.Child(set, d.Topic, Write, d))
-	}
-	if err := set.Wait(ctx, t); err != nil {
-		return Article{}, err // returned, this is what parks the execution
-	}
-	var texts []string
-	for _, child := range children {
-		article, err := child.Result(ctx, t)
-		if err != nil {
-			return Article{}, err
-		}
-		texts = append(texts, article.Text)
-	}
-	return Article{strings.Join(texts, "; ")}, nil
-}
-
-// How many articles there are is known only once the work has begun: the handler makes them itself. Its flow has its own id.
-func ExampleClient_Flow() {
-	const url = "embedded://"
-	quiet := slog.New(slog.DiscardHandler)
-	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(WriteIssue, writeIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) { return Article{"on " + in.Topic}, nil }))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	var running conc.WaitGroup
-	defer running.Wait()
-	defer stop()
-	running.Go(func() { _ = worker.Run(ctx) })
-	c, err := client.Connect(ctx, client.Config{URL: url, Logger: quiet})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
-
-	exec, err := client.Submit(ctx, c, WriteIssue, []Draft{{"tides"}, {"moons"}, {"eels"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	issue, err := exec.Result(ctx)
-	fmt.Println(issue.Text, err)
-	end, err := c.Flow(flowfabric.FlowID(exec.ID())).Wait(ctx)
-	fmt.Println(end.State, end.Members, err)
-	// Output:
-	// on tides; on moons; on eels <nil>
-	// completed 4 <nil>
+	// 7 <nil>
+	// completed <nil>
+	// flowchart TD
+	//   n0["a<br/>half<br/>completed"]:::completed
+	//   n1["b<br/>half<br/>completed"]:::completed
+	//   n2["sum<br/>sum<br/>completed"]:::completed
+	//   n0 -->|"a"| n2
+	//   n1 -->|"b"| n2
+	//   classDef completed stroke:#2e7d32,fill:#c8e6c9,color:#000
 }

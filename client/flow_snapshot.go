@@ -1,7 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -12,8 +15,18 @@ import (
 type FlowSnapshot struct {
 	engine.FlowRecord
 	// Nodes are the members in an order in which whoever depends on others comes after them: the order in which they joined.
-	// One that was purged meanwhile has no State.Code.
+	// One that was purged meanwhile has no State.Code. The edges into a node are in the order of the nodes they come from.
 	Nodes []engine.MemberRecord
+}
+
+// sort orders edges, for which the store has no order.
+func (s *FlowSnapshot) sort() {
+	number := s.numbers()
+	for _, m := range s.Nodes {
+		slices.SortFunc(m.Edges, func(a, b engine.EdgeRecord) int {
+			return cmp.Or(cmp.Compare(number[a.From], number[b.From]), strings.Compare(a.From.String(), b.From.String()))
+		})
+	}
 }
 
 // Node finds a member by its name in the flow. Children of different parents may have the same name: then it is the first.
@@ -69,6 +82,7 @@ func (f *Flow) snapshot(ctx context.Context) (FlowSnapshot, error) {
 		if s.FlowRecord, err = f.client.store.DescribeFlow(ctx, f.id); err != nil {
 			return FlowSnapshot{}, err
 		}
+		s.sort()
 		if s.EndedAt.IsZero() || s.EndedAt.Equal(before.EndedAt) {
 			return s, nil
 		}

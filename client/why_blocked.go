@@ -79,6 +79,9 @@ func awaitsUpstreams(f engine.Facts) account {
 
 // policyWords is what a member needs.
 func policyWords(g *engine.GroupRecord) string {
+	if g.Total == 1 {
+		return "its one upstream"
+	}
 	switch g.Policy {
 	case flowfabric.AnyOf:
 		return fmt.Sprintf("any of its %s", plural(g.Total, "upstream"))

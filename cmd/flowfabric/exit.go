@@ -43,15 +43,15 @@ var exits = []exit{
 	{exitTimeout, "--timeout ran out", []error{errTimeout}},
 	{exitDenied, "the server refused user name, password or permission", []error{flowfabric.ErrAuth}},
 	{exitUnreachable, "the server could not be reached or did not answer", []error{flowfabric.ErrTransport}},
-	{exitNotFound, "there is no such execution, waitpoint, worker or schedule (any more)",
+	{exitNotFound, "there is no such execution, flow, waitpoint, worker or schedule (any more)",
 		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged, flowfabric.ErrWaitpointNotFound, flowfabric.ErrSessionNotFound,
-			flowfabric.ErrWorkerNotFound, flowfabric.ErrScheduleNotFound}},
+			flowfabric.ErrWorkerNotFound, flowfabric.ErrScheduleNotFound, flowfabric.ErrFlowNotFound}},
 	{exitRefused, "refused: its state does not allow it",
 		[]error{flowfabric.ErrIdempotencyConflict, flowfabric.ErrReplayNotAllowed, flowfabric.ErrKeyConflict, flowfabric.ErrGraceTooShort,
-			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired}},
+			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, flowfabric.ErrFlowCancelled, flowfabric.ErrFlowSealed}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
-		[]error{errUnhealthy, flowfabric.ErrProtocol, flowfabric.ErrNewerLibrary, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
+		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, flowfabric.ErrNewerLibrary, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // step is one command line of a golden session.
@@ -69,6 +73,11 @@ func init() {
 	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
 		"lane --all-namespaces", "submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
 		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms", "lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna", "queues --namespace other")
+	sessions["flow"] = lines("flow", "flow ls --json", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
+		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",
+		"flow seal <open>", "flow seal <open> --json", "flow cancel <open> --policy nonsense", "flow cancel <open> --policy cancel_pending --reason 'too late' --wait",
+		"flow cancel <open> --json", "flow replay <open>", "flow show <broken>", "flow replay <broken> --from nobody", "flow replay <broken> --reason 'more disk' --by anna", "flow replay <broken> --from a --json",
+		"why <b>", "flow seal '{fp:1}:00000000-0000-4000-8000-000000000000'", "flow show nonsense", "flow show", "flow nonsense")
 	sessions["schedules"] = lines("schedules --json", "schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --by anna",
 		"schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --json", "schedules put yearly --kind report --every 8760h --overlap skip --json --by anna",
 		"schedules put yearly --kind report --cron @daily --if-new", "schedules put x --kind report", "schedules put x --kind report --cron '61 * * * *'",
@@ -81,11 +90,40 @@ func init() {
 	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --heal", "audit 7", "audit nonsense")
 }
 
+// graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.
+func (w *world) graphs() {
+	w.Helper()
+	report := handler.Define[map[string]any, map[string]any]("report", handler.NoRetry())
+	for _, name := range []string{"open", "broken"} {
+		f := flow.New("report", flow.Unsealed(), flow.Tags(map[string]string{"team.name": "sea"}))
+		a := flow.Add(f, "a", report, map[string]any{"n": 1})
+		b := flow.Add(f, "b", report, map[string]any{"n": 2}, flow.NewInput[map[string]any]("left").From(a))
+		flow.Add(f, "c \"quoted\"", report, map[string]any{"n": 3}, flow.After(a, b), flow.AnyOf())
+		fl, err := client.SubmitFlow(w.ctx, w.client, f, client.FlowKey(name))
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.names[name] = fl.ID().String()
+		if name == "broken" {
+			w.names["b"] = fl.Member("b").String()
+			if err := w.client.Cancel(w.ctx, fl.Member("a"), "out of disk"); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestGolden(t *testing.T) {
 	for server, start := range servers {
 		t.Run(server, func(t *testing.T) {
 			for name, steps := range sessions {
-				t.Run(name, func(t *testing.T) { newWorld(t, start(t)).golden(name, steps) })
+				t.Run(name, func(t *testing.T) {
+					w := newWorld(t, start(t))
+					if name == "flow" {
+						w.graphs()
+					}
+					w.golden(name, steps)
+				})
 			}
 		})
 	}

@@ -24,9 +24,9 @@ func lsCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List executions by state, lane, kind, tags or holder",
-		Long: `ls lists executions of all partitions: those that wait for others in their flow, waiting ones in the order of claims,
-then delayed, suspended, active and ended ones. It prints --limit of them, and the cursor of the next page when there are more;
---limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
+		Long: `ls lists executions of all partitions: those that wait for others in their flow, waiting ones in the
+order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
+cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
 stderr, so that what reads the lines meets executions only.`,
 		Example: `  flowfabric ls --state failed --newest
   flowfabric ls --kind ship --tag team.region=eu --state waiting,delayed

@@ -1,0 +1,447 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func flowCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "flow",
+		Aliases: []string{"flows"},
+		Short:   "List, show, draw, cancel, replay and seal flows",
+		Long: `flow looks after flows: graphs of executions that run once those they depend on allow it. Members of
+a flow are executions, for which show, why, history and tail work as for any other. Alone it does what ls does.`,
+	}
+	list := flowListCommand(a)
+	cmd.AddCommand(list, flowShowCommand(a), flowGraphCommand(a), flowCancelCommand(a), flowReplayCommand(a), flowSealCommand(a))
+	listsAlone(cmd, list)
+	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
+	return cmd
+}
+
+// flowID reads an argument that names a flow.
+func flowID(text string) (flowfabric.FlowID, error) {
+	id, err := executionID(text)
+	return flowfabric.FlowID(id), err
+}
+
+// onFlow adapts a body about one flow.
+func (a *app) onFlow(body func(ctx context.Context, f *client.Flow) error) func(*cobra.Command, []string) error {
+	return a.once(func(ctx context.Context, args []string) error {
+		id, err := flowID(args[0])
+		if err != nil {
+			return err
+		}
+		return a.with(ctx, func(c *client.Client) error { return body(ctx, c.Flow(id)) })
+	})
+}
+
+func flowListCommand(a *app) *cobra.Command {
+	var q client.FlowQuery
+	var states []string
+	var limit int
+	var cursor string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List flows by state and kind",
+		Long: `ls lists the flows of all partitions, newest first. It prints --limit of them, and the cursor of the
+next page when there are more; --limit 0 lists all. With --json it prints one flow per line, and the
+cursor as {"cursor":…} on stderr.`,
+		Example: `  flowfabric flow ls --state failed
+  flowfabric flow ls --kind report --limit 0 --json | jq -r .id`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
+		for _, s := range states {
+			q.States = append(q.States, flowfabric.FlowState(s))
+		}
+		if limit < 0 {
+			return usage("--limit is %d, want 0 or more", limit)
+		}
+		return a.with(ctx, func(c *client.Client) error { return a.listFlows(ctx, c, q, cursor, limit) })
+	})
+	flags := cmd.Flags()
+	flags.StringSliceVar(&states, "state", nil, "`states`: staging, open, completed, failed, cancelled")
+	flags.StringVar(&q.Kind, "kind", "", "only this `kind`")
+	flags.BoolVar(&q.Oldest, "oldest", false, "from the other end")
+	flags.BoolVar(&q.AllNamespaces, "all-namespaces", false, "of all namespaces")
+	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
+	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same query")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"staging", "open", "completed", "failed", "cancelled"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// flowRow is an engine.FlowSummary for --json.
+type flowRow struct {
+	ID         flowfabric.FlowID              `json:"id"`
+	State      flowfabric.FlowState           `json:"state,omitempty"`
+	Namespace  string                         `json:"namespace"`
+	Kind       string                         `json:"kind"`
+	Seal       engine.SealMode                `json:"seal,omitempty"`
+	Members    int                            `json:"members"`
+	Count      map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
+	Failing    int                            `json:"failing"`         // members without dependants that ended without success
+	CreatedAt  time.Time                      `json:"created_at,omitzero"`
+	ReleasedAt time.Time                      `json:"released_at,omitzero"`
+	EndedAt    time.Time                      `json:"ended_at,omitzero"`
+}
+
+func (a *app) listFlows(ctx context.Context, c *client.Client, q client.FlowQuery, cursor string, limit int) error {
+	p := &page{colour: a.colour()}
+	var rows [][]any
+	for left := limit; ; {
+		size := client.MaxListPage
+		if limit > 0 {
+			size = min(left, size)
+		}
+		found, err := c.FlowsPage(ctx, q, cursor, size)
+		if err != nil {
+			return err
+		}
+		for _, x := range found.Flows {
+			v := flowRow{x.ID, x.State, x.Namespace, x.Kind, x.Seal, x.Members, x.Count, x.Failing, utc(x.CreatedAt), utc(x.ReleasedAt), utc(x.EndedAt)}
+			if !a.json {
+				ended := 0
+				for state, n := range x.Count {
+					if state.Terminal() {
+						ended += n
+					}
+				}
+				rows = append(rows, []any{v.ID.String(), styled(flowStyle(v.State), v.State), v.Kind, v.Members, ended, v.Failing, instant(v.CreatedAt), instant(v.EndedAt)})
+			} else if err := a.line(v); err != nil {
+				return err
+			}
+		}
+		cursor = found.Cursor
+		if left -= len(found.Flows); cursor == "" || limit > 0 && left <= 0 {
+			break
+		}
+	}
+	if a.json {
+		if cursor == "" {
+			return nil
+		}
+		return json.NewEncoder(a.err).Encode(struct {
+			Cursor string `json:"cursor"`
+		}{cursor})
+	}
+	p.table([]string{"ID", "STATE", "KIND", "MEMBERS", "ENDED", "FAILING", "CREATED", "ENDED AT"}, rows)
+	if cursor != "" {
+		p.say("more: --cursor %s", cursor)
+	}
+	_, err := p.WriteTo(a.out)
+	return err
+}
+
+func flowStyle(s flowfabric.FlowState) style {
+	switch s {
+	case flowfabric.FlowCompleted:
+		return green
+	case flowfabric.FlowFailed:
+		return red
+	case flowfabric.FlowCancelled, flowfabric.FlowStaging:
+		return faint
+	}
+	return yellow
+}
+
+func flowShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show FLOW",
+		Aliases: []string{"get"},
+		Short:   "Show a flow: its state, its counters, and every member with what it depends on",
+		Long: `show prints a flow level by level: its members, their states, what each needs and how far that is.
+With --json it prints the same as one value.`,
+		Example: "  flowfabric flow show '{fp:3}:0197f3a0-…'",
+		Args:    exactly("FLOW"),
+		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
+			s, err := f.Snapshot(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.line(newFlowView(s))
+			}
+			return s.Text(a.out)
+		}),
+	}
+}
+
+// flowView is a client.FlowSnapshot for --json.
+type flowView struct {
+	flowRow
+	Creator     string                        `json:"creator,omitempty"`
+	Edges       int                           `json:"edges"`
+	Purged      int                           `json:"purged,omitempty"`
+	Backlog     int                           `json:"backlog,omitempty"`
+	Policy      flowfabric.CancellationPolicy `json:"policy,omitempty"`
+	CancelledAt time.Time                     `json:"cancelled_at,omitzero"`
+	CancelledBy string                        `json:"cancelled_by,omitempty"`
+	Reason      string                        `json:"reason,omitempty"`
+	Tags        map[string]string             `json:"tags,omitempty"`
+	Nodes       []flowNode                    `json:"nodes"`
+}
+
+type flowNode struct {
+	Node            string                 `json:"node"`
+	ID              flowfabric.ExecutionID `json:"id"`
+	State           flowfabric.PublicState `json:"state,omitempty"` // absent for one that was purged
+	Kind            string                 `json:"kind,omitempty"`
+	Lane            string                 `json:"lane,omitempty"`
+	FailureCategory string                 `json:"failure_category,omitempty"`
+	StartedAt       time.Time              `json:"started_at,omitzero"`
+	EndedAt         time.Time              `json:"ended_at,omitzero"`
+	Policy          flowfabric.GroupPolicy `json:"policy,omitempty"`
+	K               int                    `json:"k,omitempty"`
+	Edges           []flowEdge             `json:"edges,omitempty"`
+}
+
+type flowEdge struct {
+	From    flowfabric.ExecutionID `json:"from"`
+	Input   string                 `json:"input,omitempty"`
+	Outcome flowfabric.PublicState `json:"outcome,omitempty"`
+	Late    bool                   `json:"late,omitempty"`
+}
+
+func newFlowView(s client.FlowSnapshot) flowView {
+	v := flowView{flowRow: flowRow{s.ID, s.State, s.Namespace, s.Kind, s.Seal, s.Members, s.Count, s.Failing, utc(s.CreatedAt), utc(s.ReleasedAt), utc(s.EndedAt)},
+		Creator: s.Creator, Edges: s.Edges, Purged: s.Purged, Backlog: s.Backlog, Policy: s.Policy, CancelledAt: utc(s.Cancelled),
+		CancelledBy: s.CancelBy, Reason: s.Reason, Tags: s.Tags, Nodes: []flowNode{}}
+	for _, m := range s.Nodes {
+		n := flowNode{Node: m.Node, ID: m.ID, State: m.State.Public, Kind: m.Kind, Lane: m.Lane, FailureCategory: m.Category,
+			StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
+		if m.Group != nil {
+			n.Policy, n.K = m.Group.Policy, m.Group.K
+		}
+		for _, e := range m.Edges {
+			n.Edges = append(n.Edges, flowEdge{e.From, e.Input, e.Outcome, e.Late})
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	return v
+}
+
+func flowGraphCommand(a *app) *cobra.Command {
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "graph FLOW",
+		Short: "Draw a flow, as text, for Mermaid or for Graphviz",
+		Long: `graph draws a flow with the states of its members: --format mermaid for what shows Markdown, dot for
+Graphviz. What a name holds cannot break the drawing.`,
+		Example: `  flowfabric flow graph '{fp:3}:0197f3a0-…' --format mermaid
+  flowfabric flow graph '{fp:3}:0197f3a0-…' --format dot | dot -Tsvg > flow.svg`,
+		Args: exactly("FLOW"),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if format != "text" && format != "mermaid" && format != "dot" {
+			return usage("--format is %q, want text, mermaid or dot", format)
+		}
+		return a.onFlow(func(ctx context.Context, f *client.Flow) error {
+			s, err := f.Snapshot(ctx)
+			if err != nil {
+				return err
+			}
+			draw := s.Text
+			switch format {
+			case "mermaid":
+				draw = s.Mermaid
+			case "dot":
+				draw = s.Graphviz
+			}
+			if !a.json {
+				return draw(a.out)
+			}
+			var b strings.Builder
+			if err := draw(&b); err != nil {
+				return err
+			}
+			return a.line(struct {
+				ID     flowfabric.FlowID `json:"id"`
+				Format string            `json:"format"`
+				Graph  string            `json:"graph"`
+			}{f.ID(), format, b.String()})
+		})(cmd, args)
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "`text`, mermaid or dot")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "mermaid", "dot"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func flowCancelCommand(a *app) *cobra.Command {
+	var reason string
+	var wait bool
+	policy := string(flowfabric.CancelAll)
+	cmd := &cobra.Command{
+		Use:   "cancel FLOW",
+		Short: "Cancel a flow",
+		Long: `cancel ends a flow. --policy says what becomes of its members: cancel_all cancels all that have not
+ended, cancel_pending those that are not active, flow_only none. From then on no member that the policy
+covers is handed out. --wait returns once none of them is left. Cancelling twice is no error, the first
+policy and reason stand.`,
+		Example: "  flowfabric flow cancel '{fp:3}:0197f3a0-…' --policy cancel_pending --reason 'no longer needed'",
+		Args:    exactly("FLOW"),
+		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
+			opts := []client.FlowCancelOption{client.Reason(reason)}
+			if wait {
+				opts = append(opts, client.UntilCancelled())
+			}
+			out, err := f.Cancel(ctx, flowfabric.CancellationPolicy(policy), opts...)
+			if err != nil && !errors.Is(err, client.ErrPartiallyCancelled) {
+				return err
+			}
+			return errors.Join(a.show(struct {
+				ID      flowfabric.FlowID             `json:"id"`
+				Done    string                        `json:"done"`
+				Already bool                          `json:"already"`
+				Policy  flowfabric.CancellationPolicy `json:"policy"`
+				Reason  string                        `json:"reason"`
+				Unended int                           `json:"unended"`
+				Left    int                           `json:"left"`
+			}{f.ID(), "cancelled", out.Already, out.Policy, out.Reason, out.Unended, len(out.Left)}, func(p *page) {
+				before := ""
+				if out.Already {
+					before = " before"
+				}
+				p.say("cancelled%s %s with %s: %s", before, f.ID().String(), string(out.Policy), out.Reason)
+				if out.Unended > 0 {
+					p.say("%s not ended yet", haveOrHas(out.Unended, "member"))
+				}
+			}), err)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&policy, "policy", policy, "`policy`: cancel_all, cancel_pending or flow_only")
+	flags.StringVar(&reason, "reason", "", "`text` that the flow keeps")
+	flags.BoolVar(&wait, "wait", false, "until nothing that the policy covers is left, or --timeout runs out")
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"cancel_all", "cancel_pending", "flow_only"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func haveOrHas(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " has"
+	}
+	return count(n, noun) + " have"
+}
+
+func flowReplayCommand(a *app) *cobra.Command {
+	var nodes []string
+	var reason, request string
+	var everything, scratch, force bool
+	cmd := &cobra.Command{
+		Use:   "replay FLOW",
+		Short: "Run what did not succeed in a flow again",
+		Long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that somebody
+still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
+used again. A flow that has ended is open again.`,
+		Example: `  flowfabric flow replay '{fp:3}:0197f3a0-…' --reason 'the model is back'
+  flowfabric flow replay '{fp:3}:0197f3a0-…' --from fetch --from-scratch`,
+		Args: exactly("FLOW"),
+		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
+			opts := []client.FlowReplayOption{client.Reason(reason)}
+			for _, name := range nodes {
+				opts = append(opts, client.FromNode(name))
+			}
+			if everything {
+				opts = append(opts, client.Everything())
+			}
+			if scratch {
+				opts = append(opts, client.FromScratch())
+			}
+			if force {
+				opts = append(opts, client.Force())
+			}
+			if request != "" {
+				r, err := requestID("--request", request)
+				if err != nil {
+					return err
+				}
+				opts = append(opts, client.ReplayRequest(r))
+			}
+			out, err := f.Replay(ctx, opts...)
+			if err != nil {
+				return err
+			}
+			return a.replayed(f.ID(), out)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&nodes, "from", nil, "only this `node`, and those behind it that were skipped; may be repeated")
+	flags.BoolVar(&everything, "everything", false, "also those that nobody needs any more, such as the losers of a race")
+	flags.StringVar(&reason, "reason", "", "`text` for the histories")
+	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
+	flags.BoolVar(&force, "force", false, "also a node of --from that succeeded")
+	flags.StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it replays once")
+	return cmd
+}
+
+// replayed prints what became of a replay. That members were refused is an error once everything is said.
+func (a *app) replayed(id flowfabric.FlowID, out client.FlowReplay) error {
+	type refusal struct {
+		Node  string                 `json:"node"`
+		ID    flowfabric.ExecutionID `json:"id"`
+		Error string                 `json:"error"`
+	}
+	refused := make([]refusal, 0, len(out.Refused))
+	for _, r := range out.Refused {
+		refused = append(refused, refusal{r.Node, r.ID, r.Err.Error()})
+	}
+	err := a.show(struct {
+		ID       flowfabric.FlowID `json:"id"`
+		Done     string            `json:"done"`
+		Runnable int               `json:"runnable"`
+		Blocked  int               `json:"blocked"`
+		Unneeded int               `json:"unneeded"`
+		Refused  []refusal         `json:"refused"`
+	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, refused}, func(p *page) {
+		p.say("replayed %s: %d can run, %d wait for others", id.String(), out.Runnable, out.Blocked)
+		if out.Unneeded > 0 {
+			p.say("%s not needed any more; --everything replays them, too", plainly(out.Unneeded))
+		}
+		for _, r := range refused {
+			p.say("refused %s: %s", r.Node, r.Error)
+		}
+	})
+	if err == nil && len(out.Refused) > 0 {
+		err = out.Refused[0]
+	}
+	return err
+}
+
+func plainly(n int) string {
+	if n == 1 {
+		return "1 member is"
+	}
+	return count(n, "member") + " are"
+}
+
+func flowSealCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal FLOW",
+		Short: "Let a flow take no members any more",
+		Long: `seal ends the growth of a flow that was submitted unsealed or growing: it takes no members any more, and
+ends by itself when none is left. Sealing twice is no error.`,
+		Example: "  flowfabric flow seal '{fp:3}:0197f3a0-…'",
+		Args:    exactly("FLOW"),
+		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
+			if err := f.Seal(ctx); err != nil {
+				return err
+			}
+			return a.show(struct {
+				ID   flowfabric.FlowID `json:"id"`
+				Done string            `json:"done"`
+			}{f.ID(), "sealed"}, func(p *page) { p.say("sealed %s", f.ID().String()) })
+		}),
+	}
+}
