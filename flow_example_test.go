@@ -41,7 +41,9 @@ func Example_flow() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
 	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Bind, bindIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) { return Article{"on " + in.Topic}, nil }))
+		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
+			return Article{"on " + in.Topic}, nil
+		}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -105,7 +107,9 @@ func Example_children() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
 	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(WriteIssue, writeIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) { return Article{"on " + in.Topic}, nil }))
+		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
+			return Article{"on " + in.Topic}, nil
+		}))
 	if err != nil {
 		fmt.Println(err)
 		return
