@@ -60,8 +60,8 @@ func start(t *testing.T, environment map[string]string, out *tripwire, args ...s
 
 var winnerPattern = regexp.MustCompile(`which was given one answer, the one of (tortoise|snail):\n`)
 
-// One of the steady ones wins (the tortoise, unless this machine is very busy). The hare is cancelled in the middle of its answer,
-// and what the last node was given is the winner's.
+// One of the steady ones wins (the tortoise, unless this machine is very busy), the hare is cancelled, and what the last node was
+// given is the winner's answer.
 func TestRace(t *testing.T) {
 	servers(t, func(t *testing.T, environment map[string]string) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -72,7 +72,7 @@ func TestRace(t *testing.T) {
 			t.Fatalf("nobody has won:\n%s", out)
 		}
 		for _, want := range []string{
-			`\n    hare +was at token 23 of 40 when its context ended: cancelled: the execution was cancelled\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
+			`\n    hare +(was at token \d+ of 40 when its context ended: cancelled: |has run elsewhere).*\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
 			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`, `\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
 			`\nflowchart `, `any of 3 satisfied`,
 		} {
@@ -80,7 +80,7 @@ func TestRace(t *testing.T) {
 				t.Errorf("no %q", want)
 			}
 		}
-		for _, want := range []string{"Down, down, down.", "✗ cut off", "✓ all 40 tokens"} {
+		for _, want := range []string{"hare, out of alice", "✓ all 40 tokens"} {
 			if !strings.Contains(tracks, want) {
 				t.Errorf("no %q", want)
 			}

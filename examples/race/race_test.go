@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // The flow is what README.md draws: three nodes that depend on nothing, and one that depends on any of them.
@@ -38,6 +43,36 @@ func TestRacerStreams(t *testing.T) {
 	r.WantFrames(frameToken, "Why", " should", " we", " live")
 
 	fftest.Run(t, Ask, racer.Handle, Question{"How?", "fox", 4}).WantFailure(handler.CategoryHandlerError)
+}
+
+// A racer that is cancelled in the middle of its answer hears of it where it is.
+func TestRacerIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type end struct {
+			id     flowfabric.ExecutionID
+			tokens int
+			cause  error
+		}
+		ends := make(chan end, 1)
+		racer := &Racer{pace: 10 * time.Millisecond, stopped: func(id flowfabric.ExecutionID, tokens int, cause error) { ends <- end{id, tokens, cause} }}
+		w := fftest.New(t, runtime.Config{}, handler.Bind(Ask, racer.Handle))
+		x := fftest.Submit(w, Ask, Question{"How?", "hare", 40})
+		streamed := 0
+		for event, err := range w.Client().Tail(t.Context(), x.ID()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event.Kind != stream.TailFrame {
+				continue
+			}
+			if streamed++; streamed == providers[0].NapsAt-1 { // now it stalls
+				x.Cancel("another was first")
+			}
+		}
+		if e := <-ends; e.id != x.ID() || e.tokens != streamed || !errors.Is(e.cause, flowfabric.ErrCancelled) {
+			t.Errorf("%s was at token %d, want %d, and its context ended with %v", e.id, e.tokens, streamed, e.cause)
+		}
+	})
 }
 
 func TestNothingToPublish(t *testing.T) {
