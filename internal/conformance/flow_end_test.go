@@ -166,10 +166,7 @@ var flowEndScenarios = []scenario{
 			g.node(node, nil)
 		}
 		for first := 0; first < n; first += 1000 { // fan-in is at most 1,000: three races of one member each
-			var some []string
-			for _, node := range nodesOf("n", n)[first:min(first+1000, n)] {
-				some = append(some, node)
-			}
+			some := nodesOf("n", n)[first:min(first+1000, n)]
 			g.node(fmt.Sprint("race", first), some, anyOf, cancelRest, unnamed)
 		}
 		g.begin()
