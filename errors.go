@@ -139,7 +139,7 @@ var (
 	ErrFlowIncomplete     = define("flow_incomplete", ClassBug, "the flow has fewer members or edges than were staged")
 	ErrFlowTooLarge       = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges")
 	ErrFanIn              = define("fan_in_too_large", ClassCaller, "a member depends on, or waits for, at most 1,000 others")
-	ErrFlowOpen           = define("flow_open", ClassInfo, "the flow of the execution has not ended; its members stay until then")
+	ErrFlowOpen           = define("flow_open", ClassInfo, "the flow of the execution has not ended, or was founded by it and has other members; it stays until then")
 	ErrStaleRevision      = define("stale_graph_revision", ClassRetry, "the flow has grown since it was read")
 	ErrSelfEdge           = define("self_referencing_edge", ClassCaller, "a member depends on itself")
 	ErrCycle              = define("cycle_detected", ClassCaller, "the members depend on each other in a circle")

@@ -710,8 +710,8 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 	return out, nil
 }
 
-// inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). A result that is gone, or
-// was never there, is nil.
+// inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). An empty result is
+// nil; an upstream that was purged leaves none.
 func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[string][]byte, error) {
 	r, err := e.call(ctx, fnReadInputs, id.Partition(), protocol, id.UUID().String())
 	if err != nil {

@@ -126,7 +126,7 @@ var flowMutants = []Mutant{
 	{"create: another kind is the same flow", "60-F31", "lua/flow/ff_flow_create.lua",
 		`h.kd ~= argv[4] or`, ``, suite("flow")},
 	{"purge: a member goes while its flow runs", "60-F20", "lua/lib/purge.lua",
-		`  return h and not h.en`, `  return false`, suite("flow")},
+		`  return h and (not h.en or`, `  return h and (false or`, suite("flow")},
 	{"purge: the header stays", "60 §8", "lua/lib/purge.lua",
 		`  if h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then purge.flow(ctx, h) end`, ``, suite("flow")},
 	{"settle: a member that never ran keeps its delay", "10 §2.2", "lua/lib/settle.lua",

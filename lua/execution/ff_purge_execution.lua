@@ -1,6 +1,6 @@
 -- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id and
 -- idempotency key taken for keep ms (24 h to ten years). With very many attempts it takes several calls: more is 1
--- until nothing is left.
+-- until nothing is left. A member stays until its flow has ended, and whoever founded a flow as long as it has other members.
 -- Flags:   allow-oom
 -- Go:      Engine.PurgeExecution
 -- Args:    protocol id keep
@@ -19,7 +19,7 @@ local function ff_purge_execution(k, argv)
     return reply.err('execution_not_found')
   end
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
-  if purge.pinned(ctx, c) then return reply.err('flow_open', c.fl) end
+  if purge.pinned(ctx, c, id) then return reply.err('flow_open', c.fl) end
   local all = purge.run(ctx, c, id, keep)
   home.apply(ctx)
   return reply.ok(all and '0' or '1')

@@ -152,6 +152,11 @@ local function ff_wait_children(k, argv)
   ff_wait.list(ctx, argv, q.items, f.id)
   if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
   if q.park == '0' then
+    if q.count > 0 then -- for the case that this execution ends before it waits
+      local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
+      w.state = 'm'
+      redis.call('HSET', keys.core(ctx.r, f.id), 'wt', wait.text(w))
+    end
     create.close(ctx)
     return reply.ok('made', '')
   end

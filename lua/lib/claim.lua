@@ -49,13 +49,14 @@ local function heads(ctx, q, ready)
       return a.id < b.id
     end)
   end
-  local picked = {}
+  local picked, barred = {}, 0
   for i = 1, #found do
     if #picked == q.max then break end
     local h = found[i]
     local c = core.read(ctx, h.id)
     if c.fl and c.s and graph.barred(ctx, c.fl) then
-      cores[#cores + 1] = { head = h, core = c, barred = true }
+      barred = barred + 1
+      if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
     elseif c.s and core.waiting(c) and c.r == h.route then
       if not c.dl or tonumber(c.dl) > ctx.now then
         h.core = c
@@ -146,9 +147,11 @@ local function inputs(ctx, id, c, budget)
       local key = keys.result(ctx.r, v[i], attempt)
       local size = redis.call('STRLEN', key)
       if size > budget.bytes then return '2', {} end
-      budget.bytes = budget.bytes - size
-      list[#list + 1] = name
-      list[#list + 1] = size > 0 and redis.call('GET', key) or ''
+      if size > 0 or redis.call('EXISTS', keys.core(ctx.r, v[i])) == 1 then -- what was purged is no empty result
+        budget.bytes = budget.bytes - size
+        list[#list + 1] = name
+        list[#list + 1] = size > 0 and redis.call('GET', key) or ''
+      end
     end
   end
   return '1', list

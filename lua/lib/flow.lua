@@ -64,13 +64,15 @@ function flow.decided(ctx, h, c, id, g)
   end
 end
 
--- edge tells a member how one of its upstreams ended; it may be told again.
+-- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is replayed is
+-- open again for those whose groups are pending.
 function flow.edge(ctx, h, e, id)
   local key, incoming = keys.core(ctx.r, id), keys.incoming(ctx.r, id)
   local v = redis.call('HMGET', key, 's', 'g')
   local g, old, _, input = group.parse(v[2]), group.record(redis.call('HGET', incoming, e.id))
   if not v[1] or not g or not old then return end
   local mark = e.outcome
+  if mark == '.' and (g.state ~= 'p' or old == '~') then return end
   if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
   if old == 'l' then
     mark = 'l'
@@ -108,13 +110,21 @@ end
 local steps = {}
 
 function steps.u(ctx, h, e)
+  if e.outcome == '.' then -- it may have ended again, and said so
+    local code = redis.call('HGET', keys.core(ctx.r, e.id), 's')
+    if not code or graph.outcomes[code] then return true end
+  end
   local from = tonumber(e.at) or 0
   local list = redis.call('LRANGE', keys.outgoing(ctx.r, e.id), reply.int(from), reply.int(from + ctx.nodes - 1))
   local wanted = ctx.nodes
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)
-    if string.byte(list[i], 1) == 119 then flow.child(ctx, h, e, id) else flow.edge(ctx, h, e, id) end
+    if string.byte(list[i], 1) == 100 then
+      flow.edge(ctx, h, e, id)
+    elseif e.outcome ~= '.' then -- a parent was told how its child ended, and that stays
+      flow.child(ctx, h, e, id)
+    end
   end
   e.at = reply.int(from + #list)
   return #list < wanted
@@ -133,7 +143,7 @@ local function needed(ctx, id, owner, from)
       if other ~= owner then
         local v = redis.call('HMGET', keys.core(ctx.r, other), 's', waits and 'wt' or 'g')
         local state = waits and wait.parse(v[2]) or group.parse(v[2])
-        if v[1] and not graph.outcomes[v[1]] and state and state.state == 'p' then return true end
+        if v[1] and not graph.outcomes[v[1]] and state and (state.state == 'p' or state.state == 'm') then return true end
       end
     end
     if #list < 8 then return false end

@@ -72,7 +72,7 @@ function graph.barred(ctx, flow_id)
 end
 
 -- push plans work that home.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
---   u a member ended: tell its dependants      s a group is decided: cancel what it does not need
+--   u a member ended, or is replayed (.): tell its dependants      s a group is decided: cancel what it does not need
 --   w a member ended while it waited for children    c cancel the members of a flow
 --   r release the roots of a flow              x cancel one member        k skip one member
 function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
@@ -96,7 +96,7 @@ local function ended(ctx, h, c, id, outcome, attempt)
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
     graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
   end
-  if c.wt and string.find(c.wt, ' p cancel$') then graph.push(ctx, 'w', id, h.id) end
+  if c.wt and string.find(c.wt, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
 end
 
 -- moved counts a change of state of a member, c.s being the state before (absent for a new one).
@@ -110,7 +110,9 @@ function graph.moved(ctx, c, id, code, attempt)
   local outcome, before = graph.outcomes[code], c.s and graph.outcomes[c.s]
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
-    if before ~= 's' and leads(ctx, id) == 0 then graph.add(h, 'lv', -1) end
+    if before ~= 's' then
+      if leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
+    end
     if h.en then
       graph.set(h, 'en', nil)
       if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end

@@ -198,7 +198,7 @@ local function children(ctx, h, c, id)
       end
     end
   end
-  if left and core.terminal(c) and string.find(c.wt or '', ' p cancel$') and not due(ctx, 'w', id) and
+  if left and core.terminal(c) and string.find(c.wt or '', ' [pm] cancel$') and not due(ctx, 'w', id) and
       audit.note(ctx, 'missing', 'work', 'w:' .. id, 'its children were not cancelled') then
     graph.push(ctx, 'w', id, h.id)
   end

@@ -26,10 +26,11 @@ local function unlink(list)
   for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
 end
 
--- pinned tells whether a member must stay because its flow has not ended.
-function purge.pinned(ctx, c)
+-- pinned tells whether a member must stay: its flow has not ended, or has its id and other members, and would be founded again
+-- by another execution of this id.
+function purge.pinned(ctx, c, id)
   local h = c.fl and graph.head(ctx, c.fl)
-  return h and not h.en
+  return h and (not h.en or c.fl == id and graph.count(h, 'nn') - graph.count(h, 'pu') > 1)
 end
 
 -- flow removes the header of a flow that has no members any more, and leaves a tombstone.

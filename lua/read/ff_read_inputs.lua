@@ -1,5 +1,5 @@
 -- ff_read_inputs: what the upstreams of a member of a flow left it, under the names it gave them: who, and which attempt's
--- result. For members that have too much of it to come with the claim.
+-- result. For members that have too much of it to come with the claim. An upstream that was purged leaves nothing.
 -- Flags:   no-writes
 -- Go:      Engine.inputs
 -- Args:    protocol id
@@ -14,7 +14,7 @@ local function ff_read_inputs(k, argv)
   local v, out = redis.call('HGETALL', keys.incoming(ctx.r, id)), { 1, 'OK', '' }
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
-    if mark == 's' and name ~= '' then
+    if mark == 's' and name ~= '' and redis.call('EXISTS', keys.core(ctx.r, v[i])) == 1 then
       out[#out + 1] = name
       out[#out + 1] = v[i]
       out[#out + 1] = attempt

@@ -160,7 +160,8 @@ function ff_tick_do.retention(ctx, budget, n)
       local at = ended and ended + home.kept(ctx, c.r, c.rt) or ctx.now + 86400000
       local h = c.fl and graph.head(ctx, c.fl)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
-        at = h.en and math.max(at, (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt)) or math.max(at, ctx.now + 3600000)
+        local since = purge.pinned(ctx, c, due[i]) and ctx.now + 3600000
+        at = math.max(at, since or (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
       end
       if at > ctx.now and not c.pu then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])

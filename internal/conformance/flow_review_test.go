@@ -1,0 +1,135 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// What is left of flows when members are purged, replayed or end at a bad time.
+var flowReviewScenarios = []scenario{
+	{name: "spec 60 §5 an upstream that was purged gives no input, which is not an empty one", run: func(w *world) {
+		g := w.flow()
+		for i := range 70 { // more than come with a claim
+			g.node(fmt.Sprint("r", i), nil)
+		}
+		g.node("few", []string{"r0", "r1"}).node("many", nodesOf("r", 70)).submit(engine.SealClosed)
+		for _, c := range g.claim() {
+			g.complete(c, "")
+		}
+		for _, c := range g.claim() {
+			g.fail(c)
+		}
+		_, err := w.e.PurgeExecution(w.ctx, g.id.Member("r0"), 0)
+		w.no(err)
+		w.check()
+		g.replays(engine.Replay{}, "few", "many")
+		c := g.claim()
+		same(w, "few", fmt.Sprintf("%q", c["few"].Inputs), `map["from-r1":""]`)
+		_, given := c["many"].Inputs["from-r0"]
+		same(w, "many", words(len(c["many"].Inputs), given), "69 false")
+	}},
+	{name: "spec 60 §8.4 an upstream that is replayed counts again for those that still wait", run: func(w *world) {
+		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
+		c := g.claim()
+		g.fail(c["r0"])
+		same(w, "failed", g.group("end"), "0 1 0 of 2 pending")
+		w.replay(g.id.Member("r0"), engine.Replay{})
+		same(w, "open again", g.group("end"), "0 0 0 of 2 pending")
+		again := g.claim()["r0"]
+		g.fail(c["r1"])
+		g.are(flowfabric.WaitingChildren, "end")
+		g.complete(again, "won")
+		same(w, "input", string(g.claim()["end"].Inputs["from-r0"]), "won")
+	}},
+	{name: "spec 60 §8.4 an upstream of many that is replayed and ends before all were told", run: func(w *world) {
+		g := w.flow().node("a", nil).node("b", nil)
+		for _, n := range nodesOf("n", 150) {
+			g.node(n, []string{"a", "b"}, anyOf)
+		}
+		g.submit(engine.SealClosed)
+		c := g.claim()
+		g.fail(c["a"])
+		g.drain()
+		w.replay(g.id.Member("a"), engine.Replay{Request: uuid.New()})
+		g.fail(g.claim()["a"])
+		g.drain()
+		same(w, "the first and the last", words(g.group("n0"), g.group("n149")), "0 1 0 of 2 pending 0 1 0 of 2 pending")
+		g.fail(c["b"])
+		g.drain()
+		g.ends(flowfabric.FlowFailed)
+	}},
+	{name: "spec 60 §9 what a parent made before it could wait goes with it", run: func(w *world) {
+		for _, leave := range []bool{false, true} {
+			w.reset()
+			f := w.family()
+			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Leave: leave, Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b")}}
+			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			w.no(err)
+			w.check()
+			_, err = w.e.FailExecution(w.ctx, f.fence, engine.Failure{Category: "broken", Permanent: true})
+			w.no(err)
+			w.check()
+			f.drain()
+			f.are(map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Waiting}[leave], "a", "b")
+		}
+	}},
+	{name: "spec 60 §9 a race among children that are being made spares whom the parent will ask for", run: func(w *world) {
+		f := w.family()
+		race := f.child(f.parent, "wait", "end")
+		race.Policy, race.CancelRest = flowfabric.AnyOf, true
+		for _, n := range []string{"a", "b"} {
+			race.Edges = append(race.Edges, engine.FlowEdge{From: f.parent.Child("wait", n)})
+		}
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b"), race}}
+		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		w.no(err)
+		f.complete(f.claim()["a"], "")
+		f.drain()
+		f.are(flowfabric.Active, "b")
+	}},
+	{name: "spec 60 §9 whoever founded a flow stays as long as the flow, which has its id", run: func(w *world) {
+		f := w.family(retention(time.Minute))
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
+		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+		w.no(err)
+		f.complete(f.claim()["a"], "")
+		f.complete(f.claim()["root"], "")
+		f.ends(flowfabric.FlowCompleted)
+		w.unchanged("purged by hand", func() {
+			_, err := w.e.PurgeExecution(w.ctx, f.parent, 0)
+			w.is(err, flowfabric.ErrFlowOpen)
+		})
+		for range 3 {
+			w.advance(30 * time.Hour)
+			w.settleTime()
+		}
+		w.code(f.parent, "T1")
+		w.advance(11 * time.Hour)
+		w.settleTime()
+		w.advance(time.Hour)
+		w.settleTime()
+		_, err = w.e.DescribeFlow(w.ctx, f.id)
+		w.is(err, flowfabric.ErrResultPurged)
+	}},
+	{name: "spec 60 §6 one claim cancels at most 64 members of a cancelled flow", run: func(w *world) {
+		g := w.flow()
+		for i, n := range nodesOf("n", 300) {
+			g.node(n, nil, func(m *engine.FlowMember) { m.Kind = fmt.Sprint("k", i%40) })
+		}
+		g.submit(engine.SealClosed)
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		w.no(err)
+		w.check()
+		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 64)
+		same(w, "claimed", len(g.claim()), 0)
+		same(w, "cancelled", g.header().Count[flowfabric.Cancelled], 128)
+		g.drain()
+		g.ends(flowfabric.FlowCancelled)
+		same(w, "all", g.header().Count[flowfabric.Cancelled], 300)
+	}},
+}
