@@ -163,7 +163,7 @@ func TestBatches(t *testing.T) {
 		"none":  {nil, "[]"},
 		"count": {many(201, member(1, 1)), "[100 100 1]"},
 		"edges": {many(5, member(400, 1)), "[2 2 1]"},
-		"bytes": {many(3, member(0, 500<<10)), "[1 1 1]"},
+		"bytes": {many(3, member(0, 500<<10)), "[2 1]"},
 		"great": {many(2, member(1000, 1<<20)), "[1 1]"},
 	} {
 		sizes := []int{}

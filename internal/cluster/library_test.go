@@ -43,7 +43,7 @@ func TestLibrary(t *testing.T) {
 
 			one := w.onEach()[0]
 			before := w.loads()
-			w.no(w.at(w.home(one), "FUNCTION", "FLUSH").Error())
+			w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
 			read()
 			w.loadedOn(before, w.home(one))
 
@@ -56,7 +56,7 @@ func TestLibrary(t *testing.T) {
 			// A replica that lacks it (a node that was added) gets it when it takes over.
 			replica := w.nodes.ReplicaOf(w.home(one))
 			w.no(w.at(replica, "CONFIG", "SET", "replica-read-only", "no").Error())
-			w.no(w.at(replica, "FUNCTION", "FLUSH").Error())
+			w.no(w.at(replica, "FUNCTION", "FLUSH", "SYNC").Error())
 			before = w.loads()
 			if now := w.nodes.Failover(w.slot(one)); now != replica {
 				t.Fatalf("another node took over")
@@ -89,7 +89,7 @@ func TestLibraryBesideADeadNode(t *testing.T) {
 	}
 	e := w.open() // knows the node
 	dead.Kill()
-	w.no(w.at(w.home(one), "FUNCTION", "FLUSH").Error())
+	w.no(w.at(w.home(one), "FUNCTION", "FLUSH", "SYNC").Error())
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Namespace: "default", Lane: "default", Kind: "k"}
 	if _, err := e.CreateExecutions(w.ctx, one, []engine.NewExecution{x}); err != nil {
 		t.Errorf("beside a dead replica: %v", err)

@@ -116,7 +116,7 @@ var serverScenarios = []scenario{
 		}
 		for _, lost := range []string{"flush", "older"} {
 			before := loads()
-			w.set("FUNCTION", "FLUSH")
+			w.set("FUNCTION", "FLUSH", "SYNC") // Valkey 8.0 may die when it frees a library in the background and is given another
 			if lost == "older" {
 				w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','1','0','old'} end, flags={'no-writes'}}")
 				before++
@@ -135,7 +135,7 @@ var serverScenarios = []scenario{
 	}},
 	{name: "design §9 a newer library is never replaced", needs: []string{"Functions"}, run: func(w *world) {
 		for revision, want := range map[string]error{"1','999": nil, "2','1": flowfabric.ErrNewerLibrary} {
-			w.set("FUNCTION", "FLUSH")
+			w.set("FUNCTION", "FLUSH", "SYNC")
 			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
 			text, err := w.do("FUNCTION", "LIST").ToMessage()
 			w.no(err)
@@ -150,7 +150,7 @@ var serverScenarios = []scenario{
 			w.no(err)
 			same(w, "library", still.String(), text.String())
 		}
-		w.set("FUNCTION", "FLUSH")
+		w.set("FUNCTION", "FLUSH", "SYNC")
 		w.create()
 	}},
 	{name: "spec 50 §15 #11 an older library that came in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
@@ -161,7 +161,7 @@ var serverScenarios = []scenario{
 			w.Fatal("the tick's last slot is not where it was")
 		}
 		w.create()
-		w.set("FUNCTION", "FLUSH")
+		w.set("FUNCTION", "FLUSH", "SYNC")
 		w.set("FUNCTION", "LOAD", short)
 		w.worker("w1").claim(1) // most calls are as they are
 		_, err := w.e.Tick(w.ctx, w.p, ticker, false)

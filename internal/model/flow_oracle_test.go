@@ -207,6 +207,7 @@ func (m *member) replay(now int64) {
 		m.decide()
 		m.clears = false // whoever it did not need may be needed again
 	}
+	m.kids, m.wait, m.waitName = nil, 0, "" // a wait that is asked for again looks at the children anew
 	m.code = "R1p"
 	if m.group == 'p' || m.flow != nil && !m.flow.released {
 		m.code = "R3p"

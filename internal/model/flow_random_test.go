@@ -562,6 +562,9 @@ func (x *flows) wait(m *member, mine bool) error {
 		x.held = append(x.held, m)
 		return nil
 	}
+	if m.wait == 'd' {
+		m.waitName = "" // it is answered, and whoever asks for it again is told the same
+	}
 	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success"}[x.r.IntN(3)]), Leave: x.chance(30), Park: x.chance(80)}
 	if q.Name == "" || x.chance(40) {
 		x.names++
@@ -612,7 +615,7 @@ func (x *flows) wait(m *member, mine bool) error {
 		x.fatal("%s waits: satisfied %t: %s", m.node, out.Satisfied, m.tell())
 	}
 	if out.Satisfied {
-		m.wait = 0
+		m.wait, m.waitName = 0, ""
 		x.held = append(x.held, m)
 	} else {
 		m.code, m.holder = "R3i", nil
