@@ -55,10 +55,11 @@ type member struct {
 	rest  bool // cancel the others once it is decided
 	downs []*member
 	owed  map[*member]bool // downs and parents that are to be told how it ended
+	fresh map[*member]bool // ups that were replayed, and may be open again
 
 	parents  []*member
 	kids     map[*member]byte // of the wait that it was in last
-	wait     byte             // 0, p or d
+	wait     byte             // 0, m while it makes children, p or d
 	waitName string
 	waitMode string
 	leave    bool
@@ -170,10 +171,13 @@ func (m *member) end(code string) {
 			}
 		}
 	}
-	if m.wait == 'p' && !m.leave {
+	if m.waits() && !m.leave {
 		m.clears = true
 	}
 }
+
+// waits tells whether it asks for children, or is about to.
+func (m *member) waits() bool { return m.wait == 'p' || m.wait == 'm' }
 
 // tally decides a wait (60 §9).
 func (m *member) tally() {
@@ -215,6 +219,14 @@ func (m *member) replay(now int64) {
 	if m.span > 0 {
 		m.deadline = now + m.span
 	}
+	for _, down := range m.downs {
+		if mark := down.marks[m]; down.group == 'p' && mark != 's' && mark != 'l' {
+			if down.fresh == nil {
+				down.fresh = map[*member]bool{}
+			}
+			down.fresh[m] = true
+		}
+	}
 	m.replays++
 	m.due = 0
 }
@@ -225,7 +237,7 @@ func (o *oracle) follow(d *invariant.Dump) error {
 		again = o.tell(d, "s")
 		again = o.moves(d) || again
 		again = o.tell(d, "fcek") || again
-		again = o.tell(d, "l~") || again
+		again = o.tell(d, "l~.") || again
 	}
 	for _, m := range o.members {
 		id := m.id.UUID().String()
@@ -306,6 +318,8 @@ func (o *oracle) tell(d *invariant.Dump, kinds string) (some bool) {
 // told tells whether a member may be told this of an upstream.
 func (o *oracle) told(d *invariant.Dump, m, up *member, mark byte) bool {
 	switch mark {
+	case '.':
+		return m.fresh[up] && !ended(up.code) && m.group == 'p'
 	case '~':
 		return m.marks[up] == '.' && m.clears && o.needed(d, up, m, false)
 	case 's':
@@ -327,8 +341,8 @@ func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 		if slices.Contains(up.parents, w) {
 			text, waits = core["wt"], true
 		}
-		still := !ended(core["s"]) && strings.Contains(" "+text+" ", " p ")
-		if still && o.pending[w] || !along && (still || o.pending[w]) || !along && !ended(w.code) && (w.group == 'p' || waits && w.wait == 'p') {
+		still := !ended(core["s"]) && (strings.Contains(" "+text+" ", " p ") || strings.Contains(text, " m "))
+		if still && o.pending[w] || !along && (still || o.pending[w]) || !along && !ended(w.code) && (w.group == 'p' || waits && w.waits()) {
 			return true
 		}
 	}
@@ -522,7 +536,7 @@ func (m *member) idle() error {
 		}
 	}
 	for kid, mark := range m.kids {
-		if ended(m.code) && m.wait == 'p' && !m.leave && mark == '.' && !ended(kid.code) {
+		if ended(m.code) && m.waits() && !m.leave && mark == '.' && !ended(kid.code) {
 			return fmt.Errorf("its child %s was not cancelled", kid.node)
 		}
 	}
@@ -533,7 +547,7 @@ func (m *member) idle() error {
 func (o *oracle) before() {
 	o.pending = map[*member]bool{}
 	for _, m := range o.members {
-		if !ended(m.code) && (m.group == 'p' || m.wait == 'p') {
+		if !ended(m.code) && (m.group == 'p' || m.waits()) {
 			o.pending[m] = true
 		}
 	}

@@ -606,6 +606,9 @@ func (x *flows) wait(m *member, mine bool) error {
 		m.kids[kid] = '.'
 	}
 	if !q.Park {
+		if len(q.Children) > 0 {
+			m.wait, m.leave = 'm', q.Leave
+		}
 		x.held = append(x.held, m)
 		return nil
 	}
