@@ -194,7 +194,7 @@ func policyOf(g *engine.GroupRecord) string {
 	case g.Impossible:
 		text += " impossible"
 	}
-	return text + fmt.Sprintf(" (%d succeeded, %d failed, %d skipped)", g.Succeeded, g.Failed, g.Skipped)
+	return text + fmt.Sprintf(" (%d succeeded, %d unsuccessful, %d skipped)", g.Succeeded, g.Failed, g.Skipped)
 }
 
 // maxFrom is how many upstreams a line of text names.

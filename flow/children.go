@@ -25,13 +25,15 @@ type ChildrenOption func(*ChildSet)
 // All waits until every child has ended, however it ended, which is the default.
 func All() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitAll } }
 
-// First waits until one child has ended, however it ended.
+// First waits until one child has ended, however it ended. The others run on.
 func First() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirst } }
 
-// FirstSuccess waits until one child has succeeded, or all have ended without success.
+// FirstSuccess waits until one child has succeeded, or all have ended without success. The others run on; a
+// handler that does not want them cancels them with a client, by [ChildNode.ID].
 func FirstSuccess() ChildrenOption { return func(s *ChildSet) { s.mode = engine.WaitFirstSuccess } }
 
-// Leave lets children that are still open run on when the execution that made them ends. Without it they are cancelled then.
+// Leave lets children run on when the execution that waits for them ends while it waits: cancelled or expired. Without it those that
+// are still open are cancelled then. Children that are open when the wait is over run on in any case, see [First].
 func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
 
 // Children begins a set of 1..1,000 children for one wait. wait is the name of the wait: 1..128 bytes of printable ASCII, unique

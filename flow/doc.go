@@ -29,7 +29,7 @@
 //
 // A handler makes [Children] and waits for them. It gives up slot, lease and goroutine meanwhile, as it does with package
 // suspend, and runs again from the top when they have ended. They join the handler's flow, which must be [Growing]; an
-// execution in no flow founds one.
+// execution in no flow founds one, whose id is its own, and is the member "root" of it.
 //
 // # When something goes wrong
 //

@@ -129,8 +129,8 @@ type Plan struct {
 // All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
 // node or input name that is there twice, options out of bounds, [AnyOf] without an edge, a [Quorum] that cannot be met, an empty
 // flow), ErrNotInFlow (an edge from a node of another flow, or of none), ErrSelfEdge, ErrDuplicateEdge, ErrCycle with the nodes
-// in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission:
-// ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
+// in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission, of each
+// node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
 func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
 	members, edges, err := f.members(id.Member, d)
 	switch {

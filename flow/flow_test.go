@@ -64,7 +64,8 @@ func TestMistakes(t *testing.T) {
 		{"a name twice", func(f *flow.Flow) { flow.Add(f, "a", work, 1); flow.Add(f, "a", work, 2) }, flowfabric.ErrInvalidInput, "flow f: node a: "},
 		{"no name", func(f *flow.Flow) { flow.Add(f, "", work, 1) }, flowfabric.ErrInvalidInput, "want 1..64"},
 		{"a long name", func(f *flow.Flow) { flow.Add(f, strings.Repeat("x", 65), work, 1) }, flowfabric.ErrInvalidInput, "65 bytes"},
-		{"a name with a control character", func(f *flow.Flow) { flow.Add(f, "a\nb", work, 1) }, flowfabric.ErrInvalidInput, "control character"},
+		{"a name with a control character", func(f *flow.Flow) { flow.Add(f, "a\nb", work, 1) }, flowfabric.ErrInvalidInput,
+			`flow f: node "a\nb": invalid_input: a value is not valid: name "a\nb" has a control character`},
 		{"a name that is no text", func(f *flow.Flow) { flow.Add(f, "a\xff", work, 1) }, flowfabric.ErrInvalidInput, "UTF-8"},
 		{"an edge to itself", func(f *flow.Flow) { a := flow.Add(f, "a", work, 1); a.With(flow.After(a)) }, flowfabric.ErrSelfEdge, "flow f: node a: edge from a: "},
 		{"an edge twice", func(f *flow.Flow) {
@@ -78,7 +79,7 @@ func TestMistakes(t *testing.T) {
 		{"an input name twice", func(f *flow.Flow) {
 			a, b := flow.Add(f, "a", work, 1), flow.Add(f, "b", work, 1)
 			flow.Add(f, "c", work, 1, left.From(a), left.From(b))
-		}, flowfabric.ErrInvalidInput, "flow f: node c: edge from b: invalid_input: a value is not valid: input left comes from a already"},
+		}, flowfabric.ErrInvalidInput, "flow f: node c: edge from b: invalid_input: a value is not valid: input left already comes from a"},
 		{"an input without a name", func(f *flow.Flow) {
 			flow.Add(f, "b", work, 1, flow.NewInput[string]("").From(flow.Add(f, "a", work, 1)))
 		}, flowfabric.ErrInvalidInput, "edge from a: input: "},

@@ -137,7 +137,7 @@ func (n *node) input(name string, from *node) {
 	case e.input != "":
 		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, flowfabric.ErrDuplicateEdge, e.input, name)
 	case n.inputs[name] != nil:
-		n.refuse("edge from %s: %w: input %s comes from %s already", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
+		n.refuse("edge from %s: %w: input %s already comes from %s", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
 	default:
 		if err := validateName(name); err != nil {
 			n.refuse("edge from %s: input: %w", from.name, err)
@@ -192,7 +192,7 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults)
 		if m.Kind != "" { // else it has no definition, and said so
 			bad = append(bad, m.Validate(now))
 		}
-		errs = append(errs, titled("node "+n.name, bad)...)
+		errs = append(errs, titled("node "+printable(n.name), bad)...)
 		for _, e := range n.edges {
 			m.Edges = append(m.Edges, engine.FlowEdge{From: id(e.from.name), Input: e.input})
 		}
@@ -206,6 +206,14 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults)
 		return nil, 0, errors.Join(titled(g.title, errs)...)
 	}
 	return members, edges, nil
+}
+
+// printable is the name of a node in front of errors: quoted, if no node can have it.
+func printable(name string) string {
+	if validateName(name) != nil {
+		return fmt.Sprintf("%.80q", name)
+	}
+	return name
 }
 
 // titled puts a title in front of each error, so that every line names where it is; nil ones are left out.

@@ -162,9 +162,10 @@ func flowShowCommand(a *app) *cobra.Command {
 		Aliases: []string{"get"},
 		Short:   "Show a flow: its state, its counters, and every member with what it depends on",
 		Long: `show prints a flow level by level: its members, their states, what each needs and how far that is.
-With --json it prints the same as one value.`,
-		Example: "  flowfabric flow show '{fp:3}:0197f3a0-…'",
-		Args:    exactly("FLOW"),
+With --json it prints the same as one value, with the ids of the members, which why, show and tail take.`,
+		Example: `  flowfabric flow show '{fp:3}:0197f3a0-…'
+  flowfabric flow show '{fp:3}:0197f3a0-…' --json | jq -r '.nodes[] | select(.state == "waiting").id' | xargs -n1 flowfabric why`,
+		Args: exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
 			s, err := f.Snapshot(ctx)
 			if err != nil {
@@ -237,7 +238,7 @@ func flowGraphCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph FLOW",
 		Short: "Draw a flow, as text, for Mermaid or for Graphviz",
-		Long: `graph draws a flow with the states of its members: --format mermaid for what shows Markdown, dot for
+		Long: `graph draws a flow with the states of its members: --format mermaid for Markdown files, dot for
 Graphviz. What a name holds cannot break the drawing.`,
 		Example: `  flowfabric flow graph '{fp:3}:0197f3a0-…' --format mermaid
   flowfabric flow graph '{fp:3}:0197f3a0-…' --format dot | dot -Tsvg > flow.svg`,
@@ -344,7 +345,8 @@ func flowReplayCommand(a *app) *cobra.Command {
 		Short: "Run what did not succeed in a flow again",
 		Long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that somebody
 still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
-used again. A flow that has ended is open again.`,
+used again. A flow that has ended is open again. A flow that was cancelled cannot be replayed, unless with
+flow_only: submit it again.`,
 		Example: `  flowfabric flow replay '{fp:3}:0197f3a0-…' --reason 'the model is back'
   flowfabric flow replay '{fp:3}:0197f3a0-…' --from fetch --from-scratch`,
 		Args: exactly("FLOW"),
@@ -405,7 +407,11 @@ func (a *app) replayed(id flowfabric.FlowID, out client.FlowReplay) error {
 		Unneeded int               `json:"unneeded"`
 		Refused  []refusal         `json:"refused"`
 	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, refused}, func(p *page) {
-		p.say("replayed %s: %d can run, %d wait for others", id.String(), out.Runnable, out.Blocked)
+		if out.Runnable+out.Blocked == 0 {
+			p.say("replayed nothing of %s", id.String())
+		} else {
+			p.say("replayed %s: %d can run, %d wait for others", id.String(), out.Runnable, out.Blocked)
+		}
 		if out.Unneeded > 0 {
 			p.say("%s not needed any more; --everything replays them, too", plainly(out.Unneeded))
 		}
@@ -431,7 +437,7 @@ func flowSealCommand(a *app) *cobra.Command {
 		Use:   "seal FLOW",
 		Short: "Let a flow take no members any more",
 		Long: `seal ends the growth of a flow that was submitted unsealed or growing: it takes no members any more, and
-ends by itself when none is left. Sealing twice is no error.`,
+ends by itself when none is left. Sealing twice is no error; a growing flow that has ended by itself is refused.`,
 		Example: "  flowfabric flow seal '{fp:3}:0197f3a0-…'",
 		Args:    exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
