@@ -18,11 +18,11 @@ import (
 
 var errorScenarios = []scenario{
 	{name: "design §2.5 no garbage in any argument of any function leaves a trace", run: func(w *world) {
-		// Each value meets every sixth argument, and every argument is emptied and cut off once. Where the server is slow it is a
-		// third of the arguments. A soak brings them all together.
-		garbage, spread, cuts := hostile, 6, 1
+		// Each value meets every tenth argument, every argument is emptied once, and every third cut off. Where the server is slow it is
+		// far fewer. A soak brings them all together.
+		garbage, spread, cuts := hostile, 10, 3
 		if w.srv.Share > 1 {
-			garbage, spread, cuts = []string{"", "x"}, 6, 6
+			garbage, spread, cuts = []string{"", "x"}, 30, 30
 		}
 		if os.Getenv("FLOWFABRIC_SOAK") != "" {
 			spread, cuts = 1, 1
@@ -49,7 +49,7 @@ var errorScenarios = []scenario{
 			}
 			for at := range len(c.args) {
 				for n, g := range garbage {
-					if (n+at+i)%spread != 0 && (g != "" || cuts > 1) {
+					if (n+at+i)%spread != 0 && (g != "" || w.srv.Share > 1) {
 						continue
 					}
 					args := slices.Clone(c.args)
