@@ -28,9 +28,10 @@ type flowKey string
 func (k flowKey) submitFlow(q *flowSubmission) { q.keyed, q.key = true, string(k) }
 
 // FlowKey makes the flow's id depend on (namespace, kind, key) alone: a second submit of the same definition with an equal key meets
-// the first flow ([Flow.Duplicate]), completes it if that was cut short, and otherwise changes nothing. Another definition under the
-// key (other nodes, inputs, edges or mode) is flowfabric.ErrFlowConflict. The key is taken as long as the flow is retained, and by
-// its tombstone. 1..256 bytes. Without it every submit makes a flow of its own.
+// the first flow ([Flow.Duplicate]), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that
+// was given up since is met as it is, cancelled because of flow_abandoned. Another definition under the key (other nodes, inputs,
+// edges or mode) is flowfabric.ErrFlowConflict. The key is taken as long as the flow is retained, and by its tombstone. 1..256
+// bytes. Without it every submit makes a flow of its own.
 func FlowKey(key string) FlowOption { return flowKey(key) }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
