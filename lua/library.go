@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,17 +138,68 @@ func Library(v Variant) string {
 // Script is the EVAL text of one function: the helpers, the function, and its call.
 func Script(name string, v Variant) string {
 	var b strings.Builder
-	for _, lib := range libs {
-		b.WriteString(libSource(lib, v))
-	}
 	for _, h := range Functions() {
 		if h.Name == name {
+			for _, lib := range needed(h) {
+				b.WriteString(libSource(lib, v))
+			}
 			b.WriteString(read(h.File))
 			fmt.Fprintf(&b, "return %s(KEYS, ARGV)\n", name)
 			return strip(finish(b.String(), v))
 		}
 	}
 	panic("lua: no function " + name)
+}
+
+// mention finds what may be the use of a helper.
+var mention = regexp.MustCompile(`\b([a-z]+)\.[a-z]`)
+
+// mentions are the helpers that a file uses.
+var mentions = func() func(file string) []string {
+	var known sync.Map
+	return func(file string) []string {
+		if out, ok := known.Load(file); ok {
+			return out.([]string)
+		}
+		var out []string
+		for line := range strings.Lines(read(file)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "--") {
+				continue
+			}
+			for _, m := range mention.FindAllStringSubmatch(line, -1) {
+				lib := m[1]
+				if lib == "clock" {
+					lib = "time" // the one file that is named otherwise
+				}
+				if slices.Contains(libs, lib) && !slices.Contains(out, lib) {
+					out = append(out, lib)
+				}
+			}
+		}
+		known.Store(file, out)
+		return out
+	}
+}()
+
+// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call. Whoever may
+// change the state of a member of a flow needs flow, which hangs itself into home.
+func needed(h Header) []string {
+	need := map[string]bool{}
+	var add func(file string)
+	add = func(file string) {
+		for _, lib := range mentions(file) {
+			if !need[lib] {
+				need[lib] = true
+				add("lib/" + lib + ".lua")
+			}
+		}
+	}
+	add(h.File)
+	if need["graph"] && need["home"] && !slices.Contains(h.Flags, "no-writes") {
+		need["flow"] = true
+		add("lib/flow.lua")
+	}
+	return slices.DeleteFunc(slices.Clone(libs), func(lib string) bool { return !need[lib] })
 }
 
 // Hash identifies the content, whatever the variant.

@@ -368,11 +368,16 @@ func TestVariants(t *testing.T) {
 			if m := regexp.MustCompile(`@[A-Z]+@`).FindString(text); m != "" {
 				t.Errorf("%s %+v: %s is not filled in", name, v, m)
 			}
-			if got := strings.Contains(text, "'SPUBLISH'"); got != v.Sharded {
+			if got := strings.Contains(text, "'SPUBLISH'"); got != (v.Sharded && strings.Contains(text, "publish.send")) {
 				t.Errorf("%s %+v: SPUBLISH %v", name, v, got)
 			}
-			if got := strings.Contains(text, "'clock_offset'"); got != v.TestClock {
+			if got := strings.Contains(text, "'clock_offset'"); got != (v.TestClock && strings.Contains(text, "clock.now")) {
 				t.Errorf("%s %+v: moved clock %v", name, v, got)
+			}
+		}
+		for _, name := range []string{"library", "ff_claim_next", "ff_tick"} {
+			if !strings.Contains(texts[name], "publish.send") || !strings.Contains(texts[name], "clock.now") {
+				t.Errorf("%s lacks a helper that it uses", name)
 			}
 		}
 		if text := texts["ff_version"]; !strings.Contains(text, Hash()) {
