@@ -12,6 +12,7 @@ import (
 // graph puts flows together and works on them.
 type graph struct {
 	*world
+	looks int
 	id    flowfabric.FlowID
 	nodes []engine.FlowMember
 	edges int
@@ -292,4 +293,13 @@ func (w *world) child(parent flowfabric.ExecutionID, wait, name string, opts ...
 	x := w.item(opts...)
 	x.ID = parent.Child(wait, name)
 	return engine.FlowMember{NewExecution: x, Node: name}
+}
+
+// check is that of the world; the slowest server, where flows are large, is looked at after every fifth step.
+func (g *graph) check() {
+	g.Helper()
+	if g.looks++; g.srv.Share >= 10 && g.looks%5 != 0 {
+		return
+	}
+	g.world.check()
 }

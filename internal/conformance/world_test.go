@@ -36,10 +36,9 @@ type world struct {
 	p       uint16
 	k       keys.Partition
 	checker *invariant.Checker // remembers what it saw since the reset
-	checks  int
-	quiet   bool // no checks: the same steps were checked before
-	hands   bool // what state makes has handed out a waitpoint, if it was ever held
-	members bool // what state makes is a member of a flow
+	quiet   bool               // no checks: the same steps were checked before
+	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
+	members bool               // what state makes is a member of a flow
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
