@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// WaitMode says how many children must have ended.
+type WaitMode string
+
+// The modes.
+const (
+	WaitAll          WaitMode = "all"
+	WaitFirst        WaitMode = "first"
+	WaitFirstSuccess WaitMode = "success" // or all, when none succeeds
+)
+
+// ChildWait is what a holder waits for.
+type ChildWait struct {
+	Name     string // of the wait, 1..128 bytes, unique in a handler
+	Mode     WaitMode
+	Leave    bool         // let open children run on when the execution ends before them; they are cancelled else
+	Park     bool         // give up the lease; without it the children are only made, more of the same wait follow
+	Children []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
+}
+
+// ChildOutcome tells how a child ended.
+type ChildOutcome struct {
+	ID      flowfabric.ExecutionID
+	Node    string
+	Outcome flowfabric.PublicState // empty while it has not ended
+	Attempt int                    // the one that ended so, -1 when there is none
+}
+
+// ChildrenReply answers WaitChildren. Neither Parked nor Satisfied: the children were made.
+type ChildrenReply struct {
+	Already   bool // a repetition: it was parked before
+	Parked    bool // the lease is given up
+	Satisfied bool // enough have ended; the lease is kept, and the outcomes are recorded as the step StepChildren+Name
+	Outcomes  []ChildOutcome
+}
+
+// WaitChildren makes children of a held execution and waits for them (lua/flow/ff_wait_children.lua). They join the execution's flow; one
+// that is not in a flow founds one. The call may be repeated; when the execution runs again it answers Satisfied.
+//
+// Errors: ErrFlowSealed for a flow that takes no members, ErrFlowCancelled, ErrFanIn, ErrStepLimit, those of StageFlow, and those of a fence.
+// Spec 60 §9.
+func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
+	rest := "cancel"
+	if q.Leave {
+		rest = "leave"
+	}
+	if len(q.Children) > flowfabric.MaxBatch {
+		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), flowfabric.MaxBatch)
+	}
+	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
+		first := q
+		first.Children, first.Park = q.Children[:n], false
+		if out, err := e.WaitChildren(ctx, f, first); err != nil || out.Parked {
+			return out, err
+		}
+		q.Children = q.Children[n:]
+	}
+	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park), strconv.Itoa(len(q.Children)))
+	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)
+	if err != nil {
+		return ChildrenReply{}, err
+	}
+	r, err := e.call(ctx, fnWaitChildren, f.Execution.Partition(), args...)
+	if err != nil {
+		return ChildrenReply{}, err
+	}
+	out := ChildrenReply{Already: r.already}
+	switch what := r.text(); what {
+	case "made":
+	case "parked":
+		out.Parked = true
+	case "satisfied":
+		out.Satisfied = true
+	default:
+		r.stop("slot 0 is %q", clip(what))
+	}
+	if text := r.text(); out.Satisfied && r.err == nil {
+		if out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(text)); err != nil {
+			r.stop("%w", err)
+		}
+	}
+	return out, r.fail()
+}
+
+// StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait follows.
+const StepChildren = "\x1fc:"
+
+// DecodeChildren reads the outcomes that such a step keeps.
+func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
+	if len(value) == 0 {
+		return nil, nil
+	}
+	var out []ChildOutcome
+	for part := range strings.SplitSeq(string(value), "\x1f") {
+		f := strings.SplitN(part, ",", 4)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("%w: outcome of a child %q", flowfabric.ErrCorrupt, clip(part))
+		}
+		id, err := flowfabric.ParseUUID(f[0])
+		if err != nil {
+			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
+		}
+		x := ChildOutcome{ID: flowfabric.MakeExecutionID(partition, id), Node: f[3], Outcome: endings[f[1]], Attempt: -1}
+		if x.Outcome == "" && f[1] != "." && f[1] != "~" {
+			return nil, fmt.Errorf("%w: outcome %q of a child", flowfabric.ErrCorrupt, clip(f[1]))
+		}
+		if f[2] != "" {
+			n, err := strconv.ParseUint(f[2], 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%w: attempt of a child: %w", flowfabric.ErrCorrupt, err)
+			}
+			x.Attempt = int(n)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). An empty result is
+// nil; an upstream that was purged leaves none.
+func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[string][]byte, error) {
+	r, err := e.call(ctx, fnReadInputs, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return nil, err
+	}
+	n := r.count(3)
+	names, builds := make([]string, n), make([]func(rueidis.Client) rueidis.Completed, n)
+	for i := range n {
+		names[i] = r.text()
+		from, attempt := r.id(id.Partition()), r.attempt()
+		key := keys.Of(id.Partition()).Result(from.UUID(), uint32(max(0, attempt)))
+		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() }
+	}
+	if err := r.fail(); err != nil {
+		return nil, err
+	}
+	out := make(map[string][]byte, n)
+	for i, answer := range e.plainAll(ctx, builds) {
+		b, err := answer.AsBytes()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return nil, callError("read inputs", err)
+		}
+		out[names[i]] = b
+	}
+	return out, nil
+}

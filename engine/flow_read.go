@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// FlowRecord is the header of a flow.
+type FlowRecord struct {
+	Now        time.Time // the server's
+	ID         flowfabric.FlowID
+	State      flowfabric.FlowState
+	Seal       SealMode // what it was released with; meaningless while it is staging
+	Namespace  string
+	Kind       string
+	Creator    string
+	Digest     string
+	Revision   uint64
+	CreatedAt  time.Time
+	ChangedAt  time.Time // when members were added last
+	ReleasedAt time.Time
+	EndedAt    time.Time // when its last member ended; zero while one has not
+	Members    int       // ever
+	Edges      int
+	Purged     int                            // members that are no longer retained
+	Count      map[flowfabric.PublicState]int // members by state; rate-limited and the like count as waiting
+	Failing    int                            // members without dependants that ended without success
+	Backlog    int                            // pieces of unfinished work
+	Policy     flowfabric.CancellationPolicy
+	Cancelled  time.Time
+	CancelBy   string
+	Reason     string
+	Siblings   SiblingCancels
+	Tags       map[string]string
+}
+
+// SiblingCancels counts what became of those that decided groups did not need any more, by disposition (spec 60 §7).
+type SiblingCancels struct {
+	Cancelled, AlreadyTerminal, NotFound, Spared int
+}
+
+// classes are the counters of a header by the public state they count.
+var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren, "mw": flowfabric.Waiting, "md": flowfabric.Delayed,
+	"ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed, "mf": flowfabric.Failed,
+	"mc": flowfabric.Cancelled, "me": flowfabric.Expired, "mk": flowfabric.Skipped}
+
+// DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). ErrFlowNotFound; ErrResultPurged for one that is no longer
+// retained, with its last state in slot 0.
+func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRecord, error) {
+	r, err := e.call(ctx, fnFlowDescribe, id.Partition(), protocol, id.UUID().String())
+	if err != nil {
+		return FlowRecord{}, err
+	}
+	now := r.instant()
+	out := flowRecord(fields{m: r.pairs(), r: r})
+	out.Now, out.ID, out.Tags = now, id, r.pairs()
+	return out, r.fail()
+}
+
+// flowRecord reads the fields of a header.
+func flowRecord(f fields) (out FlowRecord) {
+	out.State = f.flowState("st")
+	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"], f.m["cr"], f.m["pd"]
+	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
+	out.ReleasedAt, out.EndedAt, out.Cancelled = f.instant("rl"), f.instant("en"), f.instant("ca")
+	out.Members, out.Edges, out.Purged = int(f.number("nn")), int(f.number("ne")), int(f.number("pu"))
+	out.Failing, out.Backlog = int(f.number("lv")), int(f.number("bl"))
+	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
+	out.Siblings = SiblingCancels{int(f.number("xc")), int(f.number("xt")), int(f.number("xn")), int(f.number("xs"))}
+	out.Count = f.classes()
+	return out
+}
+
+func (f fields) classes() map[flowfabric.PublicState]int {
+	out := map[flowfabric.PublicState]int{}
+	for name, state := range classes {
+		if n := int(f.number(name)); n != 0 {
+			out[state] = n
+		}
+	}
+	return out
+}
+
+func (f fields) flowState(name string) flowfabric.FlowState {
+	state, ok := flowfabric.FlowStateOf(f.m[name])
+	if !ok {
+		f.r.stop("state of a flow %q", clip(f.m[name]))
+	}
+	return state
+}
+
+func (r *reader) flowState() flowfabric.FlowState {
+	code := r.text()
+	state, ok := flowfabric.FlowStateOf(code)
+	if !ok {
+		r.stop("slot %d is %q, want the state of a flow", r.at-1, clip(code))
+	}
+	return state
+}
+
+func sealOf(text string) SealMode {
+	switch text {
+	case "1":
+		return SealClosed
+	case "g":
+		return SealGrowing
+	}
+	return SealOpen
+}
+
+// MemberRecord is a member as FlowMembers shows it.
+type MemberRecord struct {
+	ID        flowfabric.ExecutionID
+	Number    int64 // those that depend on a member have higher ones than it
+	Node      string
+	State     flowfabric.State // Code is empty when there is no such execution any more
+	Kind      string
+	Lane      string
+	Attempt   int // index of the last attempt, -1 before the first
+	Category  string
+	StartedAt time.Time
+	EndedAt   time.Time
+	Group     *GroupRecord
+	Wait      *WaitRecord
+	Edges     []EdgeRecord
+}
+
+// GroupRecord is what a member waits for, or waited for.
+type GroupRecord struct {
+	Policy                            flowfabric.GroupPolicy
+	K                                 int
+	CancelRest                        bool
+	Total, Succeeded, Failed, Skipped int
+	Pending, Satisfied, Impossible    bool
+}
+
+// WaitRecord tells of the children an execution waits for.
+type WaitRecord struct {
+	Mode             WaitMode
+	Total, Succeeded int
+	Others           int // ended without success
+	Pending          bool
+}
+
+// EdgeRecord is one edge into a member.
+type EdgeRecord struct {
+	From    flowfabric.ExecutionID
+	Input   string
+	Outcome flowfabric.PublicState // how From ended; empty while it has not
+	Attempt int                    // the one that ended so; -1 when there is none
+	Late    bool                   // it succeeded after the group was decided: the input is not given
+	Spared  bool                   // it was to be cancelled, but others need it
+}
+
+// FlowMembersPage is one page; Next is -1 behind the last.
+type FlowMembersPage struct {
+	Next    int64
+	Members []MemberRecord
+}
+
+// FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which whoever depends on others
+// comes after them; up to limit, 1..100. A page may have fewer although there are more. ErrFlowNotFound.
+func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (FlowMembersPage, error) {
+	partition := id.Partition()
+	r, err := e.call(ctx, fnFlowMembers, partition, protocol, id.UUID().String(), strconv.FormatInt(next, 10), strconv.Itoa(limit), bit(edges))
+	if err != nil {
+		return FlowMembersPage{}, err
+	}
+	out := FlowMembersPage{Next: r.number()}
+	n := r.count(12)
+	used := make([]string, 0, n)
+	for range n {
+		m, route := memberRecord(partition, r)
+		out.Members, used = append(out.Members, m), append(used, route)
+	}
+	rows := r.pairs()
+	for i, route := range used {
+		parts := strings.Split(rows[route], "\x1f")
+		if len(parts) == 5 {
+			out.Members[i].Lane, out.Members[i].Kind = parts[1], parts[2]
+		}
+	}
+	return out, r.fail()
+}
+
+func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
+	m.ID, m.Number, m.Node = r.id(partition), r.number(), r.text()
+	code := r.text()
+	m.State, _ = flowfabric.Project(flowfabric.Code(code))
+	route = r.text()
+	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.text(), r.maybeInstant(), r.maybeInstant()
+	m.Group, m.Wait = groupRecord(r.text()), waitRecord(r.text())
+	for range r.count(2) {
+		from, text := r.id(partition), r.text()
+		parts := strings.SplitN(text, ",", 3)
+		if len(parts) != 3 {
+			r.stop("slot %d is %q, want an edge", r.at-1, clip(text))
+			return m, route
+		}
+		edge := EdgeRecord{From: from, Input: parts[2], Outcome: endings[parts[0]], Attempt: -1, Late: parts[0] == "l", Spared: parts[0] == "~"}
+		if n, err := strconv.Atoi(parts[1]); err == nil {
+			edge.Attempt = n
+		}
+		m.Edges = append(m.Edges, edge)
+	}
+	return m, route
+}
+
+var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": flowfabric.Completed, "f": flowfabric.Failed,
+	"c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped}
+
+// attempt reads the index of an attempt, -1 for an empty slot.
+func (r *reader) attempt() int {
+	text := r.text()
+	if text == "" {
+		return -1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		r.stop("slot %d: %w", r.at-1, err)
+	}
+	return n
+}
+
+// maybeInstant reads an instant, zero for an empty slot.
+func (r *reader) maybeInstant() time.Time {
+	text := r.text()
+	if text == "" {
+		return time.Time{}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		r.stop("slot %d: %w", r.at-1, err)
+	}
+	return time.UnixMilli(n)
+}
+
+// groupRecord reads lib/group.lua's text, nil when there is none or it is not one.
+func groupRecord(text string) *GroupRecord {
+	var g GroupRecord
+	var policy, after, state string
+	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state); n != 8 {
+		return nil
+	}
+	g.Policy, g.CancelRest = flowfabric.GroupPolicy(policy), after == "cancel"
+	g.Pending, g.Satisfied, g.Impossible = state == "p", state == "s", state == "i"
+	return &g
+}
+
+// waitRecord reads lib/wait.lua's text, nil when there is none or it is not one.
+func waitRecord(text string) *WaitRecord {
+	var w WaitRecord
+	var mode, state, rest string
+	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &state, &rest); n != 6 {
+		return nil
+	}
+	w.Mode, w.Pending = WaitMode(mode), state == "p"
+	return &w
+}
+
+// FlowSummary is a flow as ListFlows shows it.
+type FlowSummary struct {
+	ID         flowfabric.FlowID // zero when Member is no id
+	Member     string            // what the list holds
+	CreatedAt  time.Time
+	State      flowfabric.FlowState // empty when there is no such flow: drift
+	Seal       SealMode
+	Namespace  string
+	Kind       string
+	ReleasedAt time.Time
+	EndedAt    time.Time
+	Members    int
+	Failing    int
+	Count      map[flowfabric.PublicState]int
+}
+
+// Position is where the entry stands.
+func (s FlowSummary) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
+
+// FlowsPage is one page of the flows of a partition.
+type FlowsPage struct {
+	Now   time.Time
+	Size  int  // flows of the partition
+	More  bool // there is something behind the last entry
+	Flows []FlowSummary
+}
+
+// ListFlows reads 1..100 flows of a partition behind a position, by when they were created (lua/flow/ff_flow_list.lua).
+func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, after Position, limit int) (FlowsPage, error) {
+	r, err := e.call(ctx, fnFlowList, partition, append(append([]string{protocol, bit(newest)}, after.args()...), strconv.Itoa(limit))...)
+	if err != nil {
+		return FlowsPage{}, err
+	}
+	out := FlowsPage{Now: r.instant(), Size: int(r.number()), More: r.flag()}
+	names := []string{"st", "sl", "ns", "kd", "rl", "en", "nn", "lv", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk"}
+	for range r.count(2 + len(names)) {
+		x := FlowSummary{Member: r.text(), CreatedAt: r.instant()}
+		f := fields{m: make(map[string]string, len(names)), r: r}
+		for _, name := range names {
+			f.m[name] = r.text()
+		}
+		if id, err := flowfabric.ParseUUID(x.Member); err == nil {
+			x.ID = flowfabric.MakeFlowID(partition, id)
+		}
+		x.State, _ = flowfabric.FlowStateOf(f.m["st"])
+		x.Seal, x.Namespace, x.Kind = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"]
+		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")), int(f.number("lv"))
+		x.Count = f.classes()
+		out.Flows = append(out.Flows, x)
+	}
+	return out, r.fail()
+}
