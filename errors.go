@@ -150,6 +150,15 @@ var (
 	ErrCancellationPolicy = define("invalid_cancellation_policy", ClassCaller, "a flow is cancelled with cancel_all, cancel_pending or flow_only")
 	ErrResolutionPending  = define("resolution_pending", ClassRetry, "the flow still works off how its members ended; ask again")
 
+	ErrBudgetNotFound = define("budget_not_found", ClassInfo, "there is no budget of this name")
+	ErrBudgetConflict = define("budget_conflict", ClassCaller, "there is a budget of this name with other settings, or it is not as the caller saw it")
+	ErrBudgetSpec     = define("invalid_budget_spec", ClassCaller, "the budget is not well formed")
+	ErrInvalidDelta   = define("invalid_delta", ClassCaller, "an amount is no whole number from 0 to 2^53-1, or the total would pass that")
+	ErrQuotaNotFound  = define("quota_policy_not_found", ClassInfo, "there is no quota of this name")
+	ErrQuotaConflict  = define("quota_conflict", ClassCaller, "there is a quota of this name with other settings, or it is not as the caller saw it")
+	ErrQuotaSpec      = define("invalid_quota_spec", ClassCaller, "the quota is not well formed")
+	ErrNotEligible    = define("execution_not_eligible", ClassInfo, "the execution is in no state in which it could be claimed")
+
 	ErrPartitionMissing = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
 	ErrPartitionFrozen  = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
 	ErrProtocol         = define("protocol_mismatch", ClassStop, "the server's data is of a newer protocol than this library; upgrade the application")

@@ -81,6 +81,9 @@ const (
 // Partition counts of a new deployment; whoever boots it first fixes them (spec 40 §3, design §9).
 const (
 	DefaultExecutionPartitions = 64
+	MaxBudgets                 = 16 // gates of an execution
+	MaxQuotas                  = 8
+	MaxDimensions              = 64 // of a budget, and of a report
 	DefaultBudgetPartitions    = 32
 	DefaultQuotaPartitions     = 32
 )

@@ -24,6 +24,18 @@ const (
 	CodeBlockedReplay      Code = "R3p" // … in order to run again
 	CodeBlockedInterrupted Code = "R3i" // it waits for children; the paused attempt goes on
 
+	CodePausedFirst       Code = "R4f" // an operator keeps it from being handed out
+	CodePausedRetry       Code = "R4t"
+	CodePausedReplay      Code = "R4p"
+	CodePausedInterrupted Code = "R4i"
+	CodePausedReclaim     Code = "R4r"
+
+	CodeGrantedFirst       Code = "G1f" // waiting, while a worker asks its budgets and quotas
+	CodeGrantedRetry       Code = "G1t"
+	CodeGrantedReplay      Code = "G1p"
+	CodeGrantedInterrupted Code = "G1i"
+	CodeGrantedReclaim     Code = "G1r"
+
 	CodeActive       Code = "A1"
 	CodeLeaseExpired Code = "A2" // shown, never stored: an A1 whose session is dead
 	CodeRevoked      Code = "A3"
@@ -99,6 +111,8 @@ var projections = func() map[Code]State {
 		CodeWaitingReclaim: "attempt_interrupted",
 	} {
 		add(code, "runnable", "unowned", "eligible_now", "waiting_for_worker", "none", attempt, Waiting)
+		add("G1"+code[2:], "runnable", "unowned", "eligible_now", "waiting_for_worker", "none", attempt, Waiting)
+		add("R4"+code[2:], "runnable", "unowned", "blocked_by_operator", "paused_by_operator", "none", attempt, Waiting)
 	}
 	later := func(code Code, reason, attempt string) {
 		add(code, "runnable", "unowned", "not_eligible_until_time", reason, "none", attempt, Delayed)

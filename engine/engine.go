@@ -33,6 +33,8 @@ type Engine struct {
 	scripts    map[string]script // only where the server knows no functions
 	partitions uint16
 	roots      []string
+	budgets    []string // roots of the partitions of budgets, which are made with the first budget there
+	quotas     []string
 	loading    sync.Mutex
 	doubts     doubts
 	channels   channels
@@ -207,11 +209,17 @@ func (e *Engine) configure(ctx context.Context) error {
 		return fmt.Errorf("%s: %w: partition count", fnConfigure.name, flowfabric.ErrReply)
 	}
 	e.partitions = uint16(n)
-	e.roots = make([]string, n)
-	for i := range e.roots {
-		e.roots[i] = keys.Root(uint16(i))
+	e.roots = rootsOf(uint16(n), keys.Root)
+	e.budgets, e.quotas = rootsOf(uint16(r.number()), keys.BudgetRoot), rootsOf(uint16(r.number()), keys.QuotaRoot)
+	return r.fail()
+}
+
+func rootsOf(n uint16, root func(uint16) string) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = root(uint16(i))
 	}
-	return nil
+	return out
 }
 
 // boot makes every partition's root (lua/system/ff_boot.lua). An existing one is left alone.

@@ -72,13 +72,27 @@ func (x *NewExecution) appendTo(args []string) []string {
 	if x.Policy.AttemptTimeout > 0 {
 		timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
 	}
-	args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","),
+	args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, requirements(x.Capabilities, x.Gates),
 		strconv.Itoa(x.Priority), when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), x.Policy.Pack(), timeout,
 		x.Creator, x.Digest, rueidis.BinaryString(x.Payload), strconv.Itoa(len(x.Tags)))
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}
 	return args
+}
+
+// requirements packs what a worker must have and what must be asked before the work runs: an older library refuses the second.
+func requirements(capabilities []string, gates []flowfabric.Gate) string {
+	text := strings.Join(capabilities, ",")
+	for i, g := range gates {
+		if i == 0 {
+			text += "\x1f"
+		} else {
+			text += ","
+		}
+		text += string(g)
+	}
+	return text
 }
 
 // Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the capabilities. now is
@@ -140,6 +154,13 @@ func (x *NewExecution) validate() error {
 			return err
 		}
 		x.Capabilities = tokens
+	}
+	if len(x.Gates) > 0 {
+		gates, err := flowfabric.NormalizeGates(x.Gates)
+		if err != nil {
+			return err
+		}
+		x.Gates = gates
 	}
 	return nil
 }

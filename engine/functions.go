@@ -141,7 +141,7 @@ var (
 		errors: "invalid_input execution_not_found result_purged waitpoint_not_found" + entered}
 
 	fnSetLane = function{name: "ff_set_lane", method: "setLane",
-		args:    "protocol namespace lane state retention by",
+		args:    "protocol namespace lane state retention by [ageing]",
 		replies: "OK state retention routes; ALREADY_SATISFIED state retention routes", errors: "invalid_input" + entered}
 	fnSetFeed = function{name: "ff_set_feed", method: "setFeed",
 		args:    "protocol kinds keep length",
@@ -228,7 +228,7 @@ var (
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
-		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules; ALREADY_SATISFIED owner",
+		replies: "OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules outbox; ALREADY_SATISFIED owner",
 		errors:  "invalid_input" + entered}
 
 	fnFlowCreate = function{name: "ff_flow_create", method: "CreateFlow",
@@ -279,6 +279,114 @@ var (
 		args:    "protocol id",
 		replies: "OK count {name upstream attempt}",
 		errors:  "invalid_input execution_not_found" + entered}
+	fnPutBudget = function{name: "ff_put_budget", method: "PutBudget",
+		args:    "protocol name expected scope mode onhard onsoft interval strict refund by count {dimension hard soft}",
+		replies: "OK revision count {waiter}; ALREADY_SATISFIED revision count {waiter}",
+		errors:  "invalid_input invalid_budget_spec budget_conflict budget_not_found" + entered}
+	fnRemoveBudget = function{name: "ff_remove_budget", method: "RemoveBudget",
+		args:    "protocol name",
+		replies: "OK revision; ALREADY_SATISFIED 0",
+		errors:  "invalid_input" + entered}
+	fnReportUsage = function{name: "ff_report_usage", method: "ReportUsage",
+		args:    "protocol name execution epoch sequence key count {dimension amount}",
+		replies: "OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same",
+		errors:  "invalid_input invalid_delta budget_not_found idempotency_conflict" + entered}
+	fnAdjustBudget = function{name: "ff_adjust_budget", method: "AdjustBudget",
+		args:    "protocol name by reason count {dimension amount}",
+		replies: "OK used {dimension used} count {waiter}",
+		errors:  "invalid_input invalid_delta budget_not_found" + entered}
+	fnResetBudget = function{name: "ff_reset_budget", method: "ResetBudget",
+		args:    "protocol name by move",
+		replies: "OK period left count {waiter}",
+		errors:  "invalid_input budget_not_found" + entered}
+	fnReleaseUsage = function{name: "ff_release_usage", method: "ReleaseUsage",
+		args:    "protocol by count {name id outcome}",
+		replies: "OK count {answer} count {waiter}",
+		errors:  "invalid_input" + entered}
+	fnCheckBudgets = function{name: "ff_check_budgets", method: "CheckBudgets",
+		args:    "protocol partition route count {name}",
+		replies: "OK count {answer}",
+		errors:  "invalid_input" + entered}
+	fnReadBudget = function{name: "ff_read_budget", method: "ReadBudget", readonly: true,
+		args:    "protocol name spenders entries",
+		replies: "OK now waiting fields {field value} used {dimension amount} entries {entry} spenders {spender}",
+		errors:  "invalid_input budget_not_found" + entered}
+	fnListBudgets = function{name: "ff_list_budgets", method: "BudgetNames", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK more count {name}",
+		errors:  "invalid_input" + entered}
+	fnPutQuota = function{name: "ff_put_quota", method: "PutQuota",
+		args:    "protocol name expected scope rate window cap jitter by",
+		replies: "OK revision count {waiter}; ALREADY_SATISFIED revision count {waiter}",
+		errors:  "invalid_input invalid_quota_spec quota_conflict quota_policy_not_found" + entered}
+	fnRemoveQuota = function{name: "ff_remove_quota", method: "RemoveQuota",
+		args:    "protocol name",
+		replies: "OK revision; ALREADY_SATISFIED 0",
+		errors:  "invalid_input" + entered}
+	fnAdmit = function{name: "ff_admit", method: "Admit",
+		args:    "protocol name partition route ttl count {hold}",
+		replies: "OK admitted why retry count {suspect}",
+		errors:  "invalid_input quota_policy_not_found" + entered}
+	fnReleaseHolds = function{name: "ff_release_holds", method: "ReleaseHolds",
+		args:    "protocol count {name hold ran}",
+		replies: "OK released count {waiter}",
+		errors:  "invalid_input" + entered}
+	fnSettleHolds = function{name: "ff_settle_holds", method: "SettleHolds",
+		args:    "protocol name ttl count {hold verdict}",
+		replies: "OK freed count {waiter}",
+		errors:  "invalid_input quota_policy_not_found" + entered}
+	fnReadQuota = function{name: "ff_read_quota", method: "ReadQuota", readonly: true,
+		args:    "protocol name holds entries",
+		replies: "OK now started held suspect forslots forrate fields {field value} entries {entry} holds {hold}",
+		errors:  "invalid_input quota_policy_not_found" + entered}
+	fnListQuotas = function{name: "ff_list_quotas", method: "QuotaNames", readonly: true,
+		args:    "protocol after limit",
+		replies: "OK more count {name}",
+		errors:  "invalid_input" + entered}
+	fnClaimGranted = function{name: "ff_claim_granted", method: "ClaimGranted",
+		args:    "protocol session count {id epoch}",
+		replies: "OK count {answer} claims {as ff_claim_next}",
+		errors:  "invalid_input lease_expired" + entered}
+	fnReleaseGrant = function{name: "ff_release_grant", method: "ReleaseGrants",
+		args:    "protocol session count {id epoch reserved} count {route ms why}",
+		replies: "OK count {answer}",
+		errors:  "invalid_input" + entered}
+	fnOpenRoute = function{name: "ff_open_route", method: "OpenRoutes",
+		args:    "protocol count {route}",
+		replies: "OK count {answer}",
+		errors:  "invalid_input" + entered}
+	fnCheckHolds = function{name: "ff_check_holds", method: "CheckHolds",
+		args:    "protocol count {id epoch}",
+		replies: "OK count {answer}",
+		errors:  "invalid_input" + entered}
+	fnReadOutbox = function{name: "ff_read_outbox", method: "ReadOutbox", readonly: true,
+		args:    "protocol",
+		replies: "OK entries count {entry notices {kind text}}",
+		errors:  "invalid_input" + entered}
+	fnTrimOutbox = function{name: "ff_trim_outbox", method: "TrimOutbox",
+		args:    "protocol count {entry}",
+		replies: "OK removed left",
+		errors:  "invalid_input" + entered}
+	fnAttach = function{name: "ff_attach", method: "attach",
+		args:    "protocol scope gates by",
+		replies: "OK gates; ALREADY_SATISFIED gates",
+		errors:  "invalid_input" + entered}
+	fnReadGates = function{name: "ff_read_gates", method: "readGates", readonly: true,
+		args:    "protocol",
+		replies: "OK now outbox attached {scope gates} closed {route row until why waiting}",
+		errors:  "invalid_input" + entered}
+	fnPause = function{name: "ff_pause_execution", method: "PauseExecution",
+		args:    "protocol id by reason",
+		replies: "OK code; ALREADY_SATISFIED code",
+		errors:  "invalid_input execution_not_found execution_not_active execution_not_eligible" + entered}
+	fnUnpause = function{name: "ff_unpause_execution", method: "UnpauseExecution",
+		args:    "protocol id by",
+		replies: "OK code; ALREADY_SATISFIED code",
+		errors:  "invalid_input execution_not_found execution_not_active execution_not_eligible" + entered}
+	fnSetShare = function{name: "ff_set_share", method: "setShare",
+		args:    "protocol namespace lane weight",
+		replies: "OK weight; ALREADY_SATISFIED weight",
+		errors:  "invalid_input" + entered}
 )
 
 var functions = []function{
@@ -291,4 +399,6 @@ var functions = []function{
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
+	fnPutBudget, fnRemoveBudget, fnReportUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
+	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnPause, fnUnpause, fnSetShare,
 }

@@ -31,7 +31,10 @@ type LaneChange struct {
 	// Retention is for how long executions are kept that end in the lane from now on, unless their policy says otherwise:
 	// whole seconds, at most ten years; 0 is the default of 24 h, nil leaves it.
 	Retention *time.Duration
-	By        string // who asks, at most 64 bytes
+	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
+	// milliseconds, at most 24 h; 0 is the default, no waiting does; nil leaves it. It holds for what becomes claimable from now on.
+	Ageing *time.Duration
+	By     string // who asks, at most 64 bytes
 }
 
 // LaneSet is the answer of one partition to a [LaneChange].
@@ -83,7 +86,15 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 		}
 		keep = strconv.FormatInt(int64(*change.Retention/time.Second), 10)
 	}
-	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By)
+	args := []string{protocol, namespace, lane, string(change.State), keep, change.By}
+	if change.Ageing != nil {
+		if *change.Ageing%time.Millisecond != 0 {
+			out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Ageing)
+			return out
+		}
+		args = append(args, strconv.FormatInt(change.Ageing.Milliseconds(), 10))
+	}
+	r, err := e.call(ctx, fnSetLane, partition, args...)
 	if err != nil {
 		out.Err = err
 		return out

@@ -19,7 +19,7 @@ func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, relea
 	}
 	out := TickReply{Owner: r.flag(), More: r.flag(), Next: r.millis(), Idle: r.flag()}
 	for _, n := range []*int{&out.Requeued, &out.Exhausted, &out.Promoted, &out.TimedOut, &out.Expired, &out.Rung,
-		&out.Suspensions, &out.Waitpoints, &out.Purged, &out.Schedules} {
+		&out.Suspensions, &out.Waitpoints, &out.Purged, &out.Schedules, &out.Outbox} {
 		*n = int(r.number())
 	}
 	return out, r.fail()

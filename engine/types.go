@@ -25,7 +25,8 @@ type NewExecution struct {
 	Tags         map[string]string
 	Creator      string
 	Payload      []byte
-	Digest       string // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id
+	Gates        []flowfabric.Gate // budgets and quotas of its own; those of its scopes come with the creation
+	Digest       string            // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id
 }
 
 // Created answers one item. Err is set when this item was refused; the others are unaffected.
@@ -43,6 +44,7 @@ type Route struct {
 	Lane         string
 	Kind         string
 	Capabilities []string
+	Gates        []flowfabric.Gate // budgets and quotas that are asked before its work runs
 }
 
 // ClaimRequest asks one partition for up to Max executions.
@@ -56,6 +58,7 @@ type ClaimRequest struct {
 	Table     uint64 // version of the route table this worker knows
 	Wait      bool   // register as a waiter when nothing is found
 	Rotation  uint64 // start among ready routes when there are more than one call looks at
+	Gates     bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
 }
 
 // ClaimReply is the answer. Number was used up on the server only if len(Claims) > 0.
@@ -68,6 +71,14 @@ type ClaimReply struct {
 	TableFull   bool // Routes is the whole table, not a delta
 	Table       uint64
 	Routes      []Route
+	Grants      []Grant // work with gates: ask them, then ClaimGranted or ReleaseGrants
+}
+
+// Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the session.
+type Grant struct {
+	Execution flowfabric.ExecutionID
+	Epoch     uint64 // with the execution the hold by which quotas know it
+	Route     uint64
 }
 
 // Claim is one execution together with everything its handler needs.
@@ -331,6 +342,7 @@ type TickReply struct {
 	Waitpoints  int // pending waitpoints that expired
 	Purged      int // ended executions whose retention was over
 	Schedules   int // schedules that are due; the owner fires them
+	Outbox      int // entries for budgets and quotas; the owner delivers them
 }
 
 // Instance is the worker instance of a session id.

@@ -57,8 +57,12 @@ func claimArgs(args []string, q ClaimRequest) []string {
 	if q.Wait {
 		wait = "1"
 	}
+	understands := "1"
+	if q.Gates {
+		understands = "2"
+	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), "1")
+		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), understands)
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
@@ -70,16 +74,32 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 			out.Routes[i] = parseRoute(r)
 		}
 	}
+	var err error
+	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil || !q.Gates {
+		return out, err
+	}
+	out.Grants = make([]Grant, r.count(1))
+	for i := range out.Grants {
+		h := header{rest: r.text()}
+		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned()}); h.err != nil {
+			r.stop("grant %d: %w", i, h.err)
+		}
+	}
+	return out, r.fail()
+}
+
+// claims decodes a list of claims. number is 0 where each claim has its own, which is not told.
+func (e *Engine) claims(ctx context.Context, partition uint16, session string, number uint64, r *reader) ([]Claim, error) {
 	n := r.count(1)
 	if n == 0 {
-		return out, r.fail()
+		return nil, r.fail()
 	}
-	out.Claims = make([]Claim, n)
+	out := make([]Claim, n)
 	var later []large
-	for i := range out.Claims {
-		c := &out.Claims[i]
+	for i := range out {
+		c := &out[i]
 		h := header{rest: r.text()}
-		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: q.Session, Claim: q.Number, Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
+		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number, Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
 		c.Type, c.Route, c.Priority = flowfabric.AttemptType(h.next()), h.unsigned(), int(h.unsigned())
 		c.CreatedAt, c.ClaimedAt = time.UnixMilli(int64(h.unsigned())), time.UnixMilli(int64(h.unsigned()))
 		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
@@ -117,10 +137,10 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 			later = append(later, large{i, input == "2", steps == "2", resume == "2", inputs == "2"})
 		}
 		if r.err != nil {
-			return ClaimReply{}, r.fail()
+			return nil, r.fail()
 		}
 	}
-	return out, e.blobs(ctx, partition, out.Claims, later)
+	return out, e.blobs(ctx, partition, out, later)
 }
 
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
@@ -265,6 +285,11 @@ func route(id uint64, row string, r *reader) Route {
 	out := Route{ID: id, Namespace: parts[0], Lane: parts[1], Kind: parts[2]}
 	if parts[3] != "" {
 		out.Capabilities = strings.Split(parts[3], ",")
+	}
+	if parts[4] != "" {
+		for _, g := range strings.Split(parts[4], ",") {
+			out.Gates = append(out.Gates, flowfabric.Gate(g))
+		}
 	}
 	return out
 }

@@ -29,19 +29,19 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 5
+const Revision = 6
 
-//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua tick/*.lua
+//go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "feed", "graph", "core", "history", "session", "fence",
+	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait",
 	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "joined", "registry",
 }
 
-var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "tick"}
+var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}
 
 // Variant selects what differs between servers; the rules never do.
 type Variant struct {

@@ -38,7 +38,7 @@ func loadHelpers(t testing.TB) helpers {
 	for _, lib := range libs {
 		b.WriteString(read("lib/" + lib + ".lua"))
 	}
-	b.WriteString("exported = { args = args, policy = policy, route = route, core = core }\n")
+	b.WriteString("exported = { args = args, policy = policy, route = route, core = core, lane = lane }\n")
 	if err := l.DoString(b.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func FuzzCapabilities(f *testing.F) {
 		if _, err := flowfabric.NormalizeCapabilities(tokens); err == nil && refused != vm.LNil {
 			t.Errorf("%q passes in Go and is refused by Lua: %v", joined, refused)
 		}
-		row, _ := h.call(t, "route", "row", name, name, name, vm.LString(joined))
+		row, _ := h.call(t, "route", "row", name, name, name, vm.LString(joined), vm.LString(""))
 		if refused == vm.LNil && strings.Count(vm.LVAsString(row), "\x1f") != 4 {
 			t.Errorf("%q breaks the row %q", joined, vm.LVAsString(row))
 		}
@@ -236,7 +236,7 @@ func TestScores(t *testing.T) {
 		if priority > 0 { // absent means 0
 			c.RawSetString("pr", vm.LString(strconv.FormatInt(priority, 10)))
 		}
-		got, _ := h.call(t, "core", "score", c)
+		got, _ := h.call(t, "lane", "score", h.NewTable(), c)
 		n, err := strconv.ParseInt(vm.LVAsString(got), 10, 64)
 		if err != nil {
 			t.Fatal(err)

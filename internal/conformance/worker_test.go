@@ -19,6 +19,7 @@ type worker struct {
 	routes   map[uint64]engine.Route
 	interest string
 	can      func(engine.Route) bool
+	gates    bool // takes work that asks budgets and quotas
 }
 
 func (w *world) worker(instance string) *worker {
@@ -28,7 +29,7 @@ func (w *world) worker(instance string) *worker {
 
 func (k *worker) request(max int) engine.ClaimRequest {
 	return engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Interest: k.interest,
-		Table: k.table, Wait: true}
+		Table: k.table, Wait: true, Gates: k.gates}
 }
 
 // learn stores the interest that follows from the routes of a reply; it reports whether there was anything new.
@@ -59,7 +60,7 @@ func (k *worker) poll(max int) engine.ClaimReply {
 	for {
 		r, err := k.w.e.ClaimNext(k.w.ctx, k.request(max))
 		k.w.no(err)
-		if len(r.Claims) > 0 {
+		if len(r.Claims)+len(r.Grants) > 0 {
 			k.number++
 			k.w.check()
 			return r

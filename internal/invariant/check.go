@@ -76,7 +76,7 @@ func (l *look) wrong(format string, args ...any) {
 }
 
 var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed", "fed", "revision",
-	"purged", "recounts", "clock_offset", "clock_pin",
+	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces",
 	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
 func (l *look) rootFields() {
@@ -98,7 +98,11 @@ func (l *look) rootFields() {
 			first = min(first, at)
 		}
 	}
-	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0
+	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0 || len(l.Sets[":gready"]) > 0 || len(l.Streams[":outbox"]) > 0
+	for _, at := range l.ZSets[":closed"] {
+		first = min(first, at)
+		soon = soon || at <= float64(l.Now+1000)
+	}
 	for _, at := range l.ZSets[":backlog"] {
 		first = min(first, at)
 		soon = true

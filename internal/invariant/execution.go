@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -44,7 +45,7 @@ func (x *execution) want(field string, present bool) {
 
 // open tells whether the last attempt is still to be finished.
 func open(code flowfabric.Code) bool {
-	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i"}, code)
+	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"}, code)
 }
 
 func (x *execution) verify() {
@@ -110,8 +111,12 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		if len(homes) > 0 {
 			x.say("is in %v, belongs in none", homes)
 		}
+	case granted(code):
+		want, score = ":h:"+x.core["gs"], x.number("gn")
+	case state.Eligibility == "blocked_by_operator":
+		want, score = ":paused", x.ZSets[":paused"][x.id]
 	case state.Eligibility == "eligible_now":
-		want, score = ":q:"+x.core["r"], x.number("ct")-x.number("pr")*1e12
+		want, score = ":q:"+x.core["r"], x.score()
 	case state.Eligibility == "not_eligible_until_time":
 		want, score = ":delayed", x.number("du")
 	case state.Eligibility == "blocked_by_dependencies":
@@ -129,6 +134,18 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())
+}
+
+// granted tells whether a worker asks its gates.
+func granted(code flowfabric.Code) bool { return strings.HasPrefix(string(code), "G1") }
+
+// score is its place in its queue.
+func (x *execution) score() float64 {
+	step := 1e12
+	if age := x.ageing(x.core["r"]); age > 0 {
+		step = age
+	}
+	return x.number("ct") - x.number("pr")*step
 }
 
 // pinned tells whether an ended member is filed behind its own time, because its flow had not ended when that came.
@@ -152,7 +169,10 @@ func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
 	if x.has("dl") {
 		due = x.number("dl")
 	}
-	for _, timer := range []string{"ta", "tt"} {
+	for _, field := range []string{"gx", "gs", "gn"} {
+		x.want(field, granted(code))
+	}
+	for _, timer := range []string{"ta", "tt", "gx"} {
 		if x.has(timer) {
 			due = min(due, x.number(timer))
 		}

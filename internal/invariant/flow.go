@@ -12,7 +12,7 @@ import (
 // flowClass is the counter of a flow's header that counts members in a state (lua/lib/graph.lua).
 func flowClass(code string) string {
 	switch {
-	case strings.HasPrefix(code, "R1"):
+	case strings.HasPrefix(code, "R1"), strings.HasPrefix(code, "G1"), strings.HasPrefix(code, "R4"):
 		return "mw"
 	case strings.HasPrefix(code, "R2"):
 		return "md"

@@ -19,7 +19,7 @@ func (l *look) indexes() {
 			if _, ok := l.Hashes[":routes"][strings.TrimPrefix(key, ":q:")]; !ok {
 				l.wrong("queue %s has no route", key)
 			}
-		case ":delayed", ":alarms", ":done", ":parked", ":blocked", ":h:":
+		case ":delayed", ":alarms", ":done", ":parked", ":blocked", ":paused", ":h:":
 		default:
 			continue
 		}
@@ -34,9 +34,48 @@ func (l *look) indexes() {
 	}
 	nonEmpty = slices.DeleteFunc(nonEmpty, func(route string) bool { return !l.handsOut(route) })
 	slices.Sort(nonEmpty)
-	if !slices.Equal(nonEmpty, l.Sets[":ready"]) {
-		l.wrong("ready is %v, non-empty queues are %v", l.Sets[":ready"], nonEmpty)
+	free := slices.DeleteFunc(slices.Clone(nonEmpty), func(route string) bool { return l.gates(route) != "" })
+	if !slices.Equal(free, l.Sets[":ready"]) {
+		l.wrong("ready is %v, non-empty queues are %v", l.Sets[":ready"], free)
 	}
+	gated := slices.DeleteFunc(nonEmpty, func(route string) bool {
+		_, closed := l.ZSets[":closed"][route]
+		return l.gates(route) == "" || closed
+	})
+	if !slices.Equal(gated, l.Sets[":gready"]) {
+		l.wrong("ready with gates is %v, non-empty open queues with gates are %v", l.Sets[":gready"], gated)
+	}
+	for route := range l.ZSets[":closed"] {
+		if _, why := l.Hashes[":closings"][route]; l.gates(route) == "" || !why {
+			l.wrong("route %s is closed and has gates %q, a reason: %v", route, l.gates(route), why)
+		}
+	}
+	for route := range l.Hashes[":closings"] {
+		if _, closed := l.ZSets[":closed"][route]; !closed {
+			l.wrong("route %s has a reason to be closed and is open", route)
+		}
+	}
+}
+
+// gates are those of a route.
+func (l *look) gates(route string) string {
+	row := strings.Split(l.Hashes[":routes"][route], "\x1f")
+	return row[len(row)-1]
+}
+
+// ageing is how many ms of waiting are worth a step of priority in the lane of a route; 0 when nothing outweighs it.
+func (l *look) ageing(route string) float64 {
+	row := strings.SplitN(l.Hashes[":routes"][route], "\x1f", 3)
+	if len(row) < 3 {
+		return 0
+	}
+	words := strings.SplitN(l.Hashes[":lanes"][row[0]+"\x1f"+row[1]], " ", 3)
+	if len(words) < 3 {
+		return 0
+	}
+	_, age, _ := strings.Cut(words[1], ",")
+	ms, _ := strconv.ParseFloat(age, 64)
+	return ms
 }
 
 // lane is what an operator said of a route's lane: state and retention in seconds, "" and 0 when nothing.
@@ -49,11 +88,12 @@ func (l *look) lane(route string) (state string, keep float64) {
 	if len(words) < 4 {
 		return "", 0
 	}
-	keep, _ = strconv.ParseFloat(words[1], 64)
+	span, _, _ := strings.Cut(words[1], ",")
+	keep, _ = strconv.ParseFloat(span, 64)
 	return words[0], keep
 }
 
-var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) (0|[1-9]\d{0,8}) (0|[1-9]\d{0,15}) .{0,64}$`)
+var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) (0|[1-9]\d{0,8})(,[1-9]\d{0,8})? (0|[1-9]\d{0,15}) .{0,64}$`)
 
 // laneTable verifies what operators said of lanes, and that the root tells whether any of it is out of the ordinary.
 func (l *look) laneTable() {

@@ -15,6 +15,12 @@ const Config = "ff:config:partitions"
 // Root is the partition's root key; the braces make it the hash tag of everything below.
 func Root(partition uint16) string { return "ff:{fp:" + strconv.Itoa(int(partition)) + "}" }
 
+// BudgetRoot is the root of a partition of budgets.
+func BudgetRoot(partition uint16) string { return "ff:{b:" + strconv.Itoa(int(partition)) + "}" }
+
+// QuotaRoot is the root of a partition of quotas.
+func QuotaRoot(partition uint16) string { return "ff:{q:" + strconv.Itoa(int(partition)) + "}" }
+
 // Partition derives the keys of one partition.
 type Partition string
 
@@ -44,6 +50,15 @@ func (p Partition) Flows() string         { return string(p) + ":flows" }     //
 func (p Partition) FlowDue() string       { return string(p) + ":flowdue" }   // zset: flow to be given up or forgotten
 func (p Partition) Backlog() string       { return string(p) + ":backlog" }   // zset: unfinished work of flows
 func (p Partition) Work() string          { return string(p) + ":work" }      // hash: what that work is
+func (p Partition) Gready() string        { return string(p) + ":gready" }    // set of non-empty open routes with gates
+func (p Partition) Closed() string        { return string(p) + ":closed" }    // zset: route that a gate closed by when it opens
+func (p Partition) Closings() string      { return string(p) + ":closings" }  // hash: that route → why
+func (p Partition) Attached() string      { return string(p) + ":attached" }  // hash: scope → gates
+func (p Partition) Outbox() string        { return string(p) + ":outbox" }    // stream: what budgets and quotas are to be told
+func (p Partition) Paused() string        { return string(p) + ":paused" }    // zset: execution that an operator paused by when
+func (p Partition) Shares() string        { return string(p) + ":shares" }    // hash: namespace and lane → what it had, its weight
+func (p Partition) Budgets() string       { return string(p) + ":budgets" }   // zset: every budget
+func (p Partition) Quotas() string        { return string(p) + ":quotas" }    // zset: every quota
 func (p Partition) News() string          { return string(p) + ":news" }      // channel: the feed has grown
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
@@ -56,6 +71,22 @@ func (p Partition) Open(kid string) string        { return string(p) + ":open:" 
 func (p Partition) Worker(instance string) string { return string(p) + ":wk:" + instance }
 func (p Partition) Schedule(name string) string   { return string(p) + ":sc:" + name }
 func (p Partition) Bell(instance string) string   { return string(p) + ":bell:" + instance }
+
+func (p Partition) Budget(name string) string   { return string(p) + ":bd:" + name }
+func (p Partition) Usage(name string) string    { return string(p) + ":bu:" + name }
+func (p Partition) Spenders(name string) string { return string(p) + ":bx:" + name }
+func (p Partition) Ledger(name string, id uuid.UUID) string {
+	return string(p) + ":bl:" + name + ":" + id.String()
+}
+func (p Partition) Report(name, key string) string   { return string(p) + ":br:" + name + ":" + key }
+func (p Partition) BudgetBook(name string) string    { return string(p) + ":bh:" + name }
+func (p Partition) BudgetWaiters(name string) string { return string(p) + ":bw:" + name }
+func (p Partition) Quota(name string) string         { return string(p) + ":qd:" + name }
+func (p Partition) Window(name string) string        { return string(p) + ":qw:" + name }
+func (p Partition) Slots(name string) string         { return string(p) + ":qs:" + name }
+func (p Partition) QuotaBook(name string) string     { return string(p) + ":qh:" + name }
+func (p Partition) CapWaiters(name string) string    { return string(p) + ":qc:" + name }
+func (p Partition) RateWaiters(name string) string   { return string(p) + ":qr:" + name }
 
 func (p Partition) Core(id uuid.UUID) string     { return string(p) + ":x:" + id.String() }
 func (p Partition) Input(id uuid.UUID) string    { return string(p) + ":i:" + id.String() }

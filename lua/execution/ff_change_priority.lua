@@ -28,6 +28,6 @@ local function ff_change_priority(k, argv)
     c.pr = new
   end
   history.add(ctx, c, id, 'priority', old .. ' ' .. new, by)
-  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end
+  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', lane.score(ctx, c), id) end
   return reply.ok(old, new)
 end

@@ -44,7 +44,7 @@ end
 
 -- again repeats rings of one interest that may have been lost; left is how many items of each route nobody was rung for.
 function bell.again(ctx, digest, left)
-  local ready, heard = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest)), 0
+  local ready, heard = gate.serves(ctx, digest), 0
   for i = 1, math.min(#ready, 8) do
     local route = ready[i]
     left[route] = left[route] or math.min(redis.call('ZCARD', keys.queue(ctx.r, route)), 64)
@@ -58,7 +58,7 @@ end
 
 -- pass wakes one waiter for each ready route of an interest: whoever was rung has no slot free.
 function bell.pass(ctx, digest)
-  local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest))
+  local ready = gate.serves(ctx, digest)
   local heard = 0
   for i = 1, math.min(#ready, 8) do heard = heard + bell.ring(ctx, ready[i], 1) end
   return heard

@@ -5,13 +5,14 @@ local claim = {}
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
 -- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation; and maybe a ninth,
--- 1 if the caller understands what is said of members of flows.
+-- 1 if the caller understands what is said of members of flows, 2 if he understands grants as well.
 function claim.parse(argv, i)
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
     ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
-    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = argv[i + 8] == '1',
+    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = argv[i + 8] == '1' or argv[i + 8] == '2',
+    gates = argv[i + 8] == '2',
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
@@ -41,13 +42,19 @@ local function heads(ctx, q, ready)
     end
     local seen = #found - before
     if seen < each then home.counted(ctx, route_id, seen) end
-    if seen == 0 then redis.call('SREM', keys.ready(ctx.r), route_id) end
+    if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
+  local total = #found
   if considered > 1 then
     table.sort(found, function(a, b)
       if a.score ~= b.score then return a.score < b.score end
       return a.id < b.id
     end)
+    if ctx.spaces and #found > 1 then
+      local routes = {}
+      for i = 1, considered do routes[i] = ready[(q.rotation + i - 1) % #ready + 1] end
+      found = share.order(ctx, found, routes, q.max + 8)
+    end
   end
   local picked, barred = {}, 0
   for i = 1, #found do
@@ -66,7 +73,7 @@ local function heads(ctx, q, ready)
       cores[#cores + 1] = { head = h, core = c }
     end
   end
-  return picked, cores, #found > #picked or #ready > considered
+  return picked, cores, total > #picked or #ready > considered
 end
 
 -- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
@@ -76,21 +83,40 @@ local function rehome(ctx, stray)
   if stray.barred and core.waiting(c) and c.r == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.fl).cw or '') end
   home.dequeue(ctx, h.route, h.id)
   if c.s and core.waiting(c) then
-    home.enqueue(ctx, c.r, core.score(c), h.id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), h.id)
   elseif c.s and core.delayed(c) then
     home.delay(ctx, tonumber(c.du or '0'), h.id)
   elseif c.s and core.suspended(c) then
     home.park(ctx, h.id, redis.call('HGET', keys.suspension(ctx.r, h.id), 'cr') or nil)
   elseif c.s and core.blocked(c) then
     home.block(ctx, h.id, c.ct or ctx.t)
+  elseif c.s and core.paused(c) then
+    redis.call('ZADD', keys.paused(ctx.r), 'NX', ctx.t, h.id)
   end
 end
 
--- take turns one picked execution into an active one.
+-- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant lasts.
+local function grant(ctx, q, h, held)
+  local c = h.core
+  local last, ends = math.max(tonumber(c.e or '0'), tonumber(c.ge or '0')), ctx.now + gate.ttl
+  c.s, c.ge = 'G1' .. string.sub(c.s, 3), reply.int(math.max(last + 1, ctx.now))
+  redis.call('HSET', keys.core(ctx.r, h.id), 's', c.s, 'gs', q.session, 'gn', q.number_text, 'ge', c.ge, 'gx', reply.int(ends))
+  home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
+  held[#held + 1] = q.number_text
+  held[#held + 1] = h.id
+  home.dequeue(ctx, h.route, h.id)
+end
+
+-- take turns one picked execution, or one that was granted before, into an active one.
 local function take(ctx, q, h, held)
   local c, key = h.core, keys.core(ctx.r, h.id)
-  local epoch = ctx.t
-  if c.e and tonumber(c.e) >= ctx.now then epoch = reply.int(tonumber(c.e) + 1) end
+  local granted, epoch = core.granted(c), ctx.t
+  if granted then
+    epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)
+    redis.call('HDEL', key, 'gx', 'gs', 'gn', 'ge')
+  elseif c.e and tonumber(c.e) >= ctx.now then
+    epoch = reply.int(tonumber(c.e) + 1)
+  end
   local timeout = c.to
   if c.s == 'R1i' then
     timeout = c.to and (c.tr or c.to)
@@ -113,11 +139,15 @@ local function take(ctx, q, h, held)
     redis.call('HSET', key, 'ta', c.ta)
     if c.dl then due = math.min(due, tonumber(c.dl)) end
     home.alarm(ctx, due, h.id)
+  elseif granted then
+    home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
   end
   c.e, c.la = epoch, ctx.t
-  held[#held + 1] = q.number_text
-  held[#held + 1] = h.id
-  home.dequeue(ctx, h.route, h.id)
+  if not granted then
+    held[#held + 1] = q.number_text
+    held[#held + 1] = h.id
+    home.dequeue(ctx, h.route, h.id)
+  end
   if c.fl then graph.moved(ctx, c, h.id, 'A1') end
   feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
 end
@@ -134,11 +164,11 @@ end
 
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
 -- and from 192 edges a call, else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
-local function inputs(ctx, id, c, budget)
+local function inputs(ctx, id, c, room)
   if not c.ip then return '0', {} end
   local n = redis.call('HLEN', keys.incoming(ctx.r, id))
-  if n > budget.edges then return '2', {} end
-  budget.edges = budget.edges - n
+  if n > room.edges then return '2', {} end
+  room.edges = room.edges - n
   local v, list = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
@@ -146,9 +176,9 @@ local function inputs(ctx, id, c, budget)
       if #list == 128 then return '2', {} end
       local key = keys.result(ctx.r, v[i], attempt)
       local size = redis.call('STRLEN', key)
-      if size > budget.bytes then return '2', {} end
+      if size > room.bytes then return '2', {} end
       if size > 0 or redis.call('EXISTS', keys.core(ctx.r, v[i])) == 1 then -- what was purged is no empty result
-        budget.bytes = budget.bytes - size
+        room.bytes = room.bytes - size
         list[#list + 1] = name
         list[#list + 1] = size > 0 and redis.call('GET', key) or ''
       end
@@ -159,7 +189,7 @@ end
 
 -- describe appends one claim: one slot with everything that has no spaces (slots cost more than bytes), then the
 -- blobs. Those beyond the call's byte budget are marked 2, for a plain read by the caller.
-local function describe(ctx, id, c, q, budget, out)
+local function describe(ctx, id, c, q, room, out)
   local r, attempt = ctx.r, core.attempt(c)
   local sequence, kind, input, steps, resume = '0', c.ty, '0', '0', '0'
   if c.fa == attempt then sequence = redis.call('HGET', keys.meta(r, id, attempt), 'q') or '0' end
@@ -167,21 +197,21 @@ local function describe(ctx, id, c, q, budget, out)
   local payload = nil
   if c['in'] then
     local size = tonumber(c['in'])
-    if size <= budget.bytes then
-      payload, budget.bytes = redis.call('GET', keys.input(r, id)), budget.bytes - size
+    if size <= room.bytes then
+      payload, room.bytes = redis.call('GET', keys.input(r, id)), room.bytes - size
     end
     input = payload and '1' or '2'
   end
   if c.sb then
     steps = '2'
-    if tonumber(c.sb) <= budget.bytes then
-      steps, budget.bytes = '1', budget.bytes - tonumber(c.sb)
+    if tonumber(c.sb) <= room.bytes then
+      steps, room.bytes = '1', room.bytes - tonumber(c.sb)
     end
   end
   if c.sg then
     resume = '2'
-    if tonumber(c.sg) <= budget.bytes then
-      resume, budget.bytes = '1', budget.bytes - tonumber(c.sg)
+    if tonumber(c.sg) <= room.bytes then
+      resume, room.bytes = '1', room.bytes - tonumber(c.sg)
     end
   end
   out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.e .. ' ' .. kind .. ' ' .. c.r .. ' ' .. (c.pr or '0') .. ' ' .. c.ct ..
@@ -192,7 +222,7 @@ local function describe(ctx, id, c, q, budget, out)
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
   if q.flows and c.fl then
-    local flag, list = inputs(ctx, id, c, budget)
+    local flag, list = inputs(ctx, id, c, room)
     out[at] = out[at] .. ' ' .. flag
     member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
   end
@@ -211,7 +241,36 @@ local function idle(ctx, q)
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
 end
 
--- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims.
+-- ready lists the routes that a claim looks at: those with gates or those without, by turns if there are both, which the third result
+-- tells; the second, whether they have gates.
+function claim.ready(ctx, q)
+  local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
+  if not ctx.gates or not q.gates then return ready, false, false end
+  local gated = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, q.interest))
+  local both = #gated > 0 and #ready > 0
+  if #gated > 0 and (not both or q.rotation % 2 == 1) then return gated, true, both end
+  return ready, false, both
+end
+
+-- describe appends claims with what their handlers need.
+function claim.describe(ctx, q, claims, out)
+  out[#out + 1] = reply.int(#claims)
+  local room = { bytes = 524288, edges = 192 }
+  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, q, room, out) end
+end
+
+-- granted claims what was granted to a session before and is still.
+function claim.granted(ctx, q, list)
+  for i = 1, #list do
+    if core.granted(list[i].core) then
+      q.number_text = list[i].core.gn
+      take(ctx, q, list[i])
+    end
+  end
+end
+
+-- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims, and to those who understand
+-- them the grants.
 function claim.run(ctx, q)
   local s = session.read(ctx, q.session)
   local duplicate = false
@@ -225,19 +284,23 @@ function claim.run(ctx, q)
     return reply.err('invalid_input', 'session: <instance>~<suffix> of printable ASCII')
   end
 
-  local claims, more, registered = {}, false, '0'
+  local claims, grants, more, registered = {}, {}, false, '0'
   if duplicate then
     local members = redis.call('ZRANGEBYSCORE', keys.held(ctx.r, q.session), reply.int(q.number), reply.int(q.number))
     for i = 1, #members do
-      claims[i] = { id = members[i], core = core.read(ctx, members[i]) }
+      local h = { id = members[i], core = core.read(ctx, members[i]) }
+      if h.core.s and core.granted(h.core) then grants[#grants + 1] = h else claims[#claims + 1] = h end
     end
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl))
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
-    local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
+    local ready, gated, other = claim.ready(ctx, q)
     local strays = {}
     if #ready > 0 then
+      if gated then q.max = math.min(q.max, 32) end
       claims, strays, more = heads(ctx, q, ready)
+      more = more or other
+      if ctx.spaces then share.charge(ctx, claims) end
     elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
       return reply.err('interest_unknown')
     end
@@ -250,7 +313,7 @@ function claim.run(ctx, q)
       end
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
-      for i = 1, #claims do take(ctx, q, claims[i], held) end
+      for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     elseif q.wait then
       idle(ctx, q)
@@ -261,12 +324,18 @@ function claim.run(ctx, q)
     if more and #claims > 0 then
       for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
     end
+    if gated then
+      grants = claims
+      claims = {}
+    end
   end
 
-  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims > 0 and '1' or '0', root.overdue(ctx) }
+  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0', root.overdue(ctx) }
   route.delta(ctx, q.known, out)
-  out[#out + 1] = reply.int(#claims)
-  local budget = { bytes = 524288, edges = 192 }
-  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, q, budget, out) end
+  claim.describe(ctx, q, claims, out)
+  if q.gates then
+    out[#out + 1] = reply.int(#grants)
+    for i = 1, #grants do out[#out + 1] = grants[i].id .. ' ' .. grants[i].core.ge .. ' ' .. grants[i].core.r end
+  end
   return out
 end

@@ -12,6 +12,8 @@
 --   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
 --   rt seconds to keep it after its end, if its policy says so
 --   fl flow  nd node  g group (what it waits for)  wt wait for children
+--   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
+--   ge epoch of the last grant that was not claimed
 --   dd delay in ms once it may run  ip 1 = has named inputs
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
@@ -23,12 +25,6 @@ function core.read(ctx, id)
   local c = {}
   for i = 1, #v, 2 do c[v[i]] = v[i + 1] end
   return c
-end
-
--- score, as text: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53.
-function core.score(c)
-  if not c.pr then return c.ct end
-  return reply.int(tonumber(c.ct) - tonumber(c.pr) * 1000000000000)
 end
 
 -- attempt is the index of the current or last attempt, as text; '' before the first. Formatting costs more than
@@ -44,6 +40,8 @@ end
 
 function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
 function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end
+function core.granted(c) return string.sub(c.s, 1, 2) == 'G1' end
+function core.paused(c) return string.sub(c.s, 1, 2) == 'R4' end
 function core.suspended(c) return string.sub(c.s, 1, 1) == 'S' end
 function core.blocked(c) return string.sub(c.s, 1, 2) == 'R3' end
 function core.terminal(c) return string.sub(c.s, 1, 1) == 'T' end

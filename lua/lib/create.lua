@@ -1,13 +1,13 @@
 -- create: how an execution comes into being, for the functions that create some. An item is fourteen arguments from
 -- position i on: id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags, and the
--- tags' keys and values. Everything is judged before anything is written.
+-- tags' keys and values. Capabilities may be followed by the unit separator and the item's own gates. Everything is judged before anything is written.
 local create = {}
 
 -- template judges the ten arguments after the id. The items of a batch mostly share them, so an item that has the
 -- same as the one before takes over its template, refusal included.
 function create.template(ctx, argv, i)
   local t = ctx.template
-  if t then
+  if t and (ctx.gates ~= '3' or argv[i + 13] == '0' and t.plain) then
     local same = true
     for n = 1, 10 do
       if argv[i + n] ~= argv[t.at + n] then
@@ -17,7 +17,7 @@ function create.template(ctx, argv, i)
     end
     if same then return t end
   end
-  t = { at = i, fields = {} }
+  t = { at = i, fields = {}, plain = argv[i + 13] == '0' }
   t.refusal = create.judge(ctx, argv, i, t)
   ctx.template = t
   return t
@@ -30,10 +30,16 @@ function create.judge(ctx, argv, i, t)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
-  t.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+  local caps, gates = argv[i + 4], ''
+  if ctx.gates or string.find(caps, '\31', 1, true) then
+    local wrong
+    caps, gates, wrong = gate.resolve(ctx, argv, i)
+    if wrong then return wrong end
+  end
+  t.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], caps, gates)
   t.route = route.find(ctx, t.row)
   if not t.route then
-    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], argv[i + 4])
+    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], caps)
     if part then return (part == 'capabilities' and '-invalid_capabilities ' or '-invalid_input ') .. part end
   end
   local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
@@ -122,7 +128,7 @@ function create.write(ctx, argv, i, t, m)
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
     t.fields[#t.fields + 1] = 'r'
     t.fields[#t.fields + 1] = t.route
-    t.score = reply.int(ctx.now - t.priority * 1000000000000)
+    t.score = lane.score(ctx, { ct = ctx.t, pr = t.priority > 0 and t.priority or nil, r = t.route })
     t.written = true
   end
   local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]

@@ -19,7 +19,7 @@ function flow.promote(ctx, c, id)
   else
     redis.call('HSET', key, 's', code)
     if c.du then redis.call('HDEL', key, 'du') end
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
 end

@@ -15,7 +15,7 @@ local graph = {}
 graph.outcomes = { T1 = 's', T2 = 'f', T3 = 'c', T3n = 'c', T4 = 'e', T4n = 'e', T5 = 'k', T5n = 'k' }
 graph.open = { 'b', 'w', 'd', 'a', 'u' }
 
-local classes = { R1 = 'w', R2 = 'd', R3 = 'b' }
+local classes = { R1 = 'w', G1 = 'w', R4 = 'w', R2 = 'd', R3 = 'b' }
 
 function graph.class(code)
   return graph.outcomes[code] or classes[string.sub(code, 1, 2)] or (string.byte(code, 1) == 65 and 'a') or 'u'

@@ -1,5 +1,5 @@
 -- home: where executions live. Every non-terminal execution has exactly one home (a route's queue, the delayed
--- set, a session's held set, the parked set, or the blocked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
+-- set, a session's held set, the parked set, the paused set, or the blocked set) and at most one alarm. Moves are collected in ctx and written by apply, so a
 -- call over a hundred items touches each index once.
 local home = {}
 
@@ -69,10 +69,17 @@ function home.alarm(ctx, at, id)
   end
 end
 
--- leave removes an execution from the home and alarm that its state names, before it goes elsewhere.
-function home.leave(ctx, c, id)
+-- leave removes an execution from the home that its state names, before it goes elsewhere, and tells quotas that it runs no more;
+-- quiet: they need not hear of it.
+function home.leave(ctx, c, id, quiet)
   if c.s == 'A1' then
     home.unhold(ctx, c.ss, id)
+    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+  elseif c.s == 'A3' then -- without a home; what it holds of quotas is given back now
+    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+  elseif core.granted(c) then
+    home.unhold(ctx, c.gs, id)
+    if not quiet then gate.leave(ctx, c.r, id, c.ge, '0') end
   elseif core.waiting(c) then
     home.dequeue(ctx, c.r, id)
   elseif core.delayed(c) then
@@ -81,6 +88,8 @@ function home.leave(ctx, c, id)
     redis.call('ZREM', keys.parked(ctx.r), id)
   elseif core.blocked(c) then
     redis.call('ZREM', keys.blocked(ctx.r), id)
+  elseif core.paused(c) then
+    redis.call('ZREM', keys.paused(ctx.r), id)
   end
 end
 
@@ -123,6 +132,16 @@ function home.block(ctx, id, created)
   b[#b + 1] = id
 end
 
+-- reopen hands out again what waits in a route that was closed, and tells whether there is anything.
+function home.reopen(ctx, route_id)
+  local waiting = redis.call('ZCARD', keys.queue(ctx.r, route_id))
+  if waiting == 0 or not lane.open(ctx, route_id) then return waiting > 0 end
+  redis.call('SADD', gate.ready(ctx, route_id), route_id)
+  root.need(ctx, ctx.now + 1000)
+  bell.ring(ctx, route_id, math.min(waiting, 64))
+  return true
+end
+
 -- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
   if ctx.blocked then -- before the work, which may free them again
@@ -145,13 +164,13 @@ function home.apply(ctx)
     if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
       rest = true
     else
-      redis.call('SREM', keys.ready(r), route)
+      redis.call('SREM', gate.ready(ctx, route), route)
     end
   end
   for route, members in pairs(ctx.enqueued or {}) do
     redis.call('ZADD', keys.queue(r, route), unpack(members))
-    if lane.open(ctx, route) then
-      redis.call('SADD', keys.ready(r), route)
+    if lane.open(ctx, route) and gate.open(ctx, route) then
+      redis.call('SADD', gate.ready(ctx, route), route)
       root.need(ctx, ctx.now + 1000)
       bell.ring(ctx, route, #members / 2)
     end
@@ -162,6 +181,7 @@ function home.apply(ctx)
   if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
   ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil
   ctx.purge_text = nil
+  if ctx.outgoing then gate.flush(ctx) end
   if ctx.flows then graph.flush(ctx) end
   feed.flush(ctx)
   return rest

@@ -26,6 +26,15 @@ function keys.flows(r) return r .. ':flows' end         -- zset: flow by when it
 function keys.flow_due(r) return r .. ':flowdue' end    -- zset: flow that the tick is to give up, or to forget
 function keys.backlog(r) return r .. ':backlog' end     -- zset: unfinished work of flows by when it was filed
 function keys.work(r) return r .. ':work' end           -- hash: what that work is
+function keys.gready(r) return r .. ':gready' end       -- set: routes with gates that are non-empty and open
+function keys.closed(r) return r .. ':closed' end       -- zset: route that a gate closed by when it opens again
+function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why
+function keys.attached(r) return r .. ':attached' end   -- hash: scope -> gates of what is created in it, and who said so
+function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets and quotas are to be told
+function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
+function keys.shares(r) return r .. ':shares' end       -- hash: namespace and lane -> what it had, and its weight
+function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
+function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 
 -- One per route, interest or session.
@@ -39,6 +48,21 @@ function keys.open(r, kid) return r .. ':open:' .. kid end            -- zset: o
 function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
+
+-- One per budget or quota, in partitions of their own.
+function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition
+function keys.usage(r, name) return r .. ':bu:' .. name end         -- hash: dimension -> used in this period
+function keys.spenders(r, name) return r .. ':bx:' .. name end      -- zset: execution by its last report
+function keys.ledger(r, name, id) return r .. ':bl:' .. name .. ':' .. id end -- hash: what an execution reported
+function keys.report(r, name, key) return r .. ':br:' .. name .. ':' .. key end -- string: a report that was applied
+function keys.budget_book(r, name) return r .. ':bh:' .. name end   -- list: what was said of it, periods among it
+function keys.budget_waiters(r, name) return r .. ':bw:' .. name end -- zset: closed route, as partition and id, by when
+function keys.quota(r, name) return r .. ':qd:' .. name end         -- hash: definition
+function keys.window(r, name) return r .. ':qw:' .. name end        -- zset: hold by when it was admitted
+function keys.slots(r, name) return r .. ':qs:' .. name end         -- zset: hold by when it is to be asked about
+function keys.quota_book(r, name) return r .. ':qh:' .. name end    -- list
+function keys.cap_waiters(r, name) return r .. ':qc:' .. name end   -- zset: route closed for want of a slot
+function keys.rate_waiters(r, name) return r .. ':qr:' .. name end  -- zset: route closed because of the rate
 
 -- One per execution.
 function keys.core(r, id) return r .. ':x:' .. id end       -- hash, compact

@@ -1,7 +1,7 @@
 -- lane: what an operator said about a lane of a namespace (spec 10 §1.1). active accepts and hands out; paused accepts but
 -- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has no
--- route in ready, so claims need not ask. A row is "state keep since by": keep is for how many seconds what ended in
--- the lane is retained, 0 the default. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
+-- route in ready, so claims need not ask. A row is "state keep,age since by": keep is for how many seconds what ended in
+-- the lane is retained, 0 the default; age, if it is there, is how many ms of waiting a step of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
 -- whether any row is not as usual.
 local lane = {}
 
@@ -20,8 +20,8 @@ function lane.read(ctx, name, always)
   local row = ctx.lane_rows[name]
   if not row then
     local text = (ctx.lanes or always) and redis.call('HGET', keys.lanes(ctx.r), name) or ''
-    local state, keep, since, by = string.match(text, '^(%l+) (%d+) (%d+) (.*)$')
-    row = { state = state or 'active', keep = tonumber(keep or '0'), since = since or '0', by = by or '' }
+    local state, keep, age, since, by = string.match(text, '^(%l+) (%d+),?(%d*) (%d+) (.*)$')
+    row = { state = state or 'active', keep = tonumber(keep or '0'), age = tonumber(age or '') or 0, since = since or '0', by = by or '' }
     ctx.lane_rows[name] = row
   end
   return row
@@ -49,4 +49,12 @@ function lane.refusal(ctx, namespace, name)
   local row = lane.read(ctx, lane.name(namespace, name))
   if accepts[row.state] then return nil end
   return 'lane_closed ' .. name .. ' is ' .. row.state
+end
+
+-- score, as text: higher priority first, older first within it (10 §3.1). Exact: |score| < 2^53. Where a lane has ageing, a step
+-- of priority is worth that many ms of waiting, and no more.
+function lane.score(ctx, c)
+  if not c.pr then return c.ct end
+  local step = ctx.lanes and lane.of(ctx, c.r).age or 0
+  return reply.int(tonumber(c.ct) - tonumber(c.pr) * (step > 0 and step or 1000000000000))
 end

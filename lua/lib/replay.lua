@@ -124,7 +124,7 @@ function replay.run(ctx, c, id, q)
   rearm(ctx, c, id)
   redis.call('ZREM', keys.done(ctx.r), id)
   if code == 'R1p' then
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   else
     home.block(ctx, id, c.ct)
   end

@@ -3,6 +3,8 @@
 --   r       the root key            now    server time, ms       t    the same as text
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
+--   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
+--   spaces  set when a lane has work of several namespaces (claims only)
 --   feed    what is recorded in the feed and until when, or false
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
@@ -11,9 +13,9 @@ local root = {}
 function root.enter(k, argv, claims)
   local r, h = k[1], nil
   if claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'table')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'table', 'spaces')
   else
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= argv[1] then
@@ -24,7 +26,7 @@ function root.enter(k, argv, claims)
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    table = claims and tonumber(h[6] or '0') }
+    gates = h[6], table = claims and tonumber(h[7] or '0'), spaces = claims and h[8] }
 end
 
 -- owner is who ticks, or nil; read once, and only by those who need it.

@@ -1,13 +1,13 @@
 -- route: the partition's versioned table of (namespace, lane, kind, required capabilities) (design §5). A row is
--- the five parts joined by the unit separator; the fifth, the gate set, is empty for ungated work. Ids count up. The
+-- the five parts joined by the unit separator; the fifth names the budgets and quotas that work has to ask (lib/gate.lua), mostly none. Ids count up. The
 -- table's version is also a time, so that a worker notices when a failover lost an id and somebody else got it.
 local route = {}
 
 local US = '\31'
 
 -- row joins the parts; validate says whether they may form a new route.
-function route.row(namespace, lane, kind, caps)
-  return table.concat({ namespace, lane, kind, caps, '' }, US)
+function route.row(namespace, lane, kind, caps, gates)
+  return table.concat({ namespace, lane, kind, caps, gates }, US)
 end
 
 -- validate returns the name of the first offending part, or nil.
@@ -45,6 +45,8 @@ function route.add(ctx, row)
   redis.call('ZADD', keys.route_log(ctx.r), version, id)
   ctx.route_of[row] = id
   ctx.routes_added = true
+  gate.added(ctx, id, row)
+  share.added(ctx, row)
   return id
 end
 
@@ -62,6 +64,8 @@ function route.remove(ctx, id)
   redis.call('ZREM', keys.route_log(ctx.r), id)
   redis.call('HDEL', keys.route_use(ctx.r), id)
   redis.call('SREM', keys.ready(ctx.r), id)
+  if ctx.gates then gate.removed(ctx, id) end
+  if row then share.removed(ctx, row) end
 end
 
 -- delta appends what a worker that knows version `known` lacks: full flag, version, count, then id and the

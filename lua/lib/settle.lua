@@ -4,7 +4,8 @@ local settle = {}
 
 -- open tells whether the last attempt is still to be finished.
 function settle.open(c)
-  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c' or c.s == 'R3i' or core.suspended(c)
+  return c.s == 'A1' or c.s == 'A3' or c.s == 'R1i' or c.s == 'R2ai' or c.s == 'R2c' or c.s == 'R3i' or c.s == 'R4i' or c.s == 'G1i' or
+      core.suspended(c)
 end
 
 -- fold keeps the record of an attempt that did not end in success, or that a replay is about to follow. ended is
@@ -30,9 +31,10 @@ function settle.finish(ctx, c, id, code, reason, extra)
   else
     redis.call('HSET', key, 's', code, 'en', ctx.t)
   end
-  if c.ta or c.tr or c.tt or c.du then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end
+  if c.ta or c.tr or c.tt or c.du or c.gx then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
   home.leave(ctx, c, id)
-  if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end
+  if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end
+  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end
   home.done(ctx, id, c.r, c.rt)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
@@ -49,6 +51,7 @@ function settle.complete(ctx, v, id, attempt, result, key)
   if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
   if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end
   home.unhold(ctx, v[2], id)
+  if ctx.gates then gate.leave(ctx, v[10], id, v[4], '1') end
   home.done(ctx, id, v[10], v[11])
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if v[12] then
@@ -77,7 +80,7 @@ function settle.pause(ctx, c, id, at, release)
   if at then
     home.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, at and 'R2ai' or 'R1i')
 end
@@ -121,7 +124,7 @@ function settle.fail(ctx, c, id, f)
   if code == 'R2b' then
     home.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   stream.close(ctx, c, id, closed)
   core.announce(ctx, c, id, code)
@@ -146,10 +149,22 @@ function settle.requeue(ctx, c, id)
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   home.leave(ctx, c, id)
-  home.enqueue(ctx, c.r, core.score(c), id)
+  home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   stream.close(ctx, c, id, why)
   core.announce(ctx, c, id, 'R1r')
   return 'requeued'
+end
+
+-- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With quiet, no
+-- quota has a slot for it.
+function settle.ungrant(ctx, c, id, quiet)
+  local key = keys.core(ctx.r, id)
+  home.leave(ctx, c, id, quiet)
+  c.s = 'R1' .. string.sub(c.s, 3)
+  redis.call('HSET', key, 's', c.s)
+  redis.call('HDEL', key, 'gx', 'gs', 'gn') -- ge stays: the next grant has a later one
+  home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  home.enqueue(ctx, c.r, lane.score(ctx, c), id)
 end
 
 -- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it (20-S40).

@@ -143,7 +143,7 @@ function suspension.resume(ctx, c, id, u, e)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')
 end

@@ -37,7 +37,7 @@ end
 
 -- home returns index, key and score of the one home, nil when there is none or no record tells.
 function ff_audit.home(ctx, c, id)
-  if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), core.score(c) end
+  if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), lane.score(ctx, c) end
   if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.du end
   if c.s == 'A1' then return 'h:' .. c.ss, keys.held(ctx.r, c.ss), c.cl end
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end

@@ -1,5 +1,5 @@
 -- ff_list_executions: what lives in one home of a partition, a page at a time: waiting (key: a route id), active (key: a
--- session id), delayed, suspended, blocked or ended (no key), in the order of the home, or with newest the other way round. A page may
+-- session id), delayed, suspended, blocked, paused or ended (no key), in the order of the home, or with newest the other way round. A page may
 -- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a core has an
 -- empty code: it is drift, and the page goes on. alive is that of the session.
 -- Flags:   no-writes
@@ -19,6 +19,7 @@ function ff_list.home(ctx, name, key)
   if name == 'delayed' then return keys.delayed(ctx.r) end
   if name == 'suspended' then return keys.parked(ctx.r) end
   if name == 'blocked' then return keys.blocked(ctx.r) end
+  if name == 'paused' then return keys.paused(ctx.r) end
   if name == 'ended' then return keys.done(ctx.r) end
   return nil
 end
@@ -46,7 +47,7 @@ local function ff_list_executions(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local key = ff_list.home(ctx, argv[2], argv[3])
-  if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked or ended') end
+  if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked, paused or ended') end
   if argv[4] ~= '0' and argv[4] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
   if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end

@@ -1,9 +1,10 @@
 -- ff_set_lane: says whether a lane of a namespace takes work and hands it out, and for how many seconds what ends in it
--- is kept; '' leaves either as it is, a retention of 0 is the default. What is running goes on. Claims see it at once: the
+-- is kept, and how many ms of waiting outweigh a step of priority (0: none do; for what becomes claimable from now on); '' leaves any as it is, a
+-- retention of 0 is the default. What is running goes on. Claims see it at once: the
 -- routes of a lane that hands nothing out are not ready.
 -- Flags:   none
 -- Go:      Engine.setLane
--- Args:    protocol namespace lane state retention by
+-- Args:    protocol namespace lane state retention by [ageing]
 -- Replies: OK state retention routes; ALREADY_SATISFIED state retention routes
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_lane = {}
@@ -15,6 +16,7 @@ function ff_lane.judge(argv)
   if argv[4] ~= '' and not lane.states[argv[4] or 'x'] then return 'state: active, paused, draining or disabled' end
   if argv[5] ~= '' and not args.int(argv[5], 0, 315360000) then return 'retention: 0..315360000 s' end
   if not argv[6] or #argv[6] > 64 then return 'by: at most 64 bytes' end
+  if argv[7] and argv[7] ~= '' and not args.int(argv[7], 0, 86400000) then return 'ageing: 0..86400000 ms' end
   return nil
 end
 
@@ -32,8 +34,8 @@ function ff_lane.open(ctx, routes)
   local rung = 0
   for i = 1, #routes do
     local waiting = redis.call('ZCARD', keys.queue(ctx.r, routes[i]))
-    if waiting > 0 then
-      redis.call('SADD', keys.ready(ctx.r), routes[i])
+    if waiting > 0 and gate.open(ctx, routes[i]) then
+      redis.call('SADD', gate.ready(ctx, routes[i]), routes[i])
       root.need(ctx, ctx.now + 1000)
       rung = rung + 1
       if rung <= 16 then bell.ring(ctx, routes[i], math.min(waiting, 64)) end
@@ -45,6 +47,7 @@ end
 function ff_lane.close(ctx, routes)
   for first = 1, #routes, 500 do
     redis.call('SREM', keys.ready(ctx.r), unpack(routes, first, math.min(first + 499, #routes)))
+    if ctx.gates then redis.call('SREM', keys.gready(ctx.r), unpack(routes, first, math.min(first + 499, #routes))) end
   end
 end
 
@@ -80,13 +83,15 @@ local function ff_set_lane(k, argv)
   local old = lane.read(ctx, name, true)
   local state = argv[4] ~= '' and argv[4] or old.state
   local keep = argv[5] ~= '' and tonumber(argv[5]) or old.keep
+  local age = argv[7] and argv[7] ~= '' and tonumber(argv[7]) or old.age
   local routes = ff_lane.routes(ctx, name)
   local count = reply.int(#routes)
-  if state == old.state and keep == old.keep then return reply.already(state, reply.int(keep), count) end
+  if state == old.state and keep == old.keep and age == old.age then return reply.already(state, reply.int(keep), count) end
   local since = state == old.state and old.since or ctx.t
 
   if evicted then redis.call('HDEL', keys.lanes(ctx.r), evicted) end
-  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. reply.int(keep) .. ' ' .. since .. ' ' .. argv[6])
+  local span = reply.int(keep) .. (age > 0 and ',' .. reply.int(age) or '')
+  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. argv[6])
   if ff_lane.special(ctx) then
     redis.call('HSET', ctx.r, 'lanes', '1')
   else

@@ -11,11 +11,11 @@ local function ff_poll(k, argv)
   local now = clock.now(k[1])
   local out = { 1, 'OK', reply.int(#k) }
   for i = 1, #k do
-    local h = redis.call('HMGET', k[i], 'protocol', 'wake', 'owner')
+    local h = redis.call('HMGET', k[i], 'protocol', 'wake', 'owner', 'gates')
     if not h[1] then return reply.err('partition_missing', k[i]) end
     if tonumber(h[1]) > protocol then return reply.err('protocol_mismatch', h[1], argv[1]) end
     if h[2] then
-      out[#out + 1] = reply.int(redis.call('SCARD', keys.ready(k[i])))
+      out[#out + 1] = reply.int(redis.call('SCARD', keys.ready(k[i])) + (h[4] and redis.call('SCARD', keys.gready(k[i])) or 0))
       out[#out + 1] = root.overdue({ now = now, wake = tonumber(h[2]), owner = h[3] })
     else -- whatever is ready has a wake time
       out[#out + 1] = '0'

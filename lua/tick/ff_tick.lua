@@ -1,12 +1,12 @@
 -- ff_tick: everything that happens because time passed, for one partition: dead sessions are marked, their work
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
 -- waitpoints expire, what ended is purged when its time is over, lost rings are repeated, what calls
--- about flows left behind goes on. At most about 100 executions a
--- call. Schedules that are due are counted for the caller, who alone can reckon with calendars. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
+-- about flows left behind goes on, routes that gates closed open. At most about 100 executions a
+-- call. Schedules that are due are counted for the caller, who alone can reckon with calendars, and so are entries of the outbox, which he delivers. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
 -- Args:    protocol owner release
--- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules; ALREADY_SATISFIED owner
+-- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules outbox; ALREADY_SATISFIED owner
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_tick_do = {}
 
@@ -29,7 +29,9 @@ function ff_tick_do.sessions(ctx, budget, n)
       local members = redis.call('ZRANGE', held, 0, budget - n.touched)
       for m = 1, #members do
         local c = core.read(ctx, members[m])
-        if c.s == 'A1' and c.ss == id then
+        if c.s and core.granted(c) and c.gs == id then
+          settle.ungrant(ctx, c, members[m])
+        elseif c.s == 'A1' and c.ss == id then
           local what = settle.requeue(ctx, c, members[m])
           n[what] = n[what] + 1
         else
@@ -67,7 +69,7 @@ function ff_tick_do.delays(ctx, budget, n)
         redis.call('HSET', key, 's', to[c.s])
         redis.call('HDEL', key, 'du')
         if c.fl then graph.moved(ctx, c, due[i], to[c.s]) end
-        home.enqueue(ctx, c.r, core.score(c), due[i])
+        home.enqueue(ctx, c.r, lane.score(ctx, c), due[i])
         n.promoted = n.promoted + 1
       end
     end
@@ -88,6 +90,8 @@ function ff_tick_do.fire(ctx, id, n)
     settle.finish(ctx, c, id, 'T4', 'expired', { 'fc', 'execution_deadline' })
     if c.s == 'A1' then session.lost(ctx, c.ss, id, c.e, 'expired') end
     n.expired = n.expired + 1
+  elseif core.granted(c) and tonumber(c.gx or '0') <= ctx.now then
+    settle.ungrant(ctx, c, id)
   elseif c.s == 'A3' then
     local what = settle.requeue(ctx, c, id)
     n[what] = n[what] + 1
@@ -106,7 +110,9 @@ function ff_tick_do.fire(ctx, id, n)
   else
     local next_due = deadline
     if core.suspended(c) then timeout = c.tt and tonumber(c.tt) end
-    if (c.s == 'A1' or core.suspended(c)) and timeout and (not next_due or timeout < next_due) then next_due = timeout end
+    if core.granted(c) then timeout = tonumber(c.gx or '0') end
+    local timed = c.s == 'A1' or core.granted(c) or core.suspended(c)
+    if timed and timeout and (not next_due or timeout < next_due) then next_due = timeout end
     home.alarm(ctx, next_due, id)
   end
 end
@@ -200,6 +206,18 @@ function ff_tick_do.backlog(ctx, budget, n)
   n.drained = 1
 end
 
+-- gates opens routes whose time has come: whoever claims there asks the gate again.
+function ff_tick_do.gates(ctx, n)
+  if not ctx.gates then return end
+  local due = redis.call('ZRANGEBYSCORE', keys.closed(ctx.r), '-inf', ctx.t, 'LIMIT', '0', '32')
+  for i = 1, #due do
+    gate.forget(ctx, due[i])
+    home.reopen(ctx, due[i])
+    n.touched = n.touched + 1
+  end
+  if #due == 32 then n.more = true end
+end
+
 -- workers forgets instances that have not been heard of for an hour.
 function ff_tick_do.workers(ctx)
   redis.call('ZREMRANGEBYSCORE', keys.workers(ctx.r), '-inf', reply.int(ctx.now - 3600000))
@@ -265,7 +283,13 @@ function ff_tick_do.next_due(ctx, n)
   end
   if least and least <= ctx.now then return least end
   local at = ff_tick_do.later(ctx)
-  if not least and redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) > 0 then
+  if ctx.gates then
+    local head = redis.call('ZRANGE', keys.closed(ctx.r), '0', '0', 'WITHSCORES')
+    local opens = head[2] and args.score(head[2])
+    if opens and (not at or opens < at) then at = opens end
+  end
+  if not least and (redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) > 0 or
+      ctx.gates and redis.call('EXISTS', keys.gready(ctx.r), keys.outbox(ctx.r)) > 0) then
     least = ctx.now + 1000
   end
   return least and at and math.min(least, at) or least or at
@@ -279,7 +303,7 @@ local function ff_tick(k, argv)
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     redis.call('HDEL', ctx.r, 'owner')
-    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
+    return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
   if current and current ~= owner and root.overdue(ctx) == '0' then return reply.already(current) end
@@ -295,6 +319,7 @@ local function ff_tick(k, argv)
   if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
   if ff_tick_do.is_due(ctx, keys.flow_due(ctx.r)) then ff_tick_do.flows(ctx, n) end
+  ff_tick_do.gates(ctx, n)
   ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n)
   ff_tick_do.workers(ctx)
   feed.trim(ctx)
@@ -310,5 +335,6 @@ local function ff_tick(k, argv)
   end
   return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
     reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
-    reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints), reply.int(n.purged), reply.int(schedules))
+    reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints), reply.int(n.purged), reply.int(schedules),
+    reply.int(ctx.gates and redis.call('XLEN', keys.outbox(ctx.r)) or 0))
 end

@@ -1,0 +1,507 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// BudgetSpec is what a budget is (spec 70 §1).
+type BudgetSpec struct {
+	Name   string
+	Scope  string // what it is for, for people; at most 128 bytes
+	Warn   bool   // counts what passes a hard limit instead of refusing it, and blocks nothing
+	OnHard HardAction
+	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
+	WarnSoft bool
+	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
+	Strict   bool          // reports name no dimension that has no limits here
+	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
+	Limits   map[string]Limit
+}
+
+// Limit of a dimension; 0 is none.
+type Limit struct{ Hard, Soft int64 }
+
+// HardAction is what a worker does with an execution whose report would pass a hard limit.
+type HardAction string
+
+// The actions.
+const (
+	HardReject HardAction = "reject" // the handler is told and decides
+	HardFail   HardAction = "fail"   // it is stopped and fails, budget_exceeded, without a retry
+	HardBlock  HardAction = "block"  // it is stopped, and goes on when there may be room
+)
+
+// Waiter is a route of a partition that a gate had closed, and that may be opened.
+type Waiter struct {
+	Partition uint16
+	Route     uint64
+}
+
+// PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters are to be woken
+// with OpenRoutes. ErrBudgetSpec; ErrBudgetConflict: another one has the name, or the revision is not expected; ErrBudgetNotFound.
+func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+	mode, soft := "strict", "allow"
+	if b.Warn {
+		mode = "warn"
+	}
+	if b.WarnSoft {
+		soft = "warn"
+	}
+	if b.Reset%time.Millisecond != 0 {
+		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name, flowfabric.ErrBudgetSpec, b.Reset)
+	}
+	refund := slices.Clone(b.Refund)
+	slices.Sort(refund)
+	hard := b.OnHard
+	if hard == "" {
+		hard = HardReject
+	}
+	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft, strconv.FormatInt(b.Reset.Milliseconds(), 10),
+		bit(b.Strict), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
+	for _, dim := range sorted(b.Limits) {
+		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
+	}
+	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, args)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	revision = r.unsigned()
+	wake = waiters(r)
+	return revision, r.already, wake, r.fail()
+}
+
+// make calls what creates a budget or quota, and makes its partition's root if this is the first one there.
+func (e *Engine) make(ctx context.Context, f function, roots []string, name string, args []string) (*reader, error) {
+	root := rootOf(roots, name)
+	r, err := e.run(ctx, e.client, f, []string{root}, args)
+	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return r, err
+	}
+	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
+		return nil, err
+	}
+	return e.run(ctx, e.client, f, []string{root}, args)
+}
+
+func rootOf(roots []string, name string) string {
+	return roots[flowfabric.GatePartition(name, uint16(len(roots)))]
+}
+
+// onBudget calls a function of a budget; that its partition was never used means that there is no such budget.
+func (e *Engine) onBudget(ctx context.Context, f function, name string, args ...string) (*reader, error) {
+	r, err := e.run(ctx, e.client, f, []string{rootOf(e.budgets, name)}, append([]string{protocol}, args...))
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return nil, flowfabric.NewError(f.name, "budget_not_found", name)
+	}
+	return r, err
+}
+
+// RemoveBudget forgets a budget (lua/admission/ff_remove_budget.lua). Executions that have it as a gate wait until it is made again.
+func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, err error) {
+	r, err := e.onBudget(ctx, fnRemoveBudget, name, name)
+	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// Usage is a report of what was used of a budget. A holder of an execution gives Epoch and Sequence, which counts his reports to this
+// budget under this lease: 1, 2, …; anybody else a Key.
+type Usage struct {
+	Budget    string
+	Execution flowfabric.ExecutionID // whose ledger it goes into; may be zero with a Key
+	Epoch     uint64
+	Sequence  uint64
+	Key       string           // at most 128 printable bytes without spaces; known again for 24 h
+	Amounts   map[string]int64 // by dimension, 0 … 2^53-1
+}
+
+// Reported answers ReportUsage.
+type Reported struct {
+	Verdict  Verdict
+	Applied  bool // it was counted
+	Late     bool // the reporter's lease is not the execution's newest; it was counted all the same
+	Replayed bool // this is the answer of the first time
+	Action   HardAction
+	Left     time.Duration // of the period; 0 = it does not end
+	Period   uint64
+	Breaches []Breach
+}
+
+// Verdict of a report.
+type Verdict string
+
+// The verdicts.
+const (
+	WithinBudget Verdict = "OK"
+	SoftBreach   Verdict = "SOFT_BREACH" // counted, and above a soft limit
+	HardBreach   Verdict = "HARD_BREACH" // it would pass a hard limit: counted only if the budget warns
+)
+
+// Breach is one limit that a report passes, or would.
+type Breach struct {
+	Dimension string
+	Hard      bool
+	Used      int64 // with the report, if it was counted
+	Limit     int64
+	Crossed   bool // a soft limit, passed by this report for the first time in the period
+}
+
+// ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
+// ErrInvalidDelta, ErrIdempotencyConflict; a breach is no error.
+func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
+	id := ""
+	if !u.Execution.IsZero() {
+		id = u.Execution.UUID().String()
+	}
+	args := []string{u.Budget, id, strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10), u.Key}
+	r, err := e.onBudget(ctx, fnReportUsage, u.Budget, amounts(args, u.Amounts)...)
+	if err != nil {
+		return Reported{}, err
+	}
+	out := Reported{Replayed: r.already, Verdict: Verdict(r.text()), Applied: r.flag(), Late: r.flag(), Action: HardAction(r.text()), Left: r.millis(),
+		Period: r.unsigned()}
+	for range r.count(1) {
+		h := header{rest: r.text()}
+		b := Breach{Dimension: h.next()}
+		kind := h.next()
+		b.Hard, b.Used, b.Limit, b.Crossed = kind == "hard", int64(h.unsigned()), int64(h.unsigned()), h.next() == "1"
+		if h.err != nil {
+			r.stop("breach: %w", h.err)
+		}
+		out.Breaches = append(out.Breaches, b)
+	}
+	return out, r.fail()
+}
+
+func amounts(args []string, by map[string]int64) []string {
+	args = append(args, strconv.Itoa(len(by)))
+	for _, dim := range sorted(by) {
+		args = append(args, dim, strconv.FormatInt(by[dim], 10))
+	}
+	return args
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func revisionText(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// waiters reads who is to be woken.
+func waiters(r *reader) []Waiter {
+	var out []Waiter
+	for range r.count(1) {
+		h := header{rest: r.text()}
+		if w := (Waiter{Partition: uint16(h.unsigned()), Route: h.unsigned()}); h.err == nil {
+			out = append(out, w)
+		} else {
+			r.stop("waiter: %w", h.err)
+		}
+	}
+	return out
+}
+
+// AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua). by is required.
+func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []Waiter, err error) {
+	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason}, by)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	used = r.amounts()
+	wake = waiters(r)
+	return used, wake, r.fail()
+}
+
+func (r *reader) amounts() map[string]int64 {
+	n := r.count(2)
+	out := make(map[string]int64, n)
+	for range n {
+		dim := r.text()
+		out[dim] = r.number()
+	}
+	return out
+}
+
+// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua). With move the next one is a whole interval away.
+func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
+	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	period, left = r.unsigned(), r.millis()
+	wake = waiters(r)
+	return period, left, wake, r.fail()
+}
+
+// Refund is an execution whose reports to a budget are to be given back. Outcome is failed, cancelled or expired, of which the budget
+// says whether it refunds them, or RefundAsked.
+type Refund struct {
+	Budget    string
+	Execution flowfabric.ExecutionID
+	Outcome   string
+}
+
+// RefundAsked is an operator's word.
+const RefundAsked = "asked"
+
+// ReleaseUsage gives back what executions reported in the current period, 1..100 of budgets in one partition of budgets
+// (lua/admission/ff_release_usage.lua). released tells of which there was something.
+func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
+	args := []string{protocol, by, strconv.Itoa(len(items))}
+	for _, x := range items {
+		args = append(args, x.Budget, x.Execution.UUID().String(), x.Outcome)
+	}
+	if len(items) == 0 {
+		return nil, nil, nil
+	}
+	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	for range r.count(1) {
+		released = append(released, r.text() == "+")
+	}
+	wake = waiters(r)
+	return released, wake, r.fail()
+}
+
+// Room tells whether a budget has room for work to begin.
+type Room struct {
+	Open      bool
+	Err       error // ErrBudgetNotFound
+	Dimension string
+	Used      int64
+	Limit     int64
+	Left      time.Duration // of the period; 0 = it does not end
+}
+
+// CheckBudgets tells whether budgets have room for work of a route (lua/admission/ff_check_budgets.lua), one call for each partition of
+// budgets that is concerned, together. Whoever is refused is woken when there is room. The answers are in the order of names.
+func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) ([]Room, error) {
+	out := make([]Room, len(names))
+	by := map[string][]int{}
+	for i, name := range names {
+		root := rootOf(e.budgets, name)
+		by[root] = append(by[root], i)
+	}
+	for _, root := range sorted(by) {
+		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.Itoa(len(by[root]))}
+		for _, i := range by[root] {
+			args = append(args, names[i])
+		}
+		r, err := e.run(ctx, e.client, fnCheckBudgets, []string{root}, args)
+		if errors.Is(err, flowfabric.ErrPartitionMissing) {
+			for _, i := range by[root] {
+				out[i].Err = flowfabric.NewError(fnCheckBudgets.name, "budget_not_found", names[i])
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n := r.count(1); n != len(by[root]) {
+			r.stop("%d answers to %d budgets", n, len(by[root]))
+		}
+		for _, i := range by[root] {
+			out[i].read(r)
+		}
+		if err := r.fail(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (o *Room) read(r *reader) {
+	text := r.text()
+	switch {
+	case text == "+":
+		o.Open = true
+	case strings.HasPrefix(text, "!"):
+		h := header{rest: text[1:]}
+		o.Dimension, o.Used, o.Limit, o.Left = h.next(), int64(h.unsigned()), int64(h.unsigned()), h.millis()
+		if h.err != nil {
+			r.stop("room: %w", h.err)
+		}
+	case strings.HasPrefix(text, "-"):
+		code, detail, _ := strings.Cut(text[1:], " ")
+		o.Err = flowfabric.NewError(fnCheckBudgets.name, code, detail)
+	default:
+		r.stop("room %q", clip(text))
+	}
+}
+
+// BudgetRecord is a budget as it is.
+type BudgetRecord struct {
+	BudgetSpec
+	Revision     uint64
+	CreatedAt    time.Time
+	ChangedBy    string
+	Period       uint64 // how often it was reset
+	PeriodBegan  time.Time
+	NextReset    time.Time // zero = never
+	LastReset    time.Time
+	Missed       uint64 // periods that went by unnoticed before the last reset
+	HardBreaches uint64
+	SoftBreaches uint64
+	LastBreach   time.Time // of a hard limit, in this period
+	BreachedDim  string
+	Used         map[string]int64
+	Waiting      int // routes of partitions that wait for it
+	Book         []BookEntry
+	Spenders     []Spender
+}
+
+// BookEntry is what was said of a budget or quota, or happened to it: created, changed, adjusted, period, release, soft_limit.
+type BookEntry struct {
+	At     time.Time
+	What   string
+	By     string
+	Detail string
+}
+
+// Spender is an execution that reported, with what it did in the period it reported in last.
+type Spender struct {
+	Execution string // its id in its partition
+	At        time.Time
+	Period    uint64
+	Late      uint64
+	Used      map[string]int64
+}
+
+// ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest book entries (≤ 256)
+// (lua/admission/ff_read_budget.lua). ErrBudgetNotFound.
+func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (BudgetRecord, error) {
+	r, err := e.onBudget(ctx, fnReadBudget, name, name, strconv.Itoa(spenders), strconv.Itoa(entries))
+	if err != nil {
+		return BudgetRecord{}, err
+	}
+	r.instant()
+	b := BudgetRecord{Waiting: int(r.number())}
+	b.Name = name
+	b.fields(r)
+	b.Used = r.amounts()
+	b.Book = book(r)
+	for range r.count(1) {
+		b.Spenders = append(b.Spenders, spender(r))
+	}
+	return b, r.fail()
+}
+
+func (b *BudgetRecord) fields(r *reader) {
+	v := r.pairs()
+	number := func(field string) uint64 { n, _ := strconv.ParseUint(v[field], 10, 64); return n }
+	at := func(field string) time.Time {
+		if v[field] == "" {
+			return time.Time{}
+		}
+		return time.UnixMilli(int64(number(field)))
+	}
+	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", HardAction(v["hd"]), v["sf"] == "warn"
+	b.Reset, b.Strict = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
+	if v["rf"] != "" {
+		b.Refund = strings.Split(v["rf"], ",")
+	}
+	b.Limits = map[string]Limit{}
+	for field, text := range v {
+		if dim, ok := strings.CutPrefix(field, "h:"); ok {
+			hard, _ := strconv.ParseInt(text, 10, 64)
+			b.Limits[dim] = Limit{Hard: hard, Soft: int64(number("s:" + dim))}
+		}
+	}
+	b.Revision, b.CreatedAt, b.ChangedBy = number("up"), at("ct"), v["by"]
+	b.Period, b.PeriodBegan, b.NextReset, b.LastReset, b.Missed = number("rc"), at("ps"), at("nx"), at("lr"), number("ms")
+	b.HardBreaches, b.SoftBreaches, b.LastBreach, b.BreachedDim = number("bc"), number("bs"), at("ba"), v["bd"]
+}
+
+func book(r *reader) []BookEntry {
+	var out []BookEntry
+	for range r.count(1) {
+		parts := strings.SplitN(r.text(), "\x1f", 4)
+		if len(parts) != 4 {
+			r.stop("book entry of %d parts", len(parts))
+			return out
+		}
+		ms, err := strconv.ParseInt(parts[0], 10, 64)
+		if err != nil {
+			r.stop("book entry: %w", err)
+		}
+		out = append(out, BookEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
+	}
+	return out
+}
+
+func spender(r *reader) Spender {
+	h := header{rest: r.text()}
+	s := Spender{Execution: h.next(), At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
+	if h.err != nil {
+		r.stop("spender: %w", h.err)
+	}
+	for part := range strings.SplitSeq(h.rest, ",") {
+		if dim, text, ok := strings.Cut(part, "="); ok {
+			s.Used[dim], _ = strconv.ParseInt(text, 10, 64)
+		}
+	}
+	return s
+}
+
+// BudgetNames lists all budgets by name (lua/admission/ff_list_budgets.lua).
+func (e *Engine) BudgetNames(ctx context.Context) ([]string, error) {
+	return e.names(ctx, fnListBudgets, e.budgets)
+}
+
+// names reads the names in all partitions of a kind.
+func (e *Engine) names(ctx context.Context, f function, roots []string) ([]string, error) {
+	var out []string
+	commands := make(rueidis.Commands, len(roots))
+	for i, root := range roots {
+		commands[i] = e.client.B().Exists().Key(root).Build()
+	}
+	for i, resp := range e.client.DoMulti(ctx, commands...) {
+		n, err := resp.AsInt64()
+		if err != nil {
+			return nil, callError(f.name, err)
+		}
+		after := ""
+		for more := n > 0; more; {
+			r, err := e.run(ctx, e.client, f, roots[i:i+1], []string{protocol, after, "500"})
+			if err != nil {
+				return nil, err
+			}
+			more = r.flag()
+			for range r.count(1) {
+				after = r.text()
+				out = append(out, after)
+			}
+			if err := r.fail(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Answer is what became of one of several things that were asked for.
+type Answer struct {
+	Already bool
+	Err     error
+}
+
+// ClaimGranted claims 1..100 executions that a claim of this number granted to the session and whose gates let them pass
+// (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; ErrStaleLease: the grant was taken back. The call may
+// be repeated. ErrLeaseExpired: the session is dead.
+func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []Grant) ([]Answer, []Claim, error) {
+	args := []string{protocol, session, strconv.Itoa(len(grants))}
+	for _, g := range grants {
+		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10))
+	}
+	r, err := e.call(ctx, fnClaimGranted, partition, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]Answer, r.count(1))
+	for i := range out {
+		_, out[i].Already, out[i].Err = r.answer()
+	}
+	claims, err := e.claims(ctx, partition, session, number, r)
+	return out, claims, err
+}
+
+// GrantReturn is a grant that goes back. Reserved: a quota may have a hold of it.
+type GrantReturn struct {
+	Grant
+	Reserved bool
+}
+
+// RouteClosing closes a route for a while: 1 ms … 24 h. Why is for people and programs, see [Closing].
+type RouteClosing struct {
+	Route uint64
+	For   time.Duration
+	Why   string // at most 256 bytes
+}
+
+// ReleaseGrants returns up to 100 grants to their queues and closes up to 100 routes in the same call (lua/admission/ff_release_grant.lua).
+func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []GrantReturn, closings []RouteClosing) error {
+	args := []string{protocol, session, strconv.Itoa(len(grants))}
+	for _, g := range grants {
+		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10), bit(g.Reserved))
+	}
+	args = append(args, strconv.Itoa(len(closings)))
+	for _, c := range closings {
+		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why)
+	}
+	_, err := e.call(ctx, fnReleaseGrant, partition, args...)
+	return err
+}
+
+// OpenRoutes opens up to 256 routes of a partition that gates had closed (lua/admission/ff_open_route.lua). waiting tells where something waits.
+func (e *Engine) OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
+	args := []string{protocol, strconv.Itoa(len(routes))}
+	for _, id := range routes {
+		args = append(args, strconv.FormatUint(id, 10))
+	}
+	r, err := e.call(ctx, fnOpenRoute, partition, args...)
+	if err != nil {
+		return nil, err
+	}
+	for range r.count(1) {
+		waiting = append(waiting, r.flag())
+	}
+	return waiting, r.fail()
+}
+
+// OutboxEntry is what budgets and quotas are to be told because of one call.
+type OutboxEntry struct {
+	ID       string
+	Released []Released
+	Refunds  []Refund
+}
+
+// ReadOutbox reads the oldest entries of a partition's outbox, and how many there are (lua/admission/ff_read_outbox.lua).
+func (e *Engine) ReadOutbox(ctx context.Context, partition uint16) (entries []OutboxEntry, total int, err error) {
+	r, err := e.call(ctx, fnReadOutbox, partition, protocol)
+	if err != nil {
+		return nil, 0, err
+	}
+	total = int(r.number())
+	for range r.count(2) {
+		x := OutboxEntry{ID: r.text()}
+		for range r.count(2) {
+			x.notice(partition, r)
+		}
+		entries = append(entries, x)
+	}
+	return entries, total, r.fail()
+}
+
+func (x *OutboxEntry) notice(partition uint16, r *reader) {
+	kind := r.text()
+	h := header{rest: r.text()}
+	name := h.next()
+	id := h.id(partition)
+	switch kind {
+	case "q":
+		x.Released = append(x.Released, Released{Quota: name, Hold: Hold{Execution: id, Epoch: h.unsigned()}, Ran: h.next() == "1"})
+	case "b":
+		x.Refunds = append(x.Refunds, Refund{Budget: name, Execution: id, Outcome: h.next()})
+	default:
+		r.stop("notice of kind %q", clip(kind))
+	}
+	if h.err != nil {
+		r.stop("notice: %w", h.err)
+	}
+}
+
+// TrimOutbox forgets 1..100 entries that were delivered (lua/admission/ff_trim_outbox.lua) and returns how many are left.
+func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error) {
+	r, err := e.call(ctx, fnTrimOutbox, partition, append([]string{protocol, strconv.Itoa(len(ids))}, ids...)...)
+	if err != nil {
+		return 0, err
+	}
+	r.number()
+	left = int(r.number())
+	return left, r.fail()
+}
+
+// Scope is where gates are attached: everything (the zero value), a namespace, a lane of a namespace, or a tag and its value.
+type Scope struct {
+	Namespace, Lane string
+	TagKey, Tag     string
+}
+
+func (s Scope) text() string {
+	switch {
+	case s.TagKey != "":
+		return "t\x1f" + s.TagKey + "\x1f" + s.Tag
+	case s.Lane != "":
+		return "l\x1f" + s.Namespace + "\x1f" + s.Lane
+	case s.Namespace != "":
+		return "n\x1f" + s.Namespace
+	}
+	return "g"
+}
+
+func parseScope(text string) (s Scope, ok bool) {
+	parts := strings.Split(text, "\x1f")
+	switch {
+	case text == "g":
+	case parts[0] == "n" && len(parts) == 2:
+		s.Namespace = parts[1]
+	case parts[0] == "l" && len(parts) == 3:
+		s.Namespace, s.Lane = parts[1], parts[2]
+	case parts[0] == "t" && len(parts) == 3:
+		s.TagKey, s.Tag = parts[1], parts[2]
+	default:
+		return s, false
+	}
+	return s, true
+}
+
+// AttachAnswer is the answer of one partition to Attach.
+type AttachAnswer struct {
+	Partition uint16
+	Already   bool
+	Err       error
+}
+
+// Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The call may be repeated.
+func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
+	out := make([]AttachAnswer, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() {
+			already, err := e.attach(ctx, i, scope, gates, by)
+			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
+		})
+	}
+	p.Wait()
+	return out
+}
+
+// attach does so in one partition (lua/admission/ff_attach.lua).
+func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, gates []flowfabric.Gate, by string) (already bool, err error) {
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = string(g)
+	}
+	r, err := e.call(ctx, fnAttach, partition, protocol, scope.text(), strings.Join(names, ","), by)
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// Attachment is what was attached to a scope.
+type Attachment struct {
+	Scope Scope
+	Gates []flowfabric.Gate
+	At    time.Time
+	By    string
+}
+
+// Closing is a route that a gate has closed.
+type Closing struct {
+	Route   Route
+	Until   time.Time
+	Why     string
+	Waiting int
+}
+
+// PartitionGates is what a partition knows of gates.
+type PartitionGates struct {
+	Partition uint16
+	Outbox    int // entries that budgets and quotas have not been told of
+	Attached  []Attachment
+	Closed    []Closing
+	Err       error
+}
+
+// Gates reads what every partition knows of gates; each has its own error.
+func (e *Engine) Gates(ctx context.Context) []PartitionGates {
+	out := make([]PartitionGates, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() {
+			var err error
+			if out[i], err = e.readGates(ctx, i); err != nil {
+				out[i] = PartitionGates{Partition: i, Err: err}
+			}
+		})
+	}
+	p.Wait()
+	return out
+}
+
+// readGates reads one partition (lua/admission/ff_read_gates.lua).
+func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGates, error) {
+	r, err := e.call(ctx, fnReadGates, partition, protocol)
+	if err != nil {
+		return PartitionGates{}, err
+	}
+	r.instant()
+	out := PartitionGates{Partition: partition, Outbox: int(r.number())}
+	for range r.count(2) {
+		scope, ok := parseScope(r.text())
+		parts := strings.SplitN(r.text(), " ", 3)
+		if !ok || len(parts) != 3 {
+			r.stop("attachment")
+			break
+		}
+		ms, _ := strconv.ParseInt(parts[1], 10, 64)
+		a := Attachment{Scope: scope, At: time.UnixMilli(ms), By: parts[2]}
+		for name := range strings.SplitSeq(parts[0], ",") {
+			a.Gates = append(a.Gates, flowfabric.Gate(name))
+		}
+		out.Attached = append(out.Attached, a)
+	}
+	for range r.count(5) {
+		c := Closing{Route: parseRoute(r), Until: r.instant(), Why: r.text()}
+		c.Waiting = int(r.number())
+		out.Closed = append(out.Closed, c)
+	}
+	return out, r.fail()
+}
+
+// PauseExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). ErrNotEligible: it is in
+// another state; ErrNotActive: it has ended; ErrNotFound. Spec 10 D20, 70 §5.2.
+func (e *Engine) PauseExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
+	r, err := e.call(ctx, fnPause, id.Partition(), protocol, id.UUID().String(), by, reason)
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// UnpauseExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
+func (e *Engine) UnpauseExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
+	r, err := e.call(ctx, fnUnpause, id.Partition(), protocol, id.UUID().String(), by)
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition. Design §6, fairness.
+func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
+	out := make([]AttachAnswer, e.partitions)
+	p := pool.New().WithMaxGoroutines(laneCalls)
+	for i := range e.partitions {
+		p.Go(func() {
+			already, err := e.setShare(ctx, i, namespace, lane, weight)
+			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
+		})
+	}
+	p.Wait()
+	return out
+}
+
+// setShare does so in one partition (lua/admission/ff_set_share.lua).
+func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane string, weight int) (already bool, err error) {
+	if weight < 0 {
+		return false, fmt.Errorf("%s: %w: weight %d, want 0..1000", fnSetShare.name, flowfabric.ErrInvalidInput, weight)
+	}
+	r, err := e.call(ctx, fnSetShare, partition, protocol, namespace, lane, strconv.Itoa(weight))
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// QuotaSpec is what a quota is (spec 70 §6). 0 is no limit.
+type QuotaSpec struct {
+	Name   string
+	Scope  string        // what it is for, for people; at most 128 bytes
+	Rate   int           // starts in any window, at most 1,000,000
+	Window time.Duration // whole ms, at most 30 days
+	Cap    int           // how many hold it at once, at most 1,000,000
+	Jitter time.Duration // at most this is added to when the next try is worth while; at most 60 s
+}
+
+// Hold is one admission: an execution under an epoch.
+type Hold struct {
+	Execution flowfabric.ExecutionID
+	Epoch     uint64
+}
+
+func (h Hold) text() string {
+	return h.Execution.UUID().String() + ":" + strconv.FormatUint(h.Epoch, 10)
+}
+
+// PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). ErrQuotaSpec, ErrQuotaConflict,
+// ErrQuotaNotFound.
+func (e *Engine) PutQuota(ctx context.Context, q QuotaSpec, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
+		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
+	}
+	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
+		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
+	if err != nil {
+		return 0, false, nil, err
+	}
+	revision = r.unsigned()
+	wake = waiters(r)
+	return revision, r.already, wake, r.fail()
+}
+
+func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...string) (*reader, error) {
+	r, err := e.run(ctx, e.client, f, []string{rootOf(e.quotas, name)}, append([]string{protocol}, args...))
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return nil, flowfabric.NewError(f.name, "quota_policy_not_found", name)
+	}
+	return r, err
+}
+
+// RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is made again.
+func (e *Engine) RemoveQuota(ctx context.Context, name string) (already bool, err error) {
+	r, err := e.onQuota(ctx, fnRemoveQuota, name, name)
+	if errors.Is(err, flowfabric.ErrQuotaNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return r.already, nil
+}
+
+// Admitted answers Admit.
+type Admitted struct {
+	Count    int           // the first so many holds were admitted, now or before
+	Why      string        // why not more: rate or cap; "" = all
+	Retry    time.Duration // when to ask again
+	Suspects []string      // holds that nobody has heard of for a while, as "<execution>:<epoch>"; see CheckHolds
+}
+
+// Admit asks a quota to let 1..100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how long a hold is good before
+// it is suspect, 1 s … 1 h. ErrQuotaNotFound.
+func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []Hold) (Admitted, error) {
+	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
+	for _, h := range holds {
+		args = append(args, h.text())
+	}
+	r, err := e.onQuota(ctx, fnAdmit, name, args...)
+	if err != nil {
+		return Admitted{}, err
+	}
+	out := Admitted{Count: int(r.number()), Why: r.text(), Retry: r.millis()}
+	for range r.count(1) {
+		out.Suspects = append(out.Suspects, r.text())
+	}
+	return out, r.fail()
+}
+
+// Released is a hold that is no more. Ran: its execution was claimed; else the start did not happen either.
+type Released struct {
+	Quota string
+	Hold  Hold
+	Ran   bool
+}
+
+// ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more (lua/admission/ff_release_holds.lua). The
+// waiters are to be woken with OpenRoutes.
+func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
+	if len(items) == 0 {
+		return 0, nil, nil
+	}
+	args := []string{protocol, strconv.Itoa(len(items))}
+	for _, x := range items {
+		args = append(args, x.Quota, x.Hold.text(), bit(x.Ran))
+	}
+	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if err != nil {
+		return 0, nil, err
+	}
+	released = int(r.number())
+	wake = waiters(r)
+	return released, wake, r.fail()
+}
+
+// HoldState is what an execution's partition says of a hold.
+type HoldState string
+
+// The states of a hold.
+const (
+	HoldGone   HoldState = "0"
+	HoldHeld   HoldState = "1"
+	HoldKilled HoldState = "2" // its grant was over and is taken back now: it never ran
+)
+
+// CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).
+func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold) ([]HoldState, error) {
+	args := []string{protocol, strconv.Itoa(len(holds))}
+	for _, h := range holds {
+		args = append(args, h.Execution.UUID().String(), strconv.FormatUint(h.Epoch, 10))
+	}
+	r, err := e.call(ctx, fnCheckHolds, partition, args...)
+	if err != nil {
+		return nil, err
+	}
+	var out []HoldState
+	for range r.count(1) {
+		out = append(out, HoldState(r.text()))
+	}
+	return out, r.fail()
+}
+
+// SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good for ttl.
+func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string, states []HoldState) (freed int, wake []Waiter, err error) {
+	args := []string{name, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
+	for i, h := range holds {
+		args = append(args, h, string(states[i]))
+	}
+	r, err := e.onQuota(ctx, fnSettleHolds, name, args...)
+	if err != nil {
+		return 0, nil, err
+	}
+	freed = int(r.number())
+	wake = waiters(r)
+	return freed, wake, r.fail()
+}
+
+// QuotaRecord is a quota as it is.
+type QuotaRecord struct {
+	QuotaSpec
+	Revision  uint64
+	CreatedAt time.Time
+	ChangedBy string
+	Started   int // in the window
+	Held      int // slots that are taken
+	Suspect   int // of which nobody has heard for a while
+	ForSlots  int // routes of partitions that wait for a slot
+	ForRate   int // … for the window
+	Book      []BookEntry
+	Holds     []string // "<execution>:<epoch>", those first that are suspect first
+}
+
+// ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest book entries (≤ 256) (lua/admission/ff_read_quota.lua).
+func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (QuotaRecord, error) {
+	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
+	if err != nil {
+		return QuotaRecord{}, err
+	}
+	r.instant()
+	q := QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()), ForSlots: int(r.number()), ForRate: int(r.number())}
+	v := r.pairs()
+	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
+	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
+	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
+	q.Revision, q.CreatedAt, q.ChangedBy = uint64(number("up")), time.UnixMilli(number("ct")), v["by"]
+	q.Book = book(r)
+	for range r.count(1) {
+		hold, _, _ := strings.Cut(r.text(), " ")
+		q.Holds = append(q.Holds, hold)
+	}
+	return q, r.fail()
+}
+
+// QuotaNames lists all quotas by name (lua/admission/ff_list_quotas.lua).
+func (e *Engine) QuotaNames(ctx context.Context) ([]string, error) {
+	return e.names(ctx, fnListQuotas, e.quotas)
+}

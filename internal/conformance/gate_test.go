@@ -1,0 +1,145 @@
+package conformance
+
+import (
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var gateScenarios = []scenario{
+	{name: "spec 70 §10 BS25 a slot comes back when its execution completes, whatever the window", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 2})
+		for range 3 {
+			w.create(asking(flowfabric.Quota(q)))
+		}
+		k := g.asker("w1")
+		list := k.grants(10)
+		same(w, "granted", len(list), 3)
+		a := g.admit(q, 2, list...)
+		same(w, "why", a.Why, "cap")
+		g.refuse(k, false, a.Retry, "cap", list[2])
+		claims := k.granted(list[:2]...)
+		same(w, "claimed", len(claims), 2)
+		same(w, "while it is closed", len(k.grants(10)), 0)
+		same(w, "held", g.held(q), 2)
+		w.complete(claims[0].Fence, "")
+		same(w, "outbox", w.tick().Outbox, 1)
+		g.deliver()
+		same(w, "held after the release", g.held(q), 1)
+		list = k.grants(10)
+		same(w, "granted again", len(list), 1)
+		g.admit(q, 1, list...)
+		k.granted(list...)
+	}},
+	{name: "design §6 a grant is in the held set, and comes back with its session or after its time", run: func(w *world) {
+		g := newGates(w)
+		id := w.create(asking(flowfabric.Quota(g.quota(engine.QuotaSpec{Cap: 1}))))
+		k := g.asker("w1")
+		same(w, "granted", len(k.grants(5)), 1)
+		w.code(id, "G1f")
+		g.advance(5 * time.Second)
+		w.tick()
+		w.code(id, "R1f")
+		list := k.grants(5)
+		same(w, "granted again", len(list), 1)
+		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "test")
+		w.no(err)
+		w.settleTime()
+		s := w.code(id, "R1f")
+		same(w, "reclaims", s.Reclaims, 0)
+		g.deliver()
+		old := w.worker("w2") // it understands no grants
+		old.nothing()
+	}},
+	{name: "spec 70 §10 BS1 exactly the limit, then a breach", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, engine.WithinBudget)
+		r := g.spend(b, "b", map[string]int64{"tokens": 1})
+		same(w, "breach", words(r.Verdict, r.Applied, r.Breaches), "HARD_BREACH false [{tokens true 100 100 false}]")
+		same(w, "used", g.spent(b, "tokens"), 100)
+	}},
+	{name: "spec 70 §10 BS18 an exhausted budget closes the route until it is reset", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Minute })
+		g.spend(b, "a", map[string]int64{"tokens": 100})
+		w.create(asking(flowfabric.Budget(b)))
+		k := g.asker("w1")
+		list := k.grants(5)
+		rooms, err := w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
+		w.no(err)
+		same(w, "room", words(rooms[0].Open, rooms[0].Dimension, rooms[0].Used, rooms[0].Limit), "false tokens 100 100")
+		g.refuse(k, false, rooms[0].Left, "b "+b+" tokens 100/100", list...)
+		same(w, "closed", len(k.grants(5)), 0)
+		g.advance(time.Minute + time.Millisecond)
+		w.tick()
+		k = g.asker("w1")
+		list = k.grants(5)
+		same(w, "granted", len(list), 1)
+		rooms, err = w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
+		w.no(err)
+		same(w, "open", rooms[0].Open, true)
+		k.granted(list...)
+	}},
+	{name: "spec 70 §5.2 an operator pauses and resumes an execution", run: func(w *world) {
+		id := w.create()
+		already, err := w.e.PauseExecution(w.ctx, id, "me", "why not")
+		w.no(err)
+		same(w, "already", already, false)
+		w.check()
+		k := w.worker("w1")
+		k.nothing()
+		w.code(id, "R4f")
+		already, err = w.e.PauseExecution(w.ctx, id, "me", "why not")
+		w.no(err)
+		same(w, "already", already, true)
+		_, err = w.e.UnpauseExecution(w.ctx, id, "me")
+		w.no(err)
+		k.one(id)
+		_, err = w.e.PauseExecution(w.ctx, id, "me", "")
+		w.is(err, flowfabric.ErrNotEligible)
+	}},
+	{name: "design §6 what is created in a scope has its gates", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		attach := func(scope, gates string) { w.must("ff_attach", "1", scope, gates, "me") }
+		attach("n\x1fdefault", "q:"+q)
+		attach("t\x1fapp.tenant\x1facme", "b:acme")
+		w.create()
+		w.create(tags(map[string]string{"app.tenant": "acme"}))
+		w.create(tags(map[string]string{"app.tenant": "other"}))
+		k := g.asker("w1")
+		got := map[string]int{}
+		for _, x := range k.grants(10) {
+			got[words(k.routes[x.Route].Gates)]++
+		}
+		same(w, "routes", words(got), words(map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2}))
+	}},
+	{name: "design §6 namespaces share a lane by weight", run: func(w *world) {
+		for range 30 {
+			w.create(namespace("big"))
+		}
+		for range 6 {
+			w.create(namespace("small"))
+		}
+		k := w.worker("w1")
+		got := map[string]int{}
+		for range 10 {
+			for _, c := range k.claim(1) {
+				got[k.routes[c.Route].Namespace]++
+			}
+		}
+		same(w, "shares", words(got), "map[big:5 small:5]")
+		w.must("ff_set_share", "1", "big", "default", "4")
+		for range 5 {
+			for _, c := range k.claim(1) {
+				got[k.routes[c.Route].Namespace]++
+			}
+		}
+		same(w, "shares by weight", words(got), "map[big:9 small:6]")
+	}},
+}
+
+func namespace(name string) option { return func(x *engine.NewExecution) { x.Namespace = name } }

@@ -1,0 +1,204 @@
+package conformance
+
+import (
+	"context"
+	"strconv"
+
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// gates are scenarios of work that asks budgets and quotas: a world with budgets and quotas of its own, whose clocks move together.
+type gates struct {
+	*world
+	name string // in the names of budgets and quotas
+	n    int
+	used map[string]bool // roots of partitions of budgets and quotas
+}
+
+func newGates(w *world) *gates {
+	g := &gates{world: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), used: map[string]bool{}}
+	w.Cleanup(g.clean)
+	return g
+}
+
+// clean removes what the scenario made in other partitions, whose clocks are back where they were.
+func (g *gates) clean() {
+	after, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	g.ctx = after
+	for root := range g.used {
+		all, err := g.do("KEYS", root+":*"+g.name+"*").AsStrSlice()
+		g.no(err)
+		for _, key := range all {
+			g.set("DEL", key)
+		}
+		for _, index := range []string{":budgets", ":quotas"} {
+			names, err := g.do("ZRANGE", root+index, "0", "-1").AsStrSlice()
+			g.no(err)
+			for _, name := range names {
+				if len(name) > len(g.name) && name[:len(g.name)] == g.name {
+					g.set("ZREM", root+index, name)
+				}
+			}
+		}
+		g.set("HDEL", root, "clock_offset")
+	}
+}
+
+func (g *gates) fresh() string {
+	g.n++
+	return g.name + "-" + strconv.Itoa(g.n)
+}
+
+// budget makes a budget.
+func (g *gates) budget(change func(*engine.BudgetSpec)) string {
+	g.Helper()
+	b := engine.BudgetSpec{Name: g.fresh(), Limits: map[string]engine.Limit{"tokens": {Hard: 100}}}
+	if change != nil {
+		change(&b)
+	}
+	_, _, _, err := g.e.PutBudget(g.ctx, b, 0, "test")
+	g.no(err)
+	g.follow(keys.BudgetRoot(flowfabric.GatePartition(b.Name, flowfabric.DefaultBudgetPartitions)))
+	return b.Name
+}
+
+// quota makes a quota.
+func (g *gates) quota(q engine.QuotaSpec) string {
+	g.Helper()
+	q.Name = g.fresh()
+	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
+	g.no(err)
+	g.follow(keys.QuotaRoot(flowfabric.GatePartition(q.Name, flowfabric.DefaultQuotaPartitions)))
+	return q.Name
+}
+
+// follow gives a root the clock of the scenario's partition.
+func (g *gates) follow(root string) {
+	g.used[root] = true
+	if offset := g.root()["clock_offset"]; offset != "" {
+		g.set("HSET", root, "clock_offset", offset)
+	}
+}
+
+// advance moves the clocks of all partitions of the scenario.
+func (g *gates) advance(d time.Duration) {
+	g.Helper()
+	g.world.advance(d)
+	for root := range g.used {
+		g.set("HINCRBY", root, "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
+	}
+}
+
+func asking(list ...flowfabric.Gate) option {
+	return func(x *engine.NewExecution) { x.Gates = list }
+}
+
+// deliver does what the owner of the tick does with the outbox.
+func (g *gates) deliver() {
+	g.Helper()
+	entries, _, err := g.e.ReadOutbox(g.ctx, g.p)
+	g.no(err)
+	for _, x := range entries {
+		for _, r := range x.Released {
+			_, wake, err := g.e.ReleaseHolds(g.ctx, []engine.Released{r})
+			g.no(err)
+			g.wake(wake)
+		}
+		for _, r := range x.Refunds {
+			_, wake, err := g.e.ReleaseUsage(g.ctx, "outbox", []engine.Refund{r})
+			g.no(err)
+			g.wake(wake)
+		}
+		_, err := g.e.TrimOutbox(g.ctx, g.p, []string{x.ID})
+		g.no(err)
+	}
+	g.check()
+}
+
+func (g *gates) wake(list []engine.Waiter) {
+	g.Helper()
+	for _, x := range list {
+		_, err := g.e.OpenRoutes(g.ctx, x.Partition, []uint64{x.Route})
+		g.no(err)
+	}
+}
+
+// asker is a worker that takes work with gates.
+func (g *gates) asker(instance string) *worker {
+	k := g.worker(instance)
+	k.gates = true
+	return k
+}
+
+// grants are what a worker is granted, at most max.
+func (k *worker) grants(max int) []engine.Grant {
+	k.w.Helper()
+	r := k.poll(max)
+	if len(r.Claims) > 0 {
+		k.w.Fatalf("claimed %d executions, want grants", len(r.Claims))
+	}
+	return r.Grants
+}
+
+// granted claims what was granted.
+func (k *worker) granted(list ...engine.Grant) []engine.Claim {
+	k.w.Helper()
+	answers, claims, err := k.w.e.ClaimGranted(k.w.ctx, k.w.p, k.session, k.number, list)
+	k.w.no(err)
+	for _, a := range answers {
+		k.w.no(a.Err)
+	}
+	k.w.check()
+	return claims
+}
+
+// admit asks a quota for what was granted, and fails unless it admits want of it.
+func (g *gates) admit(quota string, want int, list ...engine.Grant) engine.Admitted {
+	g.Helper()
+	holds := make([]engine.Hold, len(list))
+	for i, x := range list {
+		holds[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}
+	}
+	a, err := g.e.Admit(g.ctx, quota, g.p, list[0].Route, 10*time.Second, holds)
+	g.no(err)
+	same(g.world, "admitted", a.Count, want)
+	return a
+}
+
+// refuse returns grants and closes their route.
+func (g *gates) refuse(k *worker, reserved bool, span time.Duration, why string, list ...engine.Grant) {
+	g.Helper()
+	back := make([]engine.GrantReturn, len(list))
+	for i, x := range list {
+		back[i] = engine.GrantReturn{Grant: x, Reserved: reserved}
+	}
+	g.no(g.e.ReleaseGrants(g.ctx, g.p, k.session, back, []engine.RouteClosing{{Route: list[0].Route, For: span, Why: why}}))
+	g.check()
+}
+
+// spend reports as nobody in particular.
+func (g *gates) spend(budget, key string, amounts map[string]int64) engine.Reported {
+	g.Helper()
+	r, err := g.e.ReportUsage(g.ctx, engine.Usage{Budget: budget, Key: key, Amounts: amounts})
+	g.no(err)
+	return r
+}
+
+func (g *gates) spent(budget, dimension string) int64 {
+	g.Helper()
+	b, err := g.e.ReadBudget(g.ctx, budget, 0, 0)
+	g.no(err)
+	return b.Used[dimension]
+}
+
+func (g *gates) held(quota string) int {
+	g.Helper()
+	q, err := g.e.ReadQuota(g.ctx, quota, 0, 0)
+	g.no(err)
+	return q.Held
+}

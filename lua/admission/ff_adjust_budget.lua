@@ -1,0 +1,39 @@
+-- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's book. Those who
+-- wait for it are answered, to be woken.
+-- Flags:   none
+-- Go:      Engine.AdjustBudget
+-- Args:    protocol name by reason count {dimension amount}
+-- Replies: OK used {dimension used} count {waiter}
+-- Errors:  invalid_input invalid_delta budget_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_adjust_budget(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name = budget.name(argv[2])
+  if not name then return reply.err('invalid_input', 'budget') end
+  if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
+  if not argv[4] or #argv[4] > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+  local deltas, code, detail = budget.deltas(argv, 5, true)
+  if not deltas then return reply.err(code, detail) end
+  local b = budget.read(ctx, name)
+  if not b then return reply.err('budget_not_found', name) end
+  local sets, list = {}, {}
+  for i = 1, #deltas.order do
+    local dim = deltas.order[i]
+    local now = budget.count(b, dim) + deltas.by[dim]
+    if now > 9007199254740991 then return reply.err('invalid_delta', dim, 'the total would pass 9007199254740991') end
+    sets[#sets + 1] = dim
+    sets[#sets + 1] = reply.int(math.max(0, now))
+    list[i] = dim .. '=' .. reply.int(deltas.by[dim])
+  end
+
+  budget.save(ctx, b)
+  redis.call('HSET', keys.usage(ctx.r, name), unpack(sets))
+  for i = 1, #sets, 2 do b.used[sets[i]] = sets[i + 1] end
+  budget.note(ctx, name, 'adjusted', argv[3], table.concat(list, ',') .. ' ' .. argv[4])
+  local out, waiters = { 1, 'OK', reply.int(#sets / 2) }, {}
+  for i = 1, #sets do out[#out + 1] = sets[i] end
+  if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
+  out[#out + 1] = reply.int(#waiters)
+  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  return out
+end

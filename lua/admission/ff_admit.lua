@@ -1,0 +1,63 @@
+-- ff_admit: asks a quota for starts, in order: it admits the first ones, as many as it has room for, each under a hold
+-- "<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or cap, and retry in how many ms to ask
+-- again; whoever is refused is woken earlier if there is room. Suspects are holds that nobody has heard of for a while: their executions'
+-- partitions know (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms.
+-- Flags:   none
+-- Go:      Engine.Admit
+-- Args:    protocol name partition route ttl count {hold}
+-- Replies: OK admitted why retry count {suspect}
+-- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+local ff_admit_do = {}
+
+-- why returns what has no room for one more, nil when everything has.
+function ff_admit_do.why(q, started, held)
+  if q.rate > 0 and started >= q.rate then return 'rate' end
+  if q.cap > 0 and held >= q.cap then return 'cap' end
+  return nil
+end
+
+local function ff_admit(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, partition, route_id = quota.name(argv[2]), args.int(argv[3], 0, 65535), args.int(argv[4], 1, 9007199254740991)
+  if not name then return reply.err('invalid_input', 'quota') end
+  if not partition or not route_id then return reply.err('invalid_input', 'partition and route') end
+  local ttl, count = args.int(argv[5], 1000, 3600000), args.int(argv[6], 1, 100)
+  if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
+  if not count or not argv[6 + count] or argv[7 + count] then return reply.err('invalid_input', 'count: 1..100 holds') end
+  for i = 7, 6 + count do
+    if not string.find(argv[i], '^[%x-]+:%d+$') or #argv[i] > 60 then return reply.err('invalid_input', 'hold: execution:epoch') end
+  end
+  local q = quota.read(ctx, name)
+  if not q then return reply.err('quota_policy_not_found', name) end
+
+  local slots, window, who = keys.slots(ctx.r, name), keys.window(ctx.r, name), argv[3] .. ' ' .. argv[4]
+  quota.trim(ctx, q)
+  local started, held, admitted, why = quota.started(ctx, q), q.cap > 0 and redis.call('ZCARD', slots) or 0, 0, nil
+  local taken, began = {}, {}
+  for i = 7, 6 + count do
+    local known = redis.call('ZSCORE', q.cap > 0 and slots or window, argv[i])
+    if not known then
+      why = ff_admit_do.why(q, started, held)
+      if why then break end
+      started, held = started + 1, held + 1
+      began[#began + 1] = ctx.t
+      began[#began + 1] = argv[i]
+      taken[#taken + 1] = reply.int(ctx.now + ttl)
+      taken[#taken + 1] = argv[i]
+    end
+    admitted = admitted + 1
+  end
+  if #began > 0 and q.rate > 0 then redis.call('ZADD', window, 'NX', unpack(began)) end
+  if #taken > 0 and q.cap > 0 then redis.call('ZADD', slots, unpack(taken)) end
+  local retry, suspects = 0, {}
+  if why == 'rate' then
+    retry = quota.until_rate(ctx, q, who)
+    budget.wait(ctx, keys.rate_waiters(ctx.r, name), argv[3], argv[4])
+  elseif why == 'cap' then
+    suspects = redis.call('ZRANGEBYSCORE', slots, '-inf', ctx.t, 'LIMIT', '0', '16')
+    retry = quota.until_slot(ctx, q, who)
+    budget.wait(ctx, keys.cap_waiters(ctx.r, name), argv[3], argv[4])
+  end
+  return reply.ok(reply.int(admitted), why or '', reply.int(retry), reply.int(#suspects), unpack(suspects))
+end

@@ -1,0 +1,47 @@
+-- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates detaches. A scope is g (everything),
+-- n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by the unit separator.
+-- Flags:   none
+-- Go:      Engine.attach
+-- Args:    protocol scope gates by
+-- Replies: OK gates; ALREADY_SATISFIED gates
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_attach_do = {}
+
+function ff_attach_do.scope(text)
+  if not text or #text > 400 then return false end
+  local kind, rest = string.match(text, '^(%l)(.*)$')
+  local parts = {}
+  for part in string.gmatch(rest or '', '\31([^\31]*)') do parts[#parts + 1] = part end
+  if kind == 'g' then return text == 'g' end
+  if kind == 'n' then return #parts == 1 and args.name(parts[1], 64) end
+  if kind == 'l' then return #parts == 2 and args.name(parts[1], 64) and args.name(parts[2], 64) end
+  if kind == 't' then return #parts == 2 and args.tag(parts[1]) and #parts[2] <= 256 end
+  return false
+end
+
+local function ff_attach(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local scope, gates, by = argv[2], argv[3], argv[4]
+  if not ff_attach_do.scope(scope) then return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value') end
+  if not gates or not gate.valid(gates) then return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name') end
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  local key = keys.attached(ctx.r)
+  local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''
+  if old == gates then return reply.already(gates) end
+  if gates ~= '' and old == '' and redis.call('HLEN', key) >= 1024 then
+    return reply.err('invalid_input', 'scope: at most 1024 have something attached')
+  end
+
+  if gates == '' then
+    redis.call('HDEL', key, scope)
+  else
+    redis.call('HSET', key, scope, gates .. ' ' .. ctx.t .. ' ' .. by)
+  end
+  local level, all = '1', redis.call('HKEYS', key)
+  for i = 1, #all do
+    if string.byte(all[i], 1) == 116 then level = '3' elseif level == '1' then level = '2' end
+  end
+  redis.call('HSET', ctx.r, 'gates', level)
+  return reply.ok(gates)
+end

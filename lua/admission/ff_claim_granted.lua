@@ -1,0 +1,43 @@
+-- ff_claim_granted: claims up to 100 executions that were granted to a session, whose gates let them pass. An answer is + (claimed now), = (an
+-- earlier identical call had claimed it) or -<code> <detail>: the grant was taken back. The claims are those of + and =, in order.
+-- Flags:   none
+-- Go:      Engine.ClaimGranted
+-- Args:    protocol session count {id epoch}
+-- Replies: OK count {answer} claims {as ff_claim_next}
+-- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
+local ff_granted = {}
+
+-- judge returns the answer for one, and its core if it is to be claimed or was.
+function ff_granted.judge(ctx, session_id, id, epoch)
+  if not args.id(id) then return '-invalid_input execution id' end
+  local c = core.read(ctx, id)
+  if not c.s then return '-execution_not_found' end
+  if c.s == 'A1' and c.ss == session_id and c.e == epoch then return '=', c end
+  if not core.granted(c) or c.gs ~= session_id or c.ge ~= epoch then return '-stale_lease' end
+  if c.dl and tonumber(c.dl) <= ctx.now or c.fl and graph.barred(ctx, c.fl) then return '-stale_lease' end
+  return '+', c
+end
+
+local function ff_claim_granted(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, count = argv[2], args.int(argv[3], 1, 100)
+  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
+  if not count or not argv[3 + 2 * count] or argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100') end
+  if not session.read(ctx, id).alive then return reply.err('lease_expired') end
+  local out, list, seen = { 1, 'OK', argv[3] }, {}, {}
+  for n = 1, count do
+    local i = 2 + 2 * n
+    local answer, c = ff_granted.judge(ctx, id, argv[i], argv[i + 1])
+    if seen[argv[i]] then answer, c = '-invalid_input the same execution twice in one call', nil end
+    seen[argv[i]] = true
+    out[3 + n] = answer
+    if c then list[#list + 1] = { id = argv[i], core = c } end
+  end
+
+  local q = { session = id, flows = true }
+  claim.granted(ctx, q, list)
+  home.apply(ctx)
+  claim.describe(ctx, q, list, out)
+  return out
+end

@@ -1,0 +1,33 @@
+-- ff_pause_execution: an operator keeps an execution that could be claimed from being handed out, until ff_unpause_execution. Others are refused: one that
+-- runs, is suspended or delayed, waits for others, or has ended.
+-- Flags:   allow-oom
+-- Go:      Engine.PauseExecution
+-- Args:    protocol id by reason
+-- Replies: OK code; ALREADY_SATISFIED code
+-- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
+local function ff_pause_execution(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local id, by, reason = args.id(argv[2]), argv[3], argv[4]
+  if not id then return reply.err('invalid_input', 'execution id') end
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+  local c = core.read(ctx, id)
+  if not c.s then return reply.err('execution_not_found') end
+  if core.paused(c) then return reply.already(c.s) end
+  if core.terminal(c) then return fence.not_active(c) end
+  if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.s) end
+
+  local code, key = 'R4' .. string.sub(c.s, 3), keys.core(ctx.r, id)
+  home.leave(ctx, c, id)
+  redis.call('HSET', key, 's', code)
+  if c.gx then
+    redis.call('HDEL', key, 'gx', 'gs', 'gn')
+    home.alarm(ctx, c.dl and tonumber(c.dl), id)
+  end
+  redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)
+  history.add(ctx, c, id, 'paused', by, reason)
+  core.announce(ctx, c, id, code)
+  home.apply(ctx)
+  return reply.ok(code)
+end

@@ -1,0 +1,43 @@
+-- ff_read_budget: one budget as it is now: its record, what is used, how many routes wait for it, the newest entries of its
+-- book, and who spent last. A spender is "<execution> <ms> <period> <reports that were late> <dimension>=<amount>,…".
+-- Flags:   no-writes
+-- Go:      Engine.ReadBudget
+-- Args:    protocol name spenders entries
+-- Replies: OK now waiting fields {field value} used {dimension amount} entries {entry} spenders {spender}
+-- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_read_budget(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, spenders, entries = budget.name(argv[2]), args.int(argv[3], 0, 100), args.int(argv[4], 0, 256)
+  if not name then return reply.err('invalid_input', 'budget') end
+  if not spenders or not entries then return reply.err('invalid_input', 'spenders: 0..100, entries: 0..256') end
+  local b = budget.read(ctx, name)
+  if not b then return reply.err('budget_not_found', name) end
+  local out = { 1, 'OK', ctx.t, reply.int(redis.call('ZCARD', keys.budget_waiters(ctx.r, name))) }
+  local function put(h)
+    local at, n = #out + 1, 0
+    out[at] = '0'
+    for field, value in pairs(h) do
+      out[#out + 1] = field
+      out[#out + 1] = value
+      n = n + 1
+    end
+    out[at] = reply.int(n)
+  end
+  put(b.d)
+  put(b.used)
+  local book = entries > 0 and redis.call('LRANGE', keys.budget_book(ctx.r, name), reply.int(-entries), '-1') or {}
+  out[#out + 1] = reply.int(#book)
+  for i = 1, #book do out[#out + 1] = book[i] end
+  local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1), 'WITHSCORES') or {}
+  out[#out + 1] = reply.int(#list / 2)
+  for i = 1, #list, 2 do
+    local l, parts = budget.hash(keys.ledger(ctx.r, name, list[i])), {}
+    for field, n in pairs(l) do
+      if string.sub(field, 1, 2) == 'd:' then parts[#parts + 1] = string.sub(field, 3) .. '=' .. n end
+    end
+    table.sort(parts)
+    out[#out + 1] = table.concat({ list[i], reply.int(args.score(list[i + 1])), l.p or '0', l.lt or '0', table.concat(parts, ',') }, ' ')
+  end
+  return out
+end

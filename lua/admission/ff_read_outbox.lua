@@ -1,0 +1,22 @@
+-- ff_read_outbox: the oldest entries of a partition's outbox, about 100 notices (lib/gate.lua says what is in them), and how many entries there are.
+-- Flags:   no-writes
+-- Go:      Engine.ReadOutbox
+-- Args:    protocol
+-- Replies: OK entries count {entry notices {kind text}}
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_read_outbox(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local list = redis.call('XRANGE', keys.outbox(ctx.r), '-', '+', 'COUNT', '100')
+  local out, n, notices = { 1, 'OK', reply.int(redis.call('XLEN', keys.outbox(ctx.r))), '0' }, 0, 0
+  for i = 1, #list do
+    local fields = list[i][2]
+    if notices > 0 and notices + #fields / 2 > 200 then break end
+    n, notices = n + 1, notices + #fields / 2
+    out[#out + 1] = list[i][1]
+    out[#out + 1] = reply.int(#fields / 2)
+    for f = 1, #fields do out[#out + 1] = fields[f] end
+  end
+  out[4] = reply.int(n)
+  return out
+end

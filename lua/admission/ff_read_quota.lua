@@ -1,0 +1,34 @@
+-- ff_read_quota: one quota as it is now: its record, starts in the window, slots that are taken and how many of them are suspect, routes that wait, the
+-- newest entries of its book, and holds, each "<execution>:<epoch> <ms when it becomes suspect>".
+-- Flags:   no-writes
+-- Go:      Engine.ReadQuota
+-- Args:    protocol name holds entries
+-- Replies: OK now started held suspect forslots forrate fields {field value} entries {entry} holds {hold}
+-- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_read_quota(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, holds, entries = quota.name(argv[2]), args.int(argv[3], 0, 1000), args.int(argv[4], 0, 256)
+  if not name then return reply.err('invalid_input', 'quota') end
+  if not holds or not entries then return reply.err('invalid_input', 'holds: 0..1000, entries: 0..256') end
+  local q = quota.read(ctx, name)
+  if not q then return reply.err('quota_policy_not_found', name) end
+  local slots = keys.slots(ctx.r, name)
+  local out = { 1, 'OK', ctx.t, reply.int(quota.started(ctx, q)), reply.int(redis.call('ZCARD', slots)),
+    reply.int(redis.call('ZCOUNT', slots, '-inf', ctx.t)), reply.int(redis.call('ZCARD', keys.cap_waiters(ctx.r, name))),
+    reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))), '0' }
+  local n = 0
+  for field, value in pairs(q.d) do
+    out[#out + 1] = field
+    out[#out + 1] = value
+    n = n + 1
+  end
+  out[9] = reply.int(n)
+  local book = entries > 0 and redis.call('LRANGE', keys.quota_book(ctx.r, name), reply.int(-entries), '-1') or {}
+  out[#out + 1] = reply.int(#book)
+  for i = 1, #book do out[#out + 1] = book[i] end
+  local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
+  out[#out + 1] = reply.int(#list / 2)
+  for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end
+  return out
+end

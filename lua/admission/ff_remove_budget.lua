@@ -1,0 +1,18 @@
+-- ff_remove_budget: forgets a budget with all it counted. Executions that have it as a gate do not run any more until it is made again.
+-- Flags:   allow-oom
+-- Go:      Engine.RemoveBudget
+-- Args:    protocol name
+-- Replies: OK revision; ALREADY_SATISFIED 0
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_remove_budget(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name = budget.name(argv[2])
+  if not name then return reply.err('invalid_input', 'budget') end
+  local revision, r = redis.call('HGET', keys.budget(ctx.r, name), 'up'), ctx.r
+  redis.call('ZREM', keys.budgets(r), name)
+  redis.call('UNLINK', keys.budget(r, name), keys.usage(r, name), keys.spenders(r, name), keys.budget_book(r, name),
+    keys.budget_waiters(r, name))
+  if not revision then return reply.already('0') end
+  return reply.ok(revision)
+end

@@ -1,0 +1,18 @@
+-- ff_remove_quota: forgets a quota with all it admitted. Executions that have it as a gate do not run any more until it is made again.
+-- Flags:   allow-oom
+-- Go:      Engine.RemoveQuota
+-- Args:    protocol name
+-- Replies: OK revision; ALREADY_SATISFIED 0
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_remove_quota(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, r = quota.name(argv[2]), ctx.r
+  if not name then return reply.err('invalid_input', 'quota') end
+  local revision = redis.call('HGET', keys.quota(r, name), 'up')
+  redis.call('ZREM', keys.quotas(r), name)
+  redis.call('UNLINK', keys.quota(r, name), keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name),
+    keys.rate_waiters(r, name))
+  if not revision then return reply.already('0') end
+  return reply.ok(revision)
+end

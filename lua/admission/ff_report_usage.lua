@@ -1,0 +1,187 @@
+-- ff_report_usage: adds to what was used of a budget, all dimensions or none: what would pass a hard limit is refused, unless the
+-- budget only warns. A report is known again by its key (for a day; the same amounts are answered as the first time) or, from the holder
+-- of an execution, by epoch and sequence. A holder whose epoch is not the newest that was seen spent all the same: it counts, and is
+-- marked late. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
+-- Flags:   none
+-- Go:      Engine.ReportUsage
+-- Args:    protocol name execution epoch sequence key count {dimension amount}
+-- Replies: OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same
+-- Errors:  invalid_input invalid_delta budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
+local ff_report = {}
+
+ff_report.day = 86400000
+
+-- known looks for an earlier report of the same key: its reply, a conflict, or nothing. h tells that it was refused.
+function ff_report.known(ctx, q)
+  if q.key == '' then return nil end
+  local text = redis.call('GET', keys.report(ctx.r, q.name, q.key))
+  if not text then return nil end
+  local digest, expiry, rest = string.match(text, '^(%x+) (%d+) (.*)$')
+  if not digest or tonumber(expiry) <= ctx.now then return nil end
+  if digest ~= q.digest then return reply.err('idempotency_conflict', q.key) end
+  if rest == 'h' then
+    q.breached = true
+    return nil
+  end
+  return ff_report.again(rest)
+end
+
+function ff_report.again(text)
+  local out = { 1, 'ALREADY_SATISFIED' }
+  for part in string.gmatch(text .. '\31', '([^\31]*)\31') do out[#out + 1] = part end
+  return out
+end
+
+-- place finds out where a holder's report stands among the others of its execution: new, late, or a repetition, whose reply
+-- it returns.
+function ff_report.place(q, l)
+  local e, seq = tonumber(l.e or '0'), tonumber(l.q or '0')
+  if q.epoch > e then return { e = q.epoch, q = q.sequence, e2 = e, q2 = seq } end
+  if q.epoch == e then
+    if q.sequence == seq then return nil, ff_report.again(l.rp or '') end
+    if q.sequence < seq then return nil, reply.already('OK', '1', '0', '', '0', l.p or '0', '0') end
+    return { e = e, q = q.sequence, e2 = tonumber(l.e2 or '0'), q2 = tonumber(l.q2 or '0') }
+  end
+  local e2, seq2 = tonumber(l.e2 or '0'), tonumber(l.q2 or '0')
+  if q.epoch == e2 and q.sequence <= seq2 then return nil, reply.already('OK', '1', '1', '', '0', l.p or '0', '0') end
+  return { e = e, q = seq, e2 = math.max(e2, q.epoch), q2 = q.epoch >= e2 and q.sequence or seq2, late = true }
+end
+
+-- ledger writes what an execution reported, and when.
+function ff_report.ledger(ctx, b, q, l, place, text, applied)
+  if q.id == '' then return end
+  local key, r = keys.ledger(ctx.r, q.name, q.id), ctx.r
+  if l.p ~= b.d.rc then -- of an earlier period
+    local old = {}
+    for field in pairs(l) do
+      if string.sub(field, 1, 2) == 'd:' then
+        old[#old + 1] = field
+        l[field] = nil
+      end
+    end
+    if #old > 0 then redis.call('HDEL', key, unpack(old)) end
+  end
+  local fields = { 'p', b.d.rc }
+  local function put(field, value)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  if place then
+    put('e', reply.int(place.e))
+    put('q', reply.int(place.q))
+    if place.e2 > 0 then
+      put('e2', reply.int(place.e2))
+      put('q2', reply.int(place.q2))
+    end
+    if place.late then put('lt', reply.int(tonumber(l.lt or '0') + 1)) else put('rp', text) end
+  end
+  if applied then
+    for i = 1, #q.deltas.order do
+      local dim = q.deltas.order[i]
+      put('d:' .. dim, reply.int(math.min(9007199254740991, tonumber(l['d:' .. dim] or '0') + q.deltas.by[dim])))
+    end
+  end
+  redis.call('HSET', key, unpack(fields))
+  redis.call('PEXPIRE', key, reply.int(budget.kept))
+  if not applied then return end
+  redis.call('ZADD', keys.spenders(r, q.name), ctx.t, q.id)
+  local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, q.name), '-inf', reply.int(ctx.now - budget.kept), 'LIMIT', '0', '10')
+  if #old > 0 then redis.call('ZREM', keys.spenders(r, q.name), unpack(old)) end
+end
+
+-- parse judges the arguments.
+function ff_report.parse(argv)
+  local q = { name = budget.name(argv[2]), id = argv[3], key = argv[6] }
+  if not q.name then return nil, reply.err('invalid_input', 'budget') end
+  if q.id ~= '' and not args.id(q.id) then return nil, reply.err('invalid_input', 'execution id') end
+  q.epoch, q.sequence = args.int(argv[4], 0, 9007199254740991), args.int(argv[5], 0, 9007199254740991)
+  if not q.epoch or not q.sequence or (q.sequence > 0) ~= (q.epoch > 0) or q.sequence > 0 and q.id == '' then
+    return nil, reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')
+  end
+  if not q.key or #q.key > 128 or string.find(q.key, '[^\33-\126]') then
+    return nil, reply.err('invalid_input', 'report key: at most 128 printable bytes without spaces')
+  end
+  if q.key == '' and q.sequence == 0 then return nil, reply.err('invalid_input', 'report key: required of who holds no lease') end
+  local code, detail
+  q.deltas, code, detail = budget.deltas(argv, 7)
+  if not q.deltas then return nil, reply.err(code, detail) end
+  local list = {}
+  for dim, n in pairs(q.deltas.by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
+  table.sort(list)
+  q.digest = redis.sha1hex(q.id .. ' ' .. table.concat(list, ','))
+  return q
+end
+
+-- apply counts a report that is not refused, and a breach whether it is or not.
+function ff_report.apply(ctx, b, q, breaches, refused)
+  local key, fields = keys.budget(ctx.r, q.name), {}
+  local hard, soft = nil, false
+  for i = 1, #breaches do
+    local x = breaches[i]
+    if x.kind == 'hard' then hard = hard or x.dim else soft = true end
+    if x.crossed then
+      fields[#fields + 1] = 'w:' .. x.dim
+      fields[#fields + 1] = b.d.rc
+      if b.d.sf == 'warn' then
+        budget.note(ctx, q.name, 'soft_limit', q.id, x.dim .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit))
+      end
+    end
+  end
+  if hard and not q.breached then
+    local more = { 'bc', reply.int(tonumber(b.d.bc) + 1), 'ba', ctx.t, 'bd', hard }
+    for i = 1, #more do fields[#fields + 1] = more[i] end
+  end
+  if soft then
+    fields[#fields + 1] = 'bs'
+    fields[#fields + 1] = reply.int(tonumber(b.d.bs) + 1)
+  end
+  if #fields > 0 then redis.call('HSET', key, unpack(fields)) end
+  if refused then return end
+  local sets = {}
+  for i = 1, #q.deltas.order do
+    local dim = q.deltas.order[i]
+    sets[#sets + 1] = dim
+    sets[#sets + 1] = reply.int(budget.count(b, dim) + q.deltas.by[dim])
+  end
+  redis.call('HSET', keys.usage(ctx.r, q.name), unpack(sets))
+end
+
+local function ff_report_usage(k, argv)
+  local ctx, refusal = root.enter(k, argv)
+  if not ctx then return refusal end
+  local q, bad = ff_report.parse(argv)
+  if not q then return bad end
+  local before = ff_report.known(ctx, q)
+  if before then return before end
+  local b = budget.read(ctx, q.name)
+  if not b then return reply.err('budget_not_found', q.name) end
+  if b.d.st == '1' then
+    for i = 1, #q.deltas.order do
+      local dim = q.deltas.order[i]
+      if not b.d['h:' .. dim] then return reply.err('invalid_input', 'dimension ' .. dim .. ': not one of this budget') end
+    end
+  end
+  local l, place = q.id ~= '' and budget.hash(keys.ledger(ctx.r, q.name, q.id)) or {}, nil
+  if q.sequence > 0 then
+    place, before = ff_report.place(q, l)
+    if not place then return before end
+  end
+  local breaches, overflow, refused, verdict = budget.judge(b, q.deltas)
+  if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
+
+  local out = { verdict, refused and '0' or '1', place and place.late and '1' or '0', b.d.hd, reply.int(budget.left(ctx, b)), b.d.rc,
+    reply.int(#breaches) }
+  for i = 1, #breaches do
+    local x = breaches[i]
+    out[#out + 1] = x.dim .. ' ' .. x.kind .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit) .. ' ' .. (x.crossed and '1' or '0')
+  end
+  local text = table.concat(out, '\31')
+  budget.save(ctx, b)
+  ff_report.apply(ctx, b, q, breaches, refused)
+  ff_report.ledger(ctx, b, q, l, place, text, not refused)
+  if q.key ~= '' then
+    local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. (refused and 'h' or text)
+    redis.call('SET', keys.report(ctx.r, q.name, q.key), mark, 'PX', reply.int(ff_report.day))
+  end
+  return { 1, 'OK', unpack(out) }
+end

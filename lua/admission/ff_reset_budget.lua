@@ -1,0 +1,24 @@
+-- ff_reset_budget: begins a new period now, at an operator's word. When the next one begins by itself stays as it was, unless move.
+-- Flags:   none
+-- Go:      Engine.ResetBudget
+-- Args:    protocol name by move
+-- Replies: OK period left count {waiter}
+-- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_reset_budget(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, move = budget.name(argv[2]), argv[4]
+  if not name then return reply.err('invalid_input', 'budget') end
+  if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
+  if move ~= '0' and move ~= '1' then return reply.err('invalid_input', 'move: 0 or 1') end
+  local b = budget.read(ctx, name)
+  if not b then return reply.err('budget_not_found', name) end
+
+  budget.save(ctx, b)
+  local nx, iv, waiters = tonumber(b.d.nx or ''), tonumber(b.d.iv), {}
+  if move == '1' and iv > 0 then nx = ctx.now + iv end
+  budget.reset(ctx, b, 0, nx, argv[3])
+  budget.save(ctx, b)
+  budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)
+  return reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters))
+end

@@ -1,0 +1,21 @@
+-- ff_set_share: gives a namespace a weight in a lane, 1..1000, by which it shares with the others what is handed out there; 0 is the usual one, 1.
+-- Flags:   none
+-- Go:      Engine.setShare
+-- Args:    protocol namespace lane weight
+-- Replies: OK weight; ALREADY_SATISFIED weight
+-- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local function ff_set_share(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  if not args.name(argv[2], 64) then return reply.err('invalid_input', 'namespace') end
+  if not args.name(argv[3], 64) then return reply.err('invalid_input', 'lane') end
+  if not args.int(argv[4], 0, 1000) then return reply.err('invalid_input', 'weight: 0..1000') end
+  local key, name = keys.shares(ctx.r), lane.name(argv[2], argv[3])
+  local text = redis.call('HGET', key, name)
+  local count, old = string.match(text or '', '^(%d+) ?(%d*)$')
+  local weight = argv[4] ~= '0' and argv[4] or ''
+  if (old or '') == weight then return reply.already(argv[4]) end
+  if not text and redis.call('HLEN', key) >= 4096 then return reply.err('invalid_input', 'weight: at most 4096 are set') end
+  redis.call('HSET', key, name, (count or '0') .. (weight ~= '' and ' ' .. weight or ''))
+  return reply.ok(argv[4])
+end

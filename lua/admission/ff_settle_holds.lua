@@ -1,0 +1,29 @@
+-- ff_settle_holds: what executions' partitions said of holds that were suspect: 1 it is held, which is good for ttl ms; 0 it is not; 2 it is not, and
+-- never ran.
+-- Flags:   allow-oom
+-- Go:      Engine.SettleHolds
+-- Args:    protocol name ttl count {hold verdict}
+-- Replies: OK freed count {waiter}
+-- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_settle_holds(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, ttl, count = quota.name(argv[2]), args.int(argv[3], 1000, 86400000), args.int(argv[4], 1, 100)
+  if not name then return reply.err('invalid_input', 'quota') end
+  if not ttl then return reply.err('invalid_input', 'ttl: 1000..86400000') end
+  if not count or not argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100 holds') end
+  local q, freed, waiters = quota.read(ctx, name), 0, {}
+  if not q then return reply.err('quota_policy_not_found', name) end
+
+  local slots = keys.slots(ctx.r, name)
+  for i = 5, 4 + 2 * count, 2 do
+    if argv[i + 1] == '1' then
+      redis.call('ZADD', slots, 'XX', reply.int(ctx.now + ttl), argv[i])
+    else
+      freed = freed + redis.call('ZREM', slots, argv[i])
+      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
+    end
+  end
+  quota.wake(ctx, q, waiters)
+  return reply.ok(reply.int(freed), reply.int(#waiters), unpack(waiters))
+end

@@ -1,0 +1,190 @@
+-- budget: how much may be used (spec 70 §1). A budget lives in a partition of its own kind, "{b:n}". Its definition has
+--   df its text, to compare    sc scope, for people   md strict or warn   hd reject, fail or block   sf allow or warn
+--   iv reset interval, ms      st 1 = strict dimensions      rf outcomes that are refunded      h:<dim> s:<dim> limits
+-- and what happened to it:
+--   ct created  up revision  by who changed it  nx next reset  rc resets, the number of the period  ps period began  lr last reset
+--   ms periods missed by the last reset   bc bs breaches, hard and soft   ba bd last hard breach, when and in which dimension
+--   w:<dim> the period in which a soft breach was told
+-- Periods end by themselves: whoever writes to a budget whose time has come resets it first, who reads sees it as if.
+local budget = {}
+
+local US, most = '\31', 9007199254740991
+
+budget.kept = 604800000 -- ms that the ledger of an execution is kept after its last report
+
+function budget.name(text)
+  return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil
+end
+
+function budget.dimension(text)
+  return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
+end
+
+local function hash(key)
+  local v, h = redis.call('HGETALL', key), {}
+  for i = 1, #v, 2 do h[v[i]] = v[i + 1] end
+  return h
+end
+
+budget.hash = hash
+
+-- roll begins the next period of what was read, if its time has come.
+local function roll(ctx, b)
+  local nx, iv = tonumber(b.d.nx or ''), tonumber(b.d.iv or '0')
+  if not nx or iv == 0 or ctx.now < nx then return end
+  local missed = math.floor((ctx.now - nx) / iv)
+  budget.reset(ctx, b, missed, nx + (missed + 1) * iv, 'time')
+end
+
+-- reset begins a new period.
+function budget.reset(ctx, b, missed, nx, by)
+  local list = {}
+  for dim, n in pairs(b.used) do list[#list + 1] = dim .. '=' .. n end
+  table.sort(list)
+  local d = b.d
+  b.past = { period = d.rc, began = d.ps, used = table.concat(list, ','), missed = missed, by = by }
+  b.used, b.rolled = {}, true
+  d.rc, d.ps, d.lr, d.ms, d.nx = reply.int(tonumber(d.rc) + 1), ctx.t, ctx.t, reply.int(missed), nx and reply.int(nx) or nil
+  d.ba, d.bd = nil, nil
+end
+
+-- read returns a budget as it is now, nil when there is none; b.d its definition, b.used what was used.
+function budget.read(ctx, name)
+  local d = hash(keys.budget(ctx.r, name))
+  if not d.ct then return nil end
+  local b = { name = name, d = d, used = hash(keys.usage(ctx.r, name)) }
+  roll(ctx, b)
+  return b
+end
+
+-- note keeps what was said of a budget: at most 256 entries.
+function budget.note(ctx, name, what, by, detail)
+  local key = keys.budget_book(ctx.r, name)
+  local entry = table.concat({ ctx.t, what, by, detail }, US)
+  if redis.call('RPUSH', key, entry) > 256 then redis.call('LTRIM', key, -256, -1) end
+end
+
+-- save writes a reset that read found due, or that was asked for.
+function budget.save(ctx, b)
+  if not b.rolled then return end
+  b.rolled = nil
+  local d, key, p = b.d, keys.budget(ctx.r, b.name), b.past
+  redis.call('DEL', keys.usage(ctx.r, b.name))
+  redis.call('HSET', key, 'rc', d.rc, 'ps', d.ps, 'lr', d.lr, 'ms', d.ms)
+  if d.nx then redis.call('HSET', key, 'nx', d.nx) end
+  redis.call('HDEL', key, 'ba', 'bd')
+  budget.note(ctx, b.name, 'period', p.by, p.period .. ' ' .. p.began .. ' ' .. reply.int(p.missed) .. ' ' .. p.used)
+end
+
+function budget.hard(b, dim) return tonumber(b.d['h:' .. dim] or '0') end
+
+function budget.soft(b, dim) return tonumber(b.d['s:' .. dim] or '0') end
+
+function budget.count(b, dim) return tonumber(b.used[dim] or '0') end
+
+-- exhausted returns a dimension that has reached its hard limit, nil when there is room in all of them. A budget that only
+-- warns is never exhausted.
+function budget.exhausted(b)
+  if b.d.md == 'warn' then return nil end
+  local found = nil
+  for field, limit in pairs(b.d) do
+    if string.sub(field, 1, 2) == 'h:' then
+      local dim, hard = string.sub(field, 3), tonumber(limit)
+      if hard > 0 and budget.count(b, dim) >= hard and (not found or dim < found) then found = dim end
+    end
+  end
+  return found
+end
+
+-- left is for how many ms the period goes on, 0 when it does not end.
+function budget.left(ctx, b)
+  local nx = tonumber(b.d.nx or '')
+  return nx and math.max(1, nx - ctx.now) or 0
+end
+
+-- deltas reads a count and pairs of dimension and amount from position i, merged by dimension. The second result names
+-- what is wrong. With signed, amounts may be negative.
+function budget.deltas(argv, i, signed)
+  local count = args.int(argv[i], 1, 64)
+  if not count then return nil, 'invalid_input', 'dimensions: 1..64' end
+  local order, by = {}, {}
+  for n = 1, count do
+    local dim, text = argv[i + 2 * n - 1], argv[i + 2 * n]
+    if not budget.dimension(dim) then return nil, 'invalid_input', 'dimension ' .. string.sub(dim or '', 1, 64) end
+    local minus = signed and string.byte(text or '', 1) == 45
+    local amount = args.int(minus and string.sub(text, 2) or text, 0, most)
+    if not amount then return nil, 'invalid_delta', dim end
+    if minus then amount = -amount end
+    if not by[dim] then order[#order + 1] = dim end
+    by[dim] = (by[dim] or 0) + amount
+    if by[dim] > most or by[dim] < -most then return nil, 'invalid_delta', dim end
+  end
+  if argv[i + 2 * count + 1] then return nil, 'invalid_input', 'arguments: more than count dimensions' end
+  return { order = order, by = by }
+end
+
+-- judge says what a report would do: breaches, each { dim, kind, used, limit, crossed }, and whether it is refused.
+function budget.judge(b, deltas)
+  local out, refused, hard_breach, soft_breach = {}, false, false, false
+  for i = 1, #deltas.order do
+    local dim = deltas.order[i]
+    local hard, used = budget.hard(b, dim), budget.count(b, dim)
+    if used + deltas.by[dim] > most then return nil, dim end
+    if hard > 0 and used + deltas.by[dim] > hard then
+      hard_breach = true
+      out[#out + 1] = { dim = dim, kind = 'hard', used = used, limit = hard, crossed = false }
+    end
+  end
+  refused = hard_breach and b.d.md ~= 'warn'
+  for i = 1, #out do
+    if not refused then out[i].used = out[i].used + deltas.by[out[i].dim] end
+  end
+  if not refused then
+    for i = 1, #deltas.order do
+      local dim = deltas.order[i]
+      local soft, now = budget.soft(b, dim), budget.count(b, dim) + deltas.by[dim]
+      if soft > 0 and now > soft then
+        soft_breach = true
+        out[#out + 1] = { dim = dim, kind = 'soft', used = now, limit = soft, crossed = b.d['w:' .. dim] ~= b.d.rc }
+      end
+    end
+  end
+  return out, nil, refused, hard_breach and 'HARD_BREACH' or soft_breach and 'SOFT_BREACH' or 'OK'
+end
+
+-- free gives the ledger's part of this period back, and returns whether there was any.
+function budget.free(ctx, b, id, why, by)
+  local key = keys.ledger(ctx.r, b.name, id)
+  local l = hash(key)
+  if l.p ~= b.d.rc then return false end
+  local list, gone, sets = {}, {}, {}
+  for field, n in pairs(l) do
+    if string.sub(field, 1, 2) == 'd:' then
+      local dim = string.sub(field, 3)
+      gone[#gone + 1] = field
+      sets[#sets + 1] = dim
+      sets[#sets + 1] = reply.int(math.max(0, budget.count(b, dim) - tonumber(n)))
+      b.used[dim] = sets[#sets]
+      list[#list + 1] = dim .. '=' .. n
+    end
+  end
+  if #gone == 0 then return false end
+  table.sort(list)
+  redis.call('HSET', keys.usage(ctx.r, b.name), unpack(sets))
+  redis.call('HDEL', key, unpack(gone))
+  budget.note(ctx, b.name, 'release', by, id .. ' ' .. why .. ' ' .. table.concat(list, ','))
+  return true
+end
+
+-- waiters takes those who wait for a budget or a quota, oldest first, as partition and route.
+function budget.waiters(key, limit, out)
+  local list = redis.call('ZRANGE', key, '0', reply.int(limit - 1))
+  if #list > 0 then redis.call('ZREM', key, unpack(list)) end
+  for i = 1, #list do out[#out + 1] = list[i] end
+end
+
+-- wait has a route woken when there is room.
+function budget.wait(ctx, key, partition, route_id)
+  redis.call('ZADD', key, ctx.t, partition .. ' ' .. route_id)
+  if redis.call('ZCARD', key) > 8192 then redis.call('ZPOPMIN', key) end
+end

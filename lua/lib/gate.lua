@@ -1,0 +1,159 @@
+-- gate: work that asks budgets and quotas before it runs (design §6, spec 70). The gates of an execution are fixed when it is
+-- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. Routes with gates have a set
+-- of ready ones of their own, so that claims which know of none never meet them. A claim grants such work (state G1, held by the
+-- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
+-- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
+-- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
+-- budgets "b <name> <execution> <outcome>".
+local gate = { ttl = 5000 } -- ms that a grant lasts
+
+local US = '\31'
+local outcomes = { T2 = 'failed', T3 = 'cancelled', T4 = 'expired' }
+
+-- of returns the gates of a route, '' mostly.
+function gate.of(ctx, route_id)
+  if not ctx.gates then return '' end
+  ctx.gate_of = ctx.gate_of or {}
+  local gates = ctx.gate_of[route_id]
+  if not gates then
+    gates = string.match(redis.call('HGET', keys.routes(ctx.r), route_id) or '', '\31([^\31]*)$') or ''
+    ctx.gate_of[route_id] = gates
+  end
+  return gates
+end
+
+-- ready is the set in which a route is that has work and is open.
+function gate.ready(ctx, route_id)
+  return gate.of(ctx, route_id) == '' and keys.ready(ctx.r) or keys.gready(ctx.r)
+end
+
+function gate.open(ctx, route_id)
+  return gate.of(ctx, route_id) == '' or not redis.call('ZSCORE', keys.closed(ctx.r), route_id)
+end
+
+-- serves lists the ready routes of an interest.
+function gate.serves(ctx, digest)
+  local list = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, digest))
+  if ctx.gates then
+    local more = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, digest))
+    for i = 1, #more do list[#list + 1] = more[i] end
+  end
+  return list
+end
+
+-- added and removed keep what is known of routes right.
+function gate.added(ctx, route_id, row)
+  local gates = string.match(row, '\31([^\31]*)$') or ''
+  if gates ~= '' and not ctx.gates then
+    ctx.gates = '1'
+    redis.call('HSET', ctx.r, 'gates', '1')
+  end
+  if ctx.gate_of then ctx.gate_of[route_id] = gates end
+end
+
+function gate.removed(ctx, route_id)
+  redis.call('SREM', keys.gready(ctx.r), route_id)
+  redis.call('ZREM', keys.closed(ctx.r), route_id)
+  redis.call('HDEL', keys.closings(ctx.r), route_id)
+end
+
+-- merge adds the gates of a text to a set.
+local function merge(set, text)
+  for g in string.gmatch(text, '[^,]+') do
+    if not set[g] then
+      set[g] = true
+      set[#set + 1] = g
+    end
+  end
+end
+
+-- valid tells whether a text names at most 16 budgets and 8 quotas.
+function gate.valid(text)
+  if #text > 1700 then return false end
+  if text == '' then return true end
+  local n = { b = 0, q = 0 }
+  for g in string.gmatch(text .. ',', '([^,]*),') do
+    local kind, name = string.match(g, '^([bq]):(%w[%w_.-]*)$')
+    if not kind or #name > 64 then return false end
+    n[kind] = n[kind] + 1
+  end
+  return n.b <= 16 and n.q <= 8
+end
+
+-- scopes lists the scopes of an item from position i of the arguments.
+local function scopes(ctx, argv, i)
+  local list = { 'g', 'n' .. US .. argv[i + 1], 'l' .. US .. argv[i + 1] .. US .. argv[i + 2] }
+  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
+  for t = i + 14, i + 12 + 2 * tags, 2 do
+    if argv[t + 1] then list[#list + 1] = 't' .. US .. argv[t] .. US .. argv[t + 1] end
+  end
+  return list
+end
+
+-- resolve returns the capabilities of an item, all its gates, and a refusal if they are malformed or too many. An item is as in create.
+function gate.resolve(ctx, argv, i)
+  local caps, own = argv[i + 4], ''
+  local cut = string.find(caps, US, 1, true)
+  if cut then
+    own = string.sub(caps, cut + 1)
+    caps = string.sub(caps, 1, cut - 1)
+  end
+  if not gate.valid(own) then return caps, '', '-invalid_input gates: at most 16 budgets and 8 quotas by name' end
+  local set = {}
+  merge(set, own)
+  if ctx.gates and ctx.gates ~= '1' then
+    local rows = redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, argv, i)))
+    for n = 1, #rows do
+      if rows[n] then merge(set, string.match(rows[n], '^[^ ]*')) end
+    end
+  end
+  table.sort(set)
+  local all = table.concat(set, ',')
+  if not gate.valid(all) then return caps, '', '-invalid_input gates: with those of its scopes more than 16 budgets or 8 quotas' end
+  return caps, all
+end
+
+local function note(ctx, kind, text)
+  local out = ctx.outgoing or {}
+  ctx.outgoing = out
+  out[#out + 1] = kind
+  out[#out + 1] = text
+end
+
+-- leave tells the quotas of a route that an execution does not run any more under an epoch, or never ran.
+function gate.leave(ctx, route_id, id, epoch, ran)
+  for name in string.gmatch(gate.of(ctx, route_id), 'q:([^,]+)') do
+    note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
+  end
+end
+
+-- ended tells the budgets of a route how an execution ended that did not succeed.
+function gate.ended(ctx, c, id, code)
+  local outcome = outcomes[string.sub(code, 1, 2)]
+  if not outcome then return end
+  for name in string.gmatch(gate.of(ctx, c.r), 'b:([^,]+)') do note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome) end
+end
+
+-- flush writes what was noted, and has it delivered at once.
+function gate.flush(ctx)
+  local out = ctx.outgoing
+  ctx.outgoing = nil
+  for first = 1, #out, 200 do
+    redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
+  end
+  root.need(ctx, ctx.now)
+end
+
+-- close takes a route out of what is handed out until an instant, and says why.
+function gate.close(ctx, route_id, at, why)
+  redis.call('ZADD', keys.closed(ctx.r), reply.int(at), route_id)
+  redis.call('HSET', keys.closings(ctx.r), route_id, why)
+  redis.call('SREM', keys.gready(ctx.r), route_id)
+  root.need(ctx, at)
+end
+
+-- forget makes a closed route as if it had never been closed; whoever calls it hands out again what waits.
+function gate.forget(ctx, route_id)
+  redis.call('HDEL', keys.closings(ctx.r), route_id)
+  return redis.call('ZREM', keys.closed(ctx.r), route_id) == 1
+end
