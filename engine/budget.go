@@ -71,7 +71,7 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 	for _, dim := range sorted(b.Limits) {
 		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
 	}
-	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, args)
+	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, "budget_not_found", args)
 	if err != nil {
 		return 0, false, nil, err
 	}
@@ -80,12 +80,16 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 	return revision, r.already, wake, r.fail()
 }
 
-// make calls what creates a budget or quota, and makes its partition's root if this is the first one there.
-func (e *Engine) make(ctx context.Context, f function, roots []string, name string, args []string) (*reader, error) {
+// make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What changes one, of an expected
+// revision (the third argument), makes nothing: where there is no root it answers absent.
+func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string, args []string) (*reader, error) {
 	root := rootOf(roots, name)
 	r, err := e.run(ctx, e.client, f, []string{root}, args)
 	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
 		return r, err
+	}
+	if args[2] != "" {
+		return nil, flowfabric.NewError(f.name, absent, name)
 	}
 	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
 		return nil, err

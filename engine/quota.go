@@ -37,7 +37,7 @@ func (e *Engine) PutQuota(ctx context.Context, q QuotaSpec, expected uint64, by 
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
 	}
-	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
+	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found", []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
 		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
 	if err != nil {
 		return 0, false, nil, err
