@@ -101,7 +101,7 @@ type Released struct {
 }
 
 // ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more (lua/admission/ff_release_holds.lua). The
-// waiters are to be woken with OpenRoutes.
+// waiters are to be woken with OpenRoutes. A quota that is gone holds nothing.
 func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
 	if len(items) == 0 {
 		return 0, nil, nil
@@ -111,6 +111,9 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 		args = append(args, x.Quota, x.Hold.text(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return 0, nil, nil
+	}
 	if err != nil {
 		return 0, nil, err
 	}
