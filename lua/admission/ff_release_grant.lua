@@ -37,11 +37,10 @@ local function ff_release_grant(k, argv)
   end
   for i = 4, at - 1, 3 do
     local c, answer = core.read(ctx, argv[i]), '='
-    local granted = c.s and core.granted(c) and c.ge == argv[i + 1]
-    if granted and c.gs == id then
+    if c.s and core.granted(c) and c.gs == id and c.ge == argv[i + 1] then
       settle.ungrant(ctx, c, argv[i], argv[i + 2] == '0')
       answer = '+'
-    elseif argv[i + 2] == '1' and c.r and not granted and c.e ~= argv[i + 1] then -- the hold is nobody's, and never ran
+    elseif argv[i + 2] == '1' and not (c.s == 'A1' and c.e == argv[i + 1]) and c.r then -- the hold is nobody's
       gate.leave(ctx, c.r, argv[i], argv[i + 1], '0')
     end
     out[#out + 1] = answer

@@ -1,5 +1,5 @@
 -- ff_release_holds: quotas are told that holds run no more; one that never ran (ran 0) did not start either. Repeating it changes nothing. Those
--- who wait for a slot, or for the window, are answered, as many as there is room for, to be woken.
+-- who wait for a slot are answered, as many as there are free ones, to be woken.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseHolds
 -- Args:    protocol count {name hold ran}
@@ -15,13 +15,11 @@ local function ff_release_holds(k, argv)
     if argv[i + 2] ~= '0' and argv[i + 2] ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
   end
 
-  local seen, order, unstarted, released, waiters = {}, {}, {}, 0, {}
+  local seen, order, released, waiters = {}, {}, 0, {}
   for i = 3, 2 + 3 * count, 3 do
     local name = argv[i]
     local freed = redis.call('ZREM', keys.slots(ctx.r, name), argv[i + 1])
-    if argv[i + 2] == '0' and redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1]) == 1 then
-      freed, unstarted[name] = 1, true
-    end
+    if argv[i + 2] == '0' then freed = math.max(freed, redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1])) end
     released = released + freed
     if not seen[name] then
       seen[name], order[#order + 1] = true, name
@@ -29,7 +27,7 @@ local function ff_release_holds(k, argv)
   end
   for i = 1, #order do
     local q = quota.read(ctx, order[i])
-    if q then quota.wake(ctx, q, waiters, unstarted[order[i]]) end
+    if q then quota.wake(ctx, q, waiters) end
   end
   return reply.ok(reply.int(released), reply.int(#waiters), unpack(waiters))
 end

@@ -52,13 +52,9 @@ function quota.until_slot(ctx, q, who)
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
 end
 
--- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work; after
--- a start that did not happen also of those who wait for the window.
-function quota.wake(ctx, q, out, unstarted)
+-- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work.
+function quota.wake(ctx, q, out)
   local free = 256
   if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
   if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
-  if not unstarted or q.rate == 0 then return end
-  free = math.min(256, q.rate - quota.started(ctx, q))
-  if free > 0 then budget.waiters(keys.rate_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
 end
