@@ -111,6 +111,9 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 		args = append(args, x.Quota, x.Hold.text(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return 0, nil, nil // no quota was ever made there, so none admitted anything
+	}
 	if err != nil {
 		return 0, nil, err
 	}
