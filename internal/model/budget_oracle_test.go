@@ -54,7 +54,7 @@ type reportTruth struct {
 	reply   engine.Reported
 }
 
-// most is the largest amount and total.
+// mostUsed is the largest amount and total.
 const mostUsed = int64(1)<<53 - 1
 
 // waitlist is who waits for a budget or quota: when they were refused last, by partition and route.
@@ -319,7 +319,7 @@ func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
 	}
 	if r.Applied {
 		for dim, n := range u.Amounts {
-			l.used[dim] += n
+			l.used[dim] = min(mostUsed, l.used[dim]+n) // the rest was adjusted away
 		}
 	}
 }
