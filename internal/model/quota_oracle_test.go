@@ -68,11 +68,13 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	if q.spec.Cap > 0 {
 		known = q.slots
 	}
+	started, held := q.started(now), len(q.slots)
 	for _, hold := range holds {
 		if _, ok := known[hold]; !ok {
-			if a.Why = q.full(now); a.Why != "" {
+			if a.Why = q.full(started, held); a.Why != "" {
 				break
 			}
+			started, held = started+1, held+1 // also for one that is in the window since a release, of which nothing comes any more
 			if _, before := q.window[hold]; q.spec.Rate > 0 && !before {
 				q.window[hold] = now
 			}
@@ -102,11 +104,11 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	return a, ""
 }
 
-func (q *quotaTruth) full(now int64) string {
-	if q.spec.Rate > 0 && q.started(now) >= q.spec.Rate {
+func (q *quotaTruth) full(started, held int) string {
+	if q.spec.Rate > 0 && started >= q.spec.Rate {
 		return "rate"
 	}
-	if q.spec.Cap > 0 && len(q.slots) >= q.spec.Cap {
+	if q.spec.Cap > 0 && held >= q.spec.Cap {
 		return "cap"
 	}
 	return ""
