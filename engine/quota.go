@@ -129,7 +129,7 @@ type HoldState string
 const (
 	HoldGone   HoldState = "0"
 	HoldHeld   HoldState = "1"
-	HoldKilled HoldState = "2" // its grant was over and is taken back now: it never ran
+	HoldKilled HoldState = "2" // it never ran: its grant was returned, or was over and is taken back now
 )
 
 // CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).
