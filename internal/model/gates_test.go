@@ -32,7 +32,7 @@ func TestGates(t *testing.T) {
 	t.Log(did)
 	for _, what := range []string{"claim", "check", "admit", "granted", "complete", "fail", "delay", "release", "report", "kill", "lost reply", "twice",
 		"long after", "cancel", "revoke", "pause", "dead", "suspects", "killed grant", "delivered", "refused by cap", "refused by rate", "refused by budget",
-		"stale grant", "refunded"} {
+		"stale grant", "given up", "refunded"} {
 		if did[what] == 0 && seedAsked() == 0 {
 			t.Errorf("never happened: %s", what)
 		}
@@ -42,7 +42,7 @@ func TestGates(t *testing.T) {
 const (
 	gateParts = 2
 	rateSpan  = 5000 // ms, the window of the second quota
-	gateHard  = 60
+	gateHard  = 40
 )
 
 // task is one call; what it returns is what its caller makes of the reply, if it comes.
@@ -88,8 +88,21 @@ type gateRun struct {
 	ids     []flowfabric.ExecutionID
 	period  uint64
 	used    map[string]int64 // accepted in this period, by execution
+	dirty   [gateParts]bool  // what check has to read again
 	steps   int
 	kids    int
+}
+
+// at is the partition that a call is about to change.
+func (x *gateRun) at(p uint16) uint16 {
+	x.dirty[p] = true
+	return p
+}
+
+func (x *gateRun) everywhere() {
+	for p := range uint16(gateParts) {
+		x.at(p)
+	}
 }
 
 var gateNames = map[string]string{"b": nameIn(1, flowfabric.DefaultBudgetPartitions, "gb"), "q1": nameIn(1, flowfabric.DefaultQuotaPartitions, "ga"),
@@ -109,7 +122,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 		x.no(err)
 		x.same(code, "OK")
 	}
-	_, _, _, err := x.e.PutBudget(x.ctx, engine.BudgetSpec{Name: gateNames["b"], Reset: 20 * time.Second, Refund: []string{"failed", "cancelled"},
+	_, _, _, err := x.e.PutBudget(x.ctx, engine.BudgetSpec{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
 		Limits: map[string]engine.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
 	x.no(err)
 	x.cap("q1", engine.QuotaSpec{Cap: 1 + x.r.IntN(3)})
@@ -117,6 +130,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 	for p := range uint16(gateParts) {
 		x.create(p)
 	}
+	x.everywhere()
 	for i := range 4 {
 		w := &gateWorker{n: i}
 		x.born(w)
@@ -173,32 +187,35 @@ func (x *gateRun) born(w *gateWorker) {
 
 // run is one run: calls in random turns, and an end.
 func (x *gateRun) run() {
-	for range 400 {
+	for range 500 {
 		x.steps++
 		switch n := x.r.IntN(100); {
-		case n < 72:
+		case n < 68:
 			w := x.workers[x.r.IntN(len(x.workers))]
 			if len(w.todo) == 0 {
 				w.later(x.claim(w))
 			}
 			x.call(&w.actor)
-		case n < 80:
+		case n < 76:
 			if len(x.owner.todo) == 0 {
 				x.owner.later(x.outbox(uint16(x.r.IntN(gateParts))))
 			}
 			x.call(&x.owner)
-		case n < 86:
+		case n < 82:
 			x.tick(uint16(x.r.IntN(gateParts)))
-		case n < 91:
+		case n < 89:
 			ms := int64(x.r.IntN(4)) * int64(x.r.IntN(3000))
+			if x.chance(10) {
+				ms = 12_000
+			}
 			x.pass(ms)
 			x.say("%+d ms", ms)
-		case n < 94:
+		case n < 92:
 			w := x.workers[x.r.IntN(len(x.workers))]
 			x.say("worker %d dies with %d calls to make", w.n, len(w.todo))
 			x.did["kill"]++
 			x.born(w)
-		case n < 97:
+		case n < 95:
 			x.operate()
 		case len(x.past) > 0 && x.late:
 			x.say("long after:")
@@ -238,6 +255,7 @@ func (x *gateRun) claim(w *gateWorker) task {
 	q := engine.ClaimRequest{Partition: w.partition, Session: w.session, Number: w.number + 1, TTL: lease * time.Millisecond, Max: 1 + x.r.IntN(5),
 		Interest: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
 	return func() func() {
+		x.at(q.Partition)
 		out, err := x.e.ClaimNext(x.ctx, q)
 		x.say("worker %d claims in %d: %d claims, %d grants, %v", w.n, q.Partition, len(out.Claims), len(out.Grants), err)
 		x.did["claim"]++
@@ -363,7 +381,7 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 	}
 	for p, holds := range by {
 		list = append(list, func() func() {
-			states, err := x.e.CheckHolds(x.ctx, p, holds)
+			states, err := x.e.CheckHolds(x.ctx, x.at(p), holds)
 			x.no(err)
 			x.say("holds %v are %v", holdTexts(holds), states)
 			if slices.Contains(states, engine.HoldKilled) {
@@ -399,7 +417,7 @@ func (x *gateRun) hold(text string) engine.Hold {
 func (x *gateRun) wake(list []engine.Waiter) (out []task) {
 	for _, who := range list {
 		out = append(out, func() func() {
-			_, err := x.e.OpenRoutes(x.ctx, who.Partition, []uint64{who.Route})
+			_, err := x.e.OpenRoutes(x.ctx, x.at(who.Partition), []uint64{who.Route})
 			x.no(err)
 			x.say("open route %d of %d", who.Route, who.Partition)
 			return nil
@@ -416,7 +434,7 @@ func (x *gateRun) back(w *gateWorker, grants []engine.Grant, reserved bool, clos
 		list[i] = engine.GrantReturn{Grant: g, Reserved: reserved}
 	}
 	return func() func() {
-		x.no(x.e.ReleaseGrants(x.ctx, p, session, list, closing))
+		x.no(x.e.ReleaseGrants(x.ctx, x.at(p), session, list, closing))
 		x.say("worker %d returns %v, closes %v", w.n, list, closing)
 		return nil
 	}
@@ -425,10 +443,16 @@ func (x *gateRun) back(w *gateWorker, grants []engine.Grant, reserved bool, clos
 func (x *gateRun) granted(w *gateWorker, s *share) task {
 	grants, p, session, number := s.grants, w.partition, w.session, w.number
 	return func() func() {
-		answers, claims, err := x.e.ClaimGranted(x.ctx, p, session, number, grants)
+		answers, claims, err := x.e.ClaimGranted(x.ctx, x.at(p), session, number, grants)
 		x.say("worker %d claims what was granted, %v: %v %v", w.n, grants, answers, err)
 		x.did["granted"]++
 		return func() {
+			if x.faults && x.chance(5) { // he gives up instead of asking again
+				x.say("  … of which worker %d knows nothing", w.n)
+				w.first(x.back(w, grants, len(s.quotas) > 0))
+				x.did["given up"]++
+				return
+			}
 			if errors.Is(err, flowfabric.ErrLeaseExpired) {
 				x.born(w)
 				return
@@ -459,8 +483,9 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 	if how == "forget" {
 		return list
 	}
-	span := time.Duration(x.r.IntN(3000)) * time.Millisecond
+	span, last := time.Duration(x.r.IntN(3000))*time.Millisecond, x.chance(60)
 	return append(list, func() func() {
+		x.at(c.Fence.Execution.Partition())
 		var err error
 		switch how {
 		case "complete":
@@ -469,7 +494,7 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 				err = out[0].Err
 			}
 		case "fail":
-			_, err = x.e.FailExecution(x.ctx, c.Fence, engine.Failure{Category: "c1"})
+			_, err = x.e.FailExecution(x.ctx, c.Fence, engine.Failure{Category: "c1", Permanent: last})
 		case "delay":
 			_, err = x.e.DelayExecution(x.ctx, c.Fence, span)
 		case "release":
@@ -532,7 +557,7 @@ func (x *gateRun) outbox(p uint16) task {
 					})
 				}
 				x.owner.later(func() func() {
-					_, err := x.e.TrimOutbox(x.ctx, p, []string{entry.ID})
+					_, err := x.e.TrimOutbox(x.ctx, x.at(p), []string{entry.ID})
 					x.no(err)
 					x.did["delivered"]++
 					return nil
@@ -545,7 +570,7 @@ func (x *gateRun) outbox(p uint16) task {
 func (x *gateRun) tick(p uint16) {
 	x.t.Helper()
 	for more := true; more; {
-		r, err := x.e.Tick(x.ctx, p, "ticker", false)
+		r, err := x.e.Tick(x.ctx, x.at(p), "ticker", false)
 		x.no(err)
 		more = r.More
 	}
@@ -555,6 +580,7 @@ func (x *gateRun) tick(p uint16) {
 // operate does something to an execution, a session, or a limit.
 func (x *gateRun) operate() {
 	id := x.ids[x.r.IntN(len(x.ids))]
+	x.everywhere()
 	var err error
 	switch x.r.IntN(8) {
 	case 0:
@@ -602,12 +628,15 @@ func (x *gateRun) check() {
 	x.t.Helper()
 	running := map[string][]string{}
 	for p := range uint16(gateParts) {
-		d, err := invariant.Read(x.ctx, x.s.raw, p)
-		x.no(err)
-		if bad := x.checker.Violations(d); len(bad) > 0 {
-			x.fatal("partition %d is not sound: %q", p, bad)
+		if x.dirty[p] {
+			d, err := invariant.Read(x.ctx, x.s.raw, p)
+			x.no(err)
+			if bad := x.checker.Violations(d); len(bad) > 0 {
+				x.fatal("partition %d is not sound: %q", p, bad)
+			}
+			x.dumps[p], x.dirty[p] = d, false
 		}
-		x.dumps[p] = d
+		d := x.dumps[p]
 		for key, c := range d.Hashes {
 			id, ok := strings.CutPrefix(key, ":x:")
 			if !ok || c["s"] != "A1" && c["s"] != "A3" {
@@ -691,13 +720,12 @@ func (x *gateRun) drain() {
 		if round == 300 {
 			x.fatal("%d executions do not end", x.open())
 		}
-		x.pass(700)
+		x.pass(1500)
 		for p := range uint16(gateParts) {
 			x.tick(p)
 			x.deliver(p)
 		}
-		for _, w := range x.workers {
-			w.partition = uint16((round + w.n) % gateParts)
+		for _, w := range x.workers[:gateParts] {
 			x.born(w)
 			w.partition = uint16((round + w.n) % gateParts)
 			w.later(x.claim(w))
@@ -708,6 +736,7 @@ func (x *gateRun) drain() {
 		for _, id := range x.ids {
 			if strings.HasPrefix(x.code2(id), "R4") {
 				_, err := x.e.UnpauseExecution(x.ctx, id, "me")
+				x.at(id.Partition())
 				x.no(err)
 			}
 		}
