@@ -283,8 +283,8 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 		return nil, nil, nil
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
-	if errors.Is(err, flowfabric.ErrPartitionMissing) { // none of them is there
-		return make([]bool, len(items)), nil, nil
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
 	}
 	if err != nil {
 		return nil, nil, err

@@ -126,7 +126,7 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
 	if errors.Is(err, flowfabric.ErrPartitionMissing) {
-		return 0, nil, nil
+		return 0, nil, nil // no quota was ever made there, so none admitted anything
 	}
 	if err != nil {
 		return 0, nil, err
@@ -143,7 +143,7 @@ type HoldState string
 const (
 	HoldGone   HoldState = "0"
 	HoldHeld   HoldState = "1"
-	HoldKilled HoldState = "2" // its grant was over and is taken back now: it never ran
+	HoldKilled HoldState = "2" // it never ran: its grant was returned, or was over and is taken back now
 )
 
 // CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).

@@ -59,7 +59,4 @@ function quota.wake(ctx, q, out, undone)
   local free = 256
   if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
   if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
-  local free = 256
-  if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
-  if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
 end
