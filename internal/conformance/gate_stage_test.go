@@ -123,8 +123,9 @@ type stagedGates struct {
 	worker               *worker
 	granted, active      engine.Grant           // of the worker
 	paused, waiting      flowfabric.ExecutionID // by an operator; in a route without gates
-	closed               uint64                 // a route
-	spender              flowfabric.ExecutionID
+	spender              flowfabric.ExecutionID // who reported to both budgets
+	closed               uint64                 // a route with something to do
+	outbox               []string               // entries
 }
 
 // stageGates makes them. name tells the ids of the executions, which are the same in every run.
@@ -154,6 +155,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "0", "0", "first", "1", "tokens", "5")
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
+	w.create(asks("gated")...)
 	w.create(asks("closed")...)
 	other := w.worker("g2")
 	other.session = "g2~fixed"
@@ -167,6 +169,9 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	_, err := w.e.PauseExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
 	s.waiting = w.create(name, kind("paused"))
+	for _, x := range w.dump().Streams[":outbox"] {
+		s.outbox = append(s.outbox, x.ID)
+	}
 	w.must("ff_attach", "1", "t\x1fapp.tenant\x1facme", "b:"+s.budget, "me")
 	w.check()
 	return s
@@ -190,8 +195,6 @@ func grantArgs(g engine.Grant) []string {
 // gateCalls is a good call of every function about budgets, quotas and those who ask them.
 func (w *world) gateCalls(s stagedGates) []call {
 	w.Helper()
-	entries, _, err := w.e.ReadOutbox(w.ctx, w.p)
-	w.no(err)
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
 	back := slices.Concat([]string{"1", s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
 		"quota " + s.quota + " cap"})
@@ -220,7 +223,7 @@ func (w *world) gateCalls(s stagedGates) []call {
 		{"ff_open_route", []string{"1", "1", closed}},
 		{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(s.granted))},
 		{"ff_read_outbox", []string{"1"}},
-		{"ff_trim_outbox", []string{"1", "1", entries[0].ID}},
+		{"ff_trim_outbox", []string{"1", "1", s.outbox[0]}},
 		{"ff_attach", []string{"1", "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me"}},
 		{"ff_read_gates", []string{"1"}},
 		{"ff_pause_execution", []string{"1", s.waiting.UUID().String(), "me", "reason"}},
