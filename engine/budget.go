@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -229,9 +230,10 @@ func waiters(r *reader) []Waiter {
 	return out
 }
 
-// AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua). by is required.
+// AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua), once whatever
+// becomes of replies. who is required.
 func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason}, by)...)
+	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason, uuid.NewString()}, by)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,9 +252,9 @@ func (r *reader) amounts() map[string]int64 {
 	return out
 }
 
-// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua). With move the next one is a whole interval away.
+// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With move the next one is a whole interval away.
 func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move))
+	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move), uuid.NewString())
 	if err != nil {
 		return 0, 0, nil, err
 	}

@@ -292,12 +292,12 @@ var (
 		replies: "OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same",
 		errors:  "invalid_input invalid_delta budget_not_found idempotency_conflict" + entered}
 	fnAdjustBudget = function{name: "ff_adjust_budget", method: "AdjustBudget",
-		args:    "protocol name by reason count {dimension amount}",
-		replies: "OK used {dimension used} count {waiter}",
+		args:    "protocol name by reason request count {dimension amount}",
+		replies: "OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same",
 		errors:  "invalid_input invalid_delta budget_not_found" + entered}
 	fnResetBudget = function{name: "ff_reset_budget", method: "ResetBudget",
-		args:    "protocol name by move",
-		replies: "OK period left count {waiter}",
+		args:    "protocol name by move request",
+		replies: "OK period left count {waiter}; ALREADY_SATISFIED the same",
 		errors:  "invalid_input budget_not_found" + entered}
 	fnReleaseUsage = function{name: "ff_release_usage", method: "ReleaseUsage",
 		args:    "protocol by count {name id outcome}",

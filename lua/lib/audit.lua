@@ -49,7 +49,7 @@ function audit.alarm(ctx, c)
   if core.terminal(c) then return nil end
   if c.s == 'A3' then return ctx.now end
   local due = audit.whole(c.dl)
-  local timer = audit.whole(c.s == 'A1' and c.ta or core.suspended(c) and c.tt or nil)
+  local timer = audit.whole(c.s == 'A1' and c.ta or core.suspended(c) and c.tt or core.granted(c) and c.gx or nil)
   if timer and (not due or timer < due) then due = timer end
   return due
 end

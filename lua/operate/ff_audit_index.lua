@@ -88,8 +88,9 @@ function ff_index.page(ctx, q)
   for i = 1, #list, 2 do
     local member, named = list[i], nil
     if ff_index.names[q.family] then
-      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt', 'fl')
-      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil, fl = v[7] }
+      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt', 'fl', 'gs', 'gx')
+      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil, fl = v[7], gs = v[8],
+        gx = v[9] or nil }
       named = ff_index.names[q.family](ctx, c, q.of)
     else
       named = ff_index.others[q.family](ctx, member, q.of, list[i + 1])
