@@ -28,6 +28,7 @@ type store interface {
 	stream.SummaryReader
 	inspector
 	settler
+	spender
 	registrar
 	Cluster() bool
 	Close()

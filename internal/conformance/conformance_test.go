@@ -109,6 +109,7 @@ func topics() map[string][]scenario {
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
 		"gates":         gateScenarios,
+		"spend":         spendScenarios,
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }
