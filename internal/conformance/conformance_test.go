@@ -121,7 +121,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.
