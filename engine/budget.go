@@ -24,7 +24,7 @@ type BudgetSpec struct {
 	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
 	WarnSoft bool
 	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
-	Strict   bool          // reports name no dimension that has no limits here
+	Strict   bool          // reports name no dimension that has no limits here: ErrUnknownDimension
 	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
 	Limits   map[string]Limit
 }
@@ -166,7 +166,7 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by a strict budget; the details name them all), ErrIdempotencyConflict; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -190,6 +190,19 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 		out.Breaches = append(out.Breaches, b)
 	}
 	return out, r.fail()
+}
+
+// UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
+// (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
+// waiters are to be woken with OpenRoutes. ErrBudgetNotFound.
+func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
+	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, u.Execution.UUID().String(), strconv.FormatUint(u.Epoch, 10),
+		strconv.FormatUint(u.Sequence, 10))
+	if err != nil {
+		return false, nil, err
+	}
+	wake = waiters(r)
+	return !r.already, wake, r.fail()
 }
 
 func amounts(args []string, by map[string]int64) []string {

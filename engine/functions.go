@@ -290,7 +290,11 @@ var (
 	fnReportUsage = function{name: "ff_report_usage", method: "ReportUsage",
 		args:    "protocol name execution epoch sequence key count {dimension amount}",
 		replies: "OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same",
-		errors:  "invalid_input invalid_delta budget_not_found idempotency_conflict" + entered}
+		errors:  "invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict" + entered}
+	fnUndoUsage = function{name: "ff_undo_usage", method: "UndoUsage",
+		args:    "protocol name execution epoch sequence",
+		replies: "OK count {waiter}; ALREADY_SATISFIED 0",
+		errors:  "invalid_input budget_not_found" + entered}
 	fnAdjustBudget = function{name: "ff_adjust_budget", method: "AdjustBudget",
 		args:    "protocol name by reason request count {dimension amount}",
 		replies: "OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same",
@@ -399,6 +403,6 @@ var functions = []function{
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
-	fnPutBudget, fnRemoveBudget, fnReportUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
+	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
 	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnPause, fnUnpause, fnSetShare,
 }

@@ -109,6 +109,8 @@ func topics() map[string][]scenario {
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
+		"gates":         gateScenarios,
+		"spend":         spendScenarios,
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }
@@ -120,7 +122,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.
