@@ -2,13 +2,20 @@ package admission
 
 import "github.com/flowfabric/flowfabric-go/engine"
 
-// What budgets and quotas are made of; the engine's own types.
+// What budgets and quotas are made of, see package engine.
 type (
-	Budget   = engine.BudgetSpec // how much may be used
-	Quota    = engine.QuotaSpec  // how often, and how many at once, executions may start
-	Limit    = engine.Limit      // of a dimension of a budget
-	Usage    = engine.Usage      // a report of what was used
-	Reported = engine.Reported   // the answer to one
-	Breach   = engine.Breach     // a limit that a report passes
-	Scope    = engine.Scope      // where gates are attached
+	// Budget says how much may be used.
+	Budget = engine.BudgetSpec
+	// Quota says how often, and how much at once, may start.
+	Quota = engine.QuotaSpec
+	// Limit of a dimension of a budget; 0 is none.
+	Limit = engine.Limit
+	// Usage is a report of what was used of a budget.
+	Usage = engine.Usage
+	// Reported answers a report.
+	Reported = engine.Reported
+	// Breach is a limit that a report passes, or would.
+	Breach = engine.Breach
+	// Scope is where gates are attached: everything (the zero value), a namespace, a lane of one, or a tag and its value.
+	Scope = engine.Scope
 )
