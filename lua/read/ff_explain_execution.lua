@@ -31,14 +31,11 @@ function ff_explain.gates(ctx, c, id)
     outbox = reply.int(redis.call('XLEN', keys.outbox(ctx.r)))
   end
   if core.paused(c) then
-    local at, entries = redis.call('ZSCORE', keys.paused(ctx.r), id), redis.call('LRANGE', keys.history(ctx.r, id), '-64', '-1')
+    local at, told = redis.call('ZSCORE', keys.paused(ctx.r), id), history.last(ctx, id, 'paused')
     paused = at and reply.int(args.score(at)) or '0'
-    for i = 1, #entries do
-      local parts = pack.split(entries[i], '\31', 7)
-      if parts[1] == 'paused' and #parts == 7 then
-        by = parts[6]
-        reason = parts[7]
-      end
+    if told then
+      by = told[6]
+      reason = told[7]
     end
   end
   return { closed, why, outbox, paused, by, reason }
