@@ -70,6 +70,7 @@ func (x *execution) verify() {
 	x.home(code, state)
 	x.member(code)
 	x.timers(code, state)
+	x.gate(code)
 	x.replays(code)
 	x.history()
 	x.suspension(code, state)
