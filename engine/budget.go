@@ -279,6 +279,9 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 		return nil, nil, nil
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) { // there never was a budget
+		return make([]bool, len(items)), nil, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}

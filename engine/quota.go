@@ -111,6 +111,9 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 		args = append(args, x.Quota, x.Hold.text(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) { // there never was a quota
+		return 0, nil, nil
+	}
 	if err != nil {
 		return 0, nil, err
 	}

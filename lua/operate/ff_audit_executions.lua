@@ -176,10 +176,14 @@ function ff_audit.waitpoints(ctx, c, id)
   return #all / 2
 end
 
--- grant: only work with gates is granted, and only what is granted says until when.
+-- grant: only work with gates is granted, under an epoch of its own, and only what is granted says until when.
 function ff_audit.grant(ctx, c, id)
   if core.granted(c) then
-    if gate.of(ctx, c.r) == '' then audit.broken(ctx, 'x', id, 'it is granted and its route has no gates') end
+    if gate.of(ctx, c.r) == '' and redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then
+      audit.broken(ctx, 'x', id, 'it is granted and its route has no gates')
+    elseif tonumber(c.ge) <= (tonumber(c.e or '0') or 0) then
+      audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.ge .. ', its last lease had ' .. (c.e or '0'))
+    end
   elseif (c.gx or c.gs or c.gn) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
     redis.call('HDEL', keys.core(ctx.r, id), 'gx', 'gs', 'gn')
   end
