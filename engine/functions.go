@@ -223,7 +223,8 @@ var (
 	fnExplain = function{name: "ff_explain_execution", method: "Explain", readonly: true,
 		args: "protocol id",
 		replies: "OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge " +
-			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code}",
+			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} " +
+			"closed why outbox paused by reason",
 		errors: "invalid_input execution_not_found result_purged" + entered}
 
 	fnTick = function{name: "ff_tick", method: "Tick",

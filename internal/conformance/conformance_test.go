@@ -105,7 +105,7 @@ func topics() map[string][]scenario {
 		"inspect":       inspectScenarios,
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
-		"audit":         slices.Concat(auditScenarios, auditFlowScenarios),
+		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),

@@ -17,7 +17,7 @@ local function ff_undo_usage(k, argv)
   if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
-  local l = budget.hash(keys.ledger(ctx.r, name, id))
+  local l = budget.ledger(ctx, b, id)
   if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then return reply.already('0') end
 
   budget.save(ctx, b)
