@@ -348,7 +348,7 @@ var (
 		replies: "OK count {answer} claims {as ff_claim_next}",
 		errors:  "invalid_input lease_expired" + entered}
 	fnReleaseGrant = function{name: "ff_release_grant", method: "ReleaseGrants",
-		args:    "protocol session count {id epoch reserved} count {route ms why}",
+		args:    "protocol session count {id epoch reserved} count {route ms why wakes}",
 		replies: "OK count {answer}",
 		errors:  "invalid_input" + entered}
 	fnOpenRoute = function{name: "ff_open_route", method: "OpenRoutes",

@@ -49,6 +49,9 @@ type RouteClosing struct {
 	Route uint64
 	For   time.Duration
 	Why   string // at most 256 bytes
+	// Wakes is that of the grants that were refused: if the route was woken since, it stays open, so that no wake is lost. 0: close it
+	// anyway.
+	Wakes uint64
 }
 
 // ReleaseGrants returns up to 100 grants to their queues and closes up to 100 routes in the same call (lua/admission/ff_release_grant.lua).
@@ -59,7 +62,7 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 	}
 	args = append(args, strconv.Itoa(len(closings)))
 	for _, c := range closings {
-		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why)
+		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why, strconv.FormatUint(c.Wakes, 10))
 	}
 	_, err := e.call(ctx, fnReleaseGrant, partition, args...)
 	return err

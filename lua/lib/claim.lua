@@ -345,7 +345,12 @@ function claim.run(ctx, q)
   claim.describe(ctx, q, claims, out)
   if q.gates then
     out[#out + 1] = reply.int(#grants)
-    for i = 1, #grants do out[#out + 1] = grants[i].id .. ' ' .. grants[i].core.ge .. ' ' .. grants[i].core.r end
+    local wakes = {}
+    for i = 1, #grants do
+      local c = grants[i].core
+      wakes[c.r] = wakes[c.r] or gate.wakes(ctx, c.r)
+      out[#out + 1] = grants[i].id .. ' ' .. c.ge .. ' ' .. c.r .. ' ' .. wakes[c.r]
+    end
   end
   return out
 end
