@@ -109,7 +109,6 @@ func topics() map[string][]scenario {
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
-		"gates":         gateScenarios,
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
@@ -123,8 +122,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fuzz",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "fair", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.
