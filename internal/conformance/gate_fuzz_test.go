@@ -30,12 +30,13 @@ func (f *fuzzer) granted(k *worker, number uint64, slots []string) {
 		epoch, _ := strconv.ParseUint(h[1], 10, 64)
 		route, _ := strconv.ParseUint(h[2], 10, 64)
 		f.grants = append(f.grants, granted{engine.Grant{Execution: flowfabric.MakeExecutionID(f.p, id), Epoch: epoch, Route: route}, k.session, number})
+		f.asking = true
 	}
 }
 
 // gate is what workers do with grants, and what others do about gates, pauses and shares.
 func (f *fuzzer) gate(k *worker) call {
-	if len(f.grants) > 0 && f.r.IntN(3) > 0 {
+	if len(f.grants) > 0 && f.r.IntN(3) == 0 {
 		return f.answered(f.grants[max(0, len(f.grants)-1-f.r.IntN(4))])
 	}
 	id := flowfabric.NewExecutionID(f.p)
@@ -44,6 +45,9 @@ func (f *fuzzer) gate(k *worker) call {
 	}
 	if n := len(f.grants); n > 0 && f.r.IntN(3) == 0 {
 		id = f.grants[n-1].Execution
+	}
+	if n := len(f.fences); n > 0 && f.r.IntN(3) == 0 {
+		id = f.fences[max(0, n-1-f.r.IntN(3))].Execution
 	}
 	switch f.r.IntN(7) {
 	case 0, 1:
@@ -68,6 +72,6 @@ func (f *fuzzer) answered(g granted) call {
 		return call{"ff_release_grant", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant),
 			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap"})}
 	}
-	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch, Attempt: uint32(f.r.IntN(2))})
+	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch})
 	return call{"ff_claim_granted", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant))}
 }
