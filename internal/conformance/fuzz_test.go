@@ -398,7 +398,7 @@ func (f *fuzzer) submit() (call, func(answer)) {
 	if f.r.IntN(4) == 0 {
 		opts = append(opts, capabilities("gpu"), tags(map[string]string{"a.b": "c"}))
 	}
-	if f.r.IntN(2) == 0 {
+	if f.r.IntN(4) == 0 {
 		opts = append(opts, asking([][]flowfabric.Gate{{"q:a"}, {"b:a", "q:a"}, {"b:a", "b:b", "q:a", "q:b"}}[f.r.IntN(3)]...))
 	}
 	if f.r.IntN(4) == 0 {

@@ -57,7 +57,7 @@ func (f *fuzzer) gate(k *worker) call {
 	case 4:
 		return call{"ff_set_share", []string{"1", []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
-		scope := []string{"g", "n\x1fother", "l\x1fdefault\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(4)]
+		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
 		return call{"ff_attach", []string{"1", scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me"}}
 	}
 	return call{"ff_open_route", []string{"1", "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
