@@ -70,7 +70,7 @@ func (f *fuzzer) answered(g granted) call {
 		return call{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(g.Grant))}
 	case 1, 2:
 		return call{"ff_release_grant", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant),
-			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap"})}
+			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
 	}
 	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch})
 	return call{"ff_claim_granted", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant))}
