@@ -61,7 +61,7 @@ var lostScenarios = []scenario{
 					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
 				}
 				w.check()
-				digest := w.digest("root booted", "root counting", ":f:", ":outbox", ":br:", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
+				digest := w.digest("root booted", "root counting", ":f:", ":outbox", ":br:", ":closings \"w", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
 				if m == undisturbed {
 					wantDigest, wantResult = digest, got
 					if digest == before {
