@@ -457,7 +457,10 @@ func TestWaking(t *testing.T) {
 				spec.Limits = map[string]admission.Limit{"tokens": {Hard: b.Limits["tokens"].Hard + 10}}
 				return c.UpdateBudget(ctx, spec, b.Revision)
 			},
-			"adjust": func() error { _, err := c.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -3}, "typo"); return err },
+			"adjust": func() error {
+				_, err := c.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -3}, "typo")
+				return err
+			},
 			"reset":  func() error { _, _, err := c.ResetBudget(ctx, "acme"); return err },
 			"refund": func() error { _, err := c.RefundBudget(ctx, "acme", spender); return err },
 		} {
