@@ -104,7 +104,7 @@ func topics() map[string][]scenario {
 		"workers":       registryScenarios,
 		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
-		"inspect":       inspectScenarios,
+		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios),
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
