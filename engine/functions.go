@@ -148,7 +148,7 @@ var (
 		replies: "OK kinds until number; ALREADY_SATISFIED kinds until number", errors: "invalid_input" + entered}
 	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
 		args:    "protocol",
-		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
+		replies: "OK count {namespace lane state retention since by routes waiting} [count {namespace lane ageing weight}]", errors: "invalid_input" + entered}
 	fnReadQueues = function{name: "ff_read_queues", method: "Queues", readonly: true,
 		args: "protocol after", replies: "OK now more count {route row state depth oldest priority retained}", errors: "invalid_input" + entered}
 	fnListExecutions = function{name: "ff_list_executions", method: "ListExecutions", readonly: true,
@@ -368,7 +368,7 @@ var (
 		replies: "OK removed left",
 		errors:  "invalid_input" + entered}
 	fnAttach = function{name: "ff_attach", method: "attach",
-		args:    "protocol scope gates by",
+		args:    "protocol scope gates by [how]",
 		replies: "OK gates; ALREADY_SATISFIED gates",
 		errors:  "invalid_input" + entered}
 	fnReadGates = function{name: "ff_read_gates", method: "readGates", readonly: true,
