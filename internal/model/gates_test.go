@@ -317,7 +317,7 @@ func (x *gateRun) check1(w *gateWorker, s *share) task {
 			for _, r := range rooms {
 				if !r.Open {
 					x.did["refused by budget"]++
-					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route, For: min(r.Left, 30*time.Second), Why: "budget"}))
+					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route, For: min(r.Left, 30*time.Second), Why: "budget", Wakes: s.grants[0].Wakes}))
 					return
 				}
 			}
@@ -355,7 +355,7 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 			}
 			if len(refused) > 0 {
 				x.did["refused by "+a.Why]++
-				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why}))
+				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why, Wakes: refused[0].Wakes}))
 			}
 			if len(a.Suspects) > 0 {
 				x.did["suspects"]++
