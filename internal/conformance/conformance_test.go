@@ -108,7 +108,7 @@ func topics() map[string][]scenario {
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }
