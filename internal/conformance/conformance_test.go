@@ -113,6 +113,7 @@ func topics() map[string][]scenario {
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }
