@@ -155,7 +155,7 @@ func (w *world) stageFixed() fixed {
 func (w *world) notices() string {
 	w.Helper()
 	var b strings.Builder
-	for _, x := range w.dump().Streams[":outbox"] {
+	for _, x := range w.dump().Outbox {
 		fmt.Fprintln(&b, "outbox", x.FieldValues)
 	}
 	return b.String()
