@@ -110,7 +110,6 @@ func topics() map[string][]scenario {
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios),

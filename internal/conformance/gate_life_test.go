@@ -301,7 +301,7 @@ var gateLifeScenarios = []scenario{
 		list := k.grants(1)
 		g.admit(q, 1, list...)
 		g.advance(5 * time.Second)
-		c := k.grantedIDs(list...)[0] // nobody has taken it back, so it is good
+		c := k.granted(list...)[0] // nobody has taken it back, so it is good
 		w.tick()
 		w.code(id, "A1")
 		w.release(c.Fence)
@@ -403,7 +403,7 @@ var gateLifeScenarios = []scenario{
 			w.code(id, "G1p")
 			same(w, "room", g.rooms(list[0], b), "true")
 			g.admit(q, 1, list...)
-			c = k.grantedIDs(list...)[0]
+			c = k.granted(list...)[0]
 			same(w, "claimed", words(c.Type, c.Fence.Attempt, c.Fence.Epoch > epoch), words(flowfabric.AttemptReplay, i+1, true))
 			epoch = c.Fence.Epoch
 		}
