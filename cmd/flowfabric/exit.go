@@ -134,6 +134,7 @@ type failure struct {
 
 // commandWords puts the library's advice into words of the command line.
 var commandWords = strings.NewReplacer("client.Force()", "--force", "client.FromScratch()", "--from-scratch",
+	"client.Unpause", "'flowfabric unpause'", "client.CreateBudget", "'flowfabric budget create'", "client.CreateQuota", "'flowfabric quota create'",
 	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
 	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
 	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
