@@ -1,9 +1,11 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,13 +33,19 @@ var gateAreas = map[string][]string{
 	"q": {"", "quotas", "qd", "qw", "qs", "qh", "qc", "qr"},
 }
 
+// place is a name and the partition in which something has it.
+type place struct {
+	partition uint16
+	name      string
+}
+
 // gates is the audit of one kind of partitions.
 type gates struct {
 	*audit
 	out     *AuditedGates
 	kept    []engine.Finding
 	kind    string
-	names   map[string]bool
+	names   map[place]bool
 	present map[uint16]bool
 }
 
@@ -46,13 +54,13 @@ func (a *audit) budgetsAndQuotas(ctx context.Context, primaries []engine.Primary
 	out := AuditedGates{Kinds: map[string]int{}}
 	var kept []engine.Finding
 	for _, kind := range []string{"b", "q"} {
-		g := &gates{audit: a, out: &out, kind: kind, names: map[string]bool{}, present: map[uint16]bool{}}
+		g := &gates{audit: a, out: &out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}
 		for _, p := range primaries {
 			g.scan(ctx, p)
 		}
 		g.indexes(ctx)
-		for _, name := range g.sorted() {
-			g.one(ctx, name)
+		for _, at := range g.sorted() {
+			g.one(ctx, at)
 			a.pause(ctx)
 		}
 		kept = append(kept, g.kept...)
@@ -102,7 +110,7 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			case !slices.Contains(gateAreas[g.kind], k.Area):
 				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
 			case flowfabric.ValidateGateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
-				g.names[name] = true
+				g.names[place{k.Partition, name}] = true
 			}
 		}
 		if cursor = next; cursor == 0 {
@@ -117,6 +125,9 @@ func (g *gates) indexes(ctx context.Context) {
 	for partition := range g.present {
 		for cursor := ""; g.out.Err == nil; {
 			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, index, cursor, auditBatch)
+			if errors.Is(err, flowfabric.ErrPartitionMissing) {
+				break // each name in it is told
+			}
 			g.found(list, err)
 			if next == "" || next == cursor {
 				break
@@ -126,32 +137,31 @@ func (g *gates) indexes(ctx context.Context) {
 	}
 }
 
-func (g *gates) sorted() []string {
-	out := make([]string, 0, len(g.names))
-	for name := range g.names {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+func (g *gates) sorted() []place {
+	return slices.SortedFunc(maps.Keys(g.names), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.name, b.name))
+	})
 }
 
-// one compares one budget or quota.
-func (g *gates) one(ctx context.Context, name string) {
+// one compares one budget or quota, where it belongs and where else its name occurs.
+func (g *gates) one(ctx context.Context, at place) {
 	budgets, quotas := g.cfg.Engine.GatePartitions()
 	partitions, area := quotas, "qd:"
 	if g.kind == "b" {
 		partitions, area = budgets, "bd:"
 	}
-	partition := flowfabric.GatePartition(name, partitions)
-	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, area+name, "", auditBatch)
-	g.found(list, err)
-	if err != nil {
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Heal, area+at.name, "", auditBatch)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return
 	}
-	if g.kind == "b" {
-		g.budget(ctx, name, partition)
-	} else {
-		g.quota(ctx, name, partition)
+	g.found(list, err)
+	switch {
+	case err != nil || at.partition != flowfabric.GatePartition(at.name, partitions):
+	case g.kind == "b":
+		g.budget(ctx, at.name, at.partition)
+	default:
+		g.quota(ctx, at.name, at.partition)
 	}
 }
 

@@ -277,13 +277,6 @@ var auditGateScenarios = []scenario{
 		} {
 			w.set(x.damage...)
 			seen := g.auditAll(false)
-			if what == "usage of no budget" || what == "slots of no quota" { // whose partition is that of its name
-				partition := flowfabric.GatePartition(g.name+"-none", flowfabric.DefaultBudgetPartitions)
-				if !strings.Contains(x.damage[1], ":"+strconv.Itoa(int(partition))+"}") {
-					w.set("DEL", x.damage[1])
-					continue
-				}
-			}
 			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Healed > 0 || seen.Sound() {
 				w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
 			}

@@ -478,7 +478,8 @@ end
 function ff_index.ones.qd(ctx, name)
   local r = ctx.r
   local fields = { 'df', 'rt', 'wn', 'cp', 'jt', 'ct', 'up' }
-  local owned = { keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name), keys.rate_waiters(r, name) }
+  local owned = { keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name),
+    keys.rate_waiters(r, name) }
   ff_index.defined(ctx, keys.quotas(r), 'qd', name, keys.quota(r, name), fields, owned)
 end
 
