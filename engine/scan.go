@@ -22,6 +22,7 @@ type Primary struct {
 
 // Key is one key of a partition: ":x:<execution>" has the area "x" and is of the execution.
 type Key struct {
+	Kind      string // of the partition: "" executions, "b" budgets, "q" quotas
 	Partition uint16
 	Area, Of  string
 }
@@ -98,12 +99,26 @@ func (p Primary) Scan(ctx context.Context, cursor uint64, of ...uint16) (list []
 	if len(of) == 1 {
 		match = keys.Root(of[0]) + "*"
 	}
+	return p.scan(ctx, cursor, match, "", len(p.e.roots))
+}
+
+// ScanGates lists keys of partitions of budgets, or of quotas, like Scan.
+func (p Primary) ScanGates(ctx context.Context, budgets bool, cursor uint64) (list []Key, next uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.e.cfg.CallTimeout)
+	defer cancel()
+	if budgets {
+		return p.scan(ctx, cursor, "ff:{b:*", "b", len(p.e.budgets))
+	}
+	return p.scan(ctx, cursor, "ff:{q:*", "q", len(p.e.quotas))
+}
+
+func (p Primary) scan(ctx context.Context, cursor uint64, match, kind string, partitions int) (list []Key, next uint64, err error) {
 	page, err := p.node.Do(ctx, p.node.B().Scan().Cursor(cursor).Match(match).Count(scanPage).Build()).AsScanEntry()
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", p.Address, callError("scan", err))
 	}
 	for _, text := range page.Elements {
-		if k, ok := parseKey(text); ok && int(k.Partition) < len(p.e.roots) {
+		if k, ok := parseKey(text); ok && k.Kind == kind && int(k.Partition) < partitions {
 			list = append(list, k)
 		}
 	}
@@ -115,14 +130,16 @@ const (
 	scanPage   = 500
 )
 
-// parseKey reads ff:{fp:3}, ff:{fp:3}:delayed or ff:{fp:3}:x:….
+// parseKey reads ff:{fp:3}, ff:{fp:3}:delayed, ff:{fp:3}:x:… or ff:{b:3}:bd:….
 func parseKey(text string) (k Key, ok bool) {
-	number, rest, closed := strings.Cut(strings.TrimPrefix(text, rootPrefix), "}")
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(text, "ff:{"), ":")
+	root := map[string]func(uint16) string{"fp": keys.Root, "b": keys.BudgetRoot, "q": keys.QuotaRoot}[kind]
+	number, rest, closed := strings.Cut(rest, "}")
 	n, err := strconv.ParseUint(number, 10, 16)
-	if err != nil || !closed || keys.Root(uint16(n))+rest != text || rest != "" && rest[0] != ':' {
+	if err != nil || !closed || root == nil || root(uint16(n))+rest != text || rest != "" && rest[0] != ':' {
 		return Key{}, false
 	}
-	k.Partition = uint16(n)
+	k.Kind, k.Partition = strings.TrimPrefix(kind, "fp"), uint16(n)
 	k.Area, k.Of, _ = strings.Cut(strings.TrimPrefix(rest, ":"), ":")
 	return k, true
 }

@@ -23,7 +23,7 @@ type AuditConfig struct {
 	Engine *engine.Engine
 	// Heal repairs what the records tell how to repair, in the call that finds it. Without it nothing is written.
 	Heal bool
-	// Partitions to audit. Default (nil): all of the engine's.
+	// Partitions to audit. Default (nil): all of the engine's, and those of budgets and quotas.
 	Partitions []uint16
 	// OnFinding is told every finding as it comes, from the goroutine of Audit; it must not call Audit. Those of a
 	// partition whose audit had to be begun anew may come twice. Default: nobody is told.
@@ -47,7 +47,9 @@ type AuditReport struct {
 	Healable   int // would be, with Heal
 	Lost       int // nothing tells how to repair them
 	Busy       int // flows of more than 100 members that changed all the time, so that their counters were not compared
-	// Findings are the first of them, by partition.
+	// Gates is what was found in the partitions of budgets and quotas; it is in Kinds and in the sums as well.
+	Gates AuditedGates
+	// Findings are the first of them, by partition, then those of budgets and quotas.
 	Findings []engine.Finding
 }
 
@@ -75,6 +77,9 @@ func (r AuditReport) Sound() bool {
 			return false
 		}
 	}
+	if r.Gates.Err != nil {
+		return false
+	}
 	healable := r.Healable
 	if !r.Healing {
 		healable -= r.Kinds[engine.FindingRetention]
@@ -95,6 +100,7 @@ func (r AuditReport) Sound() bool {
 // is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or [flowfabric.ErrInvalidInput]; what
 // is wrong with a partition is in the report. Design §8.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
+	gates := cfg.Partitions == nil
 	a, err := newAudit(cfg)
 	if err != nil {
 		return AuditReport{}, err
@@ -109,7 +115,28 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
 			a.primary(ctx, p)
 		}
 	}
-	return a.report(ctx), ctx.Err()
+	r := a.report(ctx)
+	if gates && ctx.Err() == nil {
+		a.gates(ctx, &r)
+	}
+	return r, ctx.Err()
+}
+
+// gates adds what is found in the partitions of budgets and quotas.
+func (a *audit) gates(ctx context.Context, r *AuditReport) {
+	primaries, err := a.cfg.Engine.Primaries(ctx)
+	if err != nil {
+		r.Gates.Err = err
+		return
+	}
+	var list []engine.Finding
+	r.Gates, list = a.budgetsAndQuotas(ctx, primaries)
+	for kind, n := range r.Gates.Kinds {
+		r.Kinds[kind] += n
+	}
+	r.Healed, r.Healable, r.Lost = r.Healed+r.Gates.Healed, r.Healable+r.Gates.Healable, r.Lost+r.Gates.Lost
+	r.Findings = append(r.Findings, list[:min(len(list), a.cfg.MaxFindings-len(r.Findings))]...)
+	r.Took = time.Since(a.began)
 }
 
 // audit is one run.

@@ -132,6 +132,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		}
 
 		flows(t, ctx, s)
+		gates(t, ctx, s)
 
 		o, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
 		if err != nil {
@@ -235,6 +236,65 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 		t.Fatalf("operator: %v", err)
 	}
 	ends(late, flowfabric.FlowCancelled)
+}
+
+// gates: an operator makes a budget and a quota, a producer submits work that has both, workers ask them, one execution after the other.
+func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
+	t.Helper()
+	p, err := open(t, ctx, "producer", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := open(t, ctx, "operator", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, budget := o.PutBudget(ctx, engine.BudgetSpec{Name: "acme", Refund: []string{"failed"}, Limits: map[string]engine.Limit{"tokens": {Hard: 5}}}, 0, "me")
+	_, _, _, quota := o.PutQuota(ctx, engine.QuotaSpec{Name: "api", Cap: 1}, 0, "me")
+	attached := o.Attach(ctx, engine.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.Quota("api")}, "me")
+	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
+		t.Fatalf("operator: %v", err)
+	}
+	var items []engine.NewExecution
+	for i := range 6 {
+		in := []string{"delay", "fail"}[i/3]
+		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "job", Payload: []byte(`"` + in + `"`),
+			Gates: []flowfabric.Gate{flowfabric.Budget("acme")}})
+	}
+	created, err := p.CreateExecutions(ctx, 1, items)
+	if err != nil || created[0].Err != nil {
+		t.Fatalf("producer: %v, %+v", err, created)
+	}
+	o.Attach(ctx, engine.Scope{Namespace: "default"}, nil, "me")
+	for _, x := range items {
+		for {
+			f, err := o.Explain(ctx, x.ID)
+			if err != nil {
+				t.Fatalf("operator: %v", err)
+			}
+			if f.State.Terminal() {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("it never ended: %s", f.ClosedWhy)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	_, first := p.ReportUsage(ctx, engine.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	if !errors.Is(first, flowfabric.ErrAuth) {
+		t.Errorf("a producer reports usage: %v", first)
+	}
+	_, second := o.ReportUsage(ctx, engine.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	_, _, adjust := o.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -1}, "me", "")
+	_, read := o.ReadBudget(ctx, "acme", 10, 10)
+	_, list := o.BudgetNames(ctx)
+	_, holds := o.ReadQuota(ctx, "api", 10, 10)
+	_, quotas := o.QuotaNames(ctx)
+	if err := errors.Join(second, adjust, read, list, holds, quotas, o.Attach(ctx, engine.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
+		t.Errorf("operator: %v", err)
+	}
 }
 
 var job = handler.Define[string, string]("job", handler.Retry(1, time.Millisecond, time.Millisecond))
@@ -349,7 +409,9 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead",
 		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel",
 		"ff_flow_replay", "ff_flow_list", "ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
-		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed"}
+		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
+		"ff_put_budget", "ff_read_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota", "ff_read_quota",
+		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_pause_execution", "ff_unpause_execution", "ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {
 		t.Fatal(len(files), err)

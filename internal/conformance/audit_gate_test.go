@@ -8,6 +8,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/maintain"
 )
 
 // gated is a partition with gates in every state that an audit looks at.
@@ -223,4 +225,80 @@ var auditGateScenarios = []scenario{
 		}
 		same(w, "held", g.held(q), 0)
 	}},
+	{name: "spec 70 §6.6 holds of executions that run no more are given back, and no count is set", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 3})
+		ids := w.createN(3, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(3)
+		g.admit(q, 3, list...)
+		claims := k.granted(list...)
+		w.quiet = true
+		w.complete(claims[0].Fence, "r")
+		w.set("DEL", w.k.Outbox()) // somebody lost what the quota was to be told
+		w.quiet = false
+		g.sound()
+		r := g.auditAll(true)
+		same(w, "nobody is suspect yet", words(r.Gates.Holds, g.held(q)), "0 3")
+		g.advance(11 * time.Second)
+		for range 4 { // a lease is renewed meanwhile
+			_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
+			w.no(err)
+		}
+		look := g.auditAll(false)
+		same(w, "looking asks nobody", words(look.Gates.Holds, g.held(q)), "0 3")
+		r = g.auditAll(true)
+		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Healed, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
+		r = g.auditAll(true)
+		same(w, "a second audit", words(r.Gates.Holds, len(r.Gates.Kinds), g.held(q)), "0 0 2")
+		g.sound()
+		_ = ids
+	}},
+	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", run: func(w *world) {
+		g := newGates(w)
+		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, flowfabric.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, flowfabric.DefaultQuotaPartitions)))
+		id := w.item().ID
+		_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
+		w.no(err)
+		same(w, "sound", found(g.auditAll(false)), "")
+		g.sound()
+		for what, x := range map[string]struct {
+			damage []string
+			lost   bool
+			kind   string
+		}{
+			"a budget that is not listed": {damage: []string{"ZREM", root + ":budgets", b}, kind: engine.FindingMissing},
+			"a quota that is not listed":  {damage: []string{"ZREM", other + ":quotas", q}, kind: engine.FindingMissing},
+			"a budget that is none":       {damage: []string{"ZADD", root + ":budgets", "0", g.name + "-none"}, kind: engine.FindingPhantom},
+			"usage of no budget":          {damage: []string{"HSET", root + ":bu:" + g.name + "-none", "tokens", "5"}, kind: engine.FindingOrphan},
+			"slots of no quota":           {damage: []string{"ZADD", other + ":qs:" + g.name + "-none", "5", "x"}, kind: engine.FindingOrphan},
+			"a hold of no shape":          {damage: []string{"ZADD", other + ":qs:" + q, "9999999999999", "x"}, kind: engine.FindingPhantom},
+		} {
+			w.set(x.damage...)
+			seen := g.auditAll(false)
+			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Healed > 0 || seen.Sound() {
+				w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
+			}
+			healed := g.auditAll(true)
+			if healed.Gates.Healed != 1 || !healed.Sound() || found(g.auditAll(true)) != "" {
+				w.Errorf("%s: healed %v: %s", what, healed.Gates, found(healed))
+			}
+			g.sound()
+		}
+		w.set("HSET", root+":bu:"+b, "tokens", "5")
+		r := g.auditAll(true)
+		same(w, "less than was reported", words(r.Gates.Kinds, r.Gates.Lost, g.spent(b, "tokens")), "map[record:1] 1 5")
+		w.set("SET", root+":zz:"+g.name, "x")
+		same(w, "a key of no kind", g.auditAll(true).Gates.Kinds[engine.FindingUnknown], 1)
+	}},
+}
+
+// auditAll audits the partitions of executions, budgets and quotas.
+func (g *gates) auditAll(heal bool) maintain.AuditReport {
+	g.Helper()
+	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Heal: heal})
+	g.no(err)
+	g.no(r.Gates.Err)
+	return r
 }

@@ -3,11 +3,13 @@ package conformance
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -46,6 +48,18 @@ func (g *gates) clean() {
 			}
 		}
 		g.set("HDEL", root, "clock_offset")
+	}
+}
+
+// sound fails if the partitions of budgets and quotas that the scenario uses break a rule.
+func (g *gates) sound() {
+	g.Helper()
+	for root := range g.used {
+		bad, err := invariant.CheckAdmission(g.ctx, g.raw, root)
+		g.no(err)
+		if len(bad) > 0 {
+			g.Fatalf("%s:\n%s", root, strings.Join(bad, "\n"))
+		}
 	}
 }
 
@@ -118,6 +132,7 @@ func (g *gates) deliver() {
 		g.no(err)
 	}
 	g.check()
+	g.sound()
 }
 
 func (g *gates) wake(list []engine.Waiter) {

@@ -29,6 +29,9 @@ type Dump struct {
 	Outbox    []rueidis.XRangeSlice // the outbox, whose entries may have several notices of a kind
 	Expires   map[string]bool       // keys with a TTL
 	Strange   []string              // keys of no known area, or of the wrong type
+
+	root  string            // its key
+	areas map[string]string // what is known there
 }
 
 // areas gives the type of every key after the root; a trailing colon stands for a family.
@@ -50,7 +53,9 @@ var areas = map[string]string{
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.
-func area(rest string) (family, kind string) {
+func area(rest string) (family, kind string) { return areaOf(rest, areas) }
+
+func areaOf(rest string, areas map[string]string) (family, kind string) {
 	if k, ok := areas[rest]; ok && !strings.HasSuffix(rest, ":") {
 		return rest, k
 	}
@@ -94,20 +99,20 @@ func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, 
 }
 
 func empty(partition uint16) *Dump {
-	return &Dump{Partition: partition, Root: map[string]string{}, Hashes: map[string]map[string]string{},
+	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{}, Hashes: map[string]map[string]string{},
 		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
 		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{}}
 }
 
 // fill reads the listed keys, and the clock with the last of them, so that nothing read is from after it.
 func (d *Dump) fill(ctx context.Context, client rueidis.Client, rest []string) error {
-	root := keys.Root(d.Partition)
+	root := d.root
 	var last rueidis.RedisResult
 	for done := 0; done <= len(rest); done += pipeline {
 		batch := rest[done:min(done+pipeline, len(rest))]
 		commands := make(rueidis.Commands, 0, len(batch)+1)
 		for _, key := range batch {
-			_, kind := area(key)
+			_, kind := areaOf(key, d.areas)
 			commands = append(commands, command(client.B(), kind, root+key))
 		}
 		commands = append(commands, client.B().Eval().Script(clock).Numkeys(1).Key(root).Build())
@@ -155,7 +160,7 @@ func command(b rueidis.Builder, kind, key string) rueidis.Completed {
 
 // add files one reply. A key that vanished since it was listed is left out; one of the wrong type is strange.
 func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
-	switch _, kind := area(rest); {
+	switch _, kind := areaOf(rest, d.areas); {
 	case rest == "":
 		d.Root, err = r.AsStrMap()
 	case kind == "hash":

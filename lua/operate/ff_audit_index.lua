@@ -2,7 +2,8 @@
 -- restores what the records tell. Indexes: delayed alarms parked blocked paused done pending sessions routelog workers schedules
 -- scnames flows flowdue backlog closed q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
 -- it), ready gready routes routeids work closings attached shares (in no order), outbox (oldest first), and at
--- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. The cursor is '' for the first page, and in the
+-- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of budgets or quotas: budgets quotas bd:<budget>
+-- qd:<quota>. The cursor is '' for the first page, and in the
 -- answer when there is no more.
 -- Flags:   none
 -- Go:      Engine.AuditIndex
@@ -15,7 +16,7 @@ local ff_index = {}
 ff_index.zsets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
   sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
   scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog,
-  paused = keys.paused, closed = keys.closed }
+  paused = keys.paused, closed = keys.closed, budgets = keys.budgets, quotas = keys.quotas }
 ff_index.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
@@ -68,6 +69,10 @@ end
 function ff_index.others.backlog(ctx, member) return redis.call('HEXISTS', keys.work(ctx.r), member) == 1 end
 
 function ff_index.others.closed(ctx, member) return gate.of(ctx, member) ~= '' end
+
+function ff_index.others.budgets(ctx, member) return redis.call('EXISTS', keys.budget(ctx.r, member)) == 1 end
+
+function ff_index.others.quotas(ctx, member) return redis.call('EXISTS', keys.quota(ctx.r, member)) == 1 end
 
 -- position reads the score of a cursor, as servers write it.
 function ff_index.position(text)
@@ -444,6 +449,38 @@ function ff_index.ones.wk(ctx, instance)
   local ends = audit.whole(exp or nil)
   if not ends or ends + registry.kept <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
   if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then redis.call('ZADD', keys.workers(ctx.r), exp, instance) end
+end
+
+-- defined looks at a budget or quota by name: it is listed, its definition is complete, and what it counted goes with it.
+function ff_index.defined(ctx, index, area, name, key, fields, owned)
+  local v = redis.call('HMGET', key, unpack(fields))
+  if redis.call('EXISTS', key) == 0 then
+    if redis.call('EXISTS', unpack(owned)) > 0 and audit.note(ctx, 'orphan', area, name, 'its definition is gone') then
+      redis.call('UNLINK', unpack(owned))
+    end
+    return
+  end
+  for i = 1, #fields do
+    if not v[i] then return audit.broken(ctx, area, name, 'definition without ' .. fields[i]) end
+  end
+  if not redis.call('ZSCORE', index, name) and audit.note(ctx, 'missing', area == 'bd' and 'budgets' or 'quotas', name, 'nowhere') then
+    redis.call('ZADD', index, '0', name)
+  end
+end
+
+function ff_index.ones.bd(ctx, name)
+  local r = ctx.r
+  local fields = { 'df', 'md', 'hd', 'sf', 'iv', 'st', 'rf', 'ct', 'up', 'rc', 'ps', 'bc', 'bs' }
+  local owned = { keys.usage(r, name), keys.spenders(r, name), keys.budget_book(r, name), keys.budget_waiters(r, name) }
+  ff_index.defined(ctx, keys.budgets(r), 'bd', name, keys.budget(r, name), fields, owned)
+end
+
+function ff_index.ones.qd(ctx, name)
+  local r = ctx.r
+  local fields = { 'df', 'rt', 'wn', 'cp', 'jt', 'ct', 'up' }
+  local owned = { keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name),
+    keys.rate_waiters(r, name) }
+  ff_index.defined(ctx, keys.quotas(r), 'qd', name, keys.quota(r, name), fields, owned)
 end
 
 -- parse says what is looked at, nil when there is no such index.
