@@ -65,7 +65,7 @@ var positive = map[string][]string{
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
 var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}, "suspend": {measure.Parked},
-	"flow": {measure.Items}}
+	"flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{

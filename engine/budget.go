@@ -287,20 +287,29 @@ type Refund struct {
 // RefundAsked is an operator's word.
 const RefundAsked = "asked"
 
-// ReleaseUsage gives back what executions reported in the current period, 1..100 of budgets in one partition of budgets
-// (lua/admission/ff_release_usage.lua). released tells of which there was something.
+// refundsPerCall is how many items ff_release_usage takes.
+const refundsPerCall = 10
+
+// ReleaseUsage gives back what executions reported in the current period, of budgets in one partition of budgets, in calls of ten
+// (lua/admission/ff_release_usage.lua). released tells of which there was something. After an error the ones before were given back; it may be
+// repeated.
 func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
+	for part := range slices.Chunk(items, refundsPerCall) {
+		done, woken, err := e.releaseUsage(ctx, by, part)
+		released, wake = append(released, done...), append(wake, woken...)
+		if err != nil {
+			return released, wake, err
+		}
+	}
+	return released, wake, nil
+}
+
+func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
 	args := []string{protocol, by, strconv.Itoa(len(items))}
 	for _, x := range items {
 		args = append(args, x.Budget, x.Execution.UUID().String(), x.Outcome)
 	}
-	if len(items) == 0 {
-		return nil, nil, nil
-	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
-	if errors.Is(err, flowfabric.ErrPartitionMissing) {
-		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
-	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	all := book{at: map[string]*entry{}}
 	var speeds []float64
 	for range o.Rounds {
-		for _, c := range cases {
+		for _, c := range slices.Concat(cases, gateCases) {
 			speed, err := s.Calibrate(ctx)
 			if err != nil {
 				return Report{}, err

@@ -1,5 +1,6 @@
 -- ff_read_budget: one budget as it is now: its record, what is used, how many routes wait for it, the newest entries of its
--- book, and who spent last. A spender is "<execution> <ms> <period> <reports that were late> <dimension>=<amount>,…".
+-- book, and who spent last. A spender is "<execution> <ms> <period> <reports that were late> <dimension>=<amount>,…"; they are
+-- fewer than asked for if they have more than about 2,560 amounts.
 -- Flags:   no-writes
 -- Go:      Engine.ReadBudget
 -- Args:    protocol name spenders entries
@@ -30,14 +31,18 @@ local function ff_read_budget(k, argv)
   out[#out + 1] = reply.int(#book)
   for i = 1, #book do out[#out + 1] = book[i] end
   local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1), 'WITHSCORES') or {}
-  out[#out + 1] = reply.int(#list / 2)
+  local at, count, amounts = #out + 1, 0, 0
+  out[at] = '0'
   for i = 1, #list, 2 do
+    if amounts > 2560 then break end
     local l, parts = budget.hash(keys.ledger(ctx.r, name, list[i])), {}
     for field, n in pairs(l) do
       if string.sub(field, 1, 2) == 'd:' then parts[#parts + 1] = string.sub(field, 3) .. '=' .. n end
     end
     table.sort(parts)
+    count, amounts = count + 1, amounts + #parts
     out[#out + 1] = table.concat({ list[i], reply.int(args.score(list[i + 1])), l.p or '0', l.lt or '0', table.concat(parts, ',') }, ' ')
   end
+  out[at] = reply.int(count)
   return out
 end

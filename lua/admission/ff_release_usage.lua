@@ -8,9 +8,9 @@
 local function ff_release_usage(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local count = args.int(argv[3], 1, 100)
+  local count = args.int(argv[3], 1, 10) -- of 64 dimensions each, and a note of it in the book
   if not argv[2] or #argv[2] > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not count or not argv[3 + 3 * count] or argv[4 + 3 * count] then return reply.err('invalid_input', 'count: 1..100 items') end
+  if not count or not argv[3 + 3 * count] or argv[4 + 3 * count] then return reply.err('invalid_input', 'count: 1..10 items') end
   for i = 4, 3 + 3 * count, 3 do
     if not budget.name(argv[i]) then return reply.err('invalid_input', 'budget') end
     if not args.id(argv[i + 1]) then return reply.err('invalid_input', 'execution id') end

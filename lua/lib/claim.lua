@@ -28,6 +28,7 @@ local function heads(ctx, q, ready)
   local found, cores = {}, {}
   local turn = ctx.spaces and #ready > 1 and share.begin(ctx, ready, q.rotation, q.max) or nil
   local considered = turn and #turn.routes or math.min(#ready, 64)
+  if turn and #ready > 256 then q.max = math.min(q.max, 64) end -- sorting that many has taken its time
   -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
   local from = #ready > 64 and q.rotation % #ready * 64 or 0

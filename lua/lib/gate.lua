@@ -90,6 +90,39 @@ local function scopes(ctx, argv, i)
   return list
 end
 
+-- everything reads all that is attached, once: what to scopes, and by key what to the values of labels.
+local function everything(ctx)
+  local all = { scope = {}, label = {} }
+  local rows = redis.call('HGETALL', keys.attached(ctx.r))
+  for i = 1, #rows, 2 do
+    local key, value = string.match(rows[i], '^t\31([^\31]*)\31(.*)$')
+    if key then
+      all.label[key] = all.label[key] or {}
+      all.label[key][value] = rows[i + 1]
+    else
+      all.scope[rows[i]] = rows[i + 1]
+    end
+  end
+  ctx.everything = all
+  return all
+end
+
+-- attached lists what is attached to the scopes of an item; false is nothing. A call that asks for many reads everything.
+local function attached(ctx, argv, i)
+  ctx.asked = (ctx.asked or 0) + 1
+  if ctx.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, argv, i))) end
+  local all = ctx.everything or everything(ctx)
+  local namespace = argv[i + 1]
+  local list = { all.scope.g or false, all.scope['n' .. US .. namespace] or false,
+    all.scope['l' .. US .. namespace .. US .. argv[i + 2]] or false }
+  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
+  for t = i + 14, i + 12 + 2 * tags, 2 do
+    local values = all.label[argv[t]]
+    if values and values[argv[t + 1]] then list[#list + 1] = values[argv[t + 1]] end
+  end
+  return list
+end
+
 -- resolve returns the capabilities of an item, all its gates, and a refusal if they are malformed or too many. An item is as in create.
 function gate.resolve(ctx, argv, i)
   local caps, own = argv[i + 4], ''
@@ -102,7 +135,7 @@ function gate.resolve(ctx, argv, i)
   local set = {}
   merge(set, own)
   if ctx.gates and ctx.gates ~= '1' then
-    local rows = redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, argv, i)))
+    local rows = attached(ctx, argv, i)
     for n = 1, #rows do
       if rows[n] then merge(set, string.match(rows[n], '^[^ ]*')) end
     end
