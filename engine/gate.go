@@ -49,6 +49,9 @@ type RouteClosing struct {
 	Route uint64
 	For   time.Duration
 	Why   string // at most 256 bytes
+	// Wakes is that of the grants that were refused: if the route was woken since, it stays open, so that no wake is lost. 0: close it
+	// anyway.
+	Wakes uint64
 }
 
 // ReleaseGrants returns up to 100 grants to their queues and closes up to 100 routes in the same call (lua/admission/ff_release_grant.lua).
@@ -59,7 +62,7 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 	}
 	args = append(args, strconv.Itoa(len(closings)))
 	for _, c := range closings {
-		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why)
+		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why, strconv.FormatUint(c.Wakes, 10))
 	}
 	_, err := e.call(ctx, fnReleaseGrant, partition, args...)
 	return err
@@ -175,13 +178,28 @@ type AttachAnswer struct {
 	Err       error
 }
 
+// AttachHow is what a call does with the gates of a scope.
+type AttachHow string
+
+// What it does.
+const (
+	AttachSet    AttachHow = ""       // these instead of those that are attached
+	AttachAdd    AttachHow = "add"    // these as well
+	AttachRemove AttachHow = "remove" // these no longer
+)
+
 // Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The call may be repeated.
 func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
+	return e.ChangeAttached(ctx, scope, AttachSet, gates, by)
+}
+
+// ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by one atomic call.
+func (e *Engine) ChangeAttached(ctx context.Context, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) []AttachAnswer {
 	out := make([]AttachAnswer, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
 		p.Go(func() {
-			already, err := e.attach(ctx, i, scope, gates, by)
+			already, err := e.attach(ctx, i, scope, how, gates, by)
 			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
 		})
 	}
@@ -190,12 +208,16 @@ func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gat
 }
 
 // attach does so in one partition (lua/admission/ff_attach.lua).
-func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, gates []flowfabric.Gate, by string) (already bool, err error) {
+func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) (already bool, err error) {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	r, err := e.call(ctx, fnAttach, partition, protocol, scope.text(), strings.Join(names, ","), by)
+	args := []string{protocol, scope.text(), strings.Join(names, ","), by}
+	if how != AttachSet {
+		args = append(args, string(how))
+	}
+	r, err := e.call(ctx, fnAttach, partition, args...)
 	if err != nil {
 		return false, err
 	}

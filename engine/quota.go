@@ -51,7 +51,7 @@ func (e *Engine) PutQuota(ctx context.Context, q QuotaSpec, expected uint64, by 
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
 	}
-	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
+	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found", []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
 		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
 	if err != nil {
 		return 0, false, nil, err
@@ -115,7 +115,7 @@ type Released struct {
 }
 
 // ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more (lua/admission/ff_release_holds.lua). The
-// waiters are to be woken with OpenRoutes.
+// waiters are to be woken with OpenRoutes. A quota that is gone holds nothing.
 func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
 	if len(items) == 0 {
 		return 0, nil, nil
@@ -125,6 +125,9 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 		args = append(args, x.Quota, x.Hold.String(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return 0, nil, nil // no quota was ever made there, so none admitted anything
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -140,7 +143,7 @@ type HoldState string
 const (
 	HoldGone   HoldState = "0"
 	HoldHeld   HoldState = "1"
-	HoldKilled HoldState = "2" // its grant was over and is taken back now: it never ran
+	HoldKilled HoldState = "2" // it never ran: its grant was returned, or was over and is taken back now
 )
 
 // CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).

@@ -81,6 +81,7 @@ type Grant struct {
 	Execution flowfabric.ExecutionID
 	Epoch     uint64 // with the execution the hold by which quotas know it
 	Route     uint64
+	Wakes     uint64 // see RouteClosing
 }
 
 // Claim is one execution together with everything its handler needs.

@@ -81,7 +81,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 	out.Grants = make([]Grant, r.count(1))
 	for i := range out.Grants {
 		h := header{rest: r.text()}
-		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned()}); h.err != nil {
+		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned(), Wakes: h.unsigned()}); h.err != nil {
 			r.stop("grant %d: %w", i, h.err)
 		}
 	}

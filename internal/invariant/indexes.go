@@ -45,12 +45,21 @@ func (l *look) indexes() {
 	if !slices.Equal(gated, l.Sets[":gready"]) {
 		l.wrong("ready with gates is %v, non-empty open queues with gates are %v", l.Sets[":gready"], gated)
 	}
-	for route := range l.ZSets[":closed"] {
+	for route, at := range l.ZSets[":closed"] {
+		if at > float64(l.Now+86400000) {
+			l.wrong("route %s is closed until %.0f, which is more than a day", route, at)
+		}
 		if _, why := l.Hashes[":closings"][route]; l.gates(route) == "" || !why {
 			l.wrong("route %s is closed and has gates %q, a reason: %v", route, l.gates(route), why)
 		}
 	}
 	for route := range l.Hashes[":closings"] {
+		if id, woken := strings.CutPrefix(route, "w"); woken {
+			if l.gates(id) == "" {
+				l.wrong("wakes of route %s are counted, which has no gates", id)
+			}
+			continue
+		}
 		if _, closed := l.ZSets[":closed"][route]; !closed {
 			l.wrong("route %s has a reason to be closed and is open", route)
 		}

@@ -55,6 +55,7 @@ local function ff_admit(k, argv)
   if #began > 0 and q.rate > 0 then redis.call('ZADD', window, 'NX', unpack(began)) end
   if #taken > 0 and q.cap > 0 then redis.call('ZADD', slots, unpack(taken)) end
   local retry, suspects = 0, {}
+  if not why then redis.call('ZREM', q.cap > 0 and keys.cap_waiters(ctx.r, name) or keys.rate_waiters(ctx.r, name), who) end
   if why == 'rate' then
     retry = quota.until_rate(ctx, q, who)
     budget.wait(ctx, keys.rate_waiters(ctx.r, name), argv[3], argv[4])

@@ -152,10 +152,17 @@ function budget.judge(b, deltas)
   return out, nil, refused, hard_breach and 'HARD_BREACH' or soft_breach and 'SOFT_BREACH' or 'OK'
 end
 
+-- ledger is what an execution reported to this budget (its field b is when the budget was made, so that one that was removed and made
+-- anew begins with none), empty if nothing.
+function budget.ledger(ctx, b, id)
+  local l = hash(keys.ledger(ctx.r, b.name, id))
+  return l.b == b.d.ct and l or {}
+end
+
 -- free gives the ledger's part of this period back, and returns whether there was any.
 function budget.free(ctx, b, id, why, by)
   local key = keys.ledger(ctx.r, b.name, id)
-  local l = hash(key)
+  local l = budget.ledger(ctx, b, id)
   if l.p ~= b.d.rc then return false end
   local list, gone, sets = {}, {}, {}
   for field, n in pairs(l) do
@@ -174,6 +181,24 @@ function budget.free(ctx, b, id, why, by)
   redis.call('HDEL', key, unpack(gone))
   budget.note(ctx, b.name, 'release', by, id .. ' ' .. why .. ' ' .. table.concat(list, ','))
   return true
+end
+
+-- said is what an operator's call answered that was made before under the request id that its caller made up, nil when there was none.
+function budget.said(ctx, name, request)
+  local text = redis.call('GET', keys.report(ctx.r, name, ' ' .. request))
+  local expiry, rest = string.match(text or '', '^(%d+) (.*)$')
+  if not expiry or tonumber(expiry) <= ctx.now then return nil end
+  local out = { 1, 'ALREADY_SATISFIED' }
+  for part in string.gmatch(rest .. US, '([^\31]*)\31') do out[#out + 1] = part end
+  return out
+end
+
+-- say keeps the answer of such a call for a day, and returns it.
+function budget.say(ctx, name, request, out)
+  local day = 86400000
+  local text = reply.int(ctx.now + day) .. ' ' .. table.concat(out, US, 3)
+  redis.call('SET', keys.report(ctx.r, name, ' ' .. request), text, 'PX', reply.int(day))
+  return out
 end
 
 -- waiters takes those who wait for a budget or a quota, oldest first, as partition and route.

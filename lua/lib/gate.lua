@@ -54,7 +54,7 @@ end
 function gate.removed(ctx, route_id)
   redis.call('SREM', keys.gready(ctx.r), route_id)
   redis.call('ZREM', keys.closed(ctx.r), route_id)
-  redis.call('HDEL', keys.closings(ctx.r), route_id)
+  redis.call('HDEL', keys.closings(ctx.r), route_id, 'w' .. route_id)
 end
 
 -- merge adds the gates of a text to a set.
@@ -142,6 +142,12 @@ function gate.flush(ctx)
     redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
   end
   root.need(ctx, ctx.now)
+end
+
+-- wakes counts how often a route was woken, from 1: a grant carries it, so that a wake between a gate's refusal and the closing of
+-- the route is not lost.
+function gate.wakes(ctx, route_id)
+  return reply.int(tonumber(redis.call('HGET', keys.closings(ctx.r), 'w' .. route_id) or '0') + 1)
 end
 
 -- close takes a route out of what is handed out until an instant, and says why.

@@ -52,11 +52,11 @@ function quota.until_slot(ctx, q, who)
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
 end
 
--- wake takes as many of those who wait for slots as there are free ones, and one who waits for the window for each start that did
--- not happen.
+-- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work; and
+-- one who waits for the window for each start that did not happen.
 function quota.wake(ctx, q, out, undone)
   if undone > 0 and q.rate > 0 then budget.waiters(keys.rate_waiters(ctx.r, q.name), math.min(undone, 100), out) end
   local free = 256
   if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
-  if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), free, out) end
+  if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
 end
