@@ -76,7 +76,7 @@ func (d *drill) judge() {
 		d.Fatalf("seed %d: %d slots are held and %d run, the cap is %d", d.seed, q.Held, len(d.runs), d.cap)
 	}
 	for id, f := range d.runs {
-		if hold := id.UUID().String() + ":" + strconv.FormatUint(f.Epoch, 10); !slices.Contains(q.Holds, hold) {
+		if hold := (engine.Hold{Execution: id, Epoch: f.Epoch}).String(); !slices.Contains(q.Holds, hold) {
 			d.Fatalf("seed %d: %s runs without a slot; held are %v", d.seed, hold, q.Holds)
 		}
 	}

@@ -59,7 +59,7 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 	g.check()
 	texts := make([]string, len(holds))
 	for i, h := range holds {
-		texts[i] = h.Execution.UUID().String() + ":" + words(h.Epoch)
+		texts[i] = h.String()
 	}
 	freed, wake, err := g.e.SettleHolds(g.ctx, quota, 10*time.Minute, texts, states)
 	g.no(err)
@@ -278,7 +278,7 @@ var quotaScenarios = []scenario{
 		same(w, "not yet", words(a.Why, len(a.Suspects)), "cap 0")
 		g.advance(1500 * time.Millisecond)
 		a = g.admit(q, 0, list...)
-		same(w, "suspects", words(a.Suspects), words([]string{dead[0].Execution.UUID().String() + ":" + words(dead[0].Epoch)}))
+		same(w, "suspects", words(a.Suspects), words([]string{engine.Hold{Execution: dead[0].Execution, Epoch: dead[0].Epoch}.String()}))
 		states, freed := g.settle(q, holdOf(dead[0]))
 		same(w, "killed", words(states, freed), "[2] 1")
 		w.code(dead[0].Execution, "R1f")
