@@ -69,7 +69,7 @@ func NewGate(cfg GateConfig) *Gate {
 // unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Interest)
 // gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
 func (g *Gate) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
-	req.Gates = true
+	req.Gates, req.MaxGrants = true, g.tables.most(req.Partition)
 	if g.tables.blind(req.Partition) {
 		req.Table = 0
 	}
@@ -92,6 +92,7 @@ func (g *Gate) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.C
 	if err != nil {
 		return engine.ClaimReply{}, err
 	}
+	g.tables.passed(req.Partition, len(reply.Grants), len(claims))
 	g.cfg.OnAsked(len(reply.Grants), len(claims), time.Since(began))
 	reply.More = reply.More || len(claims) < len(reply.Grants)
 	reply.Claims, reply.Grants, reply.Granted = append(reply.Claims, claims...), nil, true

@@ -249,7 +249,7 @@ func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 		same(w, "more", k.more, true)
 		same(w, "refusals", len(k.refusals), 2)
 		same(w, "closed", len(w.why(0)), 0)
-		same(w, "run", len(k.claim(10)), 2)
+		same(w, "run", len(k.claim(10))+len(k.claim(10)), 2)
 	})
 }
 
@@ -352,4 +352,37 @@ func TestSlotIsOfferedOn(t *testing.T) {
 		w.deliver(0)
 		other.one()
 	})
+}
+
+// A slot that is freed now and then does not move all that waits for it to and fro; where gates let everything pass, more is asked for.
+func TestFewGrantsForOneSlot(t *testing.T) {
+	w := newWorld(t)
+	q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+	for range 60 {
+		w.create(0, q)
+	}
+	k := w.worker(w.e, 0)
+	var granted []int
+	k.gate = admission.NewGate(admission.GateConfig{Engine: w.e, OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
+	next := func(max int) (claims []engine.Claim) {
+		t.Helper()
+		claims = k.claim(max)
+		for _, c := range claims {
+			w.complete(c)
+		}
+		w.deliver(0)
+		return claims
+	}
+	for range 4 {
+		same(w, "claimed", len(next(100)), 1)
+	}
+	_, _, wake, err := w.e.PutQuota(w.ctx, engine.QuotaSpec{Name: "one"}, 1, "test")
+	w.no(err)
+	w.no(admission.Wake(w.ctx, w.e, wake))
+	for range 4 {
+		next(100)
+	}
+	if want := []int{32, 3, 3, 3, 3, 6, 12, 24}; !slices.Equal(granted, want) {
+		t.Errorf("granted %v, want %v", granted, want)
+	}
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
+// maxGrants is how many a claim is granted at most.
+const maxGrants = 32
+
 // tables know the gates of the routes of each partition, as the replies to claims tell them.
 type tables struct {
 	mu sync.Mutex
@@ -17,6 +20,7 @@ type table struct {
 	version uint64
 	rows    map[uint64][]flowfabric.Gate // of all routes with gates
 	blind   bool                         // a row is missing: the next claim asks for all
+	limit   int                          // of grants; 0 = as many as there may be
 }
 
 // learn merges what a reply says of routes.
@@ -25,7 +29,11 @@ func (t *tables) learn(partition uint16, reply engine.ClaimReply) {
 	defer t.mu.Unlock()
 	own := t.by[partition]
 	if own == nil || reply.TableFull || reply.Table < own.version { // a failover may have given an id to another route
-		own = &table{rows: map[uint64][]flowfabric.Gate{}}
+		fresh := &table{rows: map[uint64][]flowfabric.Gate{}}
+		if own != nil {
+			fresh.limit = own.limit
+		}
+		own = fresh
 		t.by[partition] = own
 	}
 	for _, r := range reply.Routes {
@@ -41,6 +49,30 @@ func (t *tables) gates(partition uint16, route uint64) (gates []flowfabric.Gate,
 	defer t.mu.Unlock()
 	gates, known = t.by[partition].rows[route]
 	return gates, known
+}
+
+// most is how many grants the next claim asks for: what gates refuse has been moved for nothing.
+func (t *tables) most(partition uint16) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.by[partition]; own != nil {
+		return own.limit
+	}
+	return 0
+}
+
+// passed books how much of what was granted may run: a slot that is freed now and then is worth few grants, and where all may run there
+// may be room for more.
+func (t *tables) passed(partition uint16, granted, admitted int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.by[partition]
+	switch {
+	case admitted < granted:
+		own.limit = min(2*admitted+1, maxGrants)
+	case own.limit > 0 && admitted >= own.limit:
+		own.limit = min(2*own.limit, maxGrants)
+	}
 }
 
 // forget has the whole table read by the next claim.

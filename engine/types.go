@@ -59,6 +59,7 @@ type ClaimRequest struct {
 	Wait      bool   // register as a waiter when nothing is found
 	Rotation  uint64 // start among ready routes when there are more than one call looks at
 	Gates     bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
+	MaxGrants int    // 1..32 of it; default 32
 }
 
 // ClaimReply is the answer. Number was used up on the server only if there are Claims, or there were Grants.

@@ -59,7 +59,7 @@ func claimArgs(args []string, q ClaimRequest) []string {
 	}
 	understands := "1"
 	if q.Gates {
-		understands = "2"
+		understands = strconv.Itoa(2 + min(max(q.MaxGrants, 0), 32))
 	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
 		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), understands)

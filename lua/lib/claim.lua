@@ -5,14 +5,15 @@ local claim = {}
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
 -- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation; and maybe a ninth,
--- 1 if the caller understands what is said of members of flows, 2 if he understands grants as well.
+-- 1 if the caller understands what is said of members of flows, 2 if he understands grants as well, or 2 and at most how many of them.
 function claim.parse(argv, i)
+  local understands = args.int(argv[i + 8], 0, 34) or 0
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
     ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
-    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = argv[i + 8] == '1' or argv[i + 8] == '2',
-    gates = argv[i + 8] == '2',
+    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = understands > 0,
+    gates = understands > 1, grants = understands > 2 and understands - 2 or 32,
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
@@ -306,7 +307,7 @@ function claim.run(ctx, q)
     local ready, gated, other = claim.ready(ctx, q)
     local strays, turn = {}, nil
     if #ready > 0 then
-      if gated then q.max = math.min(q.max, 32) end
+      if gated then q.max = math.min(q.max, q.grants) end
       if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
       root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
       claims, strays, more, turn = heads(ctx, q, ready)
