@@ -223,18 +223,24 @@ func (j job) stored(ctx context.Context) (text string, err error) {
 	return printable(text), nil
 }
 
-// refused waits until the fleet has asked for the job, and says why it does not run.
+// refused waits until a worker has been told that there is no budget for the job, and says why it does not run.
 func (d *show) refused(ctx context.Context, j job) error {
-	if err := j.waits(ctx); err != nil {
-		return err
+	for {
+		why, err := j.Why(ctx)
+		if err != nil {
+			return err
+		}
+		if why.Reason == client.WhyWaitingBudget {
+			d.view.note(j.Name, "why: "+j.mine(why.Sentence))
+			d.view.gap()
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	why, err := j.Why(ctx)
-	if err != nil {
-		return err
-	}
-	d.view.note(j.Name, "why: "+j.mine(why.Sentence))
-	d.view.gap()
-	return nil
 }
 
 // takeBack cancels what has not ended: nobody is left who could run it.

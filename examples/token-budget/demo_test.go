@@ -97,7 +97,7 @@ func TestDemo(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			`\n    acme +why: .*budget acme.*\n`, `(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
+			`\n    acme +why: It waits for budget: .*budget "acme".*23 of 23.*\n`, `(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
 			`\n    acme +completed in attempt 2\n +budget: 73 of 120 tokens used\n`,
 		} {
 			if !regexp.MustCompile(want).MatchString(after) {

@@ -59,21 +59,6 @@ func (t *tenant) used(ctx context.Context) (tokens int64, err error) {
 	return seen.Used[dimension], err
 }
 
-// waits returns once work of the tenant has been refused for want of budget.
-func (t *tenant) waits(ctx context.Context) error {
-	for {
-		seen, err := t.client.GetBudget(ctx, t.id)
-		if err != nil || seen.Waiting > 0 {
-			return err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // close takes back what open did.
 func (t *tenant) close(ctx context.Context) error {
 	if t.client == nil {
