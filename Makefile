@@ -52,15 +52,17 @@ browser: ## the approval page in a headless Chromium (as root on Debian it first
 deps: ## install the servers the tests run against, where that is possible (Debian, as root)
 	@./tools/install-servers
 
-demo: ## all four examples, nothing to install, about a minute: streaming, people and crashes, a race, fan-out and fan-in
-	@printf '\n== 1 of 4: examples/llm-streaming ==\n\n'
+demo: ## all five examples, nothing to install, about a minute: streaming, people and crashes, a race, fan-out and fan-in, budgets
+	@printf '\n== 1 of 5: examples/llm-streaming ==\n\n'
 	@$(GO) run ./examples/llm-streaming
-	@printf '\n\n== 2 of 4: examples/approval-flow -crash ==\n\n'
+	@printf '\n\n== 2 of 5: examples/approval-flow -crash ==\n\n'
 	@$(GO) run ./examples/approval-flow -crash
-	@printf '\n\n== 3 of 4: examples/race ==\n\n'
+	@printf '\n\n== 3 of 5: examples/race ==\n\n'
 	@$(GO) run ./examples/race -mermaid
-	@printf '\n\n== 4 of 4: examples/map-reduce ==\n\n'
+	@printf '\n\n== 4 of 5: examples/map-reduce ==\n\n'
 	@$(GO) run ./examples/map-reduce
+	@printf '\n\n== 5 of 5: examples/token-budget ==\n\n'
+	@$(GO) run ./examples/token-budget
 
 bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
 	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)

@@ -36,6 +36,11 @@
 // A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds, [Run] and
 // [Crashes] have only one, which may be its own child.
 //
+// # Budgets
+//
+// [Budgets] makes budgets and has the execution spend from them; [Report.Spent] says how much it did. Periods begin anew in virtual
+// time.
+//
 // # What goes wrong here as it does there
 //
 // A worker that was killed makes no more calls; its connections break; another one starts at once and gets the

@@ -29,6 +29,7 @@ func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts
 	if def.Policy().Retention == 0 { // time flies here, and a test looks at what ended long ago
 		opts = append([]client.SubmitOption{client.Retention(flowfabric.MaxDelay)}, opts...)
 	}
+	w.makeBudgets(opts)
 	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)
 	if err != nil {
 		w.t.Fatalf("fftest: submit: %v", err)
@@ -118,8 +119,10 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	if r.Steps, err = x.world.steps(x.ID(), stored); err != nil {
 		return nil, err
 	}
-	r.Waits, err = x.waited(ctx, r.Snapshot, stored)
-	return r, err
+	if r.Waits, err = x.waited(ctx, r.Snapshot, stored); err != nil {
+		return nil, err
+	}
+	return r, x.spent(ctx, r)
 }
 
 // attempts is the log with the last attempt, which is in it only if it failed.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// patience bounds what takes about a second.
+const patience = 2 * time.Minute
+
+// servers are what the program runs on, as the environment names them.
+func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
+	t.Run("embedded", func(t *testing.T) { test(t, nil) })
+	t.Run("redis", func(t *testing.T) { test(t, map[string]string{"FLOWFABRIC_URL": testserver.Redis(t)}) })
+}
+
+// tripwire is what the program prints to; it calls do when a text has come, once.
+type tripwire struct {
+	bytes.Buffer
+	text string
+	do   func()
+}
+
+func (w *tripwire) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if w.text != "" && strings.Contains(w.String(), w.text) {
+		w.text = ""
+		w.do()
+	}
+	return n, err
+}
+
+// start runs the program to its end.
+func start(t *testing.T, environment map[string]string, out *tripwire, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if out.text != "" {
+		out.do = cancel
+	}
+	if err := run(ctx, args, func(name string) string { return environment[name] }, out, os.Stderr); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.ContainsRune(out.String(), '\x1b') {
+		t.Error("control codes in plain output")
+	}
+	return out.String()
+}
+
+// left is nothing: neither budgets nor what was attached.
+func left(t *testing.T, environment map[string]string) {
+	t.Helper()
+	if environment == nil { // the server has ended with the demo
+		return
+	}
+	c, err := client.Connect(t.Context(), client.Config{URL: environment["FLOWFABRIC_URL"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if budgets, err := c.Budgets(t.Context()); err != nil || len(budgets) != 0 {
+		t.Errorf("%d budgets are left, %v", len(budgets), err)
+	}
+	if gates, err := c.Gates(t.Context()); err != nil || len(gates.Attached) != 0 {
+		t.Errorf("attached: %v, %v", gates.Attached, err)
+	}
+}
+
+// acme is stopped at its limit, to the token, and goes on when there is room; globex is not affected.
+func TestDemo(t *testing.T) {
+	servers(t, func(t *testing.T, environment map[string]string) {
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		out := start(t, environment, &tripwire{}, "-pace", "1ms", "-tokens", "40", "-limit", "23")
+		before, after, _ := strings.Cut(out, "\n2. ")
+		for _, want := range []string{
+			`\n    acme +✗ stopped after 23 tokens\n`, `\n    globex +✓ all 40 tokens\n`,
+			`\n    acme +failed: budget_exceeded, and not retried\n +budget: 23 of 23 tokens used\n +what it streamed is still there: …`,
+			`\n    globex +completed in attempt 1\n +budget: 40 of 400 tokens used\n`,
+		} {
+			if !regexp.MustCompile(want).MatchString(before) {
+				t.Errorf("no %q", want)
+			}
+		}
+		for _, want := range []string{
+			`\n    acme +why: It waits for budget: .*budget "acme".*23 of 23.*\n`, `(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
+			`\n    acme +completed in attempt 2\n +budget: 73 of 120 tokens used\n`,
+		} {
+			if !regexp.MustCompile(want).MatchString(after) {
+				t.Errorf("no %q", want)
+			}
+		}
+		if t.Failed() {
+			t.Log(out)
+		}
+		left(t, environment)
+	})
+}
+
+// Ctrl-C ends the demo without an error, and leaves nothing behind.
+func TestInterrupt(t *testing.T) {
+	servers(t, func(t *testing.T, environment map[string]string) {
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		out := start(t, environment, &tripwire{text: "│"}, "-pace", "50ms")
+		if !strings.HasSuffix(out, "You interrupted it.\n\n") {
+			t.Errorf("it ends otherwise:\n%s", out)
+		}
+		left(t, environment)
+	})
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"-tokens", "1"}, {"-tokens", "201"}, {"-limit", "0"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"}, {"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"},
+	} {
+		var out, errs bytes.Buffer
+		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
+
+// The handler by itself: what it shows is what it has paid for, to the token.
+func TestHandler(t *testing.T) {
+	budget := admission.Budget{Name: "b", OnHard: engine.HardFail, Limits: map[string]engine.Limit{dimension: {Hard: 7}}}
+	g := &Generator{pace: time.Second}
+	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
+	r.WantFailure(handler.CategoryOverBudget)
+	r.WantSpent("b", dimension, 7)
+	if len(r.Frames) != 7 || len(r.Attempts) != 1 || r.Elapsed < 8*time.Second {
+		t.Errorf("%d frames in %d attempts and %s", len(r.Frames), len(r.Attempts), r.Elapsed)
+	}
+	r = fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 7}, fftest.Budgets(budget))
+	r.WantState(flowfabric.Completed)
+	for _, in := range []Prompt{{Book: "alice"}, {Book: "none", Tokens: 1}, {Book: "alice", Tokens: maxTokens + 1}, {Book: "alice", Tokens: 1, Skip: -1}} {
+		fftest.Run(t, Generate, g.Handle, in).WantState(flowfabric.Failed)
+	}
+}

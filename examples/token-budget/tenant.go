@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// tenant is a customer: a namespace of its own, a client that submits to it, and a budget that everything in it spends from.
+type tenant struct {
+	Name   string // for people
+	Book   string
+	limit  int64
+	id     string // the name of its namespace, and of its budget
+	client *client.Client
+}
+
+// budget is what the tenant may use. What would pass the limit fails, for good: there is nobody to decide in the middle of a word. A
+// real one begins anew every month or so (Reset).
+func (t *tenant) budget() admission.Budget {
+	return admission.Budget{
+		Name: t.id, Scope: "tenant " + t.Name, OnHard: engine.HardFail,
+		Limits: map[string]engine.Limit{dimension: {Hard: t.limit}},
+	}
+}
+
+// open makes the budget and attaches it to the namespace: whoever submits there need not know of it, and cannot forget it.
+func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
+	t.id = t.Name + "-" + run // of its own, so that several programs may run on one server
+	if t.client, err = client.Connect(ctx, client.Config{URL: o.url, Namespace: t.id, Logger: o.log}); err != nil {
+		return err
+	}
+	if err := t.client.CreateBudget(ctx, t.budget()); err != nil {
+		return err
+	}
+	return t.client.Attach(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
+}
+
+// raise lets the tenant use more.
+func (t *tenant) raise(ctx context.Context, limit int64) error {
+	seen, err := t.client.GetBudget(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	t.limit = limit
+	return t.client.UpdateBudget(ctx, t.budget(), seen.Revision, client.By("operator"))
+}
+
+// used is how much of its budget is gone.
+func (t *tenant) used(ctx context.Context) (tokens int64, err error) {
+	seen, err := t.client.GetBudget(ctx, t.id)
+	return seen.Used[dimension], err
+}
+
+// close takes back what open did.
+func (t *tenant) close(ctx context.Context) error {
+	if t.client == nil {
+		return nil
+	}
+	defer t.client.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := t.client.Detach(ctx, admission.Scope{Namespace: t.id}, nil)
+	_, gone := t.client.RemoveBudget(ctx, t.id)
+	return errors.Join(err, gone)
+}
+
+// mine puts the name that people know in the place of the budget's.
+func (t *tenant) mine(text string) string { return strings.ReplaceAll(text, t.id, t.Name) }

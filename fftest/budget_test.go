@@ -1,0 +1,114 @@
+package fftest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/fftest"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+var generate = handler.Define[int, int]("generate", handler.Retry(3, time.Second, time.Minute))
+
+// tokens is a budget of so many tokens.
+func tokens(limit int64, action engine.HardAction, period time.Duration) admission.Budget {
+	return admission.Budget{Name: "b", OnHard: action, Reset: period, Limits: map[string]engine.Limit{"tokens": {Hard: limit}}}
+}
+
+// spree spends one token after another.
+func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
+	for i := range n {
+		if err := t.Frame(ctx, "token", "x"); err != nil {
+			return i, err
+		}
+		if err := t.Spend(ctx, "tokens", 1); err != nil {
+			return i, err
+		}
+	}
+	return n, nil
+}
+
+// A budget that fails who exceeds it, a handler that decides by itself, and one that stays within it.
+func TestBudgets(t *testing.T) { // spec 70 §10 BS17
+	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, engine.HardFail, 0)))
+	r.WantFailure(handler.CategoryOverBudget)
+	r.WantFrames("token", "x", "x", "x", "x", "x", "x")
+	r.WantSpent("b", "tokens", 5)
+	if len(r.Attempts) != 1 {
+		t.Errorf("%d attempts", len(r.Attempts))
+	}
+	r = fftest.Run(t, generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
+		if done, err := spree(ctx, task, n); !errors.Is(err, flowfabric.ErrOverBudget) {
+			return done, err
+		}
+		return -1, nil
+	}, 9, fftest.Budgets(tokens(5, engine.HardReject, 0)))
+	r.WantResult(-1)
+	r = fftest.Run(t, generate, spree, 5, fftest.Budgets(tokens(5, engine.HardFail, 0)))
+	r.WantResult(5)
+	r.WantSpent("b", "tokens", 5)
+}
+
+// Work that a budget blocks runs again, as the same attempt, when the next period begins, or after 30 s when there is room.
+func TestBlockedByABudget(t *testing.T) {
+	r := fftest.Run(t, generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
+		return handler.Step(ctx, task, "first", func(ctx context.Context) (int, error) { return spree(ctx, task, n) })
+	}, 5, fftest.Budgets(tokens(5, engine.HardBlock, 10*time.Second)))
+	r.WantResult(5)
+	if r.Elapsed > time.Second {
+		t.Errorf("it took %s", r.Elapsed)
+	}
+	for _, tc := range []struct{ period, raised, least, most time.Duration }{
+		{10 * time.Second, 0, 10 * time.Second, 12 * time.Second}, {0, time.Second, 30 * time.Second, 32 * time.Second},
+		{time.Hour, 65 * time.Second, 90 * time.Second, 95 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := fftest.New(t, runtime.Config{}, handler.Bind(generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
+				for _, part := range []string{"first", "second"} {
+					if _, err := handler.Step(ctx, task, part, func(ctx context.Context) (int, error) { return 0, task.Spend(ctx, "tokens", int64(n)) }); err != nil {
+						return 0, err
+					}
+				}
+				return n, nil
+			}))
+			b := tokens(5, engine.HardBlock, tc.period)
+			x := fftest.Submit(w, generate, 3, fftest.Budgets(b))
+			if tc.raised > 0 {
+				w.Sleep(tc.raised)
+				b.Limits["tokens"] = engine.Limit{Hard: 6}
+				if err := w.Client().UpdateBudget(t.Context(), b, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := x.Wait()
+			r.WantResult(3)
+			if r.Elapsed < tc.least || r.Elapsed > tc.most || len(r.Attempts) != 1 {
+				t.Errorf("it took %s and %d attempts, want %s..%s and one", r.Elapsed, len(r.Attempts), tc.least, tc.most)
+			}
+		})
+	}
+}
+
+// Whenever the worker dies, a step that spent is repeated as a whole or not at all, and its spends are counted with it.
+func TestCrashesOfSpends(t *testing.T) {
+	crashes := fftest.Crashes(t, generate, func(*fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
+		return func(ctx context.Context, task *handler.Task, n int) (int, error) {
+			return handler.Step(ctx, task, "generate", func(ctx context.Context) (int, error) { return spree(ctx, task, n) })
+		}
+	}, 2, func(r *fftest.Report[int]) {
+		r.WantResult(2)
+		if got := r.Spent["b"]["tokens"]; got < 2 || got > 4 || r.Crash == "" && got != 2 {
+			t.Errorf("worker %s: %d tokens spent", r.Crash, got)
+		}
+	}, fftest.Budgets(tokens(100, engine.HardFail, 0)))
+	if crashes < 6 {
+		t.Errorf("%d crashes", crashes)
+	}
+}

@@ -1,0 +1,357 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// treasury is an embedded server with budgets, and workers whose handlers spend from them.
+type treasury struct {
+	*testing.T
+	ctx    context.Context
+	url    string
+	engine *engine.Engine
+}
+
+func newTreasury(t *testing.T, budgets ...engine.BudgetSpec) *treasury {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	for _, b := range budgets {
+		if _, _, _, err := e.PutBudget(ctx, b, 0, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &treasury{T: t, ctx: ctx, url: server.URL(), engine: e}
+}
+
+// tokens is a budget of so many tokens.
+func tokens(name string, limit int64, action engine.HardAction) engine.BudgetSpec {
+	return engine.BudgetSpec{Name: name, OnHard: action, Limits: map[string]engine.Limit{"tokens": {Hard: limit}}}
+}
+
+// work runs a worker of two namespaces until the test ends, which reaches the server through wrap.
+func (y *treasury) work(wrap func(store) store, log io.Writer, handle func(ctx context.Context, t *handler.Task, in string) (string, error)) {
+	y.Helper()
+	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), Namespaces: []string{"acme", "globex"}},
+		handler.Bind(handler.Define[string, string]("k"), handle))
+	if err != nil {
+		y.Fatal(err)
+	}
+	if wrap != nil {
+		w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
+			s, release, err := open(ctx, cfg)
+			if err != nil {
+				return nil, nil, err
+			}
+			return wrap(s), release, nil
+		}
+	}
+	ctx, stop := context.WithCancel(y.ctx)
+	var running conc.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			y.Error(err)
+		}
+	})
+	y.Cleanup(func() { stop(); running.Wait() })
+}
+
+// submit creates an execution that may be retried and has budgets.
+func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
+	y.Helper()
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
+	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Type: flowfabric.BackoffFixed, Initial: time.Millisecond, Max: time.Second}
+	for _, name := range budgets {
+		x.Gates = append(x.Gates, flowfabric.Budget(name))
+	}
+	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+		y.Fatal(err, created)
+	}
+	return x.ID
+}
+
+// reach waits until an execution has a code.
+func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine.Snapshot {
+	y.Helper()
+	for {
+		s, err := y.engine.ReadExecution(y.ctx, id)
+		switch {
+		case err != nil:
+			y.Fatal(err)
+		case s.State.Code == code:
+			return s
+		case y.ctx.Err() != nil || len(s.State.Code) == 2 && s.State.Code[0] == 'T' && code[0] == 'T':
+			y.Fatalf("%s (%s: %s), want %s", s.State.Code, s.FailureCategory, s.FailureReason, code)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (y *treasury) budget(name string) engine.BudgetRecord {
+	y.Helper()
+	b, err := y.engine.ReadBudget(y.ctx, name, 100, 100)
+	if err != nil {
+		y.Fatal(err)
+	}
+	return b
+}
+
+func (y *treasury) used(name string, want int64) {
+	y.Helper()
+	if got := y.budget(name).Used["tokens"]; got != want {
+		y.Errorf("budget %s: %d tokens used, want %d", name, got, want)
+	}
+}
+
+// spree appends a frame and spends 10 tokens, ten times, and returns nil whatever it is told, as a careless handler does.
+func spree(ctx context.Context, t *handler.Task, _ string) (string, error) {
+	for i := range 10 {
+		if err := t.Frame(ctx, "token", fmt.Sprint(i)); err != nil {
+			break
+		}
+		if err := t.Spend(ctx, "tokens", 10); err != nil {
+			break
+		}
+	}
+	return "done", nil
+}
+
+// A hard limit with fail stops the handler and fails the execution for good; its frames, and what it has spent, stay. spec 70 §10 BS17.
+func TestHardBreachFailsTheExecution(t *testing.T) {
+	y := newTreasury(t, tokens("b", 45, engine.HardFail))
+	y.work(nil, io.Discard, spree)
+	id := y.submit("acme", "", "b")
+	s := y.reach(id, flowfabric.CodeFailed)
+	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "over budget b: tokens 40 of 45 used") {
+		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
+	}
+	frames, err := y.engine.ReadFrames(y.ctx, id, 0, engine.StreamID{}, nil, 100)
+	if err != nil || len(frames) != 5 {
+		t.Errorf("%d frames, %v", len(frames), err)
+	}
+	y.used("b", 40)
+	if b := y.budget("b"); b.HardBreaches != 1 || b.BreachedDim != "tokens" || len(b.Spenders) != 1 || b.Spenders[0].Used["tokens"] != 40 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// With reject the handler decides.
+func TestHardBreachIsRejected(t *testing.T) {
+	y := newTreasury(t, tokens("b", 45, engine.HardReject))
+	var over atomic.Pointer[handler.OverBudgetError]
+	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		if err := t.Spend(ctx, "tokens", 40); err != nil {
+			return "", err
+		}
+		e, _ := errors.AsType[*handler.OverBudgetError](t.Spend(ctx, "tokens", 10))
+		over.Store(e)
+		return "short", ctx.Err()
+	})
+	y.reach(y.submit("acme", "", "b"), flowfabric.CodeCompleted)
+	if e := over.Load(); e == nil || e.Budget != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 || e.Breaches[0].Limit != 45 {
+		t.Errorf("%+v", e)
+	}
+	y.used("b", 40)
+}
+
+// With block the execution is put aside, as the same attempt and without a retry.
+func TestHardBreachBlocks(t *testing.T) {
+	y := newTreasury(t, tokens("b", 45, engine.HardBlock))
+	y.work(nil, io.Discard, spree)
+	before := time.Now()
+	s := y.reach(y.submit("acme", "", "b"), flowfabric.CodeDelayedInterrupted)
+	if pause := s.DelayUntil.Sub(before); s.Attempts != 1 || s.Retries != 0 || pause < 29*time.Second || pause > time.Minute {
+		t.Errorf("%d attempts, %d retries, put aside for %s", s.Attempts, s.Retries, pause)
+	}
+	y.used("b", 40)
+}
+
+// A budget that warns counts everything, and says so in the log and in its book.
+func TestWarnings(t *testing.T) {
+	y := newTreasury(t, engine.BudgetSpec{Name: "b", Warn: true, WarnSoft: true, OnHard: engine.HardFail,
+		Limits: map[string]engine.Limit{"tokens": {Hard: 55, Soft: 25}}})
+	log := &lines{}
+	y.work(nil, log, spree)
+	id := y.submit("acme", "", "b")
+	y.reach(id, flowfabric.CodeCompleted)
+	y.used("b", 100)
+	b := y.budget("b")
+	if b.HardBreaches != 5 || b.SoftBreaches != 8 {
+		t.Errorf("%d hard breaches, %d soft ones", b.HardBreaches, b.SoftBreaches)
+	}
+	soft := slices.DeleteFunc(b.Book, func(x engine.BookEntry) bool { return x.What != "soft_limit" })
+	if len(soft) != 1 || soft[0].By != id.UUID().String() || soft[0].Detail != "tokens 30 25" {
+		t.Errorf("%+v", b.Book)
+	}
+	for _, part := range []string{"above the soft limit of a budget\"", "which only warns\""} {
+		if n := log.count("WARN", part); n != 1 {
+			t.Errorf("told %d times: %s", n, part)
+		}
+	}
+	for _, part := range []string{"soft limit of a budget\" .* used=30 limit=25", "only warns\" .* used=60 limit=55"} {
+		if !regexp.MustCompile(part).MatchString(log.all.String()) {
+			t.Errorf("no %q", part)
+		}
+	}
+}
+
+// What one budget refuses is counted by none, not even in the ledgers.
+func TestSpendOfTwoBudgets(t *testing.T) {
+	y := newTreasury(t, tokens("a", 1000, engine.HardFail), tokens("b", 45, engine.HardFail))
+	y.work(nil, io.Discard, spree)
+	y.reach(y.submit("acme", "", "a", "b"), flowfabric.CodeFailed)
+	for _, name := range []string{"a", "b"} {
+		y.used(name, 40)
+		if s := y.budget(name).Spenders; len(s) != 1 || s[0].Used["tokens"] != 40 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// cutter loses the answers to reports after they have taken effect.
+type cutter struct {
+	store
+	calls atomic.Int64
+}
+
+func (c *cutter) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
+	r, err := c.store.ReportUsage(ctx, u)
+	if n := c.calls.Add(1); err == nil && n%3 == 2 {
+		return engine.Reported{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
+	}
+	return r, err
+}
+
+// A report whose answer was lost counts once, also when it was the last one of the handler.
+func TestLostRepliesOfReports(t *testing.T) {
+	y := newTreasury(t, tokens("a", 0, ""), tokens("b", 0, ""))
+	c := &cutter{}
+	var lost atomic.Int64
+	y.work(func(s store) store { c.store = s; return c }, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		for range 13 {
+			switch err := t.Spend(ctx, "tokens", 10); {
+			case errors.Is(err, flowfabric.ErrTransport) && !strings.Contains(err.Error(), "an earlier one"):
+				lost.Add(1)
+			case err != nil: // the earlier one is still not known, and this one was not made
+				if err := t.Spend(ctx, "tokens", 10); err != nil {
+					return "", err
+				}
+			}
+		}
+		return "", nil
+	})
+	y.reach(y.submit("acme", "", "a", "b"), flowfabric.CodeCompleted)
+	y.used("a", 130)
+	y.used("b", 130)
+	if lost.Load() < 4 {
+		t.Errorf("%d answers were lost", lost.Load())
+	}
+}
+
+// What a handler spends after its lease was taken away is counted, and marked as late once another has reported.
+func TestLateSpend(t *testing.T) {
+	y := newTreasury(t, tokens("b", 1000, engine.HardFail))
+	running, spent := make(chan struct{}), make(chan struct{})
+	late := make(chan error, 1)
+	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		if t.Attempt() > 0 {
+			defer close(spent)
+			return "", t.Spend(ctx, "tokens", 3)
+		}
+		close(running)
+		<-ctx.Done()
+		<-spent
+		late <- t.Spend(ctx, "tokens", 5)
+		return "", context.Cause(ctx)
+	})
+	id := y.submit("acme", "", "b")
+	<-running
+	if _, err := y.engine.RevokeLease(y.ctx, id, y.reach(id, flowfabric.CodeActive).Session, "test", "hangs"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	y.reach(id, flowfabric.CodeCompleted)
+	y.used("b", 8)
+	if s := y.budget("b").Spenders; len(s) != 1 || s[0].Late != 1 || s[0].Used["tokens"] != 8 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// So is what it spends after the execution was cancelled.
+func TestSpendAfterCancellation(t *testing.T) {
+	y := newTreasury(t, tokens("b", 1000, engine.HardFail))
+	running, late := make(chan struct{}), make(chan error, 1)
+	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+		close(running)
+		<-ctx.Done()
+		late <- t.Spend(ctx, "tokens", 5)
+		return "", context.Cause(ctx)
+	})
+	id := y.submit("acme", "", "b")
+	<-running
+	if _, err := y.engine.CancelExecution(y.ctx, id, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	y.used("b", 5)
+}
+
+// Of two executions that share a budget one is stopped, the other goes on with what is left; what does not share it is not affected.
+func TestSharedBudget(t *testing.T) {
+	y := newTreasury(t, tokens("shared", 155, engine.HardFail), tokens("own", 100, engine.HardFail))
+	half, rest := make(chan struct{}), make(chan struct{})
+	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, in string) (string, error) {
+		if in == "spree" {
+			return spree(ctx, t, in)
+		}
+		if err := t.Spend(ctx, "tokens", 70); err != nil {
+			return "", err
+		}
+		close(half)
+		<-rest
+		return in, t.Spend(ctx, "tokens", 5)
+	})
+	modest := y.submit("acme", "modest", "shared")
+	<-half
+	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
+	s := y.reach(stopped, flowfabric.CodeFailed)
+	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "tokens 150 of 155 used") {
+		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
+	}
+	y.reach(other, flowfabric.CodeCompleted)
+	close(rest)
+	y.reach(modest, flowfabric.CodeCompleted)
+	y.used("shared", 155)
+	y.used("own", 100)
+}
