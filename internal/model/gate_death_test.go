@@ -191,11 +191,10 @@ func (x *death) want(name string) {
 			return
 		}
 		for _, text := range a.Suspects {
-			var epoch uint64
-			_, err := fmt.Sscan(text[37:], &epoch)
+			hold, err := engine.ParseHold(text)
 			x.no(err)
 			for range 2 {
-				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{{Execution: x.id, Epoch: epoch}})
+				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{hold})
 				x.no(err)
 				_, _, err = x.s.e.SettleHolds(x.ctx, name, 10*time.Minute, []string{text}, states)
 				x.no(err)

@@ -423,15 +423,8 @@ func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 
 func (x *gateRun) hold(text string) engine.Hold {
 	x.t.Helper()
-	var h engine.Hold
-	id, epoch, _ := strings.Cut(text, ":")
-	_, err := fmt.Sscan(epoch, &h.Epoch)
+	h, err := engine.ParseHold(text)
 	x.no(err)
-	for _, known := range x.ids {
-		if known.UUID().String() == id {
-			h.Execution = known
-		}
-	}
 	return h
 }
 
@@ -666,7 +659,7 @@ func (x *gateRun) check() {
 			row := strings.Split(d.Hashes[":routes"][c["r"]], "\x1f")
 			for g := range strings.SplitSeq(row[len(row)-1], ",") {
 				if name, ok := strings.CutPrefix(g, "q:"); ok {
-					running[name] = append(running[name], id+":"+c["e"])
+					running[name] = append(running[name], fmt.Sprint(p, ".", id, ":", c["e"]))
 				}
 			}
 		}
