@@ -289,13 +289,14 @@ func TestOldGrants(t *testing.T) {
 	state("G1f", old.Epoch)
 	x.slots(1, 0)
 	back(first.session, old, true)
-	back(first.session, old, true)
 	state("R1f", old.Epoch)
 	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
 	x.no(err)
 	if len(entries) == 0 || entries[0].Released[0].Hold.Epoch != old.Epoch || entries[0].Released[0].Ran {
 		x.fatal("the quotas are told %+v", entries)
 	}
+	back(first.session, old, true)
+	state("R1f", old.Epoch)
 	x.deliver()
 	x.slots(0, 0)
 	calls = second.calls()
