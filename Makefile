@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test soak mutants browser deps demo bench
+.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +25,16 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 fmt: ## format the sources
 	gofmt -w .
 
-test: ## all tests with the race detector (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
+test: ## all tests with the race detector, the whole suite on the embedded server, which it slows down, without (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(PKG)
-	@if [ "$(PKG)" = ./... ]; then cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...; fi
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-embedded test-benchmarks;; *conformance*) $(MAKE) --no-print-directory test-embedded;; esac
+
+test-embedded:
+	$(GO) test -timeout $(TEST_TIMEOUT) -run '^TestEmbedded$$' ./internal/conformance
+
+test-benchmarks:
+	cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
 	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model

@@ -38,7 +38,7 @@ func loadHelpers(t testing.TB) helpers {
 	for _, lib := range libs {
 		b.WriteString(read("lib/" + lib + ".lua"))
 	}
-	b.WriteString("exported = { args = args, policy = policy, route = route, core = core, lane = lane }\n")
+	b.WriteString("exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
 	if err := l.DoString(b.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,62 @@ func FuzzNames(f *testing.F) {
 		got, _ := h.call(t, "args", "name", vm.LString(name), vm.LNumber(flowfabric.MaxName))
 		if err := flowfabric.ValidateName("name", name); accepted(got) != (err == nil) {
 			t.Errorf("%q: Lua %v, Go %v", name, got, err)
+		}
+	})
+}
+
+func FuzzGateNames(f *testing.F) {
+	for _, s := range []string{"", "a", "A.b_c-9", "-a", ".a", "_a", "a b", "a{b", "a:b", "a,b", "\x00", "ü", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
+		f.Add(s)
+	}
+	h := loadHelpers(f)
+	f.Fuzz(func(t *testing.T, name string) {
+		got, _ := h.call(t, "budget", "name", vm.LString(name))
+		if err := flowfabric.ValidateGateName("budget", name); accepted(got) != (err == nil) {
+			t.Errorf("name %q: Lua %v, Go %v", name, got, err)
+		}
+		got, _ = h.call(t, "budget", "dimension", vm.LString(name))
+		if err := flowfabric.ValidateDimension("dimension", name); accepted(got) != (err == nil) {
+			t.Errorf("dimension %q: Lua %v, Go %v", name, got, err)
+		}
+	})
+}
+
+// FuzzGates: what NormalizeGates makes is taken as it stands; what it refuses is refused, but for order and repeats.
+func FuzzGates(f *testing.F) {
+	many := func(kind string, n int) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("%s:%02d", kind, i)
+		}
+		return strings.Join(list, ",")
+	}
+	for _, s := range []string{"", "b:a", "q:a", "b:a,q:a", "q:a,b:a", "b:a,b:a", "x:a", "b:", "b", ",", "b:a,", ",b:a", "b:a{", "b:a\x1fq:b", "b:a,,q:a",
+		many("b", 16) + "," + many("q", 8), many("b", 17), many("q", 9), "b:" + strings.Repeat("x", 64), "b:" + strings.Repeat("x", 65)} {
+		f.Add(s)
+	}
+	h := loadHelpers(f)
+	f.Fuzz(func(t *testing.T, joined string) {
+		var gates []flowfabric.Gate
+		if joined != "" {
+			for name := range strings.SplitSeq(joined, ",") {
+				gates = append(gates, flowfabric.Gate(name))
+			}
+		}
+		normal, err := flowfabric.NormalizeGates(gates)
+		got, _ := h.call(t, "gate", "valid", vm.LString(joined))
+		if err != nil && vm.LVAsBool(got) {
+			t.Errorf("%q is refused in Go and passes in Lua: %v", joined, err)
+		}
+		if err != nil {
+			return
+		}
+		names := make([]string, len(normal))
+		for i, g := range normal {
+			names[i] = string(g)
+		}
+		if got, _ = h.call(t, "gate", "valid", vm.LString(strings.Join(names, ","))); !vm.LVAsBool(got) {
+			t.Errorf("%q passes in Go and is refused by Lua", names)
 		}
 	})
 }

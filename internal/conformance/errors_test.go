@@ -169,6 +169,7 @@ var errorScenarios = []scenario{
 					a := w.fcall(c.name, c.args...)
 					want := "execution_not_active"
 					own := map[string]string{"R1t": "ff_fail_execution", "R2b": "ff_fail_execution", "T2": "ff_fail_execution", "R1i": "ff_release_execution",
+						"R4i": "ff_release_execution", "G1i": "ff_release_execution",
 						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution", "R3i": "ff_wait_children"}
 					switch {
 					case own[string(code)] == c.name || c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):

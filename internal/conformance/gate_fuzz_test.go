@@ -30,12 +30,13 @@ func (f *fuzzer) granted(k *worker, number uint64, slots []string) {
 		epoch, _ := strconv.ParseUint(h[1], 10, 64)
 		route, _ := strconv.ParseUint(h[2], 10, 64)
 		f.grants = append(f.grants, granted{engine.Grant{Execution: flowfabric.MakeExecutionID(f.p, id), Epoch: epoch, Route: route}, k.session, number})
+		f.asking = true
 	}
 }
 
 // gate is what workers do with grants, and what others do about gates, pauses and shares.
 func (f *fuzzer) gate(k *worker) call {
-	if len(f.grants) > 0 && f.r.IntN(3) > 0 {
+	if len(f.grants) > 0 && f.r.IntN(3) == 0 {
 		return f.answered(f.grants[max(0, len(f.grants)-1-f.r.IntN(4))])
 	}
 	id := flowfabric.NewExecutionID(f.p)
@@ -45,6 +46,9 @@ func (f *fuzzer) gate(k *worker) call {
 	if n := len(f.grants); n > 0 && f.r.IntN(3) == 0 {
 		id = f.grants[n-1].Execution
 	}
+	if n := len(f.fences); n > 0 && f.r.IntN(3) == 0 {
+		id = f.fences[max(0, n-1-f.r.IntN(3))].Execution
+	}
 	switch f.r.IntN(7) {
 	case 0, 1:
 		return call{"ff_pause_execution", []string{"1", id.UUID().String(), "me", "r"}}
@@ -53,7 +57,7 @@ func (f *fuzzer) gate(k *worker) call {
 	case 4:
 		return call{"ff_set_share", []string{"1", []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
-		scope := []string{"g", "n\x1fother", "l\x1fdefault\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(4)]
+		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
 		return call{"ff_attach", []string{"1", scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me"}}
 	}
 	return call{"ff_open_route", []string{"1", "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
@@ -66,8 +70,8 @@ func (f *fuzzer) answered(g granted) call {
 		return call{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(g.Grant))}
 	case 1, 2:
 		return call{"ff_release_grant", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant),
-			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap"})}
+			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
 	}
-	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch, Attempt: uint32(f.r.IntN(2))})
+	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch})
 	return call{"ff_claim_granted", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant))}
 }

@@ -169,7 +169,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	_, err := w.e.PauseExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
 	s.waiting = w.create(name, kind("paused"))
-	for _, x := range w.dump().Streams[":outbox"] {
+	for _, x := range w.dump().Outbox {
 		s.outbox = append(s.outbox, x.ID)
 	}
 	w.must("ff_attach", "1", "t\x1fapp.tenant\x1facme", "b:"+s.budget, "me")
@@ -195,7 +195,7 @@ func (w *world) gateCalls(s stagedGates) []call {
 	w.Helper()
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
 	back := slices.Concat([]string{"1", s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
-		"quota " + s.quota + " cap"})
+		"quota " + s.quota + " cap", "0"})
 	return []call{
 		{"ff_put_budget", putBudget(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},

@@ -61,7 +61,7 @@ var lostScenarios = []scenario{
 					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
 				}
 				w.check()
-				digest := w.digest("root booted", "root counting", ":f:", ":outbox", ":br:", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
+				digest := w.digest("root booted", "root counting", ":f:", ":outbox", ":br:", ":closings \"w", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
 				if m == undisturbed {
 					wantDigest, wantResult = digest, got
 					if digest == before {
@@ -155,7 +155,7 @@ func (w *world) stageFixed() fixed {
 func (w *world) notices() string {
 	w.Helper()
 	var b strings.Builder
-	for _, x := range w.dump().Streams[":outbox"] {
+	for _, x := range w.dump().Outbox {
 		fmt.Fprintln(&b, "outbox", x.FieldValues)
 	}
 	return b.String()

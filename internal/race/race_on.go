@@ -1,0 +1,6 @@
+//go:build race
+
+package race
+
+// Enabled is whether the race detector watches this build.
+const Enabled = true
