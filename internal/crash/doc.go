@@ -16,6 +16,6 @@
 // (testdata/previous.tar.gz), and hold every journal against every execution.
 //
 // Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS, FLOWFABRIC_CRASH_KILLS,
-// FLOWFABRIC_CRASH_ROLLS and FLOWFABRIC_CRASH_UPGRADES set them; FLOWFABRIC_SEED repeats a run's choices (who is hit when; not
+// FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES and FLOWFABRIC_CRASH_GATE_KILLS set them; FLOWFABRIC_SEED repeats a run's choices (who is hit when; not
 // the scheduling).
 package crash

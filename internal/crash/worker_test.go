@@ -41,7 +41,11 @@ var hold = handler.Define[job, answer]("crash-hold", handler.NoRetry())
 // TestMain runs the worker when the parent asks for one.
 func TestMain(m *testing.M) {
 	if url := os.Getenv("FF_CRASH_URL"); url != "" {
-		if err := work(url, os.Getenv("FF_CRASH_NAME")); err != nil {
+		role := work
+		if os.Getenv("FF_CRASH_LIMITED") != "" {
+			role = workLimited
+		}
+		if err := role(url, os.Getenv("FF_CRASH_NAME")); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 			os.Exit(1)
 		}

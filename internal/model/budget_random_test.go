@@ -259,6 +259,9 @@ func (x *budgets) put(name string) {
 	if x.chance(15) {
 		expected = uint64(x.r.IntN(4))
 	}
+	if b == nil && expected > 0 {
+		spec.Limits = nil // of two refusals either may be told
+	}
 	x.say("put %+v at %d", spec, expected)
 	revision, already, wake, err := x.s.e.PutBudget(x.ctx, spec, expected, "me")
 	b, same, woken, code := b.put(spec, expected, "me", x.now)

@@ -191,11 +191,10 @@ func (x *death) want(name string) {
 			return
 		}
 		for _, text := range a.Suspects {
-			var epoch uint64
-			_, err := fmt.Sscan(text[37:], &epoch)
+			hold, err := engine.ParseHold(text)
 			x.no(err)
 			for range 2 {
-				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{{Execution: x.id, Epoch: epoch}})
+				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{hold})
 				x.no(err)
 				_, _, err = x.s.e.SettleHolds(x.ctx, name, 10*time.Minute, []string{text}, states)
 				x.no(err)
@@ -290,13 +289,14 @@ func TestOldGrants(t *testing.T) {
 	state("G1f", old.Epoch)
 	x.slots(1, 0)
 	back(first.session, old, true)
-	back(first.session, old, true)
 	state("R1f", old.Epoch)
 	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
 	x.no(err)
 	if len(entries) == 0 || entries[0].Released[0].Hold.Epoch != old.Epoch || entries[0].Released[0].Ran {
 		x.fatal("the quotas are told %+v", entries)
 	}
+	back(first.session, old, true)
+	state("R1f", old.Epoch)
 	x.deliver()
 	x.slots(0, 0)
 	calls = second.calls()

@@ -659,7 +659,7 @@ func (x *gateRun) check() {
 			row := strings.Split(d.Hashes[":routes"][c["r"]], "\x1f")
 			for g := range strings.SplitSeq(row[len(row)-1], ",") {
 				if name, ok := strings.CutPrefix(g, "q:"); ok {
-					running[name] = append(running[name], fmt.Sprintf("%d.%s:%s", p, id, c["e"]))
+					running[name] = append(running[name], fmt.Sprint(p, ".", id, ":", c["e"]))
 				}
 			}
 		}

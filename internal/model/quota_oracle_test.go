@@ -134,40 +134,43 @@ func ordered(set map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b)) })
 }
 
-// release forgets a hold, and its start if it never ran.
-func (q *quotaTruth) release(hold string, ran bool) bool {
+// release forgets a hold, and its start if it never ran; undone tells that there was one.
+func (q *quotaTruth) release(hold string, ran bool) (freed, undone bool) {
 	if q == nil {
-		return false
+		return false, false
 	}
-	_, freed := q.slots[hold]
+	_, freed = q.slots[hold]
 	delete(q.slots, hold)
 	if !ran {
-		_, started := q.window[hold]
-		freed = freed || started
+		_, undone = q.window[hold]
 		delete(q.window, hold)
 	}
-	return freed
+	return freed || undone, undone
 }
 
-// wake is who may come now.
-func (q *quotaTruth) wake() []string {
+// wake is who may come now: for slots, and for each start that did not happen.
+func (q *quotaTruth) wake(undone int) (out []string) {
 	if q == nil {
 		return nil
+	}
+	if q.spec.Rate > 0 {
+		out = q.forRate.take(min(undone, 100))
 	}
 	free := 256
 	if q.spec.Cap > 0 {
 		free = q.spec.Cap - len(q.slots)
 	}
 	if free <= 0 {
-		return nil
+		return out
 	}
-	return q.forSlots.take(min(256, free+2)) // some more than can come: not everybody still has work
+	return append(out, q.forSlots.take(min(256, free+2))...) // some more than can come: not everybody still has work
 }
 
 func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState, now int64) (freed int, wake []string, code string) {
 	if q == nil {
 		return 0, nil, "quota_policy_not_found"
 	}
+	undone := 0
 	for i, hold := range holds {
 		_, held := q.slots[hold]
 		if states[i] == engine.HoldHeld {
@@ -177,9 +180,10 @@ func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.H
 			continue
 		}
 		freed += bool01(held)
-		q.release(hold, states[i] != engine.HoldKilled)
+		_, back := q.release(hold, states[i] != engine.HoldKilled)
+		undone += bool01(back)
 	}
-	return freed, q.wake(), ""
+	return freed, q.wake(undone), ""
 }
 
 func (q *quotaTruth) record(now int64) string {

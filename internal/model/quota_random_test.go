@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,7 +53,9 @@ func newQuotas(t *testing.T, s *server, seed uint64, did map[string]int) *quotas
 	return x
 }
 
-func holdText(h engine.Hold) string { return fmt.Sprintf("%s:%d", h.Execution.UUID(), h.Epoch) }
+func holdText(h engine.Hold) string {
+	return fmt.Sprintf("%d.%s:%d", h.Execution.Partition(), h.Execution.UUID(), h.Epoch)
+}
 
 func holdTexts(list []engine.Hold) (out []string) {
 	for _, h := range list {
@@ -108,6 +111,9 @@ func (x *quotas) put(name string) {
 	}
 	if x.chance(15) {
 		expected = uint64(x.r.IntN(4))
+	}
+	if x.truth[name] == nil && expected > 0 {
+		q.Window = time.Second // of two refusals either may be told
 	}
 	x.say("put %+v at %d", q, expected)
 	revision, already, wake, err := x.s.e.PutQuota(x.ctx, q, expected, "me")
@@ -169,7 +175,7 @@ func (x *quotas) release() {
 	x.t.Helper()
 	var items []engine.Released
 	var woken, names []string
-	want, seen := 0, map[string]bool{}
+	want, undone := 0, map[string]int{}
 	for _, h := range x.some(1+x.r.IntN(6), 90) {
 		items = append(items, engine.Released{Quota: x.names[x.r.IntN(2)], Hold: h, Ran: x.chance(60)})
 	}
@@ -177,13 +183,15 @@ func (x *quotas) release() {
 	got, wake, err := x.s.e.ReleaseHolds(x.ctx, items)
 	x.no(err)
 	for _, r := range items {
-		want += bool01(x.truth[r.Quota].release(holdText(r.Hold), r.Ran))
-		if !seen[r.Quota] {
-			seen[r.Quota], names = true, append(names, r.Quota)
+		freed, back := x.truth[r.Quota].release(holdText(r.Hold), r.Ran)
+		want += bool01(freed)
+		if !slices.Contains(names, r.Quota) {
+			names = append(names, r.Quota)
 		}
+		undone[r.Quota] += bool01(back)
 	}
 	for _, name := range names {
-		woken = append(woken, x.truth[name].wake()...)
+		woken = append(woken, x.truth[name].wake(undone[name])...)
 	}
 	x.same(fmt.Sprint(got, x.woken(wake)), fmt.Sprint(want, woken))
 	x.did["freed"] += got

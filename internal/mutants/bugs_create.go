@@ -5,7 +5,7 @@ const createFile = "lua/lib/create.lua"
 // createMutants break admission: scores, duplicates, idempotency, times.
 var createMutants = []Mutant{
 	{"create: the score forgets priority", "10 §3.1", createFile,
-		`pr = t.priority > 0 and t.priority or nil`, `pr = nil`, suite("create|claim")},
+		`t.score = t.priority == 0 and`, `t.score = t.priority >= 0 and`, suite("create|claim")},
 	{"create: priority is not clamped", "10 §9 #3", createFile,
 		`math.min(priority, 9000)`, `priority`, suite("create")},
 	{"create: a duplicate is made again", "10 §9 #4 #5", createFile,

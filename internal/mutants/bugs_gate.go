@@ -26,6 +26,7 @@ var (
 	gated    = in("internal/model", "^TestGates$")
 	old      = in("internal/model", "^TestOldGrants$")
 	gates    = suite("gates")
+	fair     = suite("fair")
 )
 
 // gateMutants break budgets, quotas, grants and shares: what is counted, what is refused, who has a slot and when it comes back.
@@ -80,7 +81,7 @@ var gateMutants = []Mutant{
 	{"report: a late one takes over", "70-B28", reportFile,
 		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
 	{"report: strict budgets count anything", "70 §2", reportFile,
-		`      if not b.d['h:' .. dim] then`, `      if false then`, spending},
+		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
 	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
 		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
 	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
@@ -124,11 +125,11 @@ var gateMutants = []Mutant{
 	{"settle holds: one that is gone comes back", "70 §10 BS38", settleHolds,
 		`redis.call('ZADD', slots, 'XX', reply`, `redis.call('ZADD', slots, reply`, admitted},
 	{"settle holds: what never ran has started", "70 §10 BS28", settleHolds,
-		`      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end`, ``, admitted},
+		`      if argv[i + 1] == '2' then undone`, `      if false then undone`, admitted},
 	{"release holds: what never ran has started", "70 §10 BS28", releaseFile,
-		`    if argv[i + 2] == '0' then freed`, `    if false then freed`, deaths},
+		"    if argv[i + 2] == '0' then\n      local back", "    if false then\n      local back", deaths},
 	{"release holds: what ran has not started", "70 §6", releaseFile,
-		`    if argv[i + 2] == '0' then freed`, `    if true then freed`, deaths},
+		"    if argv[i + 2] == '0' then\n      local back", "    if true then\n      local back", deaths},
 
 	{"check holds: one that runs is gone", "70 §10 BS26", checkFile,
 		`(c.s == 'A1' or c.s == 'A3') and c.e`, `c.s == 'A3' and c.e`, gated},
@@ -193,11 +194,11 @@ var gateMutants = []Mutant{
 		`    gate.forget(ctx, due[i])
     home.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
 	{"share: weights are ignored", "design §6", shareFile,
-		`pick.count = pick.count + math.floor(unit / pick.weight)`, `pick.count = pick.count + unit`, gates},
+		`    g.step = math.floor(unit / (g.weight or 1))`, `    g.step = unit`, fair},
 	{"share: what is passed over is paid for", "design §6", shareFile,
-		`    local refused = g.at - 1 - n`, `    local refused = 0`, gates},
+		`  g.at, l.scanned = g.at + 1, false`, `  g.at, l.scanned, g.count = g.at + 1, false, g.count + g.step`, fair},
 	{"share: who was away has saved up", "design §6", shareFile,
-		`    list[i].count = math.max(tonumber(count or '0'), lanes[list[i].lane].count)`, `    list[i].count = tonumber(count or '0')`, gates},
+		`math.max(args.int(count, 0, whole) or 0, g.lane.count)`, `args.int(count, 0, whole) or 0`, fair},
 
 	{"engine: a warning budget is strict", "70 §1.2", "engine/budget.go",
 		`	if b.Warn {
@@ -207,5 +208,5 @@ var gateMutants = []Mutant{
 	{"engine: releases to partitions that were never made fail", "70 §10 BS27", "engine/quota.go",
 		`return 0, nil, nil // no quota`, `return 0, nil, err // no quota`, admitted},
 	{"engine: what ran has not", "70 §6", "engine/quota.go",
-		`x.Hold.text(), bit(x.Ran))`, `x.Hold.text(), bit(!x.Ran))`, deaths},
+		`x.Hold.String(), bit(x.Ran))`, `x.Hold.String(), bit(!x.Ran))`, deaths},
 }
