@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -23,7 +24,7 @@ type BudgetSpec struct {
 	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
 	WarnSoft bool
 	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
-	Strict   bool          // reports name no dimension that has no limits here
+	Strict   bool          // reports name no dimension that has no limits here: ErrUnknownDimension
 	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
 	Limits   map[string]Limit
 }
@@ -165,7 +166,7 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by a strict budget; the details name them all), ErrIdempotencyConflict; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -189,6 +190,19 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 		out.Breaches = append(out.Breaches, b)
 	}
 	return out, r.fail()
+}
+
+// UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
+// (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
+// waiters are to be woken with OpenRoutes. ErrBudgetNotFound.
+func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
+	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, u.Execution.UUID().String(), strconv.FormatUint(u.Epoch, 10),
+		strconv.FormatUint(u.Sequence, 10))
+	if err != nil {
+		return false, nil, err
+	}
+	wake = waiters(r)
+	return !r.already, wake, r.fail()
 }
 
 func amounts(args []string, by map[string]int64) []string {
@@ -229,9 +243,10 @@ func waiters(r *reader) []Waiter {
 	return out
 }
 
-// AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua). by is required.
+// AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua), once whatever
+// becomes of replies. who is required.
 func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason}, by)...)
+	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason, uuid.NewString()}, by)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,9 +265,9 @@ func (r *reader) amounts() map[string]int64 {
 	return out
 }
 
-// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua). With move the next one is a whole interval away.
+// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With move the next one is a whole interval away.
 func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move))
+	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move), uuid.NewString())
 	if err != nil {
 		return 0, 0, nil, err
 	}

@@ -29,6 +29,7 @@ type store interface {
 	stream.SummaryReader
 	inspector
 	settler
+	spender
 	registrar
 	admission.Engine
 	admission.Outbox

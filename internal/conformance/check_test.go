@@ -38,10 +38,10 @@ func (w *world) dump() *invariant.Dump {
 	return d
 }
 
-// digest is the text of the partition now.
+// digest is the text of the partition now, and of those beside it.
 func (w *world) digest(without ...string) string {
 	w.Helper()
-	return w.dump().Text(without...)
+	return w.dump().Text(without...) + w.elsewhere(without...)
 }
 
 // difference shows the lines that two digests do not share.
@@ -51,9 +51,18 @@ func difference(a, b string) string { return invariant.Difference(a, b) }
 func (w *world) fingerprint() string {
 	w.Helper()
 	if !w.srv.Features.Functions {
-		return w.digest() // Lua is the slow part there
+		return w.dump().Text() // Lua is the slow part there
 	}
 	h, err := invariant.Fingerprint(w.ctx, w.raw, w.p)
 	w.no(err)
 	return h
+}
+
+// fingerprintFor tells whether what a function may touch has changed: the partition, or the one beside it.
+func (w *world) fingerprintFor(name string) string {
+	w.Helper()
+	if root := w.seat(name); root != string(w.k) {
+		return w.told(root)
+	}
+	return w.fingerprint()
 }

@@ -274,6 +274,9 @@ func createArgs(x engine.NewExecution) []string {
 	if x.Delay > 0 {
 		args[8] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
 	}
+	for i, g := range x.Gates {
+		args[6] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
+	}
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}

@@ -32,19 +32,21 @@ var errorScenarios = []scenario{
 			var before, text string
 			setup := func() {
 				c = w.stage().calls[i]
-				before, text = w.fingerprint(), w.digest()
+				before, text = w.fingerprintFor(c.name), w.digest()
 			}
 			setup()
 			try := func(what string, args []string) {
 				w.Helper()
 				a := w.fcall(c.name, args...)
-				if w.fingerprint() == before {
+				if w.fingerprintFor(c.name) == before {
 					return
 				}
 				if refused(c.name, a) {
 					w.Fatalf("%s %s answered %s and changed the keyspace:\n%s", c.name, what, a.code, difference(text, w.digest()))
 				}
-				w.check() // it was legal after all, so it must have been whole
+				if bad := w.violations(w.dump()); len(bad) > 0 { // it was legal after all, so it must have been whole
+					w.Fatalf("%s %s answered %s and broke:\n%s", c.name, what, a.code, strings.Join(bad, "\n"))
+				}
 				setup()
 			}
 			for at := range len(c.args) {
@@ -68,14 +70,17 @@ var errorScenarios = []scenario{
 		r := rand.New(rand.NewPCG(seed, 1))
 		n := int(number("FLOWFABRIC_SOAK", 4000)) / max(1, w.srv.Share)
 		var calls []call
-		var before string
+		var before map[string]string // by where a call is made
 		refusals := 0
 		for i := range n {
-			if i%500 == 0 || before == "" {
-				calls = w.stage().calls
-				before = w.fingerprint()
+			if i%500 == 0 || before == nil {
+				calls, before = w.stage().calls, map[string]string{}
 			}
 			c := calls[r.IntN(len(calls))]
+			seat := w.seat(c.name)
+			if before[seat] == "" {
+				before[seat] = w.fingerprintFor(c.name)
+			}
 			args := slices.Clone(c.args)
 			for range 1 + r.IntN(3) {
 				at := r.IntN(len(args))
@@ -88,12 +93,12 @@ var errorScenarios = []scenario{
 			if refused(c.name, a) {
 				refusals++
 			}
-			if now := w.fingerprint(); now != before {
+			if now := w.fingerprintFor(c.name); now != before[seat] {
 				if refused(c.name, a) {
 					w.Fatalf("seed %d: %s %.300q answered %s and changed the keyspace", seed, c.name, args, a.code)
 				}
 				w.check()
-				before = ""
+				before = nil
 			}
 		}
 		w.Logf("seed %d: %d calls, %d refused", seed, n, refusals)
@@ -124,7 +129,10 @@ var errorScenarios = []scenario{
 		same(w, "keys made", len(made), 0)
 		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", "2", "protocol_mismatch"}} {
 			old := w.root()[damage[0]]
-			w.set("HSET", string(w.k), damage[0], damage[1])
+			roots := append([]string{string(w.k)}, w.roots...)
+			for _, root := range roots {
+				w.set("HSET", root, damage[0], damage[1])
+			}
 			w.unchanged(damage[2], func() {
 				for _, c := range s.calls {
 					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition" ||
@@ -134,10 +142,12 @@ var errorScenarios = []scenario{
 					same(w, c.name, w.fcall(c.name, c.args...).code, damage[2])
 				}
 			})
-			if old == "" {
-				w.set("HDEL", string(w.k), damage[0])
-			} else {
-				w.set("HSET", string(w.k), damage[0], old)
+			for _, root := range roots {
+				if old == "" {
+					w.set("HDEL", root, damage[0])
+				} else {
+					w.set("HSET", root, damage[0], old)
+				}
 			}
 		}
 		_, err = w.e.ReadExecution(w.ctx, flowfabric.NewExecutionID(partitions))
@@ -250,6 +260,7 @@ func (w *world) stage() staged {
 	recurring := w.recurring(w.named("s"), time.Minute)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
+	gated := w.gateCalls(w.stageGates(func(*engine.NewExecution) {}))
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
@@ -307,7 +318,7 @@ func (w *world) stage() staged {
 		call{"ff_freeze_partition", []string{"1", "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{"1", id.UUID().String(), "0"}},
 	)
-	calls = append(calls, flows...)
+	calls = slices.Concat(calls, flows, gated)
 	for _, c := range calls {
 		if c.name == "ff_close_waitpoint" {
 			c.args[6] = handed.ID.String()

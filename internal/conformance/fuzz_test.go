@@ -104,7 +104,7 @@ func replay(then ...string) []string {
 }
 
 // ownKey is every key there may be: all scenarios before this one ran on the same server.
-var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{fp:\d+\}(:.*)?)$`)
+var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{(fp|b|q):\d+\}(:.*)?)$`)
 
 // damages are what the checker must notice: raw commands, with names for the parts of the partition.
 var damages = map[string][]string{
@@ -246,6 +246,7 @@ type fuzzer struct {
 	answers  map[string]int
 	log      []string // calls since begin
 	requests []string
+	grants   []granted
 	points   []pointed // waitpoints that were made
 }
 
@@ -268,7 +269,7 @@ func (f *fuzzer) unseen() (codes []flowfabric.Code) {
 
 func (f *fuzzer) begin() {
 	f.reset()
-	f.workers, f.fences, f.ids, f.log, f.points = nil, nil, nil, nil, nil
+	f.workers, f.fences, f.ids, f.log, f.points, f.grants = nil, nil, nil, nil, nil, nil
 	f.setKey("seed", kid, 0, false)
 	for i := range 3 {
 		f.workers = append(f.workers, f.newWorker(i))
@@ -279,6 +280,7 @@ func (f *fuzzer) begin() {
 func (f *fuzzer) newWorker(i int) *worker {
 	k := f.worker("w" + strconv.Itoa(i))
 	k.can = func(r engine.Route) bool { return i == 0 || len(r.Capabilities) == 0 }
+	k.gates = i < 2 // the others are older
 	k.nothingYet()
 	return k
 }
@@ -327,8 +329,10 @@ func (f *fuzzer) next() (call, func(answer)) {
 	switch n := f.r.IntN(100); {
 	case n < 14 && len(f.ids) < 24:
 		return f.submit()
-	case n < 30:
+	case n < 24:
 		return f.claim(k)
+	case n < 32:
+		return f.gate(k), nil
 	case n < 54:
 		if len(f.fences) == 0 {
 			return f.claim(k)
@@ -386,6 +390,12 @@ func (f *fuzzer) submit() (call, func(answer)) {
 	}
 	if f.r.IntN(4) == 0 {
 		opts = append(opts, capabilities("gpu"), tags(map[string]string{"a.b": "c"}))
+	}
+	if f.r.IntN(3) == 0 {
+		opts = append(opts, asking([][]flowfabric.Gate{{"q:a"}, {"b:a", "q:a"}, {"b:a", "b:b", "q:a", "q:b"}}[f.r.IntN(3)]...))
+	}
+	if f.r.IntN(4) == 0 {
+		opts = append(opts, namespace("other"))
 	}
 	x := f.item(opts...)
 	c := call{"ff_create_execution", createArgs(x)}
@@ -446,7 +456,12 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 	if f.r.IntN(5) == 0 && k.number > 0 {
 		q.Number = k.number
 	}
-	return call{"ff_claim_next", claimArgs(q)}, func(a answer) {
+	q.Rotation = uint64(f.r.IntN(4))
+	c := call{"ff_claim_next", claimArgs(q)}
+	if k.gates {
+		c.args = append(c.args, "2")
+	}
+	return c, func(a answer) {
 		switch {
 		case a.code == "lease_expired":
 			f.workers[slices.Index(f.workers, k)] = f.newWorker(int(k.instance[1] - '0'))
@@ -463,7 +478,11 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 			f.last = f.fingerprint()
 		}
 		n, _ := strconv.Atoi(slots[0])
-		if n > 0 && q.Number > k.number {
+		before := len(f.grants)
+		if k.gates {
+			f.granted(k, q.Number, slots)
+		}
+		if n+len(f.grants)-before > 0 && q.Number > k.number {
 			k.number = q.Number
 		}
 		for _, slot := range slots {

@@ -78,7 +78,8 @@ var goldenCalls = []string{
 	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
 	"priority", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
 	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
-	"reissue a token", "read suspension", "read signals",
+	"reissue a token", "read suspension", "read signals", "claim with gates", "claim what is granted", "return the grant", "ask about the hold",
+	"pause", "unpause",
 }
 
 // memberCalls are calls that concern a member of a flow; what they are made about is one.
@@ -252,11 +253,37 @@ func (w *world) goldenCall(name string, x placed) call {
 		return call{"ff_flow_drain", []string{"1"}}
 	case "read inputs":
 		return operator("ff_read_inputs")
+	case "claim with gates":
+		k := w.worker("g2")
+		k.gates = true
+		k.nothingYet()
+		return call{"ff_claim_next", append(claimArgs(k.request(1)), "2")}
+	case "claim what is granted":
+		session, grant := x.asking(f)
+		return call{"ff_claim_granted", slices.Concat([]string{"1", session, "1"}, grantArgs(grant))}
+	case "return the grant":
+		session, grant := x.asking(f)
+		return call{"ff_release_grant", slices.Concat([]string{"1", session, "1"}, grantArgs(grant), []string{"0", "0"})}
+	case "ask about the hold":
+		_, grant := x.asking(f)
+		return call{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(grant))}
+	case "pause":
+		return operator("ff_pause_execution", "op", "reason")
+	case "unpause":
+		return operator("ff_unpause_execution", "op")
 	case "read signals":
 		return operator("ff_read_signals", x.waitpoint.ID.String(), "0")
 	}
 	w.Fatalf("no call %q", name)
 	return call{}
+}
+
+// asking is who has a grant of the execution, or else who held it last and under what.
+func (x placed) asking(f flowfabric.Fence) (session string, grant engine.Grant) {
+	if x.asker != nil {
+		return x.asker.session, x.grant
+	}
+	return f.Session, engine.Grant{Execution: x.id, Epoch: f.Epoch}
 }
 
 // token is the waitpoint's, or one that nobody has.
@@ -275,6 +302,9 @@ func (w *world) goldenAnswer(c call, a answer) string {
 		if a.slots[0] == "1" {
 			return "OK again " + claims
 		}
+		if c.args[len(c.args)-1] == "2" && claims == "0" {
+			return "OK grants " + a.slots[8+2*number64(a.slots[6])]
+		}
 		if claims == "0" {
 			return "OK nothing"
 		}
@@ -286,6 +316,8 @@ func (w *world) goldenAnswer(c call, a answer) string {
 		return code + " " + a.slots[0]
 	case slices.Contains([]string{"ff_deliver_signal", "ff_approve_waitpoint"}, c.name) && a.status == 1:
 		return code + " " + a.slots[1] + " " + a.slots[2]
+	case slices.Contains([]string{"ff_claim_granted", "ff_release_grant", "ff_check_holds"}, c.name) && a.status == 1:
+		return code + " " + a.slots[1]
 	case c.name == "ff_read_suspension" && a.status == 1:
 		told := "told nothing"
 		if a.slots[1] != "" {

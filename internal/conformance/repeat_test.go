@@ -210,7 +210,7 @@ var repeatables = []repeatable{
 var repeatScenarios = []scenario{
 	{name: "design §2.8 the identical call twice, for every function that writes", run: func(w *world) {
 		covered := map[string]bool{"ff_configure": true} // errors: "the deployment record"
-		for _, r := range repeatables {
+		for _, r := range slices.Concat(repeatables, gateRepeatables) {
 			w.reset()
 			c := r.call(w)
 			covered[c.name] = true

@@ -262,7 +262,7 @@ var timeScenarios = []scenario{
 // reachable are the states that the functions so far can produce. A member that ran is not skipped: its group was satisfied, and
 // stays so (T5).
 var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2c", "A1", "A2", "A3", "S1", "S2", "S5",
-	"T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n"}
+	"T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n", "R4f", "R4i", "G1f", "G1i"}
 
 // placed is an execution that was brought into a state, with the fence of its last claim.
 type placed struct {
@@ -275,6 +275,9 @@ type placed struct {
 	flow       flowfabric.FlowID // that it is a member of
 
 	upstream map[string]engine.Claim // what it waits for, if it is a member of a flow
+
+	grant engine.Grant // that a worker has of it, who asks its gates
+	asker *worker
 }
 
 // halt suspends what is held until the signal go comes.
@@ -322,13 +325,15 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		opts = append(opts, deadline(time.Second))
 	case "R1t":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
+	case "G1f", "G1i":
+		opts = append(opts, asking(flowfabric.Quota("q")))
 	case "R2b":
 		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Hour, Max: time.Hour}))
 	}
 	w.setKey("seed", kid, 0, false)
 	x := w.place(code, opts)
 	switch code {
-	case "R1f", "R2af", "R3f", "R3p", "T5n":
+	case "R1f", "R2af", "R3f", "R3p", "T5n", "R4f", "G1f":
 	case "T3n":
 		w.cancel(x.id)
 	case "T4n":
@@ -336,6 +341,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		w.settleTime()
 	default:
 		x.worker = w.worker("w1")
+		x.worker.gates = code == "G1i"
 		x.fence = x.worker.one(x.id).Fence
 		w.frames(x.fence, 1, 1)
 		if w.hands {
@@ -367,7 +373,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		if x.flow.IsZero() {
 			x.flow = flowfabric.FlowID(x.id)
 		}
-	case "R1i":
+	case "R1i", "R4i", "G1i":
 		w.release(x.fence)
 	case "R2ai":
 		w.delay(x.fence, time.Hour)
@@ -383,6 +389,16 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	case "T4":
 		w.advance(time.Second)
 		w.settleTime()
+	}
+	switch code {
+	case "R4f", "R4i":
+		_, err := w.e.PauseExecution(w.ctx, x.id, "op", "reason")
+		w.no(err)
+		w.check()
+	case "G1f", "G1i":
+		x.asker = w.worker("g1")
+		x.asker.gates = true
+		x.grant = x.asker.grants(1)[0]
 	}
 	w.code(x.id, code)
 	return x

@@ -72,10 +72,14 @@ func (k *worker) poll(max int) engine.ClaimReply {
 	}
 }
 
-// claim claims up to max.
+// claim claims up to max, whatever gates would say.
 func (k *worker) claim(max int) []engine.Claim {
 	k.w.Helper()
-	return k.poll(max).Claims
+	r := k.poll(max)
+	if len(r.Grants) > 0 {
+		return k.granted(r.Grants...)
+	}
+	return r.Claims
 }
 
 // one claims exactly the wanted execution.

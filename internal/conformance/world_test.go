@@ -39,6 +39,7 @@ type world struct {
 	quiet   bool               // no checks: the same steps were checked before
 	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 	members bool               // what state makes is a member of a flow
+	roots   []string           // partitions of budgets and quotas that belong to the scenario, see beside
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
@@ -62,6 +63,8 @@ func (w *world) reset() {
 	if all := w.keys(); len(all) > 0 {
 		w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(all...).Build()).Error())
 	}
+	w.clear(w.roots...)
+	w.roots = nil
 	w.must("ff_boot", "1")
 }
 
@@ -115,7 +118,7 @@ type answer struct {
 // be a script that raised.
 func (w *world) fcall(name string, args ...string) answer {
 	w.Helper()
-	return w.fcallOn([]string{string(w.k)}, name, args...)
+	return w.fcallOn([]string{w.seat(name)}, name, args...)
 }
 
 func (w *world) fcallOn(roots []string, name string, args ...string) answer {
@@ -304,7 +307,7 @@ func retries(n int) option {
 	return retry(flowfabric.RetryPolicy{MaxRetries: n, Initial: time.Second, Max: time.Minute, Multiplier: 2})
 }
 
-// unchanged fails unless run leaves the partition byte-identical.
+// unchanged fails unless run leaves the partition, and those beside it, byte-identical.
 func (w *world) unchanged(what string, run func()) {
 	w.Helper()
 	before := w.digest()

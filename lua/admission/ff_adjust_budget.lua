@@ -1,9 +1,9 @@
 -- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's book. Those who
--- wait for it are answered, to be woken.
+-- wait for it are answered, to be woken. The same request again, within a day, answers what the first did.
 -- Flags:   none
 -- Go:      Engine.AdjustBudget
--- Args:    protocol name by reason count {dimension amount}
--- Replies: OK used {dimension used} count {waiter}
+-- Args:    protocol name by reason request count {dimension amount}
+-- Replies: OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input invalid_delta budget_not_found partition_missing partition_frozen protocol_mismatch
 local function ff_adjust_budget(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -12,8 +12,11 @@ local function ff_adjust_budget(k, argv)
   if not name then return reply.err('invalid_input', 'budget') end
   if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
   if not argv[4] or #argv[4] > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
-  local deltas, code, detail = budget.deltas(argv, 5, true)
+  if not args.id(argv[5]) then return reply.err('invalid_input', 'request') end
+  local deltas, code, detail = budget.deltas(argv, 6, true)
   if not deltas then return reply.err(code, detail) end
+  local before = budget.said(ctx, name, argv[5])
+  if before then return before end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
   local sets, list = {}, {}
@@ -35,5 +38,5 @@ local function ff_adjust_budget(k, argv)
   if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   out[#out + 1] = reply.int(#waiters)
   for i = 1, #waiters do out[#out + 1] = waiters[i] end
-  return out
+  return budget.say(ctx, name, argv[5], out)
 end

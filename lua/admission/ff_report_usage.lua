@@ -6,7 +6,7 @@
 -- Go:      Engine.ReportUsage
 -- Args:    protocol name execution epoch sequence key count {dimension amount}
 -- Replies: OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_delta budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
 local ff_report = {}
 
 ff_report.day = 86400000
@@ -74,7 +74,12 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
       put('e2', reply.int(place.e2))
       put('q2', reply.int(place.q2))
     end
-    if place.late then put('lt', reply.int(tonumber(l.lt or '0') + 1)) else put('rp', text) end
+    if place.late then
+      put('lt', reply.int(tonumber(l.lt or '0') + 1))
+    else
+      put('rp', text)
+      put('la', applied and q.amounts or '')
+    end
   end
   if applied then
     for i = 1, #q.deltas.order do
@@ -109,8 +114,20 @@ function ff_report.parse(argv)
   local list = {}
   for dim, n in pairs(q.deltas.by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
   table.sort(list)
-  q.digest = redis.sha1hex(q.id .. ' ' .. table.concat(list, ','))
+  q.amounts = table.concat(list, ',')
+  q.digest = redis.sha1hex(q.id .. ' ' .. q.amounts)
   return q
+end
+
+-- unknown refuses dimensions that a strict budget does not know, all of them by name.
+function ff_report.unknown(b, q)
+  if b.d.st ~= '1' then return nil end
+  local list = {}
+  for i = 1, #q.deltas.order do
+    local dim = q.deltas.order[i]
+    if not b.d['h:' .. dim] then list[#list + 1] = dim end
+  end
+  return list[1] and reply.err('unknown_dimension', unpack(list))
 end
 
 -- apply counts a report that is not refused, and a breach whether it is or not.
@@ -156,12 +173,8 @@ local function ff_report_usage(k, argv)
   if not b then return reply.err('budget_not_found', q.name) end
   local before = ff_report.known(ctx, b, q)
   if before then return before end
-  if b.d.st == '1' then
-    for i = 1, #q.deltas.order do
-      local dim = q.deltas.order[i]
-      if not b.d['h:' .. dim] then return reply.err('invalid_input', 'dimension ' .. dim .. ': not one of this budget') end
-    end
-  end
+  local unknown = ff_report.unknown(b, q)
+  if unknown then return unknown end
   local l, place = q.id ~= '' and budget.ledger(ctx, b, q.id) or {}, nil
   if q.sequence > 0 then
     place, before = ff_report.place(q, l)

@@ -1,8 +1,9 @@
 -- ff_reset_budget: begins a new period now, at an operator's word. When the next one begins by itself stays as it was, unless move.
+-- The same request again, within a day, answers what the first did.
 -- Flags:   none
 -- Go:      Engine.ResetBudget
--- Args:    protocol name by move
--- Replies: OK period left count {waiter}
+-- Args:    protocol name by move request
+-- Replies: OK period left count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
 local function ff_reset_budget(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -11,6 +12,9 @@ local function ff_reset_budget(k, argv)
   if not name then return reply.err('invalid_input', 'budget') end
   if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
   if move ~= '0' and move ~= '1' then return reply.err('invalid_input', 'move: 0 or 1') end
+  if not args.id(argv[5]) then return reply.err('invalid_input', 'request') end
+  local before = budget.said(ctx, name, argv[5])
+  if before then return before end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
 
@@ -20,5 +24,5 @@ local function ff_reset_budget(k, argv)
   budget.reset(ctx, b, 0, nx, argv[3])
   budget.save(ctx, b)
   budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)
-  return reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters))
+  return budget.say(ctx, name, argv[5], reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters)))
 end

@@ -183,6 +183,24 @@ function budget.free(ctx, b, id, why, by)
   return true
 end
 
+-- said is what an operator's call answered that was made before under the request id that its caller made up, nil when there was none.
+function budget.said(ctx, name, request)
+  local text = redis.call('GET', keys.report(ctx.r, name, ' ' .. request))
+  local expiry, rest = string.match(text or '', '^(%d+) (.*)$')
+  if not expiry or tonumber(expiry) <= ctx.now then return nil end
+  local out = { 1, 'ALREADY_SATISFIED' }
+  for part in string.gmatch(rest .. US, '([^\31]*)\31') do out[#out + 1] = part end
+  return out
+end
+
+-- say keeps the answer of such a call for a day, and returns it.
+function budget.say(ctx, name, request, out)
+  local day = 86400000
+  local text = reply.int(ctx.now + day) .. ' ' .. table.concat(out, US, 3)
+  redis.call('SET', keys.report(ctx.r, name, ' ' .. request), text, 'PX', reply.int(day))
+  return out
+end
+
 -- waiters takes those who wait for a budget or a quota, oldest first, as partition and route.
 function budget.waiters(key, limit, out)
   local list = redis.call('ZRANGE', key, '0', reply.int(limit - 1))
