@@ -109,7 +109,6 @@ func topics() map[string][]scenario {
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios, gateFlowScenarios),
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),

@@ -35,7 +35,7 @@ func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
 		}
 	}
 	if len(by) != len(nodes) || len(list) != len(nodes) {
-		f.Fatalf("granted %v, want %v", granted(list), nodes)
+		f.Fatalf("granted %v, want %v", grantees(list), nodes)
 	}
 	return by
 }
