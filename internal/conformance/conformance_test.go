@@ -110,9 +110,9 @@ func topics() map[string][]scenario {
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }

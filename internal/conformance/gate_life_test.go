@@ -50,8 +50,8 @@ func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.check()
 }
 
-// grantedIDs is the ids of grants, in order.
-func grantedIDs(list []engine.Grant) (ids []flowfabric.ExecutionID) {
+// grantees is the ids of grants, in order.
+func grantees(list []engine.Grant) (ids []flowfabric.ExecutionID) {
 	for _, x := range list {
 		ids = append(ids, x.Execution)
 	}
@@ -125,10 +125,10 @@ var gateLifeScenarios = []scenario{
 		})
 		same(w, "closed", len(k.grants(3)), 0)
 		g.open(list[0].Route)
-		same(w, "opened, but for what the operator keeps", words(grantedIDs(k.grants(3))), words(ids[1:]))
+		same(w, "opened, but for what the operator keeps", words(grantees(k.grants(3))), words(ids[1:]))
 		w.code(ids[0], "R4f")
 		g.unpause(ids[0])
-		same(w, "unpaused", words(grantedIDs(k.grants(3))), words(ids[:1]))
+		same(w, "unpaused", words(grantees(k.grants(3))), words(ids[:1]))
 		w.unchanged("no reason at all", func() {
 			same(w, "code", w.fcall("ff_unpause_execution", "1", ids[0].UUID().String()).code, "invalid_input")
 			same(w, "nobody's route", words(w.fcall("ff_open_route", "1", "1", "").slots), "[1 0]")
@@ -156,7 +156,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "nothing", len(k.poll(10).Grants), 0)
 			w.setLane("default", engine.LaneActive, "")
 			r = k.poll(10)
-			got := grantedIDs(r.Grants)
+			got := grantees(r.Grants)
 			for _, c := range r.Claims {
 				got = append(got, c.Fence.Execution)
 			}
@@ -324,7 +324,7 @@ var gateLifeScenarios = []scenario{
 		short := w.create(asking(flowfabric.Quota(q)), deadline(3*time.Second))
 		k := g.asker("w1")
 		list := k.grants(9)
-		same(w, "granted", words(grantedIDs(list)), words(append(slices.Clone(ids), short)))
+		same(w, "granted", words(grantees(list)), words(append(slices.Clone(ids), short)))
 		g.admit(q, 5, list...)
 		w.cancel(ids[0])
 		g.pause(ids[1])
@@ -343,13 +343,13 @@ var gateLifeScenarios = []scenario{
 		w.release(claims[0].Fence)
 		g.deliver()
 		again := k.grants(9)
-		same(w, "the new priority comes first", words(grantedIDs(again)), words([]flowfabric.ExecutionID{ids[2], ids[1]}))
+		same(w, "the new priority comes first", words(grantees(again)), words([]flowfabric.ExecutionID{ids[2], ids[1]}))
 		w.cancel(ids[3])
 		g.deliver()
 		g.refuse(k, false, time.Minute, "quota "+q+" cap", again...)
 		g.prefer(ids[1], 10)
 		g.open(again[0].Route)
-		same(w, "while its route was closed, too", words(grantedIDs(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
+		same(w, "while its route was closed, too", words(grantees(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
 	}},
 	{name: "design §6 a revoked lease gives its slot back when it is requeued, once", run: func(w *world) {
 		g := newGates(w)
@@ -441,7 +441,7 @@ var gateLifeScenarios = []scenario{
 			}
 			k := g.asker("w1")
 			list := k.grants(1)
-			same(w, words("after", order), words(grantedIDs(list)), words([]flowfabric.ExecutionID{id}))
+			same(w, words("after", order), words(grantees(list)), words([]flowfabric.ExecutionID{id}))
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		}
 	}},
@@ -460,7 +460,7 @@ var gateLifeScenarios = []scenario{
 		g.open(list[0].Route) // who is woken too late finds nothing
 		again := w.create(asking(flowfabric.Quota(q)))
 		next := g.asker("w2").grants(1)
-		same(w, "a new route, open", words(grantedIDs(next), next[0].Route > list[0].Route), words([]flowfabric.ExecutionID{again}, true))
+		same(w, "a new route, open", words(grantees(next), next[0].Route > list[0].Route), words([]flowfabric.ExecutionID{again}, true))
 		w.cancel(again)
 		_, err := w.e.PurgeExecution(w.ctx, again, 0)
 		w.no(err)
