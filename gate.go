@@ -88,3 +88,22 @@ func GatePartition(name string, n uint16) uint16 {
 	h.Write([]byte(name))
 	return uint16(h.Sum32() % uint32(max(n, 1)))
 }
+
+// WithBudgets returns gates with these budgets instead of the budgets they have; the quotas stay. The names are not checked, see
+// [NormalizeGates].
+func WithBudgets(gates []Gate, names ...string) []Gate {
+	return replaceGates(gates, true, Budget, names)
+}
+
+// WithQuotas is WithBudgets for quotas; the budgets stay.
+func WithQuotas(gates []Gate, names ...string) []Gate {
+	return replaceGates(gates, false, Quota, names)
+}
+
+func replaceGates(gates []Gate, budgets bool, gate func(string) Gate, names []string) []Gate {
+	out := slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.IsBudget() == budgets })
+	for _, name := range names {
+		out = append(out, gate(name))
+	}
+	return out
+}

@@ -105,6 +105,7 @@ type store interface {
 	feeds
 	inspector
 	scheduler
+	admitter
 	Explainer
 	registry
 	Partitions() uint16
@@ -130,6 +131,7 @@ type Client struct {
 	tracer  *tracing.Tracer
 	submits *coalescer
 	waits   *hub
+	known   knownGates
 	end     context.CancelCauseFunc // ends waits and late batches
 	release []func()                // in the order they must run
 	once    sync.Once

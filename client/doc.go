@@ -49,6 +49,13 @@
 // operators, who need none and must say who they are. [Client.RotateTokenKeys] changes the key that tokens are signed with,
 // and refuses where that would strand a wait; [Client.ReissueToken] is the way out. See package suspend.
 //
+// # What may run
+//
+// [Client.CreateBudget] makes a budget, of which handlers spend, and [Client.CreateQuota] a quota, which bounds how often and how many at
+// once executions start. An execution asks those that its definition or its submission names ([Budgets], [Quotas]), and those that were
+// attached to its namespace, lane or tags when it was created ([Client.Attach]). What they keep from running is in [Client.Gates].
+// [Client.Pause] keeps one execution back; [Client.SetShare] and [Client.LaneAgeing] say who comes next.
+//
 // # Looking at all of it
 //
 // [Client.List] and [Client.ListPage] list executions by state, lane, kind, tags or holder; [Client.Queues] tells what waits and for how

@@ -24,6 +24,7 @@ type fakeStore struct {
 	feeds     // not faked
 	flows     // nil: flows are tested on servers
 	scheduler // nil: schedules are tested on a server
+	admitter  // nil: budgets and quotas are tested on servers
 
 	registry  // workers are tested on servers
 	mu        sync.Mutex

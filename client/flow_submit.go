@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -14,13 +15,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
-// FlowOption changes one [SubmitFlow]: [FlowKey], [Namespace], [Creator].
+// FlowOption changes one [SubmitFlow]: [FlowKey], [Namespace], [Creator], [Budgets], [Quotas].
 type FlowOption interface{ submitFlow(q *flowSubmission) }
 
 type flowSubmission struct {
 	namespace, creator string
 	keyed              bool
 	key                string
+	gates              []flowfabric.Gate
 }
 
 type flowKey string
@@ -30,7 +32,7 @@ func (k flowKey) submitFlow(q *flowSubmission) { q.keyed, q.key = true, string(k
 // FlowKey makes the flow's id depend on (namespace, kind, key) alone: a second submit of the same definition with an equal key meets
 // the first flow ([Flow.Duplicate]), completes it if that was cut short less than a day ago, and otherwise changes nothing: one that
 // was given up since is met as it is, cancelled because of flow_abandoned. Another definition under the key (other nodes, inputs,
-// edges or mode) is flowfabric.ErrFlowConflict. The key is taken as long as the flow is retained, and by its tombstone. 1..256
+// edges, budgets, quotas or mode) is flowfabric.ErrFlowConflict. The key is taken as long as the flow is retained, and by its tombstone. 1..256
 // bytes. Without it every submit makes a flow of its own.
 func FlowKey(key string) FlowOption { return flowKey(key) }
 
@@ -60,7 +62,7 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
 //
 // Errors before any I/O: those of flow.Flow.Build; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
-// ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
+// ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
 // ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 // Spec 60 §2.6, §1.7.
@@ -74,6 +76,9 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 	}
 	defer c.submits.end()
 	id, plan, err := c.plan(f, q)
+	if err == nil {
+		err = c.requireGates(ctx, gatesOf(plan.Members))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
 	}
@@ -111,8 +116,21 @@ func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, pla
 	} else {
 		id = flowfabric.NewFlowID(c.submits.partition())
 	}
-	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator})
+	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates})
 	return id, plan, err
+}
+
+// gatesOf are the gates that any member has.
+func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
+	var all []flowfabric.Gate
+	for _, m := range members {
+		for _, g := range m.Gates {
+			if !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
 }
 
 // submitFlow makes the calls. duplicate: the flow had been released before.

@@ -60,8 +60,10 @@ type LaneInfo struct {
 	Retention       time.Duration // of what ends in it and whose policy names none; 0 is the default of 24 h
 	Since           time.Time     // of the state; zero when nobody ever said anything
 	By              string        // who said so last
-	// Mixed: partitions differ in state or retention, because a change did not reach all of them; making it again settles it.
-	// State and Retention are then those of the partition whose state changed last.
+	Ageing          time.Duration // what a step of priority is worth in waiting; 0: no waiting outweighs one
+	Weight          int           // of the namespace in the lane, see [Client.SetShare]; 0 is the usual one, 1
+	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them; making it again settles
+	// it. State, Retention and Ageing are then those of the partition whose state changed last, as is Weight.
 	Mixed           bool
 	Routes, Waiting int             // over all partitions
 	Partitions      []LanePartition // every partition that answered, in order
@@ -134,11 +136,17 @@ func (l *LaneInfo) merge(answered []uint16) {
 		l.Routes += x.Routes
 		l.Waiting += x.Waiting
 		first := len(l.Partitions) == 1
-		l.Mixed = l.Mixed || !first && (x.State != l.Partitions[0].State || x.Retention != l.Partitions[0].Retention)
+		l.Mixed = l.Mixed || !first && x.differs(l.Partitions[0].Lane)
 		if first || x.Since.After(l.Since) {
 			l.State, l.Retention, l.Since, l.By = x.State, x.Retention, x.Since, x.By
+			l.Ageing, l.Weight = x.Ageing, x.Weight
 		}
 	}
+}
+
+// differs tells whether operators said something else of a lane in another partition.
+func (p LanePartition) differs(x engine.Lane) bool {
+	return p.State != x.State || p.Retention != x.Retention || p.Ageing != x.Ageing || p.Weight != x.Weight
 }
 
 // LaneOption changes a call that changes a lane: [Namespace], [By].
@@ -146,7 +154,7 @@ type LaneOption interface{ lane(q *laneCall) }
 
 type laneCall struct{ namespace, by string }
 
-// SetLane changes a lane's state, retention or both in every partition: change.State says whether the lane accepts work and
+// SetLane changes a lane's state, retention or ageing, or all of them, in every partition: change.State says whether the lane accepts work and
 // hands it out (engine.LaneActive, LanePaused, LaneDraining, LaneDisabled), change.Retention for how long what ends in it from
 // now on is kept. A lane need not exist yet: what is submitted into it later finds it so. change.By is set from [By] or the
 // client's Creator when it is empty.
@@ -155,7 +163,7 @@ type laneCall struct{ namespace, by string }
 // one that is draining or disabled (flowfabric.ErrLaneClosed); what runs already goes on. What waits stays where it is, and
 // work that becomes due, is resumed, retried or replayed waits with it. Setting what is set is no error.
 //
-// Errors: flowfabric.ErrInvalidInput for a name, state, retention (whole seconds, up to ten years) or By that is not legal,
+// Errors: flowfabric.ErrInvalidInput for a name, state, retention (whole seconds, up to ten years), ageing (whole ms, up to 24 h) or By that is not legal,
 // before any call, and for the 1,025th lane that is configured in a partition; else an error that names the partitions that
 // did not do it: the others did, and the call may be repeated. [ErrClosed]. Spec 10 §1.1, design §5.
 func (c *Client) SetLane(ctx context.Context, lane string, change engine.LaneChange, opts ...LaneOption) error {
@@ -195,8 +203,11 @@ func validateLane(namespace, lane string, change engine.LaneChange) error {
 	if !slices.Contains(states, change.State) {
 		return fmt.Errorf("%w: lane state %q, want active, paused, draining or disabled", flowfabric.ErrInvalidInput, change.State)
 	}
-	if change.State == "" && change.Retention == nil {
-		return fmt.Errorf("%w: neither State nor Retention is set", flowfabric.ErrInvalidInput)
+	if change.State == "" && change.Retention == nil && change.Ageing == nil {
+		return fmt.Errorf("%w: neither State nor Retention nor Ageing is set", flowfabric.ErrInvalidInput)
+	}
+	if a := change.Ageing; a != nil && (*a < 0 || *a > maxAgeing || *a%time.Millisecond != 0) {
+		return fmt.Errorf("%w: ageing %s, want whole milliseconds, 0..24h", flowfabric.ErrInvalidInput, *a)
 	}
 	if k := change.Retention; k != nil && (*k < 0 || *k > maxRetention || *k%time.Second != 0) {
 		return fmt.Errorf("%w: retention %s, want whole seconds, 0..10 years", flowfabric.ErrInvalidInput, *k)

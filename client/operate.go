@@ -32,7 +32,7 @@ const (
 const defaultBy = "client"
 
 // By names who asks, for the execution's history or a lane's record: client.By("anna"). At most 64 bytes. It is an option of
-// Replay, ChangePriority, Revoke, the calls that change a lane, and Flow.Cancel; without it Config.Creator is named, or "client".
+// Replay, ChangePriority, Revoke, Pause, the calls that change a lane, a budget, a quota or what is attached, and Flow.Cancel; without it Config.Creator is named, or "client".
 // Client.Cancel records no person.
 type By string
 

@@ -177,6 +177,9 @@ func (s *submission) measure() int {
 	for _, c := range s.item.Capabilities {
 		n += len(c) + 1
 	}
+	for _, g := range s.item.Gates {
+		n += len(g) + 1
+	}
 	for k, v := range s.item.Tags {
 		n += len(k) + len(v) + 16
 	}

@@ -58,6 +58,8 @@ func inWords(refused *flowfabric.Error, err error) error {
 		return fmt.Errorf("%w: it is %s", flowfabric.ErrTerminal, state.Public)
 	case errors.Is(refused, flowfabric.ErrNotActive):
 		return say(fmt.Sprintf("nobody runs it, it is %s", state.Public))
+	case errors.Is(refused, flowfabric.ErrNotEligible):
+		return say(fmt.Sprintf("it is %s", state.Public))
 	case errors.Is(refused, flowfabric.ErrNotTerminal):
 		return say(fmt.Sprintf("it is %s; cancel it first", state.Public))
 	case errors.Is(refused, flowfabric.ErrResultPurged):

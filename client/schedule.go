@@ -103,7 +103,8 @@ func Overlap(policy schedule.Overlap) ScheduleOption {
 // If the times change, instants that are due and not fired yet are missed (schedule.Updated); otherwise they are fired with the
 // new input. A paused schedule stays paused.
 //
-// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec and name. From the server: ErrScheduleChanged with
+// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec and name. From the server: ErrBudgetNotFound, ErrQuotaNotFound;
+// ErrScheduleChanged with
 // [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
 func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (engine.ScheduleSet, error) {
 	common, err := prepare(c, def, nil)
@@ -120,7 +121,7 @@ func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec sch
 	}
 	x := filled.item
 	return c.put(ctx, name, schedule.Definition{Spec: spec, CatchUp: s.catchUp, Overlap: s.overlap, Item: schedule.Item{
-		Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Priority: x.Priority, Deadline: x.Deadline,
+		Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
 		Policy: x.Policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}, x.Payload, s)
 }
 
@@ -158,6 +159,9 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(input), flowfabric.MaxPayload)
 	}
 	if err != nil {
+		return fail(err)
+	}
+	if err := c.requireGates(ctx, d.Item.Gates); err != nil {
 		return fail(err)
 	}
 	for try := 1; ; try++ {
@@ -291,7 +295,7 @@ func (c *Client) NextRuns(ctx context.Context, name string, n int) ([]time.Time,
 	return append(out, info.Decoded.Spec.Upcoming(next.Add(-time.Millisecond), n-len(out))...), nil
 }
 
-// PauseOption changes a [Client.PauseSchedule] or [Client.ResumeSchedule]: [By].
+// PauseOption changes a [Client.PauseSchedule], [Client.ResumeSchedule], [Client.Pause] or [Client.Unpause]: [By].
 type PauseOption interface{ pause(by *string) }
 
 // PauseSchedule keeps a schedule from firing until [Client.ResumeSchedule]. What it submitted goes on. Pausing what is paused is

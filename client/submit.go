@@ -22,7 +22,8 @@ import (
 // after an [*UnknownOutcomeError]. A []byte is copied.
 //
 // Errors before any I/O: flowfabric.ErrInvalidInput, ErrInvalidPolicy, ErrInvalidCapabilities, ErrPayloadTooLarge,
-// the definition's own error, the codec's. From the server: ErrIdempotencyConflict, ErrTooManyRoutes,
+// the definition's own error, the codec's. From the server: ErrBudgetNotFound and ErrQuotaNotFound for a budget or quota that is named
+// and does not exist, before anything is created ([Budgets]); ErrIdempotencyConflict, ErrTooManyRoutes,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent. Spec 10 §4.1, D44.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
@@ -31,6 +32,9 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 		err = fmt.Errorf("%w: IdempotencyKeys is for SubmitMany, use IdempotencyKey", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
+		return nil, submitError(def, err)
+	}
+	if err := c.requireGates(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
@@ -79,6 +83,9 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 		err = fmt.Errorf("%w: IdempotencyKey would give every input the same id, use IdempotencyKeys", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
+		return nil, submitError(def, err)
+	}
+	if err := c.requireGates(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))
@@ -176,7 +183,7 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	info := def.Info()
 	s := &submission{item: engine.NewExecution{
 		Namespace: c.cfg.Namespace, Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
-		Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
+		Gates: info.Gates, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
 	}}
 	for _, option := range opts {
 		option.submit(s)

@@ -96,8 +96,13 @@ func explain(f engine.Facts, workers crew) Explanation {
 		case "eligible_now":
 			out.Serving, out.Capable = workers.count(f.Route)
 			a = waits(f, workers)
+			if f.GrantedTo != "" {
+				a = granted(f)
+			}
 		case "blocked_by_dependencies":
 			a = blocked(f)
+		case "blocked_by_operator":
+			a = paused(f)
 		default:
 			a = delayed(f)
 		}

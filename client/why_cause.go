@@ -27,6 +27,21 @@ const (
 	WhyRouteNotReady       Cause = "route_not_ready"       // the index of the non-empty queues is damaged
 )
 
+// Waiting for budgets and quotas, or for an operator.
+const (
+	WhyGranted         Cause = "granted"                // a worker asks its budgets and quotas now
+	WhyGrantDue        Cause = "grant_due"              // it did so for too long, and a tick is awaited
+	WhyWaitingBudget   Cause = "waiting_budget"         // a budget is exhausted
+	WhyWaitingRate     Cause = "waiting_rate"           // a quota's window is full
+	WhyWaitingSlot     Cause = "waiting_slot"           // a quota's slots are taken
+	WhyNoBudget        Cause = "budget_not_found"       // it has a budget that does not exist
+	WhyNoQuota         Cause = "quota_policy_not_found" // it has a quota that does not exist
+	WhyGateClosed      Cause = "gate_closed"            // a gate closed its route, and did not say why in a way that is understood
+	WhyGateDue         Cause = "gate_due"               // the time for which a gate closed its route is over, and a tick is awaited
+	WhyWaitingGated    Cause = "waiting_gated_worker"   // no live worker that takes its kind asks budgets and quotas
+	WhyExecutionPaused Cause = "execution_paused"       // an operator keeps it from being handed out
+)
+
 // Not yet claimable.
 const (
 	WhyDelayed         Cause = "delayed"           // created with a delay
@@ -93,12 +108,14 @@ const overdue Cause = "_tick_overdue"
 
 // ticked are the reasons that wait for a tick and nothing else.
 var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue,
-	WhyAwaitingBacklog, WhyFlowCancelled}
+	WhyAwaitingBacklog, WhyFlowCancelled, WhyGrantDue, WhyGateDue}
 
 var causes = []Cause{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
 	WhyWaitingNext, WhyWaitingBehind, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
 	WhyNotQueued, WhyRouteNotReady,
+	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue, WhyWaitingGated,
+	WhyExecutionPaused,
 	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyResumeDelay, WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,

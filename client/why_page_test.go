@@ -75,7 +75,28 @@ func reviewed(behaviour string) func(*engine.Facts) {
 
 func writer(instance string, caps ...string) engine.WorkerRow {
 	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64, Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
-		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
+		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64, Revision: asks}}
+}
+
+// gated gives it a budget and a quota.
+func gated(f *engine.Facts) {
+	f.Route.Gates = []flowfabric.Gate{flowfabric.Budget("acme"), flowfabric.Quota("openai")}
+}
+
+// granting has a worker ask its gates for so long.
+func granting(left time.Duration) func(*engine.Facts) {
+	return func(f *engine.Facts) {
+		gated(f)
+		f.GrantedTo, f.GrantEnds, f.Ahead, f.Ready = "writer-1~0a1b2c", noon.Add(left), -1, false
+	}
+}
+
+// shutting closes its route for so long.
+func shutting(why string, left time.Duration) func(*engine.Facts) {
+	return func(f *engine.Facts) {
+		gated(f)
+		f.ClosedWhy, f.ClosedUntil, f.Ready = why, noon.Add(left), false
+	}
 }
 
 // member makes it one of a flow that is open, which depends on three others.
@@ -123,6 +144,28 @@ var examples = map[Cause]example{
 	})},
 	WhyNotQueued:     {facts: in("R1f", func(f *engine.Facts) { f.Ahead = -1 })},
 	WhyRouteNotReady: {facts: in("R1f", func(f *engine.Facts) { f.Ready = false })},
+
+	WhyGranted:  {facts: in("G1f", granting(4*time.Second))},
+	WhyGrantDue: {facts: in("G1t", func(f *engine.Facts) { failing(f); granting(-100 * time.Millisecond)(f) })},
+	WhyWaitingBudget: {facts: in("R1f", shutting("budget acme tokens 1000000 1000000", 21*time.Second)),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyWaitingSlot: {facts: in("R1i", func(f *engine.Facts) {
+		shutting("quota openai cap", 700*time.Millisecond)(f)
+		f.Released, f.Outbox = engine.ReleasedSuspended, 2
+	}), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyNoBudget:   {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
+	WhyGateClosed: {facts: in("R1f", shutting("maintenance window", time.Minute)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyGateDue:    {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
+	WhyWaitingGated: {facts: in("R1f", gated), workers: crew{live: []engine.WorkerRow{func() engine.WorkerRow {
+		w := writer("writer-1")
+		w.Info.Revision = 5
+		return w
+	}()}}},
+	WhyExecutionPaused: {facts: in("R4f", func(f *engine.Facts) {
+		f.PausedAt, f.PausedBy, f.PauseReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
+	})},
 
 	WhyDelayed:         {facts: in("R2af", nil)},
 	WhyDelayedByWorker: {facts: in("R2ai", nil)},

@@ -27,6 +27,9 @@ func waits(f engine.Facts, workers crew) account {
 		a.reason = WhyNotQueued
 		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
 		a.next = "An audit of the partition (maintain.Audit with Heal) puts it back."
+	case !f.ClosedUntil.IsZero():
+		a = closed(f, workers)
+		a.why += " " + came
 	case !f.Ready:
 		a.reason = WhyRouteNotReady
 		a.why = "It waits for a worker, but its queue is not among those that claims look at, although its lane hands work out. " + came
@@ -89,9 +92,14 @@ func crewed(f engine.Facts, workers crew, work string) account {
 		}
 	}
 	able, unable := workers.able(f.Route)
+	ask := asking(able, f.Route)
 	switch {
+	case len(able) > 0 && len(ask) == 0:
+		return account{reason: WhyWaitingGated, why: fmt.Sprintf("It waits for a worker that asks budgets and quotas (%s): %s %s, but with a library from before there were any; %s.",
+			gateList(f.Route.Gates), plural(len(able), "live worker"), take(len(able), work), place),
+			next: "It is claimed once a worker of this release or a later one starts that takes this kind from this lane" + needing(f.Route) + "."}
 	case len(able) > 0:
-		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(able, f.Route, work), place)}
+		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(ask, f.Route, work), place)}
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
@@ -141,13 +149,13 @@ func needing(r engine.Route) string {
 // cameToWait says what happened before.
 func cameToWait(f engine.Facts) string {
 	switch f.State.Code {
-	case flowfabric.CodeWaitingFirst:
+	case flowfabric.CodeWaitingFirst, flowfabric.CodeGrantedFirst, flowfabric.CodePausedFirst:
 		return "It has never run."
-	case flowfabric.CodeWaitingRetry:
+	case flowfabric.CodeWaitingRetry, flowfabric.CodeGrantedRetry, flowfabric.CodePausedRetry:
 		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
-	case flowfabric.CodeWaitingReplay:
+	case flowfabric.CodeWaitingReplay, flowfabric.CodeGrantedReplay, flowfabric.CodePausedReplay:
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
-	case flowfabric.CodeWaitingReclaim:
+	case flowfabric.CodeWaitingReclaim, flowfabric.CodeGrantedReclaim, flowfabric.CodePausedReclaim:
 		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f), f.Reclaims, reclaimCap(f))
 	}
 	switch f.Released {

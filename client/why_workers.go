@@ -31,7 +31,7 @@ func muster(ctx context.Context, from Explainer) (c crew) {
 
 // takes tells whether a worker would claim of a route if only it had the capabilities.
 func takes(w engine.WorkerRow, r engine.Route) bool {
-	return w.Info.Namespace == r.Namespace && slices.Contains(w.Info.Lanes, r.Lane) && slices.Contains(w.Info.Kinds, r.Kind)
+	return w.Info.Serves(r.Namespace) && slices.Contains(w.Info.Lanes, r.Lane) && slices.Contains(w.Info.Kinds, r.Kind)
 }
 
 // lacks lists the capabilities of a route that a worker does not have.
@@ -73,7 +73,7 @@ func (c crew) blind(r engine.Route) string {
 		return "the registry could not be read: " + quote(c.err.Error())
 	}
 	for _, w := range c.live {
-		if w.Info.Namespace == "" || w.Info.Truncated && w.Info.Namespace == r.Namespace {
+		if w.Info.Namespace == "" || w.Info.Truncated && (w.Info.Serves(r.Namespace) || len(w.Info.Namespaces) > 0) {
 			return "what worker " + quote(w.Instance) + " takes is not listed in full"
 		}
 	}

@@ -24,7 +24,7 @@ type BudgetSpec struct {
 	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
 	WarnSoft bool
 	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
-	Strict   bool          // reports name no dimension that has no limits here
+	Strict   bool          // reports name no dimension that has no limits here: ErrUnknownDimension
 	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
 	Limits   map[string]Limit
 }
@@ -72,7 +72,7 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 	for _, dim := range sorted(b.Limits) {
 		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
 	}
-	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, args)
+	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, "budget_not_found", args)
 	if err != nil {
 		return 0, false, nil, err
 	}
@@ -81,12 +81,16 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 	return revision, r.already, wake, r.fail()
 }
 
-// make calls what creates a budget or quota, and makes its partition's root if this is the first one there.
-func (e *Engine) make(ctx context.Context, f function, roots []string, name string, args []string) (*reader, error) {
+// make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What changes one, of an expected
+// revision (the third argument), makes nothing: where there is no root it answers absent.
+func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string, args []string) (*reader, error) {
 	root := rootOf(roots, name)
 	r, err := e.run(ctx, e.client, f, []string{root}, args)
 	if !errors.Is(err, flowfabric.ErrPartitionMissing) {
 		return r, err
+	}
+	if args[2] != "" {
+		return nil, flowfabric.NewError(f.name, absent, name)
 	}
 	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
 		return nil, err
@@ -162,7 +166,7 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by a strict budget; the details name them all), ErrIdempotencyConflict; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -186,6 +190,19 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 		out.Breaches = append(out.Breaches, b)
 	}
 	return out, r.fail()
+}
+
+// UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
+// (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
+// waiters are to be woken with OpenRoutes. ErrBudgetNotFound.
+func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
+	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, u.Execution.UUID().String(), strconv.FormatUint(u.Epoch, 10),
+		strconv.FormatUint(u.Sequence, 10))
+	if err != nil {
+		return false, nil, err
+	}
+	wake = waiters(r)
+	return !r.already, wake, r.fail()
 }
 
 func amounts(args []string, by map[string]int64) []string {
@@ -281,6 +298,9 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 		return nil, nil, nil
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
+	}
 	if err != nil {
 		return nil, nil, err
 	}

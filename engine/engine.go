@@ -173,6 +173,12 @@ func (e *Engine) keep(c rueidis.Client) bool {
 // Partitions is the number of execution partitions of this deployment.
 func (e *Engine) Partitions() uint16 { return e.partitions }
 
+// BudgetPartitions is the number of partitions of budgets; see [flowfabric.GatePartition].
+func (e *Engine) BudgetPartitions() uint16 { return uint16(len(e.budgets)) }
+
+// QuotaPartitions is the number of partitions of quotas.
+func (e *Engine) QuotaPartitions() uint16 { return uint16(len(e.quotas)) }
+
 // Embedded reports whether the server is the in-process development server.
 func (e *Engine) Embedded() bool { return e.server.embedded }
 

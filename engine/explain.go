@@ -25,6 +25,20 @@ type Facts struct {
 	Waiters   int  // idle instances that are rung for its route, as far as the first 64 interests with idle instances tell
 	Interests int  // different interests of those
 
+	// With gates, while it waits or is granted; see also GrantedTo.
+	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
+	ClosedWhy   string    // see [ParseClosing]
+	Outbox      int       // entries that quotas and budgets have not been told of yet
+
+	// While a worker asks its gates.
+	GrantedTo string    // the session
+	GrantEnds time.Time // by then it is claimed, or returned
+
+	// While an operator keeps it from being handed out. By and reason are "" if its history does not tell any more.
+	PausedAt    time.Time
+	PausedBy    string
+	PauseReason string
+
 	// While it is active.
 	HolderAlive      bool      // its session lives
 	DeclaredDead     string    // why its session was declared dead before its lease ran out, if somebody said so
@@ -111,6 +125,8 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		x.State, _ = flowfabric.Project(flowfabric.Code(r.text()))
 		f.Others = append(f.Others, x)
 	}
+	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.instant(), r.text(), int(r.number())
+	f.PausedAt, f.PausedBy, f.PauseReason = r.instant(), r.text(), r.text()
 	if r.err != nil {
 		return Facts{}, r.fail()
 	}
@@ -125,6 +141,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("ta"), x.instant("tt")
 	f.OpenWaitpoints, f.Purging = int(x.number("wp")), core["pu"] != ""
 	f.Released = released(core)
+	f.GrantedTo, f.GrantEnds = core["gs"], x.instant("gx")
 	f.Node, f.Group, f.Wait = core["nd"], groupRecord(core["g"]), waitRecord(core["wt"])
 	if len(header) > 0 {
 		record := flowRecord(fields{m: header, r: r})

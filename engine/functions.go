@@ -148,7 +148,7 @@ var (
 		replies: "OK kinds until number; ALREADY_SATISFIED kinds until number", errors: "invalid_input" + entered}
 	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
 		args:    "protocol",
-		replies: "OK count {namespace lane state retention since by routes waiting}", errors: "invalid_input" + entered}
+		replies: "OK count {namespace lane state retention since by routes waiting} [count {namespace lane ageing weight}]", errors: "invalid_input" + entered}
 	fnReadQueues = function{name: "ff_read_queues", method: "Queues", readonly: true,
 		args: "protocol after", replies: "OK now more count {route row state depth oldest priority retained}", errors: "invalid_input" + entered}
 	fnListExecutions = function{name: "ff_list_executions", method: "ListExecutions", readonly: true,
@@ -223,7 +223,8 @@ var (
 	fnExplain = function{name: "ff_explain_execution", method: "Explain", readonly: true,
 		args: "protocol id",
 		replies: "OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge " +
-			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code}",
+			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} " +
+			"closed why outbox paused by reason",
 		errors: "invalid_input execution_not_found result_purged" + entered}
 
 	fnTick = function{name: "ff_tick", method: "Tick",
@@ -290,7 +291,11 @@ var (
 	fnReportUsage = function{name: "ff_report_usage", method: "ReportUsage",
 		args:    "protocol name execution epoch sequence key count {dimension amount}",
 		replies: "OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same",
-		errors:  "invalid_input invalid_delta budget_not_found idempotency_conflict" + entered}
+		errors:  "invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict" + entered}
+	fnUndoUsage = function{name: "ff_undo_usage", method: "UndoUsage",
+		args:    "protocol name execution epoch sequence",
+		replies: "OK count {waiter}; ALREADY_SATISFIED 0",
+		errors:  "invalid_input budget_not_found" + entered}
 	fnAdjustBudget = function{name: "ff_adjust_budget", method: "AdjustBudget",
 		args:    "protocol name by reason request count {dimension amount}",
 		replies: "OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same",
@@ -368,7 +373,7 @@ var (
 		replies: "OK removed left",
 		errors:  "invalid_input" + entered}
 	fnAttach = function{name: "ff_attach", method: "attach",
-		args:    "protocol scope gates by",
+		args:    "protocol scope gates by [how]",
 		replies: "OK gates; ALREADY_SATISFIED gates",
 		errors:  "invalid_input" + entered}
 	fnReadGates = function{name: "ff_read_gates", method: "readGates", readonly: true,
@@ -399,6 +404,6 @@ var functions = []function{
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnReadInputs, fnFlowTags,
-	fnPutBudget, fnRemoveBudget, fnReportUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
+	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
 	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnPause, fnUnpause, fnSetShare,
 }

@@ -178,13 +178,28 @@ type AttachAnswer struct {
 	Err       error
 }
 
+// AttachHow is what a call does with the gates of a scope.
+type AttachHow string
+
+// What it does.
+const (
+	AttachSet    AttachHow = ""       // these instead of those that are attached
+	AttachAdd    AttachHow = "add"    // these as well
+	AttachRemove AttachHow = "remove" // these no longer
+)
+
 // Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The call may be repeated.
 func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
+	return e.ChangeAttached(ctx, scope, AttachSet, gates, by)
+}
+
+// ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by one atomic call.
+func (e *Engine) ChangeAttached(ctx context.Context, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) []AttachAnswer {
 	out := make([]AttachAnswer, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
 		p.Go(func() {
-			already, err := e.attach(ctx, i, scope, gates, by)
+			already, err := e.attach(ctx, i, scope, how, gates, by)
 			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
 		})
 	}
@@ -193,12 +208,16 @@ func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gat
 }
 
 // attach does so in one partition (lua/admission/ff_attach.lua).
-func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, gates []flowfabric.Gate, by string) (already bool, err error) {
+func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) (already bool, err error) {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	r, err := e.call(ctx, fnAttach, partition, protocol, scope.text(), strings.Join(names, ","), by)
+	args := []string{protocol, scope.text(), strings.Join(names, ","), by}
+	if how != AttachSet {
+		args = append(args, string(how))
+	}
+	r, err := e.call(ctx, fnAttach, partition, args...)
 	if err != nil {
 		return false, err
 	}

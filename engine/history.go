@@ -20,7 +20,7 @@ type Event struct {
 	By      string // who asked for it
 	Code    flowfabric.Code
 	Detail  string // claimed: why; attempt_ended: state and category; ended: category; priority: "old new"
-	Reason  string // of an attempt's end, a revocation, a cancellation or a replay
+	Reason  string // of an attempt's end, a revocation, a cancellation, a pause or a replay
 	Until   time.Time
 }
 
@@ -48,6 +48,8 @@ const (
 	EventSkipped   EventKind = "skipped"            // Detail: why
 	EventLateInput EventKind = "late_input"         // an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
 	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
+	EventPaused    EventKind = "paused"             // kept from being handed out, by an operator
+	EventUnpaused  EventKind = "unpaused"
 )
 
 // ranks order what happened in the same millisecond of one attempt.
@@ -148,7 +150,7 @@ func recorded(text string, r *reader) []Event {
 			e.Detail = p[5]
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
-	case EventRevoked, EventCancelled:
+	case EventRevoked, EventCancelled, EventPaused, EventUnpaused:
 		e.By, e.Reason = p[5], p[6]
 	case EventPriority:
 		e.Detail, e.By = p[5], p[6]

@@ -55,6 +55,8 @@ type Lane struct {
 	Since           time.Time     // of the state; zero when nobody said anything
 	By              string
 	Routes, Waiting int
+	Ageing          time.Duration // what a step of priority is worth; 0 = no waiting outweighs one
+	Weight          int           // of the namespace in the lane; 0 = the usual one, 1
 }
 
 // PartitionLanes are the lanes of one partition, by namespace and name.
@@ -128,6 +130,20 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		out.Lanes = append(out.Lanes, Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
 			Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number())})
 	}
+	if r.err == nil && r.at < len(r.slots) {
+		for range r.count(4) {
+			out.special(r.text(), r.text(), r.millis(), int(r.number()))
+		}
+	}
 	out.Err = r.fail()
 	return out
+}
+
+// special fills in what only some lanes have.
+func (p *PartitionLanes) special(namespace, name string, ageing time.Duration, weight int) {
+	for i := range p.Lanes {
+		if l := &p.Lanes[i]; l.Namespace == namespace && l.Name == name {
+			l.Ageing, l.Weight = ageing, weight
+		}
+	}
 }

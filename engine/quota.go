@@ -27,8 +27,22 @@ type Hold struct {
 	Epoch     uint64
 }
 
-func (h Hold) text() string {
-	return h.Execution.UUID().String() + ":" + strconv.FormatUint(h.Epoch, 10)
+// String is how quotas write it: "<partition>.<execution>:<epoch>".
+func (h Hold) String() string {
+	return strconv.Itoa(int(h.Execution.Partition())) + "." + h.Execution.UUID().String() + ":" + strconv.FormatUint(h.Epoch, 10)
+}
+
+// ParseHold reads what a quota wrote.
+func ParseHold(text string) (Hold, error) {
+	where, rest, _ := strings.Cut(text, ".")
+	name, number, _ := strings.Cut(rest, ":")
+	partition, bad := strconv.ParseUint(where, 10, 16)
+	id, err := flowfabric.ParseUUID(name)
+	epoch, wrong := strconv.ParseUint(number, 10, 64)
+	if err = errors.Join(bad, err, wrong); err != nil {
+		return Hold{}, fmt.Errorf("%w: hold %q: %w", flowfabric.ErrInvalidInput, clip(text), err)
+	}
+	return Hold{Execution: flowfabric.MakeExecutionID(uint16(partition), id), Epoch: epoch}, nil
 }
 
 // PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). ErrQuotaSpec, ErrQuotaConflict,
@@ -37,7 +51,7 @@ func (e *Engine) PutQuota(ctx context.Context, q QuotaSpec, expected uint64, by 
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
 	}
-	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
+	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found", []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
 		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
 	if err != nil {
 		return 0, false, nil, err
@@ -72,15 +86,15 @@ type Admitted struct {
 	Count    int           // the first so many holds were admitted, now or before
 	Why      string        // why not more: rate or cap; "" = all
 	Retry    time.Duration // when to ask again
-	Suspects []string      // holds that nobody has heard of for a while, as "<execution>:<epoch>"; see CheckHolds
+	Suspects []string      // holds that nobody has heard of for a while, as ParseHold reads them; see CheckHolds
 }
 
-// Admit asks a quota to let 1..100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how long a hold is good before
-// it is suspect, 1 s … 1 h. ErrQuotaNotFound.
+// Admit asks a quota to let up to 100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how long a hold is good before
+// it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is "" if there is. ErrQuotaNotFound.
 func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []Hold) (Admitted, error) {
 	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
 	for _, h := range holds {
-		args = append(args, h.text())
+		args = append(args, h.String())
 	}
 	r, err := e.onQuota(ctx, fnAdmit, name, args...)
 	if err != nil {
@@ -101,16 +115,19 @@ type Released struct {
 }
 
 // ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more (lua/admission/ff_release_holds.lua). The
-// waiters are to be woken with OpenRoutes.
+// waiters are to be woken with OpenRoutes. A quota that is gone holds nothing.
 func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
 	if len(items) == 0 {
 		return 0, nil, nil
 	}
 	args := []string{protocol, strconv.Itoa(len(items))}
 	for _, x := range items {
-		args = append(args, x.Quota, x.Hold.text(), bit(x.Ran))
+		args = append(args, x.Quota, x.Hold.String(), bit(x.Ran))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return 0, nil, nil // no quota was ever made there, so none admitted anything
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -126,7 +143,7 @@ type HoldState string
 const (
 	HoldGone   HoldState = "0"
 	HoldHeld   HoldState = "1"
-	HoldKilled HoldState = "2" // its grant was over and is taken back now: it never ran
+	HoldKilled HoldState = "2" // it never ran: its grant was returned, or was over and is taken back now
 )
 
 // CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).
@@ -173,7 +190,7 @@ type QuotaRecord struct {
 	ForSlots  int // routes of partitions that wait for a slot
 	ForRate   int // … for the window
 	Book      []BookEntry
-	Holds     []string // "<execution>:<epoch>", those first that are suspect first
+	Holds     []string // as ParseHold reads them, those first that are suspect first
 }
 
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest book entries (≤ 256) (lua/admission/ff_read_quota.lua).

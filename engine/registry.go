@@ -28,6 +28,7 @@ const listPage = 100
 type WorkerInfo struct {
 	Pool         string            `json:"pool,omitempty"`
 	Namespace    string            `json:"namespace,omitempty"`
+	Namespaces   []string          `json:"namespaces,omitempty"` // besides Namespace; "*" is every one
 	Lanes        []string          `json:"lanes,omitempty"`
 	Kinds        []string          `json:"kinds,omitempty"`
 	Capabilities []string          `json:"capabilities,omitempty"`
@@ -39,6 +40,11 @@ type WorkerInfo struct {
 	Labels       map[string]string `json:"labels,omitempty"`   // of the application
 	StartedAt    time.Time         `json:"started,omitzero"`
 	Truncated    bool              `json:"truncated,omitempty"` // lists were cut, because they exceed MaxWorkerInfo
+}
+
+// Serves tells whether the worker takes work of a namespace.
+func (i WorkerInfo) Serves(namespace string) bool {
+	return i.Namespace == namespace || slices.Contains(i.Namespaces, namespace) || slices.Contains(i.Namespaces, "*")
 }
 
 // encode is the JSON of a worker's info, within its bounds: the lists of a worker that serves very many things are cut.
@@ -53,7 +59,7 @@ func (i WorkerInfo) encode() (string, error) {
 			return string(b), nil
 		}
 		longest := &i.Kinds
-		for _, list := range []*[]string{&i.Lanes, &i.Capabilities} {
+		for _, list := range []*[]string{&i.Lanes, &i.Capabilities, &i.Namespaces} {
 			if len(*list) > len(*longest) {
 				longest = list
 			}

@@ -61,7 +61,7 @@ type ClaimRequest struct {
 	Gates     bool   // routes with gates as well: their work is granted, see ClaimReply.Grants
 }
 
-// ClaimReply is the answer. Number was used up on the server only if len(Claims) > 0.
+// ClaimReply is the answer. Number was used up on the server only if there are Claims, or there were Grants.
 type ClaimReply struct {
 	Claims      []Claim
 	Duplicate   bool // Claims are those still held under the repeated Number
@@ -72,6 +72,7 @@ type ClaimReply struct {
 	Table       uint64
 	Routes      []Route
 	Grants      []Grant // work with gates: ask them, then ClaimGranted or ReleaseGrants
+	Granted     bool    // filled in by whoever dealt with Grants: there were some
 }
 
 // Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the session.

@@ -19,9 +19,10 @@ import (
 // its own id, unless a key says otherwise. Nothing is sent before. It is not safe for concurrent use.
 type Flow struct {
 	*graph
-	kind string
-	mode engine.SealMode
-	tags map[string]string
+	kind  string
+	mode  engine.SealMode
+	tags  map[string]string
+	gates []flowfabric.Gate // of all nodes
 }
 
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
@@ -110,8 +111,9 @@ type Source[T any] interface {
 
 // Defaults are what the nodes of a flow get from whoever submits it.
 type Defaults struct {
-	Namespace string // required, 1..64 bytes; all members of a flow share it
-	Creator   string // a note of who submits, at most 64 bytes
+	Namespace string            // required, 1..64 bytes; all members of a flow share it
+	Creator   string            // a note of who submits, at most 64 bytes
+	Gates     []flowfabric.Gate // budgets and quotas of all nodes, in addition to their own
 }
 
 // Plan is a flow that was checked and is ready to be sent.
@@ -120,7 +122,7 @@ type Plan struct {
 	Mode    engine.SealMode
 	Members []engine.FlowMember // in an order in which edges lead from earlier to later ones
 	Edges   int                 // of all members
-	Digest  string              // of kind, mode, nodes, inputs and edges: flows with equal ones are the same
+	Digest  string              // of kind, mode, nodes, inputs, gates and edges: flows with equal ones are the same
 	Tags    map[string]string
 }
 
@@ -132,6 +134,7 @@ type Plan struct {
 // in it, ErrFanIn above 1,000 upstreams, ErrFlowTooLarge above 10,000 nodes or 50,000 edges; and those of a submission, of each
 // node the first: ErrInvalidPolicy, ErrInvalidCapabilities, ErrInvalidTagKey, ErrPayloadTooLarge, the definition's, the codec's.
 func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
+	d.Gates = slices.Concat(f.gates, d.Gates)
 	members, edges, err := f.members(id.Member, d)
 	switch {
 	case err != nil:
@@ -141,17 +144,21 @@ func (f *Flow) Build(id flowfabric.FlowID, d Defaults) (Plan, error) {
 	case len(members) == 0:
 		return Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
 	}
-	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(), Tags: maps.Clone(f.tags)}, nil
+	return Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(f.tags)}, nil
 }
 
 // digest is the same for flows that differ only in the order in which they were put together, and in how their nodes are
-// handled: lane, priority, times, tags and policy, as with the payload digest of an execution.
-func (f *Flow) digest() string {
+// handled: lane, priority, times, tags and policy, as with the payload digest of an execution. What it may cost is no such thing: the
+// gates of its nodes count.
+func (f *Flow) digest(d Defaults) string {
 	h := sha256.New()
 	write(h, "flowfabric flow v1", f.kind, string(f.mode))
 	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	for _, n := range nodes {
 		write(h, "node", n.name, n.item.Kind, n.item.Digest, string(n.policy), fmt.Sprint(n.k, n.cancel, len(n.edges)))
+		for _, g := range n.gates(d) {
+			write(h, "gate", string(g))
+		}
 		edges := slices.SortedFunc(slices.Values(n.edges), func(a, b *edge) int { return strings.Compare(a.from.name, b.from.name) })
 		for _, e := range edges {
 			write(h, e.from.name, e.input)

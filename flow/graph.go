@@ -70,7 +70,7 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 	} else {
 		info := def.Info()
 		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities, Priority: info.Priority,
-			Deadline: info.Deadline, Policy: info.Policy}
+			Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates}
 		if n.item.Payload, n.item.Digest, err = def.Encode(in); err != nil {
 			n.refuse("%w", err)
 		}
@@ -146,6 +146,13 @@ func (n *node) input(name string, from *node) {
 	}
 }
 
+// gates are those of the node and those of all nodes.
+func (n *node) gates(d Defaults) []flowfabric.Gate {
+	out := slices.Concat(n.item.Gates, d.Gates)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // validateName accepts 1..64 bytes of UTF-8 without control characters.
 func validateName(name string) error {
 	switch {
@@ -184,7 +191,7 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults)
 	members = make([]engine.FlowMember, 0, len(order))
 	for _, n := range order {
 		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel}
-		m.ID, m.Namespace = id(n.name), d.Namespace
+		m.ID, m.Namespace, m.Gates = id(n.name), d.Namespace, n.gates(d)
 		if m.Creator == "" {
 			m.Creator = d.Creator
 		}

@@ -120,5 +120,28 @@ func Capabilities(tokens ...string) Option {
 	return nodeFunc(func(n *node) { n.item.Capabilities = tokens })
 }
 
+// GatesOption is [Budgets] or [Quotas], an option of a flow and of a node.
+type GatesOption interface {
+	FlowOption
+	Option
+}
+
+type gates func([]flowfabric.Gate) []flowfabric.Gate
+
+func (g gates) flow(f *Flow) { f.gates = g(f.gates) }
+func (g gates) node(n *node) { n.item.Gates = g(n.item.Gates) }
+
+// Budgets names the budgets that must have room before the node runs, at most 16, instead of those of its definition. Of a flow: in
+// addition to their own, for all nodes. client.SubmitFlow refuses a flow whose budgets do not exist; of a child nobody asks before
+// it is to run, and it waits then. Spec 70 §1.4.
+func Budgets(names ...string) GatesOption {
+	return gates(func(g []flowfabric.Gate) []flowfabric.Gate { return flowfabric.WithBudgets(g, names...) })
+}
+
+// Quotas names the quotas that must admit the node before it runs, at most 8, as [Budgets] does budgets.
+func Quotas(names ...string) GatesOption {
+	return gates(func(g []flowfabric.Gate) []flowfabric.Gate { return flowfabric.WithQuotas(g, names...) })
+}
+
 // Creator is a note of who made the node, at most 64 bytes. Default: who submits the flow, or the execution whose child it is.
 func Creator(name string) Option { return nodeFunc(func(n *node) { n.item.Creator = name }) }

@@ -70,7 +70,7 @@ func (b Binding) Err() error {
 
 // Run makes one pass: it decodes the input, calls the function, and encodes the result or classifies the error
 // (see [Classify]). It never panics. It does not flush frames: who made the task's writer closes it before it
-// settles. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
+// settles. A pass that a budget has stopped fails, or is put aside, whatever the function returned, see [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {
 		t = NewTask(TaskConfig{})
@@ -80,7 +80,7 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	}
 	t.begin(b.codec)
 	defer t.end()
-	out := recovered(b.run, ctx, t)
+	out := t.charged(ctx, recovered(b.run, ctx, t))
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeComplete {
 		return failed(CategoryAwaitIgnored, Permanent(fmt.Errorf(
 			"the handler returned a result although %s had asked to suspend: return the error of a wait", wait)))

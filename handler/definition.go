@@ -27,6 +27,7 @@ type Info struct {
 	Lane         string            // default "default"
 	Priority     int               // 0..9000, higher first; default 0
 	Capabilities []string          // that a worker must have; sorted; default none
+	Gates        []flowfabric.Gate // budgets and quotas that are asked before its executions run; sorted; default none
 	Deadline     time.Duration     // for the whole execution, from its creation; 0 = none
 	Policy       flowfabric.Policy // default: retry as flowfabric.DefaultRetry, no timeout
 }
@@ -83,6 +84,9 @@ func (d *Definition[In, Out]) Priority() int { return d.info.Priority }
 // Capabilities is what a worker must have, sorted. The caller gets its own copy.
 func (d *Definition[In, Out]) Capabilities() []string { return slices.Clone(d.info.Capabilities) }
 
+// Gates is which budgets and quotas are asked before executions run, sorted. The caller gets its own copy.
+func (d *Definition[In, Out]) Gates() []flowfabric.Gate { return slices.Clone(d.info.Gates) }
+
 // Deadline bounds the whole execution from its creation; 0 means none.
 func (d *Definition[In, Out]) Deadline() time.Duration { return d.info.Deadline }
 
@@ -129,6 +133,7 @@ func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 
 func (i Info) clone() Info {
 	i.Capabilities = slices.Clone(i.Capabilities)
+	i.Gates = slices.Clone(i.Gates)
 	i.Policy.Retry.Categories = slices.Clone(i.Policy.Retry.Categories)
 	return i
 }

@@ -110,6 +110,27 @@ func Capabilities(tokens ...string) DefineOption {
 	}
 }
 
+// Budgets names the budgets that must have room before an execution runs, and that its handler spends of: at most 16, each 1..64
+// letters, digits, "_", "." and "-", a letter or digit first. Those that are attached to its namespace, lane or tags come in addition.
+// Default none. Spec 70 §1.4.
+func Budgets(names ...string) DefineOption {
+	return func(s *settings) { s.gates(flowfabric.WithBudgets(s.info.Gates, names...)) }
+}
+
+// Quotas names the quotas that must admit an execution before it runs: at most 8, named as [Budgets] are. Default none. Spec 70 §6.
+func Quotas(names ...string) DefineOption {
+	return func(s *settings) { s.gates(flowfabric.WithQuotas(s.info.Gates, names...)) }
+}
+
+func (s *settings) gates(gates []flowfabric.Gate) {
+	normal, err := flowfabric.NormalizeGates(gates)
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	s.info.Gates = normal
+}
+
 // WithCodec sets how inputs, results and step values are encoded. Producers and workers must agree. Default [JSON].
 func WithCodec(c Codec) DefineOption {
 	return func(s *settings) {

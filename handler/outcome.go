@@ -26,7 +26,7 @@ const (
 	CategoryAwaitIgnored = "await_ignored"            // the handler completed although it had asked to wait
 	CategorySuspend      = "suspend_refused"          // what the handler wants to wait for cannot be waited for
 	CategoryChild        = "child_failed"             // the handler returned that a child has no result
-	CategoryOverBudget   = "budget_exceeded"          // a hard budget limit ended the handler's context
+	CategoryOverBudget   = "budget_exceeded"          // a hard limit of a budget stopped the handler, or the handler returned that
 )
 
 // OutcomeKind is what one pass of a handler leads to. The zero value is none of them.
@@ -84,7 +84,7 @@ type Outcome struct {
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
 //  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
-//  4. OutcomeFail, category handler_error.
+//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
 		err = errors.New("the handler failed without an error")
@@ -111,6 +111,9 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	}
 	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeChildren, Children: wanted.ask, Err: err}
+	}
+	if errors.Is(err, flowfabric.ErrOverBudget) {
+		return failed(CategoryOverBudget, err)
 	}
 	return failed(CategoryHandlerError, err)
 }

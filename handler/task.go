@@ -52,6 +52,9 @@ type TaskConfig struct {
 	// Progress takes what [Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
+	// Spender counts what [Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only checked.
+	Spender Spender
+
 	// Keyring signs the tokens of waitpoints; suspend.Development() will do in a test. nil: only waits without waitpoints.
 	Keyring *suspend.Keyring
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
@@ -61,7 +64,7 @@ type TaskConfig struct {
 	Results ResultReader
 
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
-	// a step or progress because another process holds the execution. May be nil.
+	// a step or progress because another process holds the execution, or with an [*OverBudgetError]. May be nil.
 	Cancel func(cause error)
 	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
 	// Default: slog.Default() with the first four.
@@ -71,14 +74,16 @@ type TaskConfig struct {
 // Task is everything durable that a handler can reach while it runs: who it is, what it got, its frames and its
 // steps. It is valid until the handler returns. Safe for concurrent use.
 type Task struct {
-	cfg    TaskConfig
-	logger func() *slog.Logger
+	cfg      TaskConfig
+	logger   func() *slog.Logger
+	spending *spending // nil without budgets
 
 	mu      sync.Mutex
 	codec   Codec               // of the definition
 	steps   map[string][]byte   // recorded values, of this pass and those before
 	asked   map[string]struct{} // names this pass has used
 	ended   bool                // the handler has returned
+	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
 	waits   *suspend.Pass       // nil until it is needed: most handlers never wait
 	kids    Children
@@ -88,6 +93,7 @@ type Task struct {
 func NewTask(cfg TaskConfig) *Task {
 	t := &Task{cfg: cfg, codec: JSON, steps: map[string][]byte{}, asked: map[string]struct{}{}}
 	t.kids.t = t
+	t.spending = newSpending(t, cfg.Route.Gates)
 	waited := cfg.Claim.Resume != nil
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepChildren); ok {
@@ -246,7 +252,7 @@ func (t *Task) lost(ctx context.Context) error {
 func (t *Task) begin(codec Codec) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.codec, t.ended = codec, false
+	t.codec, t.ended, t.stopped = codec, false, nil
 	clear(t.asked)
 	t.kids.begin()
 	if t.waits != nil {

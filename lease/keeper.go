@@ -131,7 +131,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 	s.pending, s.garbled = false, 0
 	reply.Claims = nil
 	out := Reply{ClaimReply: reply}
-	if len(claims) > 0 || reply.Duplicate {
+	if len(claims) > 0 || reply.Duplicate || reply.Granted {
 		s.number++
 		s.extend(start)
 		if !s.opened {

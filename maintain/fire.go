@@ -204,7 +204,7 @@ func firingOf(s engine.Schedule, d calendar.Definition, step calendar.Step) engi
 	if !step.Fire.IsZero() {
 		x := d.Item
 		call.Item = engine.NewExecution{ID: flowfabric.ScheduledExecutionID(s.Partition, s.Name, s.Incarnation, step.Fire),
-			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Priority: x.Priority, Deadline: x.Deadline,
+			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
 			Policy: x.Policy, Tags: d.Labels(s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
 	}
 	return call

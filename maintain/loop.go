@@ -15,6 +15,8 @@
 // Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do with package
 // schedule, and makes one call for each step, which does nothing if somebody else was faster.
 //
+// What a tick finds in the outbox (budgets and quotas are to be told of it) the owner delivers, beside the ticks as well (deliver.go).
+//
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
 // A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
 //
@@ -37,6 +39,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
@@ -70,6 +73,9 @@ type Config struct {
 	Partitions []uint16
 	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody otherwise.
 	Schedules Firer
+	// Outbox is told what budgets and quotas are to be told, see admission.Deliver. Default: Engine, if it is an [admission.Outbox];
+	// nobody otherwise.
+	Outbox admission.Outbox
 	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
 	Logger *slog.Logger
 	// OnTick is told every answered tick; OnLag how late a tick of an owned partition began, in real time
@@ -79,6 +85,8 @@ type Config struct {
 	// OnFire is told every step of a schedule that this loop made. It is called from several goroutines and must not
 	// block. Default: nobody is told.
 	OnFire func(partition uint16, call engine.Firing, answer engine.Fired)
+	// OnDeliver is told of every delivery of an outbox, with how many entries it was. It is called like OnFire.
+	OnDeliver func(partition uint16, entries int, err error)
 }
 
 // Loop tends the ticks of a set of partitions. Use New, then Run once; Ring may be called at any time, from
@@ -104,8 +112,14 @@ func New(cfg Config) *Loop {
 	if cfg.OnFire == nil {
 		cfg.OnFire = func(uint16, engine.Firing, engine.Fired) {}
 	}
+	if cfg.OnDeliver == nil {
+		cfg.OnDeliver = func(uint16, int, error) {}
+	}
 	if cfg.Schedules == nil {
 		cfg.Schedules, _ = cfg.Engine.(Firer)
+	}
+	if cfg.Outbox == nil {
+		cfg.Outbox, _ = cfg.Engine.(admission.Outbox)
 	}
 	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]struct{}{}}
 }
@@ -149,8 +163,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		return err
 	}
 	r := &run{Loop: l, schedule: schedule, jobs: make(chan uint16, concurrency), results: make(chan result, concurrency),
-		firing: newFiring(l.cfg, len(schedule.byID))}
+		firing: newFiring(l.cfg, len(schedule.byID)), delivery: newDelivery(l.cfg, len(schedule.byID))}
 	r.firing.start(ctx, schedule.byID)
+	r.delivery.start(ctx, schedule.byID)
 	var workers conc.WaitGroup
 	for range concurrency {
 		workers.Go(func() { r.work(ctx) })
@@ -160,6 +175,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	workers.Wait()
 	close(r.results)
 	r.firing.stop()
+	r.delivery.stop()
 	for res := range r.results { // cut short by the end of ctx, but they may have made us owner
 		r.settle(ctx, res)
 	}
@@ -213,6 +229,7 @@ type run struct {
 	jobs     chan uint16 // partitions
 	results  chan result
 	firing   *firing
+	delivery *delivery
 }
 
 type result struct {
@@ -252,6 +269,10 @@ func (r *run) loop(ctx context.Context) {
 		case a := <-r.firing.answers:
 			r.firing.settle(ctx, a)
 			if a.moved {
+				r.ring(r.schedule.byID[a.partition])
+			}
+		case a := <-r.delivery.answers:
+			if r.delivery.settle(ctx, a) {
 				r.ring(r.schedule.byID[a.partition])
 			}
 		case <-r.wake:
@@ -296,6 +317,9 @@ func (r *run) settle(ctx context.Context, res result) {
 	r.cfg.OnTick(p.id, res.reply)
 	if p.owned && res.reply.Schedules > 0 && ctx.Err() == nil {
 		r.firing.want(p.id, now)
+	}
+	if p.owned && res.reply.Outbox > 0 && ctx.Err() == nil {
+		r.delivery.want(p.id, res.reply.Outbox, now)
 	}
 	switch {
 	case p.owned && (res.reply.More || p.again):

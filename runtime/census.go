@@ -17,6 +17,7 @@ type census struct {
 	workers, ready, slots, partitions, owned, overdue, schedules, serving *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen                    *prometheus.Desc
 	flows, backlog, behind                                                *prometheus.Desc
+	outbox, outboxLag                                                     *prometheus.Desc
 
 	mu   sync.Mutex
 	runs map[*run]struct{}
@@ -47,6 +48,8 @@ func newCensus(prefix string) *census {
 		flows:      desc("flows", "Flows that are retained, in the partitions this process owns."),
 		backlog:    desc("flow_backlog", "Pieces of unfinished work of flows, in the partitions this process owns."),
 		behind:     desc("flow_backlog_lag_seconds", "For how long the first piece of unfinished work of flows has waited for its turn."),
+		outbox:     desc("outbox", "Entries of outboxes that budgets and quotas had not been told of at the last tick of the partitions this process owns."),
+		outboxLag:  desc("outbox_lag_seconds", "For how long a partition's outbox has not been seen empty."),
 		runs:       map[*run]struct{}{},
 	}
 }
@@ -66,7 +69,7 @@ func (c *census) remove(r *run) {
 // Describe implements [prometheus.Collector].
 func (c *census) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving,
-		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind} {
+		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind, c.outbox, c.outboxLag} {
 		out <- d
 	}
 }
@@ -76,7 +79,8 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	runs := slices.Collect(maps.Keys(c.runs))
 	c.mu.Unlock()
-	var ready, slots, partitions, owned, overdue, schedules int
+	var ready, slots, partitions, owned, overdue, schedules, outbox int
+	var behind time.Duration
 	type work struct{ namespace, lane, kind string }
 	serving, all, now := map[work]int{}, newSampled(), time.Now()
 	for _, r := range runs {
@@ -86,13 +90,16 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		slots += r.slots.capacity
 		partitions = max(partitions, len(r.sched.partitions))
 		s := r.tended.sum()
-		owned, schedules = owned+s.owned, schedules+s.schedules
+		owned, schedules, outbox = owned+s.owned, schedules+s.schedules, outbox+s.outbox
+		behind = max(behind, r.tended.undelivered(now))
 		overdue = max(overdue, int(r.late.Load()))
 		all.add(r.samples, now)
 		r.samples.ask()
-		for lane := range r.offer.lanes {
-			for kind := range r.offer.kinds {
-				serving[work{r.offer.namespace, lane, kind}]++
+		for namespace := range r.offer.namespaces {
+			for lane := range r.offer.lanes {
+				for kind := range r.offer.kinds {
+					serving[work{namespace, lane, kind}]++
+				}
 			}
 		}
 	}
@@ -106,6 +113,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	gauge(c.owned, owned)
 	gauge(c.overdue, overdue)
 	gauge(c.schedules, schedules)
+	gauge(c.outbox, outbox)
 	for w, n := range serving {
 		gauge(c.serving, n, w.namespace, w.lane, w.kind)
 	}
@@ -119,6 +127,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	for home, n := range all.homes {
 		gauge(c.executions, n, home)
 	}
+	seconds(c.outboxLag, behind)
 	seconds(c.timers, all.timers)
 	seconds(c.purge, all.purge)
 	gauge(c.frozen, all.frozen)
@@ -131,6 +140,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 type tended struct {
 	mu      sync.Mutex
 	replies map[uint16]engine.TickReply // of owned partitions
+	since   map[uint16]time.Time        // when an outbox was first seen with entries, and not empty after that
 }
 
 // told remembers an answered tick.
@@ -139,16 +149,18 @@ func (t *tended) told(partition uint16, reply engine.TickReply) {
 	defer t.mu.Unlock()
 	if !reply.Owner {
 		delete(t.replies, partition)
+		delete(t.since, partition)
 		return
 	}
 	if t.replies == nil {
-		t.replies = map[uint16]engine.TickReply{}
+		t.replies, t.since = map[uint16]engine.TickReply{}, map[uint16]time.Time{}
 	}
 	t.replies[partition] = reply
+	t.noted(partition, reply.Outbox)
 }
 
 // tendedSum is what all owned partitions have in sum.
-type tendedSum struct{ owned, schedules int }
+type tendedSum struct{ owned, schedules, outbox int }
 
 func (t *tended) sum() (s tendedSum) {
 	t.mu.Lock()
@@ -156,8 +168,41 @@ func (t *tended) sum() (s tendedSum) {
 	s.owned = len(t.replies)
 	for _, reply := range t.replies {
 		s.schedules += reply.Schedules
+		s.outbox += reply.Outbox
 	}
 	return s
+}
+
+// noted remembers since when an outbox has had entries. Called with mu held.
+func (t *tended) noted(partition uint16, entries int) {
+	if entries == 0 {
+		delete(t.since, partition)
+	} else if _, ok := t.since[partition]; !ok {
+		t.since[partition] = time.Now()
+	}
+}
+
+// delivered books a delivery of a partition's outbox.
+func (t *tended) delivered(partition uint16, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	reply, ok := t.replies[partition]
+	if !ok {
+		return
+	}
+	reply.Outbox = max(0, reply.Outbox-n)
+	t.replies[partition] = reply
+	t.noted(partition, reply.Outbox)
+}
+
+// undelivered is for how long the outbox that waits longest has had entries.
+func (t *tended) undelivered(now time.Time) (longest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, since := range t.since {
+		longest = max(longest, now.Sub(since))
+	}
+	return longest
 }
 
 // owns tells whether the last tick of a partition was answered as its owner's.

@@ -46,6 +46,10 @@ type Config struct {
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
 	Namespace string
+	// Namespaces that this worker serves besides Namespace: 1..64 bytes each, at most 256; "*" is every namespace there is or will be.
+	// A handler learns which one from Task.Namespace. What waits in several shares this worker by the weights of the namespaces in a
+	// lane (client.SetShare). Default none.
+	Namespaces []string
 	// Lanes that this worker serves: 1..64 bytes each. Default only "default".
 	Lanes []string
 	// Capabilities that this worker has; it is given executions that require a subset of them. At most 256
@@ -102,6 +106,8 @@ type Config struct {
 
 const (
 	maxConcurrency  = 10_000
+	maxNamespaces   = 256
+	allNamespaces   = "*"
 	maxDrainTimeout = time.Hour
 	stopGrace       = 5 * time.Second // StopTimeout − DrainTimeout
 
@@ -152,6 +158,8 @@ func (cfg Config) Validate() error {
 		return outside("DrainTimeout", cfg.DrainTimeout, "at most 1h, or negative for none")
 	case cfg.ReadyWindow < time.Second:
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
+	case len(cfg.Namespaces) > maxNamespaces:
+		return outside("Namespaces", fmt.Sprintf("%d namespaces", len(cfg.Namespaces)), "at most 256, or \"*\"")
 	case len(cfg.AppVersion) > flowfabric.MaxName:
 		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
 	case len(cfg.Labels) > flowfabric.MaxTags:
@@ -162,6 +170,9 @@ func (cfg Config) Validate() error {
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
 	}
 	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}, {"Instance", cfg.Instance}}
+	for i, namespace := range cfg.Namespaces {
+		names = append(names, [2]string{fmt.Sprintf("Namespaces[%d]", i), namespace})
+	}
 	for i, lane := range cfg.Lanes {
 		names = append(names, [2]string{fmt.Sprintf("Lanes[%d]", i), lane})
 	}

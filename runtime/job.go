@@ -54,7 +54,7 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 		}
 	}()
 	task := handler.NewTask(handler.TaskConfig{
-		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
+		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Results: r.store,
 		Cancel:  j.refused, Logger: j.logger(),
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -24,6 +25,13 @@ type metrics struct {
 	waited       *prometheus.HistogramVec // kind; from creation to the first attempt
 	wakeUps      *prometheus.CounterVec   // message: work, routes, lost, timers, passed
 	polls        *prometheus.CounterVec   // result: empty, found, error
+
+	grants      prometheus.Counter
+	admissions  *prometheus.CounterVec // outcome: admitted, refused, and the kinds of a refusal
+	gateSeconds prometheus.Histogram
+	budgetHits  *prometheus.CounterVec // dimension
+	quotaHits   *prometheus.CounterVec // reason: rate, cap
+	deliveries  *prometheus.CounterVec // result: ok, error
 
 	inFlight prometheus.Gauge
 	handled  *prometheus.HistogramVec // kind
@@ -85,6 +93,15 @@ func newMetrics(prefix string) *metrics {
 		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, routes, lost, timers; and passed, rings for work handed on for want of a slot.", "message"),
 		polls:   vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 
+		grants:     prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total", Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),
+		admissions: vec("admissions_total", "Granted executions by what became of them: admitted, budget, rate, cap, not_found, error, unknown (the route's gates were).", "outcome"),
+		gateSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "gate_seconds", Help: "From the grant to the claim or the return, for all that one claim was granted.", Buckets: callBuckets,
+		}),
+		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.", "dimension"),
+		quotaHits:  vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.", "reason"),
+		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
+
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
 		handled:  times("handler_seconds", "Duration of one pass of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
@@ -124,6 +141,12 @@ func newMetrics(prefix string) *metrics {
 	for _, disposition := range []string{"cancelled", "already_terminal", "not_found", "spared"} {
 		m.siblings.WithLabelValues(disposition)
 	}
+	for _, reason := range []string{string(admission.RefusedRate), string(admission.RefusedCap)} {
+		m.quotaHits.WithLabelValues(reason)
+	}
+	for _, result := range []string{"ok", "error"} {
+		m.deliveries.WithLabelValues(result)
+	}
 	return m
 }
 
@@ -157,6 +180,8 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 	return errors.Join(
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
+		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.quotaHits),
+		share(reg, &m.deliveries),
 		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),

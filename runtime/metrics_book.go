@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -27,6 +28,33 @@ func (m *metrics) claimed(n int, forWork bool, took time.Duration) {
 	}
 	m.executions.Add(float64(n))
 	m.claimSeconds.Observe(took.Seconds())
+}
+
+// asked books what one claim was granted, and how much of it runs.
+func (m *metrics) asked(granted, admitted int, took time.Duration) {
+	m.grants.Add(float64(granted))
+	m.admissions.WithLabelValues("admitted").Add(float64(admitted))
+	m.gateSeconds.Observe(took.Seconds())
+}
+
+// refused books a route that is closed.
+func (m *metrics) refused(r admission.Refusal, grants int) {
+	m.admissions.WithLabelValues(string(r.Kind)).Add(float64(grants))
+	switch r.Kind {
+	case admission.RefusedBudget:
+		m.budgetHits.WithLabelValues(m.category(r.Dimension)).Inc()
+	case admission.RefusedRate, admission.RefusedCap:
+		m.quotaHits.WithLabelValues(string(r.Kind)).Inc()
+	}
+}
+
+// delivered books what budgets and quotas were told.
+func (m *metrics) delivered(_ int, err error) {
+	if err != nil {
+		m.deliveries.WithLabelValues("error").Inc()
+		return
+	}
+	m.deliveries.WithLabelValues("ok").Inc()
 }
 
 // began books the first pass over a claim. Both times are the server's, so no clocks are compared.

@@ -187,6 +187,22 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "schedule_firings_total", "outcome=missed") // the execution before has not ended
 	m.reads(1, "schedule_missed_total", "reason=overlap")
 
+	w.budget("spent", 1)
+	if _, err := w.engine.ReportUsage(w.ctx, engine.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
+		t.Fatal(err)
+	}
+	w.quota(engine.QuotaSpec{Name: "one", Rate: 1, Window: time.Hour})
+	w.submit("block", asking(flowfabric.Budget("spent")))
+	w.submit("block", asking(flowfabric.Quota("one")))
+	w.submit("block", asking(flowfabric.Quota("one")))
+	w.submit("block", asking(flowfabric.Quota("missing")))
+	m.reads(1, "budget_hit_total", "dimension=tokens")
+	m.reads(1, "quota_hit_total", "reason=rate")
+	m.reads(1, "admissions_total", "outcome=not_found")
+	m.reads(1, "admissions_total", "outcome=admitted")
+	m.reads(4, "grants_total")
+	m.reads(1, "outbox_deliveries_total", "result=ok")
+
 	documented(t, m.reg)
 	problems, err := testutil.GatherAndLint(m.reg)
 	if err != nil {

@@ -61,7 +61,8 @@ func (p *partition) learn(reply engine.ClaimReply) {
 
 // offer is what a worker can serve.
 type offer struct {
-	namespace    string
+	namespaces   map[string]bool
+	all          bool // namespaces
 	lanes        map[string]bool
 	kinds        map[string]bool
 	capabilities map[string]bool
@@ -75,13 +76,16 @@ func newOffer(cfg Config, kinds []string) offer {
 		}
 		return m
 	}
-	return offer{cfg.Namespace, set(cfg.Lanes), set(kinds), set(cfg.Capabilities)}
+	return offer{
+		namespaces: set(append([]string{cfg.Namespace}, cfg.Namespaces...)), all: slices.Contains(cfg.Namespaces, allNamespaces),
+		lanes: set(cfg.Lanes), kinds: set(kinds), capabilities: set(cfg.Capabilities),
+	}
 }
 
-// serves reports whether work of a route may be given to this worker: namespace, lane and kind are its own, and
+// serves reports whether work of a route may be given to this worker: namespace, lane and kind are among its own, and
 // it has every required capability (spec 40 §4).
 func (o offer) serves(r engine.Route) bool {
-	if r.Namespace != o.namespace || !o.lanes[r.Lane] || !o.kinds[r.Kind] {
+	if !o.all && !o.namespaces[r.Namespace] || !o.lanes[r.Lane] || !o.kinds[r.Kind] {
 		return false
 	}
 	return !slices.ContainsFunc(r.Capabilities, func(c string) bool { return !o.capabilities[c] })

@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/lease"
@@ -48,15 +49,16 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
 		handlers: map[string]handler.Handler{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
 	r.keeper = lease.New(lease.Config{
-		Engine: s, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
+		Engine: gated{s, gate}, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
 		BaseContext:   func() context.Context { return r.ctx },
 		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,
 		OnSessionLost: w.metrics.sessionLost,
 	})
 	if !w.cfg.DisableMaintenance {
 		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: w.cfg.Instance, Logger: w.log, OnTick: r.ticked, OnLag: w.metrics.lag,
-			OnFire: w.metrics.fired})
+			OnFire: w.metrics.fired, OnDeliver: r.delivered})
 	}
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.sched.visit = r.visit
@@ -107,7 +109,7 @@ func (r *run) serve(ctx context.Context) error {
 	r.awaitDoorbell(fetch)
 	r.health.phase.Store(phaseRunning)
 	close(r.serving)
-	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "lanes", r.cfg.Lanes,
+	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces", r.cfg.Namespaces, "lanes", r.cfg.Lanes,
 		"kinds", r.registry.Kinds(), "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
 	fetching.Go(func() { r.sched.run(fetch) })
 	fetching.Go(func() { r.poll(fetch) })
@@ -162,6 +164,11 @@ func (r *run) tickOverdue(partition uint16) {
 func (r *run) ticked(partition uint16, reply engine.TickReply) {
 	r.metrics.ticked(reply)
 	r.tended.told(partition, reply)
+}
+
+func (r *run) delivered(partition uint16, n int, err error) {
+	r.metrics.delivered(n, err)
+	r.tended.delivered(partition, n)
 }
 
 func (r *run) renewed(partition uint16, err error) {

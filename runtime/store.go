@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -28,13 +29,26 @@ type store interface {
 	stream.SummaryReader
 	inspector
 	settler
+	spender
 	registrar
+	admission.Engine
+	admission.Outbox
 	Cluster() bool
 	Close()
 	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
 	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)
 	Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error)
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+}
+
+// gated is a store whose claims go through the gates of what they are granted.
+type gated struct {
+	store
+	gate *admission.Gate
+}
+
+func (g gated) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+	return g.gate.ClaimNext(ctx, req)
 }
 
 // settler is what ends an attempt, one way or another. Every call is fenced and may be repeated.

@@ -60,8 +60,9 @@ type Item struct {
 	Lane         string
 	Kind         string
 	Capabilities []string
-	Priority     int           // 0..9000
-	Deadline     time.Duration // from the submission; 0 = none
+	Gates        []flowfabric.Gate // budgets and quotas that are asked before it runs
+	Priority     int               // 0..9000
+	Deadline     time.Duration     // from the submission; 0 = none
 	Policy       flowfabric.Policy
 	Tags         map[string]string // at most 62
 	Creator      string            // at most 64 bytes
@@ -79,8 +80,12 @@ type Definition struct {
 // ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
 var ErrNewer = errors.New("the schedule was defined by a newer version")
 
-// version of the stored form. A reader refuses higher ones.
-const version = 1
+// Versions of the stored form. A reader refuses higher ones than it knows; a definition is written in the lowest that can say it.
+const (
+	plain   = 1
+	gated   = 2 // with gates, which an older reader would not ask
+	version = gated
+)
 
 // stored is the JSON form. Encoding is deterministic: equal definitions have equal bytes.
 type stored struct {
@@ -99,6 +104,7 @@ type storedItem struct {
 	Lane         string            `json:"lane"`
 	Kind         string            `json:"kind"`
 	Capabilities []string          `json:"capabilities,omitempty"`
+	Gates        []flowfabric.Gate `json:"gates,omitempty"`
 	Priority     int               `json:"priority,omitempty"`
 	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
 	Policy       string            `json:"policy,omitempty"` // packed
@@ -164,6 +170,9 @@ func (x Item) validate() error {
 			return fmt.Errorf("%w: schedule: tag %s is the schedule's own", flowfabric.ErrInvalidInput, own)
 		}
 	}
+	if _, err := flowfabric.NormalizeGates(x.Gates); err != nil {
+		return err
+	}
 	_, err := flowfabric.NormalizeCapabilities(x.Capabilities)
 	return err
 }
@@ -179,10 +188,17 @@ func (d Definition) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := stored{Version: version, Cron: s.expression, Zone: s.zone, EveryMs: s.every.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
-		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Priority: x.Priority,
+	gates, err := flowfabric.NormalizeGates(x.Gates)
+	if err != nil {
+		return nil, err
+	}
+	out := stored{Version: plain, Cron: s.expression, Zone: s.zone, EveryMs: s.every.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
 			DeadlineMs: x.Deadline.Milliseconds(), Policy: x.Policy.Pack(), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
 			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	if len(gates) > 0 {
+		out.Version = gated
+	}
 	if s.every != 0 {
 		out.AnchorMs = s.anchor.UnixMilli()
 	}
@@ -213,7 +229,7 @@ func Decode(text []byte) (Definition, error) {
 	}
 	policy.AttemptTimeout = time.Duration(x.TimeoutMs) * time.Millisecond
 	d := Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Item: Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-		Capabilities: x.Capabilities, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
+		Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
 		Policy: policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
 	if in.EveryMs != 0 {
 		d.Spec = Every(time.Duration(in.EveryMs)*time.Millisecond, time.UnixMilli(in.AnchorMs))

@@ -93,7 +93,7 @@ func TestStoredForm(t *testing.T) {
 }
 
 func TestUnreadableDefinitions(t *testing.T) {
-	if _, err := schedule.Decode([]byte(`{"v":2,"lunar":"full moon"}`)); !errors.Is(err, schedule.ErrNewer) {
+	if _, err := schedule.Decode([]byte(`{"v":3,"lunar":"full moon"}`)); !errors.Is(err, schedule.ErrNewer) {
 		t.Errorf("a newer one: %v", err)
 	}
 	for _, text := range []string{"", "x", "{}", `{"v":1}`, `{"v":1,"cron":"0 9 * * *","zone":"Europe/Atlantis","catch_up":"last","overlap":"allow","item":{"namespace":"n","lane":"l","kind":"k"}}`} {

@@ -29,7 +29,7 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"maintain": {on: "engine"},
+	"maintain": {on: "engine", also: []string{"admission"}},
 	"embedded": {on: "engine"},
 	"flow":     {on: "handler"},
 	"client":   {on: "handler", also: []string{"flow", "embedded"}},

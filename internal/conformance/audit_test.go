@@ -27,6 +27,9 @@ var auditScenarios = []scenario{
 		without := w.populate(200 / max(1, w.srv.Share))
 		w.quiet = true
 		without = append(without, w.shapes().without()...)
+		asker := w.gateShapes().worker.session // whose end is known, and who may be looked at earlier
+		without = append(without, ":outbox", fmt.Sprintf(":sessions %q", asker))
+		w.quiet = true
 		w.advance(time.Millisecond)
 		w.quiet = false
 		same(w, "a sound store", found(w.audit(false)), "")
@@ -36,8 +39,12 @@ var auditScenarios = []scenario{
 			n /= 3 // an audit of the slowest server takes longest
 		}
 		for range n {
-			if v.strike(); v.r.IntN(5) == 0 {
+			v.strike()
+			switch v.r.IntN(5) {
+			case 0:
 				v.flow()
+			case 1:
+				v.gates()
 			}
 		}
 		damaged := w.fingerprint()

@@ -107,10 +107,12 @@ func topics() map[string][]scenario {
 		"inspect":       inspectScenarios,
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
-		"audit":         slices.Concat(auditScenarios, auditFlowScenarios),
+		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"gates":         gateScenarios,
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
+		"spend":         spendScenarios,
+		"fair":          slices.Concat(fairScenarios, ageingScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }
@@ -122,7 +124,7 @@ var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
 	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "fuzz",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

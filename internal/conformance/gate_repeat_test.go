@@ -163,7 +163,7 @@ var gateWritings = []writing{
 		return "", err
 	}),
 	gateWriting("ff_settle_holds", "settle holds", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		_, _, err := e.SettleHolds(w.ctx, s.quota, 10*time.Minute, []string{holdOf(s.active)}, []engine.HoldState{engine.HoldHeld})
+		_, _, err := e.SettleHolds(w.ctx, s.quota, 10*time.Minute, []string{holdText(s.active)}, []engine.HoldState{engine.HoldHeld})
 		return "", err
 	}),
 	gateWriting("ff_claim_granted", "claim what was granted", func(w *world, e *engine.Engine, s stagedGates) (string, error) {

@@ -150,7 +150,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.no(w.complete(claims[slices.IndexFunc(claims, func(c engine.Claim) bool { return c.Fence.Execution == done })].Fence, "").Err)
 	s.active = list[slices.IndexFunc(list, func(g engine.Grant) bool { return g.Execution == active })]
 	s.spender = active
-	w.must("ff_admit", "1", s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdOf(s.active))
+	w.must("ff_admit", "1", s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
 	w.must("ff_report_usage", "1", s.budget, active.UUID().String(), "0", "0", "first", "1", "tokens", "40")
 	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "0", "0", "first", "1", "tokens", "5")
 	w.create(asks("gated")...)
@@ -182,10 +182,8 @@ func putBudget(name, expected, interval, refund, dimension, hard, soft string) [
 	return []string{"1", name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1", dimension, hard, soft}
 }
 
-// holdOf is a grant as quotas know it.
-func holdOf(g engine.Grant) string {
-	return g.Execution.UUID().String() + ":" + strconv.FormatUint(g.Epoch, 10)
-}
+// holdText is the wire form of a hold.
+func holdText(g engine.Grant) string { return holdOf(g).String() }
 
 // grantArgs is the wire form of a grant.
 func grantArgs(g engine.Grant) []string {
@@ -212,9 +210,9 @@ func (w *world) gateCalls(s stagedGates) []call {
 		{"ff_remove_budget", []string{"1", s.budget}},
 		{"ff_put_quota", []string{"1", w.gateName("further"), "", "for tests", "10", "60000", "2", "1000", "me"}},
 		{"ff_put_quota", []string{"1", s.quota, "1", "", "20", "60000", "2", "0", "me"}},
-		{"ff_admit", []string{"1", s.quota, p, closed, "10000", "1", holdOf(s.granted)}},
-		{"ff_release_holds", []string{"1", "1", s.quota, holdOf(s.active), "0"}},
-		{"ff_settle_holds", []string{"1", s.quota, "600000", "1", holdOf(s.active), "1"}},
+		{"ff_admit", []string{"1", s.quota, p, closed, "10000", "1", holdText(s.granted)}},
+		{"ff_release_holds", []string{"1", "1", s.quota, holdText(s.active), "0"}},
+		{"ff_settle_holds", []string{"1", s.quota, "600000", "1", holdText(s.active), "1"}},
 		{"ff_read_quota", []string{"1", s.quota, "10", "10"}},
 		{"ff_list_quotas", []string{"1", "", "10"}},
 		{"ff_remove_quota", []string{"1", s.quota}},

@@ -202,3 +202,24 @@ func (g *gates) held(quota string) int {
 	g.no(err)
 	return q.Held
 }
+
+// closings are the routes of the partition that gates have closed.
+func (g *gates) closings() []engine.Closing {
+	g.Helper()
+	p := g.e.Gates(g.ctx)[g.p]
+	g.no(p.Err)
+	return p.Closed
+}
+
+// rooms tells which budgets have room for what was granted, in order.
+func (g *gates) rooms(x engine.Grant, budgets ...string) string {
+	g.Helper()
+	rooms, err := g.e.CheckBudgets(g.ctx, g.p, x.Route, budgets)
+	g.no(err)
+	open := make([]any, len(rooms))
+	for i, r := range rooms {
+		g.no(r.Err)
+		open[i] = r.Open
+	}
+	return words(open...)
+}

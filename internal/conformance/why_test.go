@@ -234,6 +234,18 @@ var codes = map[flowfabric.Code]explained{
 			w.complete(w.worker("w2").one(x.id.Child("wait", "kid")).Fence, "x")
 		}},
 
+	"G1f": askedBy("R1f", "It has never run."),
+	"G1t": askedBy("R1t", "retry 1 of 1 is due"),
+	"G1p": askedBy("R1p", "replayed, for the 1st time"),
+	"G1i": askedBy("R1i", `worker "w1" handed it back`),
+	"G1r": askedBy("R1r", `worker "w1" was lost`),
+
+	"R4f": held("R1f", "It has never run."),
+	"R4t": held("R1t", "retry 1 of 1 is due"),
+	"R4p": held("R1p", "replayed, for the 1st time"),
+	"R4i": held("R1i", `worker "w1" handed it back`),
+	"R4r": held("R1r", `worker "w1" was lost`),
+
 	"A1": {cause: client.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
 	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 100")), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {
@@ -283,7 +295,7 @@ func (w *world) agrees(e client.Explanation) {
 	same(w, "code and state", words(e.Code, e.State), words(want.State.Code, want.State.Public))
 }
 
-var whyScenarios = slices.Concat(whyCodeScenarios, whyMoreScenarios, whyWorkerScenarios)
+var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 
 var whyCodeScenarios = []scenario{
 	{name: "spec 50 §14 every code is explained, and what comes next moves it", run: func(w *world) {

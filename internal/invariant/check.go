@@ -50,6 +50,7 @@ func (c *Checker) Violations(d *Dump) []string {
 	l.lifetimes()
 	l.registry()
 	l.flows()
+	l.gateTables()
 	for key, core := range d.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok {
 			(&execution{look: l, id: id, core: core}).verify()
@@ -98,7 +99,7 @@ func (l *look) rootFields() {
 			first = min(first, at)
 		}
 	}
-	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0 || len(l.Sets[":gready"]) > 0 || len(l.Streams[":outbox"]) > 0
+	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0 || len(l.Sets[":gready"]) > 0 || len(l.Outbox) > 0
 	for _, at := range l.ZSets[":closed"] {
 		first = min(first, at)
 		soon = soon || at <= float64(l.Now+1000)

@@ -26,8 +26,9 @@ type Dump struct {
 	Texts     map[string]string
 	Lists     map[string][]string
 	Streams   map[string][]rueidis.XRangeEntry
-	Expires   map[string]bool // keys with a TTL
-	Strange   []string        // keys of no known area, or of the wrong type
+	Outbox    []rueidis.XRangeSlice // the outbox, whose entries may have several notices of a kind
+	Expires   map[string]bool       // keys with a TTL
+	Strange   []string              // keys of no known area, or of the wrong type
 }
 
 // areas gives the type of every key after the root; a trailing colon stands for a family.
@@ -170,6 +171,8 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 	case kind == "list":
 		v, e := r.AsStrSlice()
 		err = file(d.Lists, rest, v, len(v), e)
+	case rest == ":outbox":
+		d.Outbox, err = r.AsXRangeSlices()
 	case kind == "stream":
 		v, e := r.AsXRange()
 		err = file(d.Streams, rest, v, 1, e) // a stream may be empty

@@ -70,6 +70,7 @@ func (x *execution) verify() {
 	x.home(code, state)
 	x.member(code)
 	x.timers(code, state)
+	x.gate(code)
 	x.replays(code)
 	x.history()
 	x.suspension(code, state)
@@ -114,7 +115,7 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	case granted(code):
 		want, score = ":h:"+x.core["gs"], x.number("gn")
 	case state.Eligibility == "blocked_by_operator":
-		want, score = ":paused", x.ZSets[":paused"][x.id]
+		want, score = ":paused", x.pausedAt()
 	case state.Eligibility == "eligible_now":
 		want, score = ":q:"+x.core["r"], x.score()
 	case state.Eligibility == "not_eligible_until_time":
@@ -134,6 +135,17 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())
+}
+
+// pausedAt is when an operator paused it: its history tells, unless that was long ago.
+func (x *execution) pausedAt() float64 {
+	at := x.ZSets[":paused"][x.id]
+	for _, entry := range x.Lists[":e:"+x.id] {
+		if parts := strings.SplitN(entry, "\x1f", 3); parts[0] == "paused" && len(parts) == 3 {
+			at, _ = strconv.ParseFloat(parts[1], 64)
+		}
+	}
+	return at
 }
 
 // granted tells whether a worker asks its gates.

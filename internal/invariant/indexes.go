@@ -45,7 +45,10 @@ func (l *look) indexes() {
 	if !slices.Equal(gated, l.Sets[":gready"]) {
 		l.wrong("ready with gates is %v, non-empty open queues with gates are %v", l.Sets[":gready"], gated)
 	}
-	for route := range l.ZSets[":closed"] {
+	for route, at := range l.ZSets[":closed"] {
+		if at > float64(l.Now+86400000) {
+			l.wrong("route %s is closed until %.0f, which is more than a day", route, at)
+		}
 		if _, why := l.Hashes[":closings"][route]; l.gates(route) == "" || !why {
 			l.wrong("route %s is closed and has gates %q, a reason: %v", route, l.gates(route), why)
 		}

@@ -48,6 +48,11 @@ func (d *Dump) Text(without ...string) string {
 			}
 		}
 	}
+	for _, x := range d.Outbox {
+		for _, n := range x.FieldValues {
+			add(":outbox", x.ID, n.Field, "=", show(n.Value))
+		}
+	}
 	for _, k := range d.Strange {
 		add("strange", k)
 	}

@@ -40,12 +40,13 @@ var root = keys.Root(partition)
 
 // server is a server whose clock stands still until it is moved, exactly, in ms.
 type server struct {
-	e        *engine.Engine
-	raw      rueidis.Client // looks at the keyspace and makes calls that the engine never would
-	scripts  map[string]string
-	setClock func(ctx context.Context, raw rueidis.Client, ms int64) error
-	more     func() rueidis.Client // another connection
-	ttls     bool                  // key TTLs follow the clock
+	e          *engine.Engine
+	raw        rueidis.Client // looks at the keyspace and makes calls that the engine never would
+	scripts    map[string]string
+	setClock   func(ctx context.Context, raw rueidis.Client, ms int64) error
+	more       func() rueidis.Client // another connection
+	ttls       bool                  // key TTLs follow the clock
+	partitions uint16                // of executions; 0 = 1
 }
 
 // embeddedServer runs the library as scripts, and its clock is pinned.
@@ -72,9 +73,12 @@ func embeddedServer(t testing.TB) *server {
 }
 
 // redisServer runs the library with the test variant of its clock, pinned by a field of the partition root.
-func redisServer(t testing.TB) *server {
+func redisServer(t testing.TB) *server { return redisOf(t, 1) }
+
+// redisOf is one with so many partitions of executions.
+func redisOf(t testing.TB, partitions uint16) *server {
 	t.Helper()
-	s := &server{}
+	s := &server{partitions: partitions}
 	s.setClock = func(ctx context.Context, raw rueidis.Client, ms int64) error {
 		return raw.Do(ctx, raw.B().Hset().Key(root).FieldValue().FieldValue("clock_pin", text(ms)).Build()).Error()
 	}
@@ -85,7 +89,7 @@ func redisServer(t testing.TB) *server {
 func (s *server) open(t testing.TB, url string, testClock bool) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: 1, Logger: quiet, CallTimeout: 20 * time.Second, TestClock: testClock})
+	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: max(1, s.partitions), Logger: quiet, CallTimeout: 20 * time.Second, TestClock: testClock})
 	if err != nil {
 		t.Fatal(err)
 	}

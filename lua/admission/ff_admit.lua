@@ -1,7 +1,8 @@
 -- ff_admit: asks a quota for starts, in order: it admits the first ones, as many as it has room for, each under a hold
--- "<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or cap, and retry in how many ms to ask
+-- "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or cap, and retry in how many ms to ask
 -- again; whoever is refused is woken earlier if there is room. Suspects are holds that nobody has heard of for a while: their executions'
--- partitions know (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms.
+-- partitions know (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms. Without a hold it is asked whether there
+-- is room for one: who has closed a route asks, so that a wake that came before the closing is not lost.
 -- Flags:   none
 -- Go:      Engine.Admit
 -- Args:    protocol name partition route ttl count {hold}
@@ -22,11 +23,13 @@ local function ff_admit(k, argv)
   local name, partition, route_id = quota.name(argv[2]), args.int(argv[3], 0, 65535), args.int(argv[4], 1, 9007199254740991)
   if not name then return reply.err('invalid_input', 'quota') end
   if not partition or not route_id then return reply.err('invalid_input', 'partition and route') end
-  local ttl, count = args.int(argv[5], 1000, 3600000), args.int(argv[6], 1, 100)
+  local ttl, count = args.int(argv[5], 1000, 3600000), args.int(argv[6], 0, 100)
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
-  if not count or not argv[6 + count] or argv[7 + count] then return reply.err('invalid_input', 'count: 1..100 holds') end
+  if not count or not argv[6 + count] or argv[7 + count] then return reply.err('invalid_input', 'count: 0..100 holds') end
   for i = 7, 6 + count do
-    if not string.find(argv[i], '^[%x-]+:%d+$') or #argv[i] > 60 then return reply.err('invalid_input', 'hold: execution:epoch') end
+    if not string.find(argv[i], '^%d+%.[%x-]+:%d+$') or #argv[i] > 64 then
+      return reply.err('invalid_input', 'hold: partition.execution:epoch')
+    end
   end
   local q = quota.read(ctx, name)
   if not q then return reply.err('quota_policy_not_found', name) end
@@ -35,6 +38,7 @@ local function ff_admit(k, argv)
   quota.trim(ctx, q)
   local started, held, admitted, why = quota.started(ctx, q), q.cap > 0 and redis.call('ZCARD', slots) or 0, 0, nil
   local taken, began = {}, {}
+  if count == 0 then why = ff_admit_do.why(q, started, held) end
   for i = 7, 6 + count do
     local known = redis.call('ZSCORE', q.cap > 0 and slots or window, argv[i])
     if not known then

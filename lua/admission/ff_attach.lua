@@ -1,8 +1,9 @@
--- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates detaches. A scope is g (everything),
+-- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates detaches. With how add they are
+-- added to those that are there, with remove taken from them. A scope is g (everything),
 -- n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by the unit separator.
 -- Flags:   none
 -- Go:      Engine.attach
--- Args:    protocol scope gates by
+-- Args:    protocol scope gates by [how]
 -- Replies: OK gates; ALREADY_SATISFIED gates
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_attach_do = {}
@@ -19,6 +20,35 @@ function ff_attach_do.scope(text)
   return false
 end
 
+-- names lists the gates of a text.
+function ff_attach_do.names(text)
+  local list, set = {}, {}
+  for g in string.gmatch(text, '[^,]+') do
+    list[#list + 1] = g
+    set[g] = true
+  end
+  return list, set
+end
+
+-- change is what is attached after a call: the gates, or those that were there with the gates or without them.
+function ff_attach_do.change(old, gates, how)
+  if how == '' then return gates end
+  local list, there = ff_attach_do.names(old)
+  local given, without = ff_attach_do.names(gates)
+  if how == 'add' then
+    for i = 1, #given do
+      if not there[given[i]] then list[#list + 1] = given[i] end
+    end
+    without = {}
+  end
+  local out = {}
+  for i = 1, #list do
+    if not without[list[i]] then out[#out + 1] = list[i] end
+  end
+  table.sort(out)
+  return table.concat(out, ',')
+end
+
 local function ff_attach(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -26,9 +56,13 @@ local function ff_attach(k, argv)
   if not ff_attach_do.scope(scope) then return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value') end
   if not gates or not gate.valid(gates) then return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name') end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  local how = argv[5] or ''
+  if how ~= '' and how ~= 'add' and how ~= 'remove' then return reply.err('invalid_input', 'how: add or remove') end
   local key = keys.attached(ctx.r)
   local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''
+  gates = ff_attach_do.change(old, gates, how)
   if old == gates then return reply.already(gates) end
+  if not gate.valid(gates) then return reply.err('invalid_input', 'gates: with those attached more than 16 budgets or 8 quotas') end
   if gates ~= '' and old == '' and redis.call('HLEN', key) >= 1024 then
     return reply.err('invalid_input', 'scope: at most 1024 have something attached')
   end

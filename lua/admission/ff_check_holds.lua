@@ -1,5 +1,5 @@
 -- ff_check_holds: tells a quota whether holds it admitted are still held: 1 the execution runs under that epoch or is granted, 0 it does not, 2 it does not
--- and never ran, because its grant, which is over, is taken back by this call.
+-- and never ran: its grant was returned, or is over and taken back by this call, of which its other quotas hear through the outbox.
 -- Flags:   none
 -- Go:      Engine.CheckHolds
 -- Args:    protocol count {id epoch}
@@ -18,9 +18,11 @@ local function ff_check_holds(k, argv)
     elseif c.s and core.granted(c) and c.ge == argv[i + 1] then
       answer = '1'
       if tonumber(c.gx or '0') <= ctx.now then
-        settle.ungrant(ctx, c, argv[i], true)
+        settle.ungrant(ctx, c, argv[i])
         answer = '2'
       end
+    elseif c.s and tonumber(c.e or '0') < (args.int(argv[i + 1], 0, 9007199254740991) or 0) then
+      answer = '2' -- epochs grow: it was never a lease
     end
     out[#out + 1] = answer
   end

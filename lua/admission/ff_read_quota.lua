@@ -1,5 +1,6 @@
 -- ff_read_quota: one quota as it is now: its record, starts in the window, slots that are taken and how many of them are suspect, routes that wait, the
--- newest entries of its book, and holds, each "<execution>:<epoch> <ms when it becomes suspect>".
+-- newest entries of its book, and holds, each "<partition>.<execution>:<epoch> <ms when it becomes
+-- suspect>".
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuota
 -- Args:    protocol name holds entries

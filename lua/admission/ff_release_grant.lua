@@ -20,6 +20,7 @@ local function ff_release_grant(k, argv)
   end
   for i = 4, at - 1, 3 do
     if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
+    if not args.int(argv[i + 1], 0, 9007199254740991) then return reply.err('invalid_input', 'epoch') end
     if argv[i + 2] ~= '0' and argv[i + 2] ~= '1' then return reply.err('invalid_input', 'reserved: 0 or 1') end
   end
   for i = at + 1, at + 4 * routes, 4 do
@@ -37,11 +38,13 @@ local function ff_release_grant(k, argv)
   end
   for i = 4, at - 1, 3 do
     local c, answer = core.read(ctx, argv[i]), '='
-    if c.s and core.granted(c) and c.gs == id and c.ge == argv[i + 1] then
-      settle.ungrant(ctx, c, argv[i], argv[i + 2] == '0')
-      answer = '+'
-    elseif argv[i + 2] == '1' and not (c.s == 'A1' and c.e == argv[i + 1]) and c.r then -- the hold is nobody's
-      gate.leave(ctx, c.r, argv[i], argv[i + 1], '0')
+    if c.s and core.granted(c) and c.ge == argv[i + 1] then
+      if c.gs == id then
+        settle.ungrant(ctx, c, argv[i], argv[i + 2] == '0')
+        answer = '+'
+      end
+    elseif argv[i + 2] == '1' and c.r and c.e ~= argv[i + 1] then -- the hold is nobody's; epochs grow, so some never ran for sure
+      gate.leave(ctx, c.r, argv[i], argv[i + 1], tonumber(c.e or '0') < tonumber(argv[i + 1]) and '0' or '1')
     end
     out[#out + 1] = answer
   end

@@ -15,19 +15,23 @@ local function ff_release_holds(k, argv)
     if argv[i + 2] ~= '0' and argv[i + 2] ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
   end
 
-  local seen, order, released, waiters = {}, {}, 0, {}
+  local undone, order, released, waiters = {}, {}, 0, {}
   for i = 3, 2 + 3 * count, 3 do
     local name = argv[i]
     local freed = redis.call('ZREM', keys.slots(ctx.r, name), argv[i + 1])
-    if argv[i + 2] == '0' then freed = math.max(freed, redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1])) end
-    released = released + freed
-    if not seen[name] then
-      seen[name], order[#order + 1] = true, name
+    if not undone[name] then
+      undone[name], order[#order + 1] = 0, name
     end
+    if argv[i + 2] == '0' then
+      local back = redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1])
+      freed = math.max(freed, back)
+      undone[name] = undone[name] + back
+    end
+    released = released + freed
   end
   for i = 1, #order do
     local q = quota.read(ctx, order[i])
-    if q then quota.wake(ctx, q, waiters) end
+    if q then quota.wake(ctx, q, waiters, undone[order[i]]) end
   end
   return reply.ok(reply.int(released), reply.int(#waiters), unpack(waiters))
 end

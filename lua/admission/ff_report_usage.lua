@@ -6,18 +6,18 @@
 -- Go:      Engine.ReportUsage
 -- Args:    protocol name execution epoch sequence key count {dimension amount}
 -- Replies: OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_delta budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
 local ff_report = {}
 
 ff_report.day = 86400000
 
 -- known looks for an earlier report of the same key: its reply, a conflict, or nothing. h tells that it was refused.
-function ff_report.known(ctx, q)
+function ff_report.known(ctx, b, q)
   if q.key == '' then return nil end
   local text = redis.call('GET', keys.report(ctx.r, q.name, q.key))
   if not text then return nil end
-  local digest, expiry, rest = string.match(text, '^(%x+) (%d+) (.*)$')
-  if not digest or tonumber(expiry) <= ctx.now then return nil end
+  local digest, expiry, born, rest = string.match(text, '^(%x+) (%d+) (%d+) (.*)$')
+  if not digest or tonumber(expiry) <= ctx.now or born ~= b.d.ct then return nil end -- of a budget that was removed
   if digest ~= q.digest then return reply.err('idempotency_conflict', q.key) end
   if rest == 'h' then
     q.breached = true
@@ -61,7 +61,8 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
     end
     if #old > 0 then redis.call('HDEL', key, unpack(old)) end
   end
-  local fields = { 'p', b.d.rc }
+  if not l.b then redis.call('DEL', key) end -- what another budget of the name left
+  local fields = { 'b', b.d.ct, 'p', b.d.rc }
   local function put(field, value)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
@@ -73,7 +74,12 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
       put('e2', reply.int(place.e2))
       put('q2', reply.int(place.q2))
     end
-    if place.late then put('lt', reply.int(tonumber(l.lt or '0') + 1)) else put('rp', text) end
+    if place.late then
+      put('lt', reply.int(tonumber(l.lt or '0') + 1))
+    else
+      put('rp', text)
+      put('la', applied and q.amounts or '')
+    end
   end
   if applied then
     for i = 1, #q.deltas.order do
@@ -108,8 +114,20 @@ function ff_report.parse(argv)
   local list = {}
   for dim, n in pairs(q.deltas.by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
   table.sort(list)
-  q.digest = redis.sha1hex(q.id .. ' ' .. table.concat(list, ','))
+  q.amounts = table.concat(list, ',')
+  q.digest = redis.sha1hex(q.id .. ' ' .. q.amounts)
   return q
+end
+
+-- unknown refuses dimensions that a strict budget does not know, all of them by name.
+function ff_report.unknown(b, q)
+  if b.d.st ~= '1' then return nil end
+  local list = {}
+  for i = 1, #q.deltas.order do
+    local dim = q.deltas.order[i]
+    if not b.d['h:' .. dim] then list[#list + 1] = dim end
+  end
+  return list[1] and reply.err('unknown_dimension', unpack(list))
 end
 
 -- apply counts a report that is not refused, and a breach whether it is or not.
@@ -151,17 +169,13 @@ local function ff_report_usage(k, argv)
   if not ctx then return refusal end
   local q, bad = ff_report.parse(argv)
   if not q then return bad end
-  local before = ff_report.known(ctx, q)
-  if before then return before end
   local b = budget.read(ctx, q.name)
   if not b then return reply.err('budget_not_found', q.name) end
-  if b.d.st == '1' then
-    for i = 1, #q.deltas.order do
-      local dim = q.deltas.order[i]
-      if not b.d['h:' .. dim] then return reply.err('invalid_input', 'dimension ' .. dim .. ': not one of this budget') end
-    end
-  end
-  local l, place = q.id ~= '' and budget.hash(keys.ledger(ctx.r, q.name, q.id)) or {}, nil
+  local before = ff_report.known(ctx, b, q)
+  if before then return before end
+  local unknown = ff_report.unknown(b, q)
+  if unknown then return unknown end
+  local l, place = q.id ~= '' and budget.ledger(ctx, b, q.id) or {}, nil
   if q.sequence > 0 then
     place, before = ff_report.place(q, l)
     if not place then return before end
@@ -180,7 +194,7 @@ local function ff_report_usage(k, argv)
   ff_report.apply(ctx, b, q, breaches, refused)
   ff_report.ledger(ctx, b, q, l, place, text, not refused)
   if q.key ~= '' then
-    local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. (refused and 'h' or text)
+    local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. b.d.ct .. ' ' .. (refused and 'h' or text)
     redis.call('SET', keys.report(ctx.r, q.name, q.key), mark, 'PX', reply.int(ff_report.day))
   end
   return { 1, 'OK', unpack(out) }

@@ -15,7 +15,11 @@ local function ff_set_share(k, argv)
   local count, old = string.match(text or '', '^(%d+) ?(%d*)$')
   local weight = argv[4] ~= '0' and argv[4] or ''
   if (old or '') == weight then return reply.already(argv[4]) end
-  if not text and redis.call('HLEN', key) >= 4096 then return reply.err('invalid_input', 'weight: at most 4096 are set') end
-  redis.call('HSET', key, name, (count or '0') .. (weight ~= '' and ' ' .. weight or ''))
+  if (old or '') == '' and not share.room(ctx) then return reply.err('invalid_input', 'weight: at most 4096 are set') end
+  if weight == '' and (count or '0') == '0' then
+    redis.call('HDEL', key, name)
+  else
+    redis.call('HSET', key, name, (count or '0') .. (weight ~= '' and ' ' .. weight or ''))
+  end
   return reply.ok(argv[4])
 end

@@ -12,7 +12,7 @@ local function ff_settle_holds(k, argv)
   if not name then return reply.err('invalid_input', 'quota') end
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..86400000') end
   if not count or not argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100 holds') end
-  local q, freed, waiters = quota.read(ctx, name), 0, {}
+  local q, freed, undone, waiters = quota.read(ctx, name), 0, 0, {}
   if not q then return reply.err('quota_policy_not_found', name) end
 
   local slots = keys.slots(ctx.r, name)
@@ -21,9 +21,9 @@ local function ff_settle_holds(k, argv)
       redis.call('ZADD', slots, 'XX', reply.int(ctx.now + ttl), argv[i])
     else
       freed = freed + redis.call('ZREM', slots, argv[i])
-      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
+      if argv[i + 1] == '2' then undone = undone + redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
     end
   end
-  quota.wake(ctx, q, waiters)
+  quota.wake(ctx, q, waiters, undone)
   return reply.ok(reply.int(freed), reply.int(#waiters), unpack(waiters))
 end

@@ -152,10 +152,17 @@ function budget.judge(b, deltas)
   return out, nil, refused, hard_breach and 'HARD_BREACH' or soft_breach and 'SOFT_BREACH' or 'OK'
 end
 
+-- ledger is what an execution reported to this budget (its field b is when the budget was made, so that one that was removed and made
+-- anew begins with none), empty if nothing.
+function budget.ledger(ctx, b, id)
+  local l = hash(keys.ledger(ctx.r, b.name, id))
+  return l.b == b.d.ct and l or {}
+end
+
 -- free gives the ledger's part of this period back, and returns whether there was any.
 function budget.free(ctx, b, id, why, by)
   local key = keys.ledger(ctx.r, b.name, id)
-  local l = hash(key)
+  local l = budget.ledger(ctx, b, id)
   if l.p ~= b.d.rc then return false end
   local list, gone, sets = {}, {}, {}
   for field, n in pairs(l) do

@@ -22,14 +22,21 @@ function claim.parse(argv, i)
   return q
 end
 
--- heads picks up to max claimable executions from the heads of the ready routes, best score first.
+-- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
+-- turns; the fourth result is by what.
 local function heads(ctx, q, ready)
   local found, cores = {}, {}
-  local considered = math.min(#ready, 64)
+  local turn = ctx.spaces and #ready > 1 and share.begin(ctx, ready, q.rotation, q.max) or nil
+  local considered = turn and #turn.routes or math.min(#ready, 64)
   -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
+  local from = #ready > 64 and q.rotation % #ready * 64 or 0
   for i = 1, considered do
-    local route_id = ready[(q.rotation + i - 1) % #ready + 1]
+    local route_id = ready[(from + i - 1) % #ready + 1]
+    if turn then
+      route_id = turn.routes[i]
+      each = turn.each[i]
+    end
     local queue, before = keys.queue(ctx.r, route_id), #found
     if considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
       local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1))
@@ -41,25 +48,25 @@ local function heads(ctx, q, ready)
       end
     end
     local seen = #found - before
+    if turn then turn.seen[i] = seen end
     if seen < each then home.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
-  local total = #found
   if considered > 1 then
     table.sort(found, function(a, b)
       if a.score ~= b.score then return a.score < b.score end
       return a.id < b.id
     end)
-    if ctx.spaces and #found > 1 then
-      local routes = {}
-      for i = 1, considered do routes[i] = ready[(q.rotation + i - 1) % #ready + 1] end
-      found = share.order(ctx, found, routes, q.max + 8)
-    end
+  end
+  if turn and turn.lanes then
+    share.add(turn, found)
+  else
+    turn = nil
   end
   local picked, barred = {}, 0
   for i = 1, #found do
     if #picked == q.max then break end
-    local h = found[i]
+    local h = turn and share.following(turn) or found[i]
     local c = core.read(ctx, h.id)
     if c.fl and c.s and graph.barred(ctx, c.fl) then
       barred = barred + 1
@@ -68,12 +75,13 @@ local function heads(ctx, q, ready)
       if not c.dl or tonumber(c.dl) > ctx.now then
         h.core = c
         picked[#picked + 1] = h
+        if turn then share.take(h) end
       end
     else
       cores[#cores + 1] = { head = h, core = c }
     end
   end
-  return picked, cores, total > #picked or #ready > considered
+  return picked, cores, #found > #picked or #ready > considered, turn
 end
 
 -- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
@@ -107,10 +115,10 @@ local function grant(ctx, q, h, held)
   home.dequeue(ctx, h.route, h.id)
 end
 
--- take turns one picked execution, or one that was granted before, into an active one.
+-- take turns one picked execution into an active one; without held it is one that was granted, and held, before.
 local function take(ctx, q, h, held)
   local c, key = h.core, keys.core(ctx.r, h.id)
-  local granted, epoch = core.granted(c), ctx.t
+  local granted, epoch = not held, ctx.t
   if granted then
     epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)
     redis.call('HDEL', key, 'gx', 'gs', 'gn', 'ge')
@@ -295,12 +303,14 @@ function claim.run(ctx, q)
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
-    local strays = {}
+    local strays, turn = {}, nil
     if #ready > 0 then
       if gated then q.max = math.min(q.max, 32) end
-      claims, strays, more = heads(ctx, q, ready)
+      if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
+      root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
+      claims, strays, more, turn = heads(ctx, q, ready)
       more = more or other
-      if ctx.spaces then share.charge(ctx, claims) end
+      if turn then share.charge(ctx, turn) end
     elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
       return reply.err('interest_unknown')
     end

@@ -128,7 +128,7 @@ function create.write(ctx, argv, i, t, m)
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
     t.fields[#t.fields + 1] = 'r'
     t.fields[#t.fields + 1] = t.route
-    t.score = lane.score(ctx, { ct = ctx.t, pr = t.priority > 0 and t.priority or nil, r = t.route })
+    t.score = t.priority == 0 and ctx.t or lane.score(ctx, { ct = ctx.t, pr = t.priority, r = t.route })
     t.written = true
   end
   local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]

@@ -1,7 +1,7 @@
 -- quota: how often, and how many at once, executions may start (spec 70 §6). A quota lives in a partition of its own kind,
 -- "{q:n}". Its definition has df its text, sc scope, for people, rt starts a window, wn window in ms, cp how many at once, jt jitter in ms,
--- ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold, "<execution>:<epoch>": in the window by when,
--- and in a slot by when it is to be asked about. No time frees a slot: either its execution's partition says, through its
+-- ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold, "<partition>.<execution>:<epoch>": in the
+-- window by when, and in a slot by when it is to be asked about. No time frees a slot: either its execution's partition says, through its
 -- outbox, that it runs no more, or it is asked when somebody wants the slot and has not heard for a while.
 local quota = {}
 
@@ -52,8 +52,10 @@ function quota.until_slot(ctx, q, who)
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
 end
 
--- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work.
-function quota.wake(ctx, q, out)
+-- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work; and
+-- one who waits for the window for each start that did not happen.
+function quota.wake(ctx, q, out, undone)
+  if undone > 0 and q.rate > 0 then budget.waiters(keys.rate_waiters(ctx.r, q.name), math.min(undone, 100), out) end
   local free = 256
   if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
   if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end

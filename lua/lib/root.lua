@@ -4,7 +4,7 @@
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
---   spaces  set when a lane has work of several namespaces (claims only)
+--   spaces  set when there is, or was, work of several namespaces (with the table's version only)
 --   feed    what is recorded in the feed and until when, or false
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
@@ -37,7 +37,11 @@ end
 
 -- version is the version of the route table.
 function root.version(ctx)
-  if not ctx.table then ctx.table = tonumber(redis.call('HGET', ctx.r, 'table') or '0') end
+  if not ctx.table then
+    local h = redis.call('HMGET', ctx.r, 'table', 'spaces')
+    ctx.table = tonumber(h[1] or '0')
+    ctx.spaces = h[2]
+  end
   return ctx.table
 end
 

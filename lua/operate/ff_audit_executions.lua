@@ -1,5 +1,5 @@
 -- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one home that the state names,
--- at its place; the one alarm; the open waitpoints, among the pending ones and under their token key; the session of a
+-- at its place; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
 -- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With heal 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
@@ -16,7 +16,7 @@ function ff_audit.readable(ctx, c, id)
     audit.broken(ctx, 'x', id, 'state ' .. string.sub(c.s or '', 1, 16))
     return false
   end
-  local fields = { 'ct', 'pr', 'du', 'dl', 'ta', 'tt', 'cl', 'en', 'rt', 'wp' }
+  local fields = { 'ct', 'pr', 'du', 'dl', 'ta', 'tt', 'cl', 'en', 'rt', 'wp', 'gx', 'gn', 'ge' }
   for i = 1, #fields do
     local f = fields[i]
     if c[f] and not audit.whole(c[f]) then
@@ -26,6 +26,7 @@ function ff_audit.readable(ctx, c, id)
   end
   local own = core.delayed(c) and 'du' or core.terminal(c) and 'en' or c.s == 'A1' and 'cl' or 'ct'
   local needs = { 'ct', 'r', own, c.s == 'A1' and 'ss' or 'r' }
+  if core.granted(c) then needs = { 'ct', 'r', 'gx', 'gs', 'gn', 'ge' } end
   for i = 1, #needs do
     if not c[needs[i]] then
       audit.broken(ctx, 'x', id, 'state ' .. c.s .. ' without field ' .. needs[i])
@@ -35,11 +36,21 @@ function ff_audit.readable(ctx, c, id)
   return true
 end
 
+-- paused is since when an operator keeps one from being handed out: its history tells; else where it is filed; else now.
+function ff_audit.paused(ctx, id)
+  local told, at = history.last(ctx, id, 'paused'), redis.call('ZSCORE', keys.paused(ctx.r), id)
+  if told and audit.whole(told[2]) then return told[2] end
+  local filed = at and audit.score(at) or -1
+  return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
+end
+
 -- home returns index, key and score of the one home, nil when there is none or no record tells.
 function ff_audit.home(ctx, c, id)
   if core.waiting(c) then return 'q:' .. c.r, keys.queue(ctx.r, c.r), lane.score(ctx, c) end
   if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.du end
   if c.s == 'A1' then return 'h:' .. c.ss, keys.held(ctx.r, c.ss), c.cl end
+  if core.granted(c) then return 'h:' .. c.gs, keys.held(ctx.r, c.gs), c.gn end
+  if core.paused(c) then return 'paused', keys.paused(ctx.r), ff_audit.paused(ctx, id) end
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
   if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.en) + home.kept(ctx, c.r, c.rt)) end
   if core.suspended(c) then
@@ -101,13 +112,14 @@ end
 -- session: who is held under a session without a record is requeued by the next tick. Sessions with one are looked at
 -- by ff_audit_index.
 function ff_audit.session(ctx, c)
-  if c.s ~= 'A1' or ctx.known[c.ss] then return end
-  ctx.known[c.ss] = true
-  if session.read(ctx, c.ss).exp then return end
-  local at = redis.call('ZSCORE', keys.sessions(ctx.r), c.ss)
+  local id = c.s == 'A1' and c.ss or core.granted(c) and c.gs
+  if not id or ctx.known[id] then return end
+  ctx.known[id] = true
+  if session.read(ctx, id).exp then return end
+  local at = redis.call('ZSCORE', keys.sessions(ctx.r), id)
   if at and audit.score(at) <= ctx.now then return end
-  if audit.note(ctx, 'missing', 'sessions', c.ss, 'it holds work and has no record') then
-    redis.call('ZADD', keys.sessions(ctx.r), ctx.t, c.ss)
+  if audit.note(ctx, 'missing', 'sessions', id, 'it holds work and has no record') then
+    redis.call('ZADD', keys.sessions(ctx.r), ctx.t, id)
     root.need(ctx, ctx.now)
   end
 end
@@ -164,13 +176,27 @@ function ff_audit.waitpoints(ctx, c, id)
   return #all / 2
 end
 
+-- grant: only work with gates is granted, under an epoch of its own, and only what is granted says until when.
+function ff_audit.grant(ctx, c, id)
+  if core.granted(c) then
+    if gate.of(ctx, c.r) == '' and redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then
+      audit.broken(ctx, 'x', id, 'it is granted and its route has no gates')
+    elseif tonumber(c.ge) <= (tonumber(c.e or '0') or 0) then
+      audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.ge .. ', its last lease had ' .. (c.e or '0'))
+    end
+  elseif (c.gx or c.gs or c.gn) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
+    redis.call('HDEL', keys.core(ctx.r, id), 'gx', 'gs', 'gn')
+  end
+end
+
 function ff_audit.execution(ctx, c, id)
   if not ff_audit.readable(ctx, c, id) then return 6 end
+  ff_audit.grant(ctx, c, id)
   ff_audit.route(ctx, c, id)
   ff_audit.place(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
-  local cost = 6 + 2 * ff_audit.waitpoints(ctx, c, id)
+  local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)
   if c.fl then return cost + joined.look(ctx, c, id) end
   if core.blocked(c) then audit.broken(ctx, 'x', id, 'it waits for others and is in no flow') end
   return cost

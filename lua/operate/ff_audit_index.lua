@@ -1,7 +1,7 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
--- restores what the records tell. Indexes: delayed alarms parked blocked done pending sessions routelog workers schedules scnames
--- flows flowdue backlog q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind it), ready
--- routes routeids work (in no order), and at
+-- restores what the records tell. Indexes: delayed alarms parked blocked paused done pending sessions routelog workers schedules
+-- scnames flows flowdue backlog closed q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
+-- it), ready gready routes routeids work closings attached shares (in no order), outbox (oldest first), and at
 -- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. The cursor is '' for the first page, and in the
 -- answer when there is no more.
 -- Flags:   none
@@ -14,7 +14,8 @@ local ff_index = {}
 -- zsets are the sorted sets by name; families those with one set for each route, session or token key.
 ff_index.zsets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
   sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
-  scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog }
+  scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog,
+  paused = keys.paused, closed = keys.closed }
 ff_index.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members }
 
 -- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
@@ -24,11 +25,14 @@ ff_index.names, ff_index.others = {}, {}
 function ff_index.names.delayed(_, c) return core.delayed(c) end
 function ff_index.names.parked(_, c) return core.suspended(c) end
 function ff_index.names.done(_, c) return core.terminal(c) end
+function ff_index.names.paused(_, c) return core.paused(c) end
 function ff_index.names.blocked(_, c) return core.blocked(c) end
 function ff_index.names.fx(_, c, flow_id) return c.fl == flow_id end
 function ff_index.names.alarms(ctx, c) return audit.alarm(ctx, c) and true end
 function ff_index.names.q(_, c, route_id) return core.waiting(c) and c.r == route_id end
-function ff_index.names.h(_, c, session_id) return c.s == 'A1' and c.ss == session_id end
+function ff_index.names.h(_, c, session_id)
+  return c.s == 'A1' and c.ss == session_id or core.granted(c) and c.gs == session_id
+end
 
 function ff_index.others.pending(ctx, member)
   local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
@@ -62,6 +66,8 @@ function ff_index.others.flowdue(ctx, member)
 end
 
 function ff_index.others.backlog(ctx, member) return redis.call('HEXISTS', keys.work(ctx.r), member) == 1 end
+
+function ff_index.others.closed(ctx, member) return gate.of(ctx, member) ~= '' end
 
 -- position reads the score of a cursor, as servers write it.
 function ff_index.position(text)
@@ -106,15 +112,40 @@ function ff_index.page(ctx, q)
     local h = q.family == 'fx' and graph.head(ctx, q.of)
     if h then redis.call('HINCRBY', keys.flow(ctx.r, q.of), 'vn', 1) end -- somebody may be counting the members
   end
+  if q.family == 'closed' then ff_index.closed(ctx, list) end
   return #list / 2, #list == 2 * q.limit and ff_index.cursor(list[#list], list[#list - 1]) or ''
 end
 
--- queue: a queue that is not empty is ready, as long as its lane hands out.
+-- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by whoever asks.
+function ff_index.closed(ctx, list)
+  for i = 1, #list, 2 do
+    local id, at = list[i], audit.score(list[i + 1])
+    if gate.of(ctx, id) ~= '' then
+      if (at < 0 or at > ctx.now + 86400000) and audit.note(ctx, 'score', 'closed', id, 'at ' .. list[i + 1]) then
+        redis.call('ZADD', keys.closed(ctx.r), ctx.t, id)
+        root.need(ctx, ctx.now)
+      end
+      if redis.call('HEXISTS', keys.closings(ctx.r), id) == 0 and audit.note(ctx, 'missing', 'closings', id, 'it is closed') then
+        redis.call('HSET', keys.closings(ctx.r), id, '')
+      end
+    end
+  end
+end
+
+-- hands tells why nothing of a route is handed out, nil when it is.
+function ff_index.hands(ctx, id)
+  if not lane.open(ctx, id) then return 'its lane hands nothing out' end
+  if not gate.open(ctx, id) then return 'a gate closed it' end
+  return nil
+end
+
+-- queue: a queue that is not empty is ready, as long as its lane hands out and no gate closed it.
 function ff_index.queue(ctx, q)
-  local waiting = redis.call('ZCARD', q.key)
-  if waiting == 0 or not lane.open(ctx, q.of) or redis.call('SISMEMBER', keys.ready(ctx.r), q.of) == 1 then return end
-  if audit.note(ctx, 'missing', 'ready', q.of, 'its queue is not empty') then
-    redis.call('SADD', keys.ready(ctx.r), q.of)
+  local waiting, set = redis.call('ZCARD', q.key), gate.ready(ctx, q.of)
+  if waiting == 0 or ff_index.hands(ctx, q.of) or redis.call('SISMEMBER', set, q.of) == 1 then return end
+  local name = gate.of(ctx, q.of) == '' and 'ready' or 'gready'
+  if audit.note(ctx, 'missing', name, q.of, 'its queue is not empty') then
+    redis.call('SADD', set, q.of)
     root.need(ctx, ctx.now + 1000)
     bell.ring(ctx, q.of, math.min(waiting, 64))
   end
@@ -128,16 +159,91 @@ function ff_index.scan(q, command, key)
   return answer[2], answer[1] ~= '0' and answer[1] or ''
 end
 
-function ff_index.scans.ready(ctx, q)
-  local list, cursor = ff_index.scan(q, 'SSCAN', keys.ready(ctx.r))
+-- set looks at one of the two sets of ready routes.
+function ff_index.set(ctx, q, name, key)
+  local list, cursor = ff_index.scan(q, 'SSCAN', key)
   for i = 1, #list do
-    local waits = redis.call('EXISTS', keys.queue(ctx.r, list[i])) == 1
-    if not (waits and lane.open(ctx, list[i])) and
-        audit.note(ctx, 'phantom', 'ready', list[i], waits and 'its lane hands nothing out' or 'its queue is empty') then
-      redis.call('SREM', keys.ready(ctx.r), list[i])
-    end
+    local id = list[i]
+    local wrong = redis.call('EXISTS', keys.queue(ctx.r, id)) == 0 and 'its queue is empty' or ff_index.hands(ctx, id)
+    if not wrong and gate.ready(ctx, id) ~= key then wrong = 'it belongs to the other set' end
+    if wrong and audit.note(ctx, 'phantom', name, id, wrong) then redis.call('SREM', key, id) end
   end
   return #list, cursor
+end
+
+function ff_index.scans.ready(ctx, q) return ff_index.set(ctx, q, 'ready', keys.ready(ctx.r)) end
+
+function ff_index.scans.gready(ctx, q) return ff_index.set(ctx, q, 'gready', keys.gready(ctx.r)) end
+
+-- closings are reasons of closed routes.
+function ff_index.scans.closings(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.closings(ctx.r))
+  for i = 1, #list, 2 do
+    if not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and
+        audit.note(ctx, 'phantom', 'closings', list[i], 'the route is open') then
+      redis.call('HDEL', keys.closings(ctx.r), list[i])
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- attached: what an operator said of a scope; nothing tells what it was.
+function ff_index.scans.attached(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.attached(ctx.r))
+  for i = 1, #list, 2 do
+    local gates, at = string.match(list[i + 1], '^([^ ]+) (%d+) ')
+    if not string.find(list[i], '^[gnlt]') or not gates or not gate.valid(gates) or not audit.whole(at) then
+      audit.broken(ctx, 'attached', string.sub(list[i], 1, 128), 'no gates of a scope')
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- shares: counts and weights.
+function ff_index.scans.shares(ctx, q)
+  local list, cursor = ff_index.scan(q, 'HSCAN', keys.shares(ctx.r))
+  for i = 1, #list, 2 do
+    local count, weight = string.match(list[i + 1], '^(%d+) ?(%d*)$')
+    local own = string.find(list[i], '\31', 1, true)
+    if not count or not audit.whole(count) or weight ~= '' and not (own and args.int(weight, 1, 1000)) then
+      audit.broken(ctx, 'shares', string.sub(list[i], 1, 130), 'no count and weight')
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- notice tells whether one notice of the outbox can be understood.
+function ff_index.notice(kind, text)
+  local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
+  if not name or not budget.name(name) or not args.id(id) then return false end
+  if kind == 'q' then
+    local epoch, ran = string.match(rest, '^(%d+) ([01])$')
+    return ran and audit.whole(epoch) and true or false
+  end
+  return kind == 'b' and (rest == 'failed' or rest == 'cancelled' or rest == 'expired')
+end
+
+-- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.
+function ff_index.scans.outbox(ctx, q)
+  local list, last = redis.call('XRANGE', keys.outbox(ctx.r), q.cursor == '' and '-' or q.cursor, '+', 'COUNT', reply.int(q.limit)), ''
+  for i = 1, #list do
+    local id, fields, good = list[i][1], list[i][2], {}
+    for f = 1, #fields, 2 do
+      if fields[f + 1] and ff_index.notice(fields[f], fields[f + 1]) then
+        good[#good + 1] = fields[f]
+        good[#good + 1] = fields[f + 1]
+      end
+    end
+    if #good < #fields and audit.note(ctx, 'phantom', 'outbox', id, reply.int((#fields - #good) / 2) .. ' notices of no shape') then
+      if #good > 0 then redis.call('XADD', keys.outbox(ctx.r), '*', unpack(good)) end
+      redis.call('XDEL', keys.outbox(ctx.r), id)
+      root.need(ctx, ctx.now)
+    end
+    last = id
+  end
+  if #list < q.limit then return #list, '' end
+  local ms, sequence = string.match(last, '^(%d+)%-(%d+)$')
+  return #list, ms .. '-' .. reply.int(tonumber(sequence) + 1)
 end
 
 -- routeids is the inverse of routes, so that one is restored from the other. A row that is not used goes when the uses are
@@ -207,7 +313,7 @@ end
 -- root: what is kept in the root for speed.
 function ff_index.scans.root(ctx)
   local r, most, special = ctx.r, 0, false
-  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes')
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'space', 'spaces')
   local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
   local version = newest[2] and audit.score(newest[2]) or 0
   -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
@@ -228,19 +334,40 @@ function ff_index.scans.root(ctx)
       audit.note(ctx, 'flag', 'root', 'lanes', special and 'some are special' or 'none is special') then
     if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
   end
-  return 4, ''
+  ff_index.spaces(ctx, h[5] or nil, h[6], h[7])
+  return 6, ''
+end
+
+-- spaces: whether claims look at gates, and whether they share among namespaces. A level is never too high.
+function ff_index.spaces(ctx, gates, space, spaces)
+  local level, several, rows = 0, false, redis.call('HVALS', keys.routes(ctx.r))
+  for i = 1, #rows do
+    local parts = pack.split(rows[i], '\31')
+    if #parts == 5 and parts[5] ~= '' then level = 1 end
+    several = several or space and parts[1] ~= space
+  end
+  local scopes = redis.call('HKEYS', keys.attached(ctx.r))
+  for i = 1, #scopes do level = math.max(level, string.byte(scopes[i], 1) == 116 and 3 or 2) end
+  if level > (args.int(gates or '0', 0, 3) or 0) and
+      audit.note(ctx, 'flag', 'root', 'gates', (gates or '') .. ', there are some of level ' .. reply.int(level)) then
+    redis.call('HSET', ctx.r, 'gates', reply.int(level))
+  end
+  if several and not spaces and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
+    redis.call('HSET', ctx.r, 'spaces', '1')
+  end
 end
 
 -- wake: somebody must be told to tick when the first thing is due, and once a second while anything waits.
 function ff_index.scans.wake(ctx)
-  local r, first, soon = ctx.r, nil, redis.call('EXISTS', keys.ready(ctx.r)) == 1
+  local r, first = ctx.r, nil
+  local soon = redis.call('EXISTS', keys.ready(r), keys.gready(r)) > 0 or redis.call('XLEN', keys.outbox(r)) > 0
   local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r), keys.schedules(r),
-    keys.flow_due(r) }
-  for i = 1, 8 do
+    keys.flow_due(r), keys.closed(r) }
+  for i = 1, 9 do
     local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
     local at = head[2] and audit.score(head[2])
     if at then
-      if i <= 5 then soon = true else at = math.max(at, ctx.now + 1000) end
+      if i <= 5 then soon = true elseif i < 9 then at = math.max(at, ctx.now + 1000) end
       if not first or at < first then first = at end
     end
   end
@@ -324,7 +451,7 @@ function ff_index.parse(ctx, index)
   if ff_index.zsets[index] then
     return { family = index, key = ff_index.zsets[index](ctx.r), look = ff_index.page }
   end
-  if ff_index.scans[index] then return { look = ff_index.scans[index] } end
+  if ff_index.scans[index] then return { look = ff_index.scans[index], stream = index == 'outbox' } end
   local family, of = string.match(index, '^(%l+):(.+)$')
   if not family or #of > 64 then return nil end
   if ff_index.families[family] then
@@ -341,6 +468,7 @@ end
 function ff_index.valid(q)
   if not q.cursor or #q.cursor > 65536 then return false end
   if q.cursor == '' then return true end
+  if q.stream then return string.find(q.cursor, '^%d+%-%d+$') and #q.cursor <= 40 end
   if not q.key then return args.int(q.cursor, 0, 9007199254740991) end
   return ff_index.position(string.match(q.cursor, '^(%S+) .') or '')
 end

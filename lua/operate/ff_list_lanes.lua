@@ -1,10 +1,25 @@
 -- ff_list_lanes: the lanes of a partition: those that have routes, and those an operator said something about. waiting
--- counts what is in their queues.
+-- counts what is in their queues. Those with an ageing or a weight are listed again, with them; when there are none, so is nothing.
 -- Flags:   no-writes
 -- Go:      Engine.listLanes
 -- Args:    protocol
--- Replies: OK count {namespace lane state retention since by routes waiting}
+-- Replies: OK count {namespace lane state retention since by routes waiting} [count {namespace lane ageing weight}]
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+local ff_lanes = {}
+
+-- weights are those that were set, by lane of a namespace, and the names in order.
+function ff_lanes.weights(ctx)
+  local all, by, names = redis.call('HGETALL', keys.shares(ctx.r)), {}, {}
+  for i = 1, #all, 2 do
+    local weight = string.match(all[i + 1], ' (%d+)$')
+    if weight and string.find(all[i], '\31', 1, true) then
+      by[all[i]] = weight
+      names[#names + 1] = all[i]
+    end
+  end
+  return by, names
+end
+
 local function ff_list_lanes(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -24,14 +39,23 @@ local function ff_list_lanes(k, argv)
   end
   local told = redis.call('HKEYS', keys.lanes(ctx.r))
   for i = 1, #told do entry(told[i]) end
+  local weights, weighed = ff_lanes.weights(ctx)
+  for i = 1, #weighed do entry(weighed[i]) end
   table.sort(order)
-  local out = { 1, 'OK', reply.int(#order) }
+  local out, more = { 1, 'OK', reply.int(#order) }, {}
   for i = 1, #order do
     local row, e = lane.read(ctx, order[i], true), found[order[i]]
     local namespace, name = string.match(order[i], '^([^\31]*)\31(.*)$')
     local slots = { namespace or '', name or order[i], row.state, reply.int(row.keep), row.since, row.by, reply.int(e.routes),
       reply.int(e.waiting) }
     for s = 1, #slots do out[#out + 1] = slots[s] end
+    local weight = weights[order[i]]
+    if row.age > 0 or weight then
+      local special = { namespace or '', name or order[i], reply.int(row.age), weight or '0' }
+      for s = 1, #special do more[#more + 1] = special[s] end
+    end
   end
+  if #more > 0 then out[#out + 1] = reply.int(#more / 4) end
+  for i = 1, #more do out[#out + 1] = more[i] end
   return out
 end

@@ -1,7 +1,8 @@
 -- ff_read_queues: the queues of a partition in the order of route ids, at most 256 a call: the lane's state, how many wait,
 -- since when the oldest of them exists, the priority of the next one, and how many executions of the route are retained.
 -- The oldest is sought among the 15 highest priorities that wait and priority 0: with more than 16 of them in one queue,
--- something older may wait in between. more tells whether there are routes behind the last one.
+-- something older may wait in between. In a lane with ageing, where priority does not show in the order, it is sought among the 16
+-- that are next. more tells whether there are routes behind the last one.
 -- Flags:   no-writes
 -- Go:      Engine.Queues
 -- Args:    protocol after
@@ -9,9 +10,28 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_queues = {}
 
+-- entry returns when an execution was created, and its priority; nil if there is no record of it.
+function ff_queues.entry(ctx, id)
+  local h = redis.call('HMGET', keys.core(ctx.r, id), 'ct', 'pr')
+  return tonumber(h[1] or ''), tonumber(h[2] or '0')
+end
+
+-- next looks at the first 16 of a queue.
+function ff_queues.next(ctx, queue)
+  local list, oldest, first = redis.call('ZRANGE', queue, '0', '15'), nil, nil
+  for i = 1, #list do
+    local created, priority = ff_queues.entry(ctx, list[i])
+    if created then
+      if not oldest or created < oldest then oldest = created end
+      first = first or priority
+    end
+  end
+  return oldest, first, #list
+end
+
 -- look returns the oldest creation time and the first priority of a queue that is not empty, and how many reads it took. A
 -- score is the creation time less 10^12 for each step of priority; creation times are taken to lie between 28 years ago
--- and three years ahead, so a score tells which priority it has.
+-- and three years ahead, so a score tells which priority it has. What was filed while the lane had ageing is taken for one of priority 0.
 function ff_queues.look(ctx, queue)
   local newest = ctx.now + 100000000000
   local oldest, first, from, reads = nil, nil, '-inf', 0
@@ -20,12 +40,13 @@ function ff_queues.look(ctx, queue)
     reads = reads + 1
     if not head[2] then break end
     local score = args.score(head[2])
-    local priority = math.max(0, math.floor((newest - score) / 1000000000000))
-    local created = score + priority * 1000000000000
+    local band = math.max(0, math.floor((newest - score) / 1000000000000))
+    local created, priority = ff_queues.entry(ctx, head[1])
+    created = created or score + band * 1000000000000
     if not oldest or created < oldest then oldest = created end
     first = first or priority
-    if priority == 0 then break end
-    local behind = reads == 15 and 1 or priority -- the last look is for priority 0
+    if band == 0 then break end
+    local behind = reads == 15 and 1 or band -- the last look is for priority 0
     from = '(' .. reply.int(newest - behind * 1000000000000)
   end
   return oldest, first, reads
@@ -60,13 +81,14 @@ local function ff_read_queues(k, argv)
       break
     end
     local queue, row = keys.queue(ctx.r, ids[i]), rows[i] or ''
+    local said = lane.read(ctx, string.match(row, '^([^\31]*\31[^\31]*)') or '')
     local depth, oldest, priority = redis.call('ZCARD', queue), nil, nil
     if depth > 0 then
       local n
-      oldest, priority, n = ff_queues.look(ctx, queue)
+      oldest, priority, n = (said.age > 0 and ff_queues.next or ff_queues.look)(ctx, queue)
       reads = reads + n
     end
-    local slots = { ids[i], row, lane.read(ctx, string.match(row, '^([^\31]*\31[^\31]*)') or '').state, reply.int(depth),
+    local slots = { ids[i], row, said.state, reply.int(depth),
       reply.int(oldest or 0), reply.int(priority or 0), used[i] or '0' }
     for s = 1, 7 do out[#out + 1] = slots[s] end
     count = i

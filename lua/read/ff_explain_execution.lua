@@ -1,10 +1,10 @@
 -- ff_explain_execution: one consistent look at everything that decides why an execution is where it is: its core, its
 -- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, its flow and those it waits for
--- there, and whether anybody ticks. Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and until when that is known.
+-- there, whether a gate has closed its route, until when and why, who paused it, and whether anybody ticks. Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and until when that is known.
 -- Flags:   no-writes
 -- Go:      Engine.Explain
 -- Args:    protocol id
--- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code}
+-- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} closed why outbox paused by reason
 -- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
 local ff_explain = {}
 
@@ -15,7 +15,30 @@ function ff_explain.queue(ctx, c, id)
   local key = keys.queue(ctx.r, c.r)
   local rank = redis.call('ZRANK', key, id)
   return rank and reply.int(rank) or '-1', reply.int(redis.call('ZCARD', key)),
-    reply.int(redis.call('SISMEMBER', keys.ready(ctx.r), c.r))
+    reply.int(redis.call('SISMEMBER', gate.ready(ctx, c.r), c.r))
+end
+
+-- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have not been
+-- told of; of one that an operator paused when, who, and why.
+function ff_explain.gates(ctx, c, id)
+  local closed, why, outbox, paused, by, reason = '0', '', '0', '0', '', ''
+  if gate.of(ctx, c.r) ~= '' then
+    local at = core.waiting(c) and redis.call('ZSCORE', keys.closed(ctx.r), c.r)
+    if at then
+      closed = reply.int(args.score(at))
+      why = redis.call('HGET', keys.closings(ctx.r), c.r) or ''
+    end
+    outbox = reply.int(redis.call('XLEN', keys.outbox(ctx.r)))
+  end
+  if core.paused(c) then
+    local at, told = redis.call('ZSCORE', keys.paused(ctx.r), id), history.last(ctx, id, 'paused')
+    paused = at and reply.int(args.score(at)) or '0'
+    if told then
+      by = told[6]
+      reason = told[7]
+    end
+  end
+  return { closed, why, outbox, paused, by, reason }
 end
 
 -- listeners counts the instances that are registered to be rung for a route, and their interests.
@@ -124,5 +147,7 @@ local function ff_explain_execution(k, argv)
   local open, others = ff_explain.others(ctx, c, id)
   out[#out + 1], out[#out + 2] = open, reply.int(#others / 3)
   for i = 1, #others do out[#out + 1] = others[i] end
+  local told = ff_explain.gates(ctx, c, id)
+  for i = 1, #told do out[#out + 1] = told[i] end
   return out
 end

@@ -1,5 +1,6 @@
 -- ff_boot: makes a partition's root key, or raises its protocol number to the caller's. Executions are counted by route: all
--- of them in a new partition, in an old one those that are created from now on, until an audit has counted the others.
+-- of them in a new partition, in an old one those that are created from now on, until an audit has counted the others. An old one
+-- also takes notice of its namespaces.
 -- Flags:   none
 -- Go:      Engine.boot
 -- Args:    protocol
@@ -17,5 +18,6 @@ local function ff_boot(k, argv)
     redis.call('HSET', k[1], 'protocol', argv[1])
   end
   redis.call('HSETNX', k[1], 'counting', now)
+  share.several(k[1])
   return reply.ok(argv[1])
 end

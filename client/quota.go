@@ -1,0 +1,119 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Bounds of quotas.
+const (
+	maxStarts = 1_000_000 // in a window, and at once
+	maxWindow = 30 * 24 * time.Hour
+	maxJitter = time.Minute
+	holdsRead = 1000
+)
+
+// QuotaInfo is a quota as it was read, with its newest 256 book entries and up to 1,000 holds; a list has neither.
+type QuotaInfo struct{ engine.QuotaRecord }
+
+// Free is how many slots are free; limited is false when the quota has no cap.
+func (q QuotaInfo) Free() (slots int, limited bool) {
+	return max(0, q.Cap-q.Held), q.Cap > 0
+}
+
+// CreateQuota makes a quota. One that exists as it is described is no error.
+//
+// Errors: flowfabric.ErrQuotaSpec for a rate, window, cap or jitter that cannot be, with the field, and ErrInvalidInput for the name,
+// before any call; ErrQuotaConflict: the name is taken by a quota with other settings, see [Client.UpdateQuota]. [ErrClosed]. Spec 70 §6.2.
+func (c *Client) CreateQuota(ctx context.Context, q admission.Quota, opts ...GateOption) error {
+	return about("create", "quota", q.Name, c.putQuota(ctx, q, 0, opts))
+}
+
+// UpdateQuota changes a quota to what q says, if its revision is the one that [Client.GetQuota] told. What it admitted keeps its slots,
+// also those above a lower cap. Work that waits for it is looked at anew.
+//
+// Errors: those of [Client.CreateQuota]; flowfabric.ErrQuotaConflict: somebody else changed it since; ErrQuotaNotFound.
+func (c *Client) UpdateQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...GateOption) error {
+	var err error
+	if revision == 0 {
+		err = fmt.Errorf("%w: revision is 0, want the one that GetQuota told", flowfabric.ErrInvalidInput)
+	} else {
+		err = c.putQuota(ctx, q, revision, opts)
+	}
+	return about("update", "quota", q.Name, err)
+}
+
+func (c *Client) putQuota(ctx context.Context, q admission.Quota, expected uint64, opts []GateOption) error {
+	by, err := c.gating(opts, flowfabric.ValidateGateName("quota", q.Name), validateQuota(q))
+	if err != nil {
+		return err
+	}
+	_, _, wake, err := c.store.PutQuota(ctx, q, expected, by)
+	c.wake(ctx, "update of "+q.Name, wake)
+	return err
+}
+
+// validateQuota checks everything but the name.
+func validateQuota(q admission.Quota) error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrQuotaSpec}, a...)...)
+	}
+	switch {
+	case len(q.Scope) > maxScope:
+		return bad("scope has %d bytes, want at most %d", len(q.Scope), maxScope)
+	case q.Rate < 0 || q.Rate > maxStarts:
+		return bad("rate %d, want 0..%d starts in a window", q.Rate, maxStarts)
+	case q.Window < 0 || q.Window > maxWindow || q.Window%time.Millisecond != 0:
+		return bad("window %s, want whole milliseconds, at most 30 days", q.Window)
+	case q.Rate > 0 && q.Window == 0:
+		return bad("rate %d without a window", q.Rate)
+	case q.Cap < 0 || q.Cap > maxStarts:
+		return bad("cap %d, want 0..%d at once", q.Cap, maxStarts)
+	case q.Jitter < 0 || q.Jitter > maxJitter || q.Jitter%time.Millisecond != 0:
+		return bad("jitter %s, want whole milliseconds, at most 60s", q.Jitter)
+	}
+	return nil
+}
+
+// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait until there is one of that name again.
+// removed is false when there was none.
+func (c *Client) RemoveQuota(ctx context.Context, name string, opts ...GateOption) (removed bool, err error) {
+	already := true
+	if _, err = c.gating(opts, flowfabric.ValidateGateName("quota", name)); err == nil {
+		c.known.remove(flowfabric.Quota(name))
+		already, err = c.store.RemoveQuota(ctx, name)
+	}
+	return !already && err == nil, about("remove", "quota", name, err)
+}
+
+// GetQuota reads a quota: its settings, what started in its window, who holds its slots, and what happened to it. Errors:
+// flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
+func (c *Client) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
+	_, err := c.gating(nil, flowfabric.ValidateGateName("quota", name))
+	var record engine.QuotaRecord
+	if err == nil {
+		record, err = c.store.ReadQuota(ctx, name, holdsRead, bookEntries)
+	}
+	return QuotaInfo{record}, about("get", "quota", name, err)
+}
+
+// Quotas lists all quotas by name, as they are. Those that could not be read are left out, and the error joins why. Errors:
+// flowfabric.ErrTransport; [ErrClosed].
+func (c *Client) Quotas(ctx context.Context) ([]QuotaInfo, error) {
+	if c.closed.Load() {
+		return nil, fmt.Errorf("list quotas: %w", ErrClosed)
+	}
+	names, err := c.store.QuotaNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list quotas: %w", err)
+	}
+	return readAll(names, func(name string) (QuotaInfo, error) {
+		record, err := c.store.ReadQuota(ctx, name, 0, 0)
+		return QuotaInfo{record}, about("list", "quota", name, err)
+	}, flowfabric.ErrQuotaNotFound)
+}

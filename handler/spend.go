@@ -1,0 +1,347 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+const (
+	maxAmount = 1<<53 - 1
+	// spendGrace is how long what was spent may still be reported after the handler's context has ended.
+	spendGrace = 3 * time.Second
+	// blockedAtMost is the longest pause of an execution that a budget blocks; it asks again then.
+	blockedAtMost = 30 * time.Second
+)
+
+// Spender counts what was used of budgets; *engine.Engine is one.
+type Spender interface {
+	ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error)
+	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in wake.
+	UndoUsage(ctx context.Context, u engine.Usage) (undone bool, wake []engine.Waiter, err error)
+}
+
+// OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was counted. It wraps
+// flowfabric.ErrOverBudget.
+type OverBudgetError struct {
+	Budget   string
+	Breaches []engine.Breach   // the limits it would have passed, with what was used before
+	Action   engine.HardAction // what the budget wants done about it
+	Left     time.Duration     // of the period; 0 = it does not end
+}
+
+// Error names the budget, and each dimension with what was used and its limit.
+func (e *OverBudgetError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "over budget %s:", e.Budget)
+	for i, x := range e.Breaches {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " %s %d of %d used", x.Dimension, x.Used, x.Limit)
+	}
+	if e.Left > 0 {
+		fmt.Fprintf(&b, "; the next period begins in %s", e.Left.Round(time.Second))
+	}
+	return b.String()
+}
+
+// Unwrap is flowfabric.ErrOverBudget.
+func (e *OverBudgetError) Unwrap() error { return flowfabric.ErrOverBudget }
+
+// Spend reports that the handler uses n of a dimension, for example tokens, to every budget among the gates of the execution. It is
+// [Task.SpendAll] with one dimension.
+func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
+	return t.SpendAll(ctx, map[string]int64{dimension: n})
+}
+
+// SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the order of their
+// names; without budgets it does nothing. All budgets count it, or none: what one of them refuses is taken back from those before
+// it. Budgets that are strict, and do not know a dimension, are not told of it. Report small amounts, before or while they are
+// used: what was used already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a
+// task wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a step which is
+// recalled costs nothing.
+//
+// A refusal is a [*OverBudgetError]. What follows says the budget: with reject the handler decides, and an error it returns is a
+// failure of category budget_exceeded like any other; with fail its context ends, with this error as the cause, and whatever it
+// returns, the execution fails for good with that category; with block its context ends likewise, and it runs again, as the same
+// attempt, when the period ends or after 30 s, whichever is first. Frames, steps and earlier spends are kept. A budget that only
+// warns refuses nothing; that, and the crossing of a soft limit, is logged.
+//
+// Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget marks them as
+// late then. They are counted once, however often the report must be sent.
+//
+// Errors: flowfabric.ErrInvalidDelta (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
+// most 64), before any call; ErrOverBudget; ErrUnknownDimension, when no budget knows one; ErrBudgetNotFound, when one was removed;
+// ErrTaskConsumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
+// retry: it is not known whether it was counted, and the task reports it again before its next spend and when the handler
+// returns. So do not repeat such a spend; it would count twice. If it is refused then, the next Spend returns that, and counts
+// nothing of its own. Spec 70 §2.
+func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) error {
+	if err := validateAmounts(amounts); err != nil {
+		return fmt.Errorf("spend: %w", err)
+	}
+	t.mu.Lock()
+	ended := t.ended
+	t.mu.Unlock()
+	if ended {
+		return fmt.Errorf("spend: %w: the handler has returned", flowfabric.ErrTaskConsumed)
+	}
+	s := t.spending
+	if s == nil || len(amounts) == 0 {
+		return nil
+	}
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	ctx, cancel := outlive(ctx, spendGrace)
+	defer cancel()
+	if err := s.settle(ctx); err != nil {
+		return fmt.Errorf("spend, an earlier one: %w", err)
+	}
+	s.open = &spend{amounts: maps.Clone(amounts)}
+	if err := s.settle(ctx); err != nil {
+		return fmt.Errorf("spend: %w", err)
+	}
+	return nil
+}
+
+func validateAmounts(amounts map[string]int64) error {
+	if len(amounts) > flowfabric.MaxDimensions {
+		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts), flowfabric.MaxDimensions)
+	}
+	for _, dim := range slices.Sorted(maps.Keys(amounts)) {
+		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+			return err
+		}
+		if n := amounts[dim]; n < 0 || n > maxAmount {
+			return fmt.Errorf("%w: %d %s, want 0..%d", flowfabric.ErrInvalidDelta, n, dim, int64(maxAmount))
+		}
+	}
+	return nil
+}
+
+// spending is what a task knows of its budgets. Whoever has the turn may use it.
+type spending struct {
+	task    *Task
+	turn    chan struct{} // capacity 1; a channel, so that time passes in a test's bubble while somebody waits
+	budgets []string      // sorted
+	last    map[string]uint64
+	strange map[counter]time.Time // dimensions that a strict budget did not know, and until when that is believed
+	warned  map[counter]uint64    // the period in which a breach was logged
+	open    *spend                // that is being reported
+}
+
+// counter is a dimension of a budget.
+type counter struct{ budget, dimension string }
+
+// strangeFor is how long a budget is not asked for a dimension that it did not know: it may be told of it meanwhile.
+const strangeFor = 10 * time.Second
+
+// spend is one call of SpendAll on its way.
+type spend struct {
+	amounts map[string]int64
+	at      int            // the budget whose turn it is
+	sent    *engine.Usage  // the report to it that has not been answered
+	counted []engine.Usage // by the budgets before it
+}
+
+func newSpending(t *Task, gates []flowfabric.Gate) *spending {
+	s := &spending{task: t, turn: make(chan struct{}, 1), last: map[string]uint64{}, strange: map[counter]time.Time{}, warned: map[counter]uint64{}}
+	for _, g := range gates {
+		if g.IsBudget() {
+			s.budgets = append(s.budgets, g.Name())
+		}
+	}
+	if len(s.budgets) == 0 || t.cfg.Spender == nil {
+		return nil
+	}
+	slices.Sort(s.budgets)
+	return s
+}
+
+// settle reports the open spend to all budgets that have not answered yet. When it returns, the spend is counted by all or
+// by none, unless the error is of a kind that leaves it open.
+func (s *spending) settle(ctx context.Context) error {
+	o := s.open
+	if o == nil {
+		return nil
+	}
+	for o.at < len(s.budgets) {
+		again, err := s.report(ctx, o)
+		if err != nil {
+			if o.sent == nil {
+				s.open = nil
+			}
+			return err
+		}
+		if !again {
+			o.at++
+		}
+	}
+	s.open = nil
+	return s.known(ctx, o)
+}
+
+// report tells the budget whose turn it is. again: it does not know all dimensions, and is to be told of the others.
+func (s *spending) report(ctx context.Context, o *spend) (again bool, err error) {
+	name := s.budgets[o.at]
+	if o.sent == nil {
+		part := maps.Clone(o.amounts)
+		maps.DeleteFunc(part, func(dim string, _ int64) bool { return time.Now().Before(s.strange[counter{name, dim}]) })
+		if len(part) == 0 {
+			return false, nil
+		}
+		s.last[name]++
+		fence := s.task.Fence()
+		o.sent = &engine.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name], Amounts: part}
+	}
+	sent := *o.sent
+	r, err := s.task.cfg.Spender.ReportUsage(ctx, sent)
+	switch {
+	case err == nil && r.Applied:
+		o.counted, o.sent = append(o.counted, sent), nil
+		s.notice(ctx, name, r)
+		return false, nil
+	case err == nil:
+		o.sent = nil
+		s.undo(ctx, o)
+		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left})
+	case errors.Is(err, flowfabric.ErrUnknownDimension):
+		o.sent = nil
+		for _, dim := range strangers(err, sent.Amounts) {
+			s.strange[counter{name, dim}] = time.Now().Add(strangeFor)
+		}
+		return true, nil
+	case decided(err):
+		o.sent = nil
+		s.undo(ctx, o)
+	}
+	return false, err
+}
+
+// decided reports an error that says that a report was not counted, and why it never will be.
+func decided(err error) bool {
+	class := flowfabric.ClassOf(err)
+	return class != 0 && class != flowfabric.ClassRetry
+}
+
+// strangers are the dimensions that a budget says it does not know: all that it was told of, if it names none of them.
+func strangers(err error, told map[string]int64) []string {
+	var out []string
+	if e, ok := errors.AsType[*flowfabric.Error](err); ok {
+		for _, dim := range e.Detail {
+			if _, ok := told[dim]; ok {
+				out = append(out, dim)
+			}
+		}
+	}
+	if out == nil {
+		return slices.Collect(maps.Keys(told))
+	}
+	return out
+}
+
+// known takes a spend back if it has a dimension that no budget has counted.
+func (s *spending) known(ctx context.Context, o *spend) error {
+	for _, dim := range slices.Sorted(maps.Keys(o.amounts)) {
+		if !slices.ContainsFunc(o.counted, func(u engine.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
+			s.undo(ctx, o)
+			return fmt.Errorf("%w: %s, in budget %s", flowfabric.ErrUnknownDimension, dim, strings.Join(s.budgets, ", "))
+		}
+	}
+	return nil
+}
+
+// undo takes back what budgets have counted of a spend that is refused.
+func (s *spending) undo(ctx context.Context, o *spend) {
+	for _, u := range o.counted {
+		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone { // not undone: the lease was lost
+			s.task.Logger().WarnContext(ctx, "flowfabric: a refused spend was not taken back from a budget that had counted it", "budget", u.Budget, "error", err)
+		}
+	}
+	o.counted = nil
+}
+
+// notice logs the limits that a spend has passed.
+func (s *spending) notice(ctx context.Context, name string, r engine.Reported) {
+	for _, x := range r.Breaches {
+		c, message := counter{name, x.Dimension}, "flowfabric: above the soft limit of a budget"
+		if x.Hard {
+			message = "flowfabric: above the hard limit of a budget, which only warns"
+		}
+		if period, told := s.warned[c]; x.Hard && told && period == r.Period || !x.Hard && !x.Crossed {
+			continue
+		}
+		if x.Hard {
+			s.warned[c] = r.Period
+		}
+		s.task.Logger().WarnContext(ctx, message, "budget", name, "dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
+	}
+}
+
+func hard(breaches []engine.Breach) []engine.Breach {
+	return slices.DeleteFunc(slices.Clone(breaches), func(b engine.Breach) bool { return !b.Hard })
+}
+
+// stop is what a budget has decided about a pass.
+type stop struct {
+	err *OverBudgetError
+	at  time.Time
+}
+
+// over does what the budget wants: it ends the handler's context, unless the handler is to decide.
+func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
+	if e.Action != engine.HardFail && e.Action != engine.HardBlock {
+		return e
+	}
+	t.mu.Lock()
+	first := t.stopped == nil
+	if first || t.stopped.err.Action == engine.HardBlock {
+		t.stopped = &stop{e, time.Now()}
+	}
+	t.mu.Unlock()
+	if !first {
+		return e
+	}
+	t.Logger().WarnContext(ctx, "flowfabric: over budget, the handler is stopped", "budget", e.Budget, "action", string(e.Action), "error", e.Error())
+	if t.cfg.Cancel != nil {
+		t.cfg.Cancel(e)
+	}
+	return e
+}
+
+// charged makes sure that what the handler has spent is reported, and replaces the outcome if a budget has stopped it.
+func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
+	if s := t.spending; s != nil {
+		s.turn <- struct{}{}
+		if s.open != nil {
+			ctx, cancel := outlive(ctx, spendGrace)
+			if err := s.settle(ctx); err != nil {
+				t.Logger().WarnContext(ctx, "flowfabric: the last spend is refused, or not known to be counted", "error", err)
+			}
+			cancel()
+		}
+		<-s.turn
+	}
+	t.mu.Lock()
+	stopped := t.stopped
+	t.mu.Unlock()
+	if stopped == nil || out.Kind == OutcomeAbandon {
+		return out
+	}
+	if stopped.err.Action == engine.HardFail {
+		return failed(CategoryOverBudget, Permanent(stopped.err))
+	}
+	pause := blockedAtMost
+	if left := stopped.err.Left; left > 0 {
+		pause = min(pause, left)
+	}
+	return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost), Err: stopped.err}
+}

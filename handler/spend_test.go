@@ -1,0 +1,480 @@
+package handler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+var _ handler.Spender = (*engine.Engine)(nil)
+
+// purse is a budget in memory, which answers as the server does.
+type purse struct {
+	engine.BudgetSpec
+	used     map[string]int64
+	left     time.Duration
+	sequence uint64
+	reply    engine.Reported
+	last     map[string]int64 // what UndoUsage takes back
+	soft     bool             // crossed
+}
+
+// till is a fake store of budgets. mishap, if it is set, is asked before a report: an error keeps the report from being counted, or
+// with after, its answer from being heard.
+type till struct {
+	purses map[string]*purse
+	mishap func(call int) (err error, after bool)
+	calls  []string
+}
+
+func newTill(specs ...engine.BudgetSpec) *till {
+	b := &till{purses: map[string]*purse{}}
+	for _, s := range specs {
+		b.purses[s.Name] = &purse{BudgetSpec: s, used: map[string]int64{}}
+	}
+	return b
+}
+
+func (b *till) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
+	b.calls = append(b.calls, fmt.Sprintf("%s#%d", u.Budget, u.Sequence))
+	if ctx.Err() != nil {
+		return engine.Reported{}, ctx.Err()
+	}
+	var err error
+	if b.mishap != nil {
+		var after bool
+		if err, after = b.mishap(len(b.calls)); err != nil && !after {
+			return engine.Reported{}, err
+		}
+	}
+	r, refused := b.count(u)
+	return r, errors.Join(refused, err)
+}
+
+func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
+	p := b.purses[u.Budget]
+	if p == nil {
+		return r, flowfabric.NewError("fake", "budget_not_found", u.Budget)
+	}
+	if u.Sequence == p.sequence {
+		return p.reply, nil
+	}
+	if u.Sequence < p.sequence || u.Epoch != 7 {
+		return r, fmt.Errorf("sequence %d after %d, epoch %d", u.Sequence, p.sequence, u.Epoch)
+	}
+	var strange []string
+	for dim := range u.Amounts {
+		if _, ok := p.Limits[dim]; p.Strict && !ok {
+			strange = append(strange, dim)
+		}
+	}
+	if strange != nil {
+		return r, flowfabric.NewError("fake", "unknown_dimension", strange...)
+	}
+	r = engine.Reported{Verdict: engine.WithinBudget, Applied: true, Action: p.OnHard, Left: p.left}
+	for dim, n := range u.Amounts {
+		if hard := p.Limits[dim].Hard; hard > 0 && p.used[dim]+n > hard {
+			r.Verdict, r.Applied = engine.HardBreach, p.Warn
+			used := p.used[dim]
+			if p.Warn {
+				used += n
+			}
+			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Hard: true, Used: used, Limit: hard})
+		}
+		if soft := p.Limits[dim].Soft; soft > 0 && p.used[dim]+n > soft {
+			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Used: p.used[dim] + n, Limit: soft, Crossed: !p.soft})
+			p.soft = true
+		}
+	}
+	p.sequence, p.reply, p.last = u.Sequence, r, nil
+	if r.Applied {
+		p.last = u.Amounts
+		for dim, n := range u.Amounts {
+			p.used[dim] += n
+		}
+	}
+	return r, nil
+}
+
+func (b *till) UndoUsage(_ context.Context, u engine.Usage) (bool, []engine.Waiter, error) {
+	b.calls = append(b.calls, fmt.Sprintf("undo %s#%d", u.Budget, u.Sequence))
+	p := b.purses[u.Budget]
+	if p.sequence != u.Sequence || p.last == nil {
+		return false, nil, nil
+	}
+	for dim, n := range p.last {
+		p.used[dim] -= n
+	}
+	p.last = nil
+	return true, nil, nil
+}
+
+// spent says what all budgets have counted of tokens, by name.
+func (b *till) spent() string {
+	var out []string
+	for name, p := range b.purses {
+		out = append(out, fmt.Sprint(name, " ", p.used["tokens"]))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func purseOf(name string, hard int64, action engine.HardAction) engine.BudgetSpec {
+	return engine.BudgetSpec{Name: name, OnHard: action, Limits: map[string]engine.Limit{"tokens": {Hard: hard}}}
+}
+
+// task is one whose gates are the till's budgets. Its context is that of Cancel.
+func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Context) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	logger, _ := quiet()
+	cfg := handler.TaskConfig{Spender: b, Cancel: cancel, Claim: engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
+		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Quota("rate")}}, Logger: logger}
+	for name := range b.purses {
+		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Budget(name))
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return handler.NewTask(cfg), ctx
+}
+
+// run runs fn as a handler.
+func (b *till) run(t *testing.T, fn func(ctx context.Context, t *handler.Task) error) handler.Outcome {
+	t.Helper()
+	task, ctx := b.task(nil)
+	return handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+		return "a result", fn(ctx, t)
+	}).Run(ctx, task)
+}
+
+func TestSpend(t *testing.T) {
+	b := newTill(purseOf("b", 0, ""), purseOf("a", 100, engine.HardReject))
+	task, ctx := b.task(nil)
+	for range 2 {
+		if err := task.Spend(ctx, "tokens", 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"a#1", "b#1", "a#2", "b#2"}; !slices.Equal(b.calls, want) || b.spent() != "a 100, b 100" {
+		t.Errorf("%v, %s", b.calls, b.spent())
+	}
+	for _, tc := range []struct {
+		amounts map[string]int64
+		want    error
+	}{
+		{map[string]int64{"tokens": -1}, flowfabric.ErrInvalidDelta}, {map[string]int64{"tokens": 1 << 53}, flowfabric.ErrInvalidDelta},
+		{map[string]int64{"Tokens": 1}, flowfabric.ErrInvalidInput}, {nil, nil},
+	} {
+		if err := task.SpendAll(ctx, tc.amounts); !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+			t.Errorf("%v: %v", tc.amounts, err)
+		}
+	}
+	many := map[string]int64{}
+	for i := range flowfabric.MaxDimensions + 1 {
+		many[fmt.Sprint("d", i)] = 1
+	}
+	if err := task.SpendAll(ctx, many); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+	if len(b.calls) != 4 {
+		t.Errorf("a spend that is not valid was reported: %v", b.calls)
+	}
+	alone := handler.NewTask(handler.TaskConfig{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
+	if err := errors.Join(alone.Spend(ctx, "tokens", 1), handler.NewTask(handler.TaskConfig{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
+		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
+	}
+	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, flowfabric.ErrInvalidDelta) {
+		t.Errorf("alone, negative: %v", err)
+	}
+}
+
+// What one budget refuses is counted by none, and the handler is told everything about it.
+func TestSpendIsAllOrNothing(t *testing.T) {
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject), purseOf("c", 0, ""))
+	b.purses["b"].left = 90 * time.Second
+	task, ctx := b.task(nil)
+	if err := task.Spend(ctx, "tokens", 7); err != nil {
+		t.Fatal(err)
+	}
+	err := task.Spend(ctx, "tokens", 4)
+	over, ok := errors.AsType[*handler.OverBudgetError](err)
+	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second || over.Action != engine.HardReject ||
+		!slices.Equal(over.Breaches, []engine.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
+		t.Fatalf("%#v", err)
+	}
+	if want := "spend: over budget b: tokens 7 of 10 used; the next period begins in 1m30s"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if b.spent() != "a 7, b 7, c 7" || ctx.Err() != nil {
+		t.Errorf("%s, %v", b.spent(), ctx.Err())
+	}
+	if err := task.Spend(ctx, "tokens", 3); err != nil || b.spent() != "a 10, b 10, c 10" {
+		t.Errorf("%v, %s", err, b.spent())
+	}
+	if want := []string{"a#2", "b#2", "undo a#2", "a#3", "b#3", "c#2"}; !slices.Equal(b.calls[3:], want) {
+		t.Errorf("%v, want %v", b.calls[3:], want)
+	}
+}
+
+// With fail and block the budget decides, whatever the handler returns. spec 70 §10 BS17.
+func TestBudgetStopsTheHandler(t *testing.T) {
+	boom := errors.New("boom")
+	failed := `fail result="" delay=0s category="budget_exceeded" reason="over budget a: tokens 0 of 10 used: over_budget: a hard budget limit was reached" permanent=true pause=policy cancel=""`
+	delayed := func(d string) string {
+		return `delay result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
+	}
+	returns := map[string]func(error) error{
+		"nil": func(error) error { return nil }, "the error": func(err error) error { return err }, "another": func(error) error { return boom },
+		"a delay": func(error) error { return handler.Delay(time.Hour) }, "a panic": func(error) error { panic("x") },
+		"cancel": func(error) error { return handler.Cancel("x") },
+	}
+	for name, then := range returns {
+		for _, tc := range []struct {
+			action engine.HardAction
+			left   time.Duration
+			want   string
+		}{
+			{engine.HardFail, 0, failed}, {engine.HardBlock, 0, delayed("28s")}, {engine.HardBlock, 7 * time.Second, delayed("5s")},
+			{engine.HardBlock, time.Hour, delayed("28s")}, {engine.HardBlock, time.Second, delayed("0s")},
+		} { // the handler returns two seconds after it was refused
+			synctest.Test(t, func(t *testing.T) {
+				b := newTill(purseOf("a", 10, tc.action))
+				b.purses["a"].left = tc.left
+				var seen error
+				out := b.run(t, func(ctx context.Context, task *handler.Task) error {
+					err := task.Spend(ctx, "tokens", 11)
+					seen = context.Cause(ctx)
+					time.Sleep(2 * time.Second)
+					return then(err)
+				})
+				if over, ok := errors.AsType[*handler.OverBudgetError](seen); !ok || over.Budget != "a" || !errors.Is(seen, flowfabric.ErrOverBudget) {
+					t.Errorf("the context ended with %v", seen)
+				}
+				if show(out) != tc.want || !errors.Is(out.Err, flowfabric.ErrOverBudget) {
+					t.Errorf("%s after returning %s with %s left:\n%s, want\n%s", tc.action, name, tc.left, show(out), tc.want)
+				}
+			})
+		}
+	}
+}
+
+// With reject the handler decides; the error it was given is a failure of its own category, and may be retried.
+func TestRejectedSpend(t *testing.T) {
+	for _, tc := range []struct {
+		then func(error) error
+		want string
+	}{
+		{func(error) error { return nil }, `complete result="\"a result\""`},
+		{func(err error) error { return err }, `fail result="" delay=0s category="budget_exceeded" reason="spend: over budget a: tokens 0 of 10 used: `},
+		{func(err error) error { return handler.Permanent(err) }, `fail result="" delay=0s category="budget_exceeded"`},
+		{func(error) error { return handler.Cancel("enough") }, "cancel "},
+	} {
+		b := newTill(purseOf("a", 10, engine.HardReject))
+		out := b.run(t, func(ctx context.Context, task *handler.Task) error {
+			err := task.Spend(ctx, "tokens", 11)
+			if ctx.Err() != nil {
+				t.Error(context.Cause(ctx))
+			}
+			return tc.then(err)
+		})
+		if !strings.HasPrefix(show(out), tc.want) {
+			t.Errorf("%s, want %s", show(out), tc.want)
+		}
+	}
+}
+
+// A stopped handler whose lease was lost meanwhile decides nothing any more; what it spent is counted all the same.
+func TestSpendWithoutALease(t *testing.T) {
+	b := newTill(purseOf("a", 10, engine.HardFail))
+	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
+	var first, second error
+	out := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(flowfabric.ErrCancelled)
+		first, second = t.Spend(ctx, "tokens", 4), t.Spend(ctx, "tokens", 40)
+		return "", nil
+	}).Run(ctx, task)
+	if first != nil || !errors.Is(second, flowfabric.ErrOverBudget) || b.spent() != "a 4" || out.Kind != handler.OutcomeAbandon {
+		t.Errorf("%v, %v, %s, %s", first, second, b.spent(), show(out))
+	}
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrTaskConsumed) || b.spent() != "a 4" {
+		t.Errorf("after the handler has returned: %v, %s", err, b.spent())
+	}
+}
+
+// Strict budgets are told of what they know; what none of them knows is refused, and counted by none.
+func TestSpendOfUnknownDimensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", Strict: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
+		tokens.Strict = true
+		b := newTill(tokens, cost)
+		task, ctx := b.task(nil)
+		for range 2 {
+			if err := task.SpendAll(ctx, map[string]int64{"tokens": 2, "cost": 3}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"a#1", "a#2", "b#1", "b#2", "a#3", "b#3"}; !slices.Equal(b.calls, want) {
+			t.Errorf("%v, want %v", b.calls, want)
+		}
+		err := task.SpendAll(ctx, map[string]int64{"tokens": 2, "images": 1})
+		if !errors.Is(err, flowfabric.ErrUnknownDimension) || !strings.Contains(err.Error(), "images, in budget a, b") {
+			t.Error(err)
+		}
+		if err := task.Spend(ctx, "images", 1); !errors.Is(err, flowfabric.ErrUnknownDimension) {
+			t.Error(err)
+		}
+		if b.purses["a"].used["tokens"] != 4 || b.purses["b"].used["cost"] != 6 {
+			t.Errorf("%v, %v", b.purses["a"].used, b.purses["b"].used)
+		}
+		b.purses["b"].Limits["images"] = engine.Limit{} // which is noticed after a while
+		time.Sleep(11 * time.Second)
+		if err := task.Spend(ctx, "images", 1); err != nil || b.purses["b"].used["images"] != 1 {
+			t.Errorf("%v, %v", err, b.purses["b"].used)
+		}
+	})
+}
+
+// A budget that was removed refuses, too.
+func TestSpendFromNoBudget(t *testing.T) {
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 0, ""))
+	task, ctx := b.task(nil)
+	delete(b.purses, "b")
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrBudgetNotFound) || b.spent() != "a 0" {
+		t.Errorf("%v, %s", err, b.spent())
+	}
+}
+
+// A report whose answer is lost is sent again with its number, before the next one, and counts once, whether it had arrived or not.
+func TestUnansweredSpend(t *testing.T) {
+	for _, arrived := range []bool{true, false} {
+		b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject), purseOf("c", 0, ""))
+		b.mishap = func(call int) (error, bool) {
+			if call == 2 || call == 3 {
+				return flowfabric.ErrTransport, arrived
+			}
+			return nil, false
+		}
+		task, ctx := b.task(nil)
+		if err := task.Spend(ctx, "tokens", 6); !errors.Is(err, flowfabric.ErrTransport) {
+			t.Fatal(err)
+		}
+		if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), "an earlier one") {
+			t.Fatal(err)
+		}
+		if err := task.Spend(ctx, "tokens", 2); err != nil || b.spent() != "a 8, b 8, c 8" {
+			t.Errorf("arrived %t: %v, %s", arrived, err, b.spent())
+		}
+		if want := []string{"a#1", "b#1", "b#1", "b#1", "c#1", "a#2", "b#2", "c#2"}; !slices.Equal(b.calls, want) {
+			t.Errorf("%v, want %v", b.calls, want)
+		}
+	}
+}
+
+// An unanswered spend that turns out to be refused is taken back, and refuses the next one in its place.
+func TestUnansweredSpendIsRefused(t *testing.T) {
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject))
+	b.mishap = func(call int) (error, bool) {
+		if call == 2 {
+			return flowfabric.ErrTransport, true
+		}
+		return nil, false
+	}
+	task, ctx := b.task(nil)
+	if err := task.Spend(ctx, "tokens", 11); !errors.Is(err, flowfabric.ErrTransport) {
+		t.Fatal(err)
+	}
+	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrOverBudget) || b.spent() != "a 0, b 0" {
+		t.Errorf("%v, %s", err, b.spent())
+	}
+	if err := task.Spend(ctx, "tokens", 1); err != nil || b.spent() != "a 1, b 1" {
+		t.Errorf("%v, %s", err, b.spent())
+	}
+}
+
+// What is not known when the handler returns is reported once more, and may still stop it.
+func TestLastSpendIsNotForgotten(t *testing.T) {
+	for n, want := range map[int64]string{4: `complete result="\"a result\""`, 11: `fail result="" delay=0s category="budget_exceeded"`} {
+		b := newTill(purseOf("a", 10, engine.HardFail))
+		b.mishap = func(call int) (error, bool) {
+			if call == 1 {
+				return flowfabric.ErrTransport, false
+			}
+			return nil, false
+		}
+		out := b.run(t, func(ctx context.Context, task *handler.Task) error {
+			if err := task.Spend(ctx, "tokens", n); !errors.Is(err, flowfabric.ErrTransport) {
+				t.Error(err)
+			}
+			return nil
+		})
+		if !strings.HasPrefix(show(out), want) || !slices.Equal(b.calls, []string{"a#1", "a#1"}) {
+			t.Errorf("%s, %v", show(out), b.calls)
+		}
+	}
+}
+
+// Warnings refuse nothing, and are told once.
+func TestSpendWarnings(t *testing.T) {
+	limits := engine.BudgetSpec{Name: "a", Warn: true, OnHard: engine.HardFail, Limits: map[string]engine.Limit{"tokens": {Hard: 10, Soft: 5}}}
+	b := newTill(limits)
+	logger, log := quiet()
+	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Logger = logger })
+	for range 4 {
+		if err := task.Spend(ctx, "tokens", 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for message, want := range map[string]string{
+		"above the soft limit of a budget":                   "dimension=tokens used=8 limit=5",
+		"above the hard limit of a budget, which only warns": "dimension=tokens used=12 limit=10",
+	} {
+		if lines := grep(log.String(), message); len(lines) != 1 || !strings.Contains(lines[0], want) {
+			t.Errorf("%q: %q", message, lines)
+		}
+	}
+	if b.spent() != "a 16" || ctx.Err() != nil {
+		t.Errorf("%s, %v", b.spent(), ctx.Err())
+	}
+}
+
+func grep(text, part string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part+`"`) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// Concurrent spends take turns, so that the numbers of the reports tell repetitions apart.
+func TestConcurrentSpends(t *testing.T) {
+	b := newTill(purseOf("a", 20, engine.HardReject), purseOf("b", 0, ""))
+	task, ctx := b.task(nil)
+	refused := make(chan error, 30)
+	var wg conc.WaitGroup
+	for range 30 {
+		wg.Go(func() { refused <- task.Spend(ctx, "tokens", 1) })
+	}
+	wg.Wait()
+	n := 0
+	for range 30 {
+		if errors.Is(<-refused, flowfabric.ErrOverBudget) {
+			n++
+		}
+	}
+	if n != 10 || b.spent() != "a 20, b 20" {
+		t.Errorf("%d refused, %s", n, b.spent())
+	}
+}

@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// gated is a partition with gates in every state that an audit looks at.
+type gated struct {
+	waiting, closed, granted, active, ended, paused flowfabric.ExecutionID
+	worker                                          *worker
+	route, shut                                     string // of what waits, and of what is closed
+}
+
+// gateShapes fills the partition with work that has gates, and with what an operator says of them.
+func (w *world) gateShapes() (x gated) {
+	w.Helper()
+	g := &gates{world: w}
+	attach := func(scope, gates string) { w.must("ff_attach", "1", scope, gates, "me") }
+	attach("n\x1fother", "b:other")
+	attach("t\x1fapp.tenant\x1facme", "q:acme")
+	own := asking(flowfabric.Quota("openai"), flowfabric.Budget("acme"))
+	x.worker = g.asker("asker")
+	x.worker.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
+	grant := func(opts ...option) (flowfabric.ExecutionID, []engine.Grant) {
+		id := w.create(append(opts, own)...)
+		list := x.worker.grants(1)
+		same(w, "granted", len(list), 1)
+		same(w, "granted", list[0].Execution, id)
+		return id, list
+	}
+	var list []engine.Grant
+	for _, end := range []func(f flowfabric.Fence){func(f flowfabric.Fence) { w.complete(f, "r") }, func(f flowfabric.Fence) { w.fail(f, "x") }} {
+		x.ended, list = grant(kind("run"), retries(0))
+		end(x.worker.granted(list...)[0].Fence)
+	}
+	x.active, list = grant(kind("run"))
+	x.worker.granted(list...)
+	x.closed, list = grant(kind("shut"))
+	g.refuse(x.worker, true, 20*time.Hour, "budget acme tokens 5 5", list...)
+	x.granted, _ = grant(kind("run"))
+	x.waiting = w.create(kind("wait"), own)
+	x.paused = w.create(kind("wait"), own)
+	w.create(kind("wait"), namespace("other"))
+	for _, id := range []flowfabric.ExecutionID{x.paused, w.create(kind("wait"))} {
+		_, err := w.e.PauseExecution(w.ctx, id, "anna", "look first")
+		w.no(err)
+	}
+	w.must("ff_set_share", "1", "other", "default", "3")
+	w.check()
+	x.route, x.shut = w.core(x.waiting)["r"], w.core(x.closed)["r"]
+	return x
+}
+
+// gates damages something that belongs to gates.
+func (v *vandal) gates() {
+	root := string(v.k)
+	rows := map[bool][]string{}
+	for id, row := range v.d.Hashes[":routes"] {
+		has := !strings.HasSuffix(row, "\x1f")
+		rows[has] = append(rows[has], id)
+	}
+	for _, list := range rows {
+		slices.Sort(list)
+	}
+	open := slices.DeleteFunc(slices.Clone(rows[true]), func(id string) bool { _, closed := v.d.ZSets[":closed"][id]; return closed })
+	if len(open) == 0 || len(rows[false]) == 0 {
+		return // rows are lost
+	}
+	switch v.r.IntN(10) {
+	case 0:
+		v.set("SREM", root+":gready", pick(v.r, append(v.d.Sets[":gready"], "1")))
+	case 1:
+		v.set("SADD", root+":gready", pick(v.r, append(rows[false], "77")))
+	case 2:
+		v.set("SADD", root+":ready", pick(v.r, rows[true]))
+	case 3:
+		v.set("ZADD", root+":closed", strconv.FormatInt(v.now()+int64(v.r.IntN(1e6)), 10), pick(v.r, append(rows[false], "77")))
+	case 4:
+		v.set("HSET", root+":closings", pick(v.r, append(open, "78")), "quota acme cap")
+	case 5:
+		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"}, {"HDEL", root, "spaces"}}[v.r.IntN(4)]...)
+	case 6:
+		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"}, {"b", "acme " + v.item().ID.UUID().String() + " lost"}}[v.r.IntN(3)]...)...)
+	case 7:
+		for key, core := range v.d.Hashes {
+			if strings.HasPrefix(key, ":x:") && core["s"][:1] != "G" {
+				v.set("HSET", root+key, "gx", "5", "gs", "ghost~1", "gn", "3")
+				return
+			}
+		}
+	default:
+		list := make([]string, 0, len(v.d.ZSets[":paused"]))
+		for id := range v.d.ZSets[":paused"] {
+			list = append(list, id)
+		}
+		slices.Sort(list)
+		if len(list) > 0 {
+			v.set([][]string{{"ZREM", root + ":paused", pick(v.r, list)}, {"ZINCRBY", root + ":paused", "-77", pick(v.r, list)}}[v.r.IntN(2)]...)
+		}
+	}
+}
+
+var auditGateScenarios = []scenario{
+	{name: "spec 70 §7 every damage to gates is healed, or a record", run: func(w *world) {
+		for what, x := range map[string]struct {
+			damage string
+			lost   bool
+		}{
+			"a gated route not ready":        {damage: "SREM ROOT:gready ROUTE"},
+			"a gated route among the others": {damage: "SADD ROOT:ready ROUTE"},
+			"a closed route that is ready":   {damage: "SADD ROOT:gready SHUT"},
+			"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
+			"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
+			"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
+			"a closed route without gates":   {damage: "ZADD ROOT:closed 5 77"},
+			"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
+			"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
+			"a grant under another number":   {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
+			"a grant without alarm":          {damage: "ZREM ROOT:alarms GRANTED"},
+			"a grant too late":               {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
+			"a grant in its queue":           {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
+			"a grant that is over":           {damage: "HSET ROOT:x:WAITING gs x~1"},
+			"a grant without session":        {damage: "HDEL ROOT:x:GRANTED gs", lost: true},
+			"a grant of an old epoch":        {damage: "HSET ROOT:x:GRANTED ge 0", lost: true},
+			"a paused one nowhere":           {damage: "ZREM ROOT:paused PAUSED"},
+			"a paused one of another time":   {damage: "ZINCRBY ROOT:paused -5 PAUSED"},
+			"a paused one that waits":        {damage: "ZADD ROOT:paused 5 WAITING"},
+			"no level of gates":              {damage: "HDEL ROOT gates"},
+			"a low level of gates":           {damage: "HSET ROOT gates 2"},
+			"no sharing":                     {damage: "HDEL ROOT spaces"},
+			"a share of no shape":            {damage: "HSET ROOT:shares a b", lost: true},
+			"an attachment of no shape":      {damage: "HSET ROOT:attached g b:", lost: true},
+			"a notice of no kind":            {damage: "XADD ROOT:outbox * z x"},
+			"a notice of no shape":           {damage: "XADD ROOT:outbox * q openai q x"},
+			"no wake for a closed route":     {damage: "HDEL ROOT wake"},
+		} {
+			w.reset()
+			s := w.gateShapes()
+			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "SHUT", s.shut, "SESSION", s.worker.session,
+				"GRANTED", s.granted.UUID().String(), "WAITING", s.waiting.UUID().String(), "PAUSED", s.paused.UUID().String())
+			w.quiet = true
+			w.set(strings.Split(names.Replace(x.damage), " ")...)
+			if len(w.violations(w.dump())) == 0 {
+				w.Errorf("the checker does not see %s", what)
+			}
+			look := w.audit(false)
+			healed := w.audit(true)
+			left := w.violations(w.dump())
+			if x.lost && (len(left) == 0 || healed.Lost == 0) || !x.lost && (len(left) > 0 || look.Healable == 0 || healed.Healed == 0 || healed.Lost > 0) {
+				w.Errorf("%s: found %s, healed %v, lost %d, left:\n%s", what, found(look), healed.Kinds, healed.Lost, strings.Join(left, "\n"))
+			}
+			if again := found(w.audit(true)); !x.lost && again != "" {
+				w.Errorf("a second audit after %s finds %s", what, again)
+			}
+		}
+	}},
+	{name: "spec 70 §7 work with gates that lost its index entries runs after an audit", run: func(w *world) {
+		s := w.gateShapes()
+		w.quiet = true
+		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
+		w.set("HDEL", string(w.k), "gates", "wake")
+		if r := w.audit(true); !r.Sound() || r.Healed == 0 {
+			w.Fatalf("not healed: %v %d", r.Kinds, r.Lost)
+		}
+		w.quiet = false
+		w.check()
+		for _, id := range []flowfabric.ExecutionID{s.paused} {
+			_, err := w.e.UnpauseExecution(w.ctx, id, "anna")
+			w.no(err)
+		}
+		got := []flowfabric.ExecutionID{}
+		k := (&gates{world: w}).asker("other")
+		for range 8 {
+			for _, x := range k.poll(9).Grants {
+				got = append(got, x.Execution)
+			}
+		}
+		for _, id := range []flowfabric.ExecutionID{s.waiting, s.paused, s.closed} {
+			if !slices.Contains(got, id) {
+				w.Errorf("%s was not granted: %v", id, got)
+			}
+		}
+		w.code(s.granted, "G1f")
+		w.advance(ttl)
+		w.settleTime()
+		w.code(s.granted, "R1f")
+	}},
+	{name: "spec 70 §7.3 a notice that nobody understands holds up no other", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		w.create(asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.admit(q, 1, list...)
+		w.complete(k.granted(list...)[0].Fence, "r")
+		entries, err := w.do("XRANGE", w.k.Outbox(), "-", "+").ToArray()
+		w.no(err)
+		same(w, "entries", len(entries), 1)
+		x, err := entries[0].AsXRangeEntry()
+		w.no(err)
+		w.quiet = true
+		w.set("XDEL", w.k.Outbox(), x.ID)
+		w.set("XADD", w.k.Outbox(), "*", "z", "what", "q", x.FieldValues["q"])
+		for range 150 {
+			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+w.item().ID.UUID().String()+" failed")
+		}
+		w.set("XADD", w.k.Outbox(), "*", "q", "one more")
+		if _, _, err := w.e.ReadOutbox(w.ctx, w.p); err == nil {
+			w.Fatal("the damage stops nobody")
+		}
+		same(w, "found", words(w.audit(false).Kinds), "map[phantom:2]")
+		same(w, "healed", words(w.audit(true).Healed, found(w.audit(true))), "2 ")
+		w.quiet = false
+		same(w, "held", g.held(q), 1)
+		for range 3 {
+			g.deliver()
+		}
+		same(w, "held", g.held(q), 0)
+	}},
+}

@@ -1,0 +1,635 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+func (g *gates) budgetRoot(name string) keys.Partition {
+	return keys.Partition(keys.BudgetRoot(flowfabric.GatePartition(name, flowfabric.DefaultBudgetPartitions)))
+}
+
+func (g *gates) quotaRoot(name string) keys.Partition {
+	return keys.Partition(keys.QuotaRoot(flowfabric.GatePartition(name, flowfabric.DefaultQuotaPartitions)))
+}
+
+// content is the text of a partition of budgets or quotas. Where keys cannot be listed, because another node has them, only those
+// that are named are looked at.
+func (g *gates) content(root keys.Partition, named ...string) string {
+	g.Helper()
+	all := append(named, root.Budgets(), root.Quotas(), string(root))
+	if !g.srv.Features.Cluster {
+		list, err := g.do("KEYS", string(root)+"*").AsStrSlice()
+		g.no(err)
+		all = list
+	}
+	slices.Sort(all)
+	var out strings.Builder
+	for _, key := range all {
+		read := map[string][]string{"hash": {"HGETALL", key}, "zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"}, "string": {"GET", key},
+			"list": {"LRANGE", key, "0", "-1"}, "none": {"EXISTS", key}}
+		kind, err := g.do("TYPE", key).ToString()
+		g.no(err)
+		if read[kind] == nil {
+			g.Fatalf("%s is a %s", key, kind)
+		}
+		value, err := g.do(read[kind]...).ToAny()
+		g.no(err)
+		if list, ok := value.([]any); ok && kind == "hash" { // fields come in any order
+			var pairs []string
+			for i := 0; i < len(list); i += 2 {
+				pairs = append(pairs, fmt.Sprint(list[i:i+2]))
+			}
+			slices.Sort(pairs)
+			value = pairs
+		}
+		fmt.Fprintf(&out, "%s %s %v\n", key, kind, value)
+	}
+	return out.String()
+}
+
+// still fails unless run leaves the partition of a budget as it is.
+func (g *gates) still(budget, what string, run func()) {
+	g.Helper()
+	root := g.budgetRoot(budget)
+	named := []string{root.Budget(budget), root.Usage(budget), root.BudgetBook(budget), root.Spenders(budget), root.Report(budget, "k")}
+	before := g.content(root, named...)
+	run()
+	if after := g.content(root, named...); after != before {
+		g.Fatalf("%s changed the keyspace:\n%s", what, difference(before, after))
+	}
+}
+
+// reporting is the wire form of a report under a key.
+func reporting(budget string, more ...string) []string {
+	return append([]string{"1", budget, "", "0", "0", "k"}, more...)
+}
+
+func (g *gates) record(budget string) engine.BudgetRecord {
+	g.Helper()
+	b, err := g.e.ReadBudget(g.ctx, budget, 100, 256)
+	g.no(err)
+	return b
+}
+
+// noted counts what the book of a budget has of a kind.
+func noted(book []engine.BookEntry, what string) (n int) {
+	for _, x := range book {
+		if x.What == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *gates) resetBudget(name string) {
+	g.Helper()
+	_, _, wake, err := g.e.ResetBudget(g.ctx, name, "op", false)
+	g.no(err)
+	g.wake(wake)
+}
+
+func limits(hard int64) map[string]engine.Limit {
+	return map[string]engine.Limit{"tokens": {Hard: hard}}
+}
+
+func tokens(n int64) map[string]int64 { return map[string]int64{"tokens": n} }
+
+// verdict is a report in words: verdict, whether it was counted, and its breaches.
+func verdict(r engine.Reported) string { return words(r.Verdict, r.Applied, r.Breaches) }
+
+var budgetScenarios = []scenario{
+	{name: "spec 70 §10 BS2 the second of two dimensions breaches: neither moves", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.Limits = map[string]engine.Limit{"a": {Hard: 100}, "b": {Hard: 10}, "c": {Hard: 5}}
+		})
+		r := g.spend(b, "1", map[string]int64{"a": 50, "b": 11, "c": 5})
+		same(w, "refused", verdict(r), "HARD_BREACH false [{b true 0 10 false}]")
+		x := g.record(b)
+		same(w, "used", len(x.Used), 0)
+		same(w, "breaches", words(x.HardBreaches, x.SoftBreaches, x.BreachedDim, x.LastBreach.IsZero()), "1 0 b false")
+		same(w, "every breach is told", verdict(g.spend(b, "2", map[string]int64{"a": 50, "b": 11, "c": 6})),
+			"HARD_BREACH false [{b true 0 10 false} {c true 0 5 false}]")
+		same(w, "a dimension without limits is counted", verdict(g.spend(b, "3", map[string]int64{"other": 1 << 40})), "OK true []")
+		strict := g.budget(func(b *engine.BudgetSpec) { b.Strict = true })
+		g.still(strict, "an unknown dimension", func() {
+			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+	}},
+	{name: "spec 70 §10 BS3 two hundred at once: exactly one hundred fit", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		var fitted, refused atomic.Int64
+		together(200, func(i int) {
+			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k" + strconv.Itoa(i), Amounts: tokens(1)})
+			switch {
+			case err != nil:
+				w.Error(err)
+			case r.Applied:
+				fitted.Add(1)
+			default:
+				refused.Add(1)
+			}
+		})
+		same(w, "accepted, refused", words(fitted.Load(), refused.Load()), "100 100")
+		x := g.record(b)
+		same(w, "used, breaches", words(x.Used["tokens"], x.HardBreaches), "100 100")
+	}},
+	{name: "spec 70 §10 BS4 a dimension that is named twice is one sum", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		root := string(g.budgetRoot(b))
+		a := w.fcallOn([]string{root}, "ff_report_usage", reporting(b, "2", "tokens", "60", "tokens", "60")...)
+		same(w, "refused", words(a.code, a.slots[0], a.slots[1]), "OK HARD_BREACH 0")
+		same(w, "used", g.spent(b, "tokens"), 0)
+		a = w.fcallOn([]string{root}, "ff_report_usage", "1", b, "", "0", "0", "another", "2", "tokens", "40", "tokens", "60")
+		same(w, "a sum that fits", words(a.code, a.slots[0], a.slots[1]), "OK OK 1")
+		same(w, "used", g.spent(b, "tokens"), 100)
+	}},
+	{name: "spec 70 §10 BS5 above a soft limit every report says so, the book once a period", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}}
+		})
+		same(w, "the limit itself", verdict(g.spend(b, "0", tokens(80))), "OK true []")
+		same(w, "crossed", verdict(g.spend(b, "1", tokens(1))), "SOFT_BREACH true [{tokens false 81 80 true}]")
+		same(w, "above", verdict(g.spend(b, "2", tokens(1))), "SOFT_BREACH true [{tokens false 82 80 false}]")
+		x := g.record(b)
+		same(w, "events, breaches", words(noted(x.Book, "soft_limit"), x.SoftBreaches, x.HardBreaches), "1 2 0")
+		g.resetBudget(b)
+		same(w, "again in the next period", verdict(g.spend(b, "3", tokens(90))), "SOFT_BREACH true [{tokens false 90 80 true}]")
+		same(w, "events", noted(g.record(b).Book, "soft_limit"), 2)
+		quiet := g.budget(func(b *engine.BudgetSpec) { b.Limits = map[string]engine.Limit{"tokens": {Soft: 1}} })
+		same(w, "allowed", verdict(g.spend(quiet, "1", tokens(2))), "SOFT_BREACH true [{tokens false 2 1 true}]")
+		same(w, "no event", noted(g.record(quiet).Book, "soft_limit"), 0)
+	}},
+	{name: "spec 70 §10 BS6 the same report again is the answer of the first time, another of its name a conflict", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = map[string]engine.Limit{"tokens": {Hard: 100, Soft: 10}} })
+		first := g.spend(b, "k", tokens(20))
+		g.spend(b, "other", tokens(30))
+		again := g.spend(b, "k", tokens(20))
+		same(w, "replayed", again.Replayed, true)
+		again.Replayed = false
+		same(w, "the original reply", words(again), words(first))
+		same(w, "used once", g.spent(b, "tokens"), 50)
+		g.still(b, "a conflict", func() {
+			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
+			w.is(err, flowfabric.ErrIdempotencyConflict)
+			_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(20), Execution: flowfabric.NewExecutionID(w.p)})
+			w.is(err, flowfabric.ErrIdempotencyConflict)
+		})
+		g.advance(24*time.Hour - time.Minute)
+		same(w, "for a day", g.spend(b, "k", tokens(20)).Replayed, true)
+		g.advance(2 * time.Minute)
+		same(w, "and no longer", g.spend(b, "k", tokens(20)).Replayed, false)
+	}},
+	{name: "spec 70 §10 BS7 the same name of a report on two budgets", run: func(w *world) {
+		g := newGates(w)
+		a, b := g.budget(nil), g.budget(nil)
+		for _, x := range []string{a, b} {
+			same(w, "applied", verdict(g.spend(x, "k", tokens(7))), "OK true []")
+			same(w, "used", g.spent(x, "tokens"), 7)
+		}
+	}},
+	{name: "spec 70 §10 BS8 what was refused fits after a reset, and breached once", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		g.spend(b, "1", tokens(60))
+		for range 3 {
+			same(w, "refused", verdict(g.spend(b, "k", tokens(60))), "HARD_BREACH false [{tokens true 60 100 false}]")
+		}
+		same(w, "breaches", g.record(b).HardBreaches, 1)
+		g.resetBudget(b)
+		same(w, "applied", verdict(g.spend(b, "k", tokens(60))), "OK true []")
+		x := g.record(b)
+		same(w, "used, breaches, marker", words(x.Used["tokens"], x.HardBreaches, x.BreachedDim, x.LastBreach.IsZero()), "60 1  true")
+		same(w, "now it is known", g.spend(b, "k", tokens(60)).Replayed, true)
+	}},
+	{name: "spec 70 §10 BS9 what is no amount is refused, and nothing is written", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		g.spend(b, "before", tokens(1))
+		root := string(g.budgetRoot(b))
+		refuses := func(code string, args ...string) {
+			w.Helper()
+			g.still(b, fmt.Sprintf("%.100q", args), func() {
+				same(w, fmt.Sprintf("%.100q", args), w.fcallOn([]string{root}, "ff_report_usage", args...).code, code)
+			})
+		}
+		for _, bad := range []string{"-5", "1.5", "nan", "-nan", "inf", "-inf", "0x10", "1e3", "", " 1", "1 ", "+1", "01", "9007199254740992", "99999999999999999999", "١", "\x00", "1\n"} {
+			refuses("invalid_delta", reporting(b, "1", "tokens", bad)...)
+			refuses("invalid_delta", reporting(b, "2", "requests", "1", "tokens", bad)...)
+		}
+		refuses("invalid_delta", reporting(b, "1", "tokens")...)
+		refuses("invalid_delta", reporting(b, "2", "tokens", "9007199254740991", "tokens", "1")...)
+		refuses("invalid_delta", reporting(b, "1", "tokens", "9007199254740991")...) // with what is used it is too much
+		for _, bad := range []string{"", "x", "0", "-1", "65", "1.0", "1e0"} {
+			refuses("invalid_input", reporting(b, bad, "tokens", "1")...)
+		}
+		for _, bad := range []string{"", "T", "9a", "a b", "a{b}", ".a", strings.Repeat("a", 65), "breached-at"} {
+			refuses("invalid_input", reporting(b, "1", bad, "1")...)
+		}
+		refuses("invalid_input", reporting(b, "1", "tokens", "1", "more")...)
+		refuses("invalid_input", "1", b, "", "0", "0", "", "1", "tokens", "1")
+		refuses("invalid_input", "1", b, "", "0", "0", "a key", "1", "tokens", "1")
+		refuses("invalid_input", "1", b, "", "0", "0", strings.Repeat("k", 129), "1", "tokens", "1")
+		refuses("invalid_input", "1", b, "x", "0", "0", "k", "1", "tokens", "1")
+		refuses("invalid_input", "1", b, "", "5", "1", "k", "1", "tokens", "1")
+		refuses("invalid_input", "1", "no name", "", "0", "0", "k", "1", "tokens", "1")
+		g.still(b, "negative amounts", func() {
+			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
+			w.is(err, flowfabric.ErrInvalidDelta)
+			_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(1 << 53)})
+			w.is(err, flowfabric.ErrInvalidDelta)
+		})
+	}},
+	{name: "spec 70 §10 BS10 totals are exact up to 2^53-1, and refused beyond", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = limits(0) })
+		g.still(b, "a larger total", func() {
+			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(123456789012345678)})
+			w.is(err, flowfabric.ErrInvalidDelta)
+		})
+		g.spend(b, "1", tokens(123456789012345))
+		g.spend(b, "2", tokens(1<<53-1-123456789012345))
+		text, err := w.do("HGET", g.budgetRoot(b).Usage(b), "tokens").ToString()
+		w.no(err)
+		same(w, "stored", text, "9007199254740991")
+		same(w, "read", g.spent(b, "tokens"), 1<<53-1)
+		_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "3", Amounts: tokens(1)})
+		w.is(err, flowfabric.ErrInvalidDelta)
+		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1), "op", "")
+		w.is(err, flowfabric.ErrInvalidDelta)
+	}},
+	{name: "spec 70 §10 BS11 nothing is made of a budget or quota that is not there", run: func(w *world) {
+		g := newGates(w)
+		b, q, never := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1}), g.name+"-never"
+		for _, name := range []string{never, never + "2", b + "x"} {
+			about := func(what string, err error) {
+				w.Helper()
+				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
+					w.Fatalf("%s: %v", what, err)
+				}
+			}
+			g.still(name, "calls on "+name, func() {
+				_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: name, Key: "k", Amounts: tokens(1)})
+				about("report", err)
+				_, _, _, err = g.e.ResetBudget(w.ctx, name, "op", false)
+				about("reset", err)
+				_, _, err = g.e.AdjustBudget(w.ctx, name, tokens(1), "op", "")
+				about("adjust", err)
+				_, err = g.e.ReadBudget(w.ctx, name, 1, 1)
+				about("read", err)
+				_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: limits(1)}, 7, "op")
+				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
+					w.Fatalf("change: %v", err)
+				}
+				rooms, err := g.e.CheckBudgets(w.ctx, w.p, 1, []string{name})
+				w.no(err)
+				about("check", rooms[0].Err)
+				already, err := g.e.RemoveBudget(w.ctx, name)
+				w.no(err)
+				same(w, "nothing to remove", already, true)
+			})
+		}
+		same(w, "the one that is there", g.record(b).Period, 0)
+		before := g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never))
+		_, err := g.e.Admit(w.ctx, never, w.p, 1, time.Second, []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 1}})
+		w.is(err, flowfabric.ErrQuotaNotFound)
+		_, err = g.e.ReadQuota(w.ctx, never, 1, 1)
+		w.is(err, flowfabric.ErrQuotaNotFound)
+		_, _, err = g.e.SettleHolds(w.ctx, never, time.Second, []string{"x:1"}, []engine.HoldState{engine.HoldGone})
+		w.is(err, flowfabric.ErrQuotaNotFound)
+		same(w, "quotas", g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never)), before)
+		same(w, "the one that is there", g.held(q), 0)
+	}},
+	{name: "spec 70 §10 BS12 what is not well formed is not made", run: func(w *world) {
+		g := newGates(w)
+		name := g.budget(nil)
+		root := string(g.budgetRoot(name))
+		_, err := g.e.RemoveBudget(w.ctx, name)
+		w.no(err)
+		spec := func(change func([]string)) []string {
+			args := []string{"1", name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100", "80"}
+			change(args)
+			return args
+		}
+		at := func(i int, text string) []string { return spec(func(args []string) { args[i] = text }) }
+		bad := [][]string{at(7, ""), at(7, "-1"), at(7, "1.5"), at(7, "999"), at(7, "x"), at(7, "315360000001"), at(4, ""), at(4, "hard"), at(5, "drop"),
+			at(6, "x"), at(8, "2"), at(9, "completed"), at(11, "2"), at(11, "x"), at(12, "To"), at(13, "-1"), at(13, "1.5"), at(14, "101"), at(14, ""),
+			at(13, "9007199254740992")}
+		for _, args := range bad {
+			g.still(name, words(args), func() {
+				same(w, words(args), w.fcallOn([]string{root}, "ff_put_budget", args...).code, "invalid_budget_spec")
+			})
+			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
+			w.is(err, flowfabric.ErrBudgetNotFound)
+		}
+		for _, b := range []engine.BudgetSpec{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]engine.Limit{"tokens": {Hard: 1, Soft: 2}}},
+			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: limits(-1)}} {
+			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
+			w.is(err, flowfabric.ErrBudgetSpec)
+		}
+		many := map[string]engine.Limit{}
+		for i := range 65 {
+			many["d"+strconv.Itoa(i)] = engine.Limit{Hard: 1}
+		}
+		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: many}, 0, "op")
+		w.is(err, flowfabric.ErrBudgetSpec)
+		delete(many, "d64")
+		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: many}, 0, "op")
+		w.no(err)
+		all := map[string]int64{}
+		for dim := range many {
+			all[dim] = 1
+		}
+		same(w, "as many dimensions as there may be", g.spend(name, "k", all).Verdict, engine.WithinBudget)
+		g.resetBudget(name)
+		same(w, "after a reset", len(g.record(name).Used), 0)
+	}},
+	{name: "spec 70 §10 BS13 made again as it is, or otherwise", run: func(w *world) {
+		g := newGates(w)
+		name := g.budget(func(b *engine.BudgetSpec) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
+		b := engine.BudgetSpec{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: limits(100)}
+		g.still(name, "made again", func() {
+			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0, "other")
+			w.no(err)
+			same(w, "as it is", words(revision, already, wake), "1 true []")
+			b.Limits = limits(101)
+			_, _, _, err = g.e.PutBudget(w.ctx, b, 0, "other")
+			w.is(err, flowfabric.ErrBudgetConflict)
+			_, _, _, err = g.e.PutBudget(w.ctx, b, 2, "other")
+			w.is(err, flowfabric.ErrBudgetConflict)
+		})
+		g.spend(name, "k", tokens(100))
+		revision, already, _, err := g.e.PutBudget(w.ctx, b, 1, "anna")
+		w.no(err)
+		same(w, "changed", words(revision, already), "2 false")
+		x := g.record(name)
+		same(w, "kept and changed", words(x.Used["tokens"], x.Limits["tokens"].Hard, x.ChangedBy, x.Revision), "100 101 anna 2")
+		same(w, "there is room", verdict(g.spend(name, "l", tokens(1))), "OK true []")
+		same(w, "as sent", words(x.Refund, x.Scope), "[cancelled failed] tenant acme")
+	}},
+	{name: "spec 70 §10 BS14 periods keep their rhythm, whoever comes late", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Minute })
+		made := g.record(b).CreatedAt
+		next := func() time.Duration { return g.record(b).NextReset.Sub(made) }
+		same(w, "the first ends", next(), time.Minute)
+		g.spend(b, "1", tokens(100))
+		g.advance(67 * time.Second)
+		g.still(b, "a look", func() {
+			x := g.record(b)
+			same(w, "as if it had been reset", words(x.Period, x.Used["tokens"], next()), "1 0 2m0s")
+		})
+		r := g.spend(b, "2", tokens(10))
+		same(w, "report of the next period", words(r.Verdict, r.Period, g.spent(b, "tokens")), "OK 1 10")
+		g.advance(5 * time.Minute)
+		r = g.spend(b, "3", tokens(1))
+		x := g.record(b)
+		same(w, "one reset, four missed", words(r.Period, x.Period, x.Missed, next(), noted(x.Book, "period")), "2 2 4 7m0s 2")
+		g.resetBudget(b)
+		x = g.record(b)
+		same(w, "a manual one does not move the rhythm", words(x.Period, x.Missed, next()), "3 0 7m0s")
+		_, left, _, err := g.e.ResetBudget(w.ctx, b, "op", true)
+		w.no(err)
+		same(w, "unless asked", left, time.Minute)
+		g.advance(time.Minute)
+		same(w, "at its time exactly, not after it", g.record(b).Period, 5)
+		b2 := g.budget(nil)
+		g.advance(100 * 24 * time.Hour)
+		same(w, "one without periods", words(g.record(b2).Period, g.record(b2).NextReset.IsZero()), "0 true")
+	}},
+	{name: "spec 70 §10 BS15 what is given back after a reset is not of the new period", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+		report := func(id flowfabric.ExecutionID, key string, n int64) {
+			w.Helper()
+			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(n)})
+			w.no(err)
+			same(w, "applied", r.Applied, true)
+		}
+		release := func(id flowfabric.ExecutionID) bool {
+			w.Helper()
+			out, _, err := g.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+			w.no(err)
+			return out[0]
+		}
+		report(x, "x", 50)
+		g.resetBudget(b)
+		report(y, "y", 40)
+		same(w, "X", words(release(x), g.spent(b, "tokens")), "false 40")
+		same(w, "Y", words(release(y), g.spent(b, "tokens")), "true 0")
+		same(w, "Y again", words(release(y), g.spent(b, "tokens")), "false 0")
+		report(x, "x2", 5)
+		report(y, "y2", 7)
+		same(w, "X of both periods", words(release(x), g.spent(b, "tokens")), "true 7")
+		same(w, "a stranger", words(release(flowfabric.NewExecutionID(w.p)), g.spent(b, "tokens")), "false 7")
+		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5), "op", "miscounted")
+		w.no(err)
+		same(w, "never below zero", words(release(y), g.spent(b, "tokens")), "true 0")
+	}},
+	{name: "spec 70 §10 BS16 one that warns counts on, and holds up nothing", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Warn = true })
+		same(w, "over", verdict(g.spend(b, "1", tokens(130))), "HARD_BREACH true [{tokens true 130 100 false}]")
+		same(w, "used, breaches", words(g.spent(b, "tokens"), g.record(b).HardBreaches), "130 1")
+		w.create(asking(flowfabric.Budget(b)))
+		k := g.asker("w1")
+		list := k.grants(1)
+		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
+		w.no(err)
+		same(w, "open", words(rooms[0].Open, rooms[0].Err), "true <nil>")
+		same(w, "claimed", len(k.granted(list...)), 1)
+	}},
+	{name: "spec 70 §10 BS18 of two budgets the second is exhausted: told, and open with its reset", run: func(w *world) {
+		g := newGates(w)
+		a, b := g.budget(nil), g.budget(nil)
+		g.spend(b, "1", tokens(100))
+		id := w.create(asking(flowfabric.Budget(a), flowfabric.Budget(b)))
+		k := g.asker("w1")
+		list := k.grants(5)
+		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
+		w.no(err)
+		same(w, "rooms", words(rooms[0].Open, rooms[1].Open, rooms[1].Dimension, rooms[1].Used, rooms[1].Limit, rooms[1].Left), "true false tokens 100 100 0s")
+		why := "budget " + b + " tokens 100 100"
+		g.refuse(k, false, 30*time.Second, why, list...)
+		closed := g.closings()
+		same(w, "closed", words(len(closed), closed[0].Why, closed[0].Waiting, closed[0].Route.ID == list[0].Route), words(1, why, 1, true))
+		w.code(id, "R1f")
+		same(w, "who waits", words(g.record(a).Waiting, g.record(b).Waiting), "0 1")
+		same(w, "nothing", len(k.grants(5)), 0)
+		g.resetBudget(b) // whoever resets it wakes those who wait
+		same(w, "open", words(len(g.closings()), g.record(b).Waiting), "0 0")
+		list = k.grants(5)
+		rooms, err = g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
+		w.no(err)
+		same(w, "room", words(rooms[0].Open, rooms[1].Open), "true true")
+		k.granted(list...)
+	}},
+	{name: "spec 70 §10 BS19 five hundred wait, and the newest alone has room: it comes next", run: func(w *world) {
+		g := newGates(w)
+		k := g.asker("w1")
+		var budgets []string
+		for range 24 {
+			b := g.budget(nil)
+			g.spend(b, "1", tokens(100))
+			w.createN(20, asking(flowfabric.Budget(b)))
+			budgets = append(budgets, b)
+		}
+		last := g.budget(nil)
+		g.spend(last, "1", tokens(100))
+		w.createN(19, asking(flowfabric.Budget(last)))
+		newest := g.budget(nil)
+		g.spend(newest, "1", tokens(100))
+		id := w.create(asking(flowfabric.Budget(newest)))
+		for {
+			list := k.grants(32)
+			if len(list) == 0 {
+				break
+			}
+			by := map[uint64][]engine.Grant{}
+			for _, x := range list {
+				by[x.Route] = append(by[x.Route], x)
+			}
+			for route, some := range by {
+				rooms, err := g.e.CheckBudgets(w.ctx, w.p, route, []string{k.routes[route].Gates[0].Name()})
+				w.no(err)
+				same(w, "open", rooms[0].Open, false)
+				g.refuse(k, false, 30*time.Second, "budget "+k.routes[route].Gates[0].Name()+" tokens 100 100", some...)
+			}
+		}
+		same(w, "closed", len(g.closings()), 26)
+		_, wake, err := g.e.AdjustBudget(w.ctx, newest, tokens(-100), "op", "more")
+		w.no(err)
+		same(w, "woken", len(wake), 1)
+		g.wake(wake)
+		list := k.grants(32)
+		same(w, "granted", words(len(list), list[0].Execution), words(1, id))
+		same(w, "room", g.rooms(list[0], newest), "true")
+		k.granted(list...)
+		same(w, "others", words(len(g.closings()), len(k.grants(32))), "25 0")
+	}},
+	{name: "spec 70 §10 BS39 a gate that is not there lets nothing pass, and is told", run: func(w *world) {
+		g := newGates(w)
+		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
+		_, err := g.e.RemoveBudget(w.ctx, b)
+		w.no(err)
+		_, err = g.e.RemoveQuota(w.ctx, q)
+		w.no(err)
+		k := g.asker("w1")
+		list := k.grants(1)
+		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
+		w.no(err)
+		same(w, "closed", rooms[0].Open, false)
+		w.is(rooms[0].Err, flowfabric.ErrBudgetNotFound)
+		_, err = g.e.Admit(w.ctx, q, w.p, list[0].Route, 10*time.Second, []engine.Hold{{Execution: id, Epoch: list[0].Epoch}})
+		w.is(err, flowfabric.ErrQuotaNotFound)
+		g.refuse(k, false, 10*time.Second, "budget_not_found "+b, list...)
+		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
+		w.code(id, "R1f")
+		same(w, "nothing", len(k.grants(1)), 0)
+		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Limits: limits(1)}, 0, "op")
+		w.no(err)
+		_, _, _, err = g.e.PutQuota(w.ctx, engine.QuotaSpec{Name: q, Cap: 1}, 0, "op")
+		w.no(err)
+		g.advance(10 * time.Second)
+		w.tick()
+		list = k.grants(1)
+		same(w, "made again", g.rooms(list[0], b), "true")
+		g.admit(q, 1, list...)
+		k.granted(list...)
+	}},
+	{name: "spec 70 §2.4 reports of holders: repeated, out of order, late", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = limits(0) })
+		id := flowfabric.NewExecutionID(w.p)
+		report := func(epoch, sequence uint64, n int64) string {
+			w.Helper()
+			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: tokens(n)})
+			w.no(err)
+			return words(r.Verdict, r.Applied, r.Late, r.Replayed, g.spent(b, "tokens"))
+		}
+		same(w, "first", report(100, 1, 10), "OK true false false 10")
+		same(w, "repeated", report(100, 1, 10), "OK true false true 10")
+		same(w, "second", report(100, 2, 10), "OK true false false 20")
+		same(w, "the first, once more", report(100, 1, 10), "OK true false true 20")
+		same(w, "the next holder", report(200, 1, 5), "OK true false false 25")
+		same(w, "the last one spent", report(100, 3, 7), "OK true true false 32")
+		same(w, "repeated", report(100, 3, 7), "OK true true true 32")
+		same(w, "the holder goes on", report(200, 2, 1), "OK true false false 33")
+		x := g.record(b)
+		same(w, "spenders", words(len(x.Spenders), x.Spenders[0].Execution, x.Spenders[0].Late, x.Spenders[0].Used["tokens"]), words(1, id.UUID(), 1, 33))
+	}},
+	{name: "spec 70 §2.4 an operator corrects, and it is in the book", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		g.spend(b, "1", tokens(60))
+		used, _, err := g.e.AdjustBudget(w.ctx, b, map[string]int64{"tokens": -20, "requests": 3}, "anna", "counted twice")
+		w.no(err)
+		same(w, "used", words(used), "map[requests:3 tokens:40]")
+		used, _, err = g.e.AdjustBudget(w.ctx, b, tokens(-50), "anna", "")
+		w.no(err)
+		same(w, "never below zero", used["tokens"], 0)
+		x := g.record(b)
+		i := slices.IndexFunc(x.Book, func(e engine.BookEntry) bool { return e.What == "adjusted" })
+		same(w, "book", words(x.Book[i].By, x.Book[i].Detail), "anna requests=3,tokens=-20 counted twice")
+		g.still(b, "who is not named", func() {
+			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(math.MinInt64), "anna", "")
+			w.is(err, flowfabric.ErrInvalidDelta)
+		})
+	}},
+	{name: "spec 70 §2.5 what ended in a way that a budget refunds is given back, once", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed", "cancelled"} })
+		k := g.asker("w1")
+		spend := func(c engine.Claim, n int64) {
+			w.Helper()
+			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: tokens(n)})
+			w.no(err)
+			same(w, "applied", words(r.Applied, r.Late), "true false")
+		}
+		ids := w.createN(4, asking(flowfabric.Budget(b)))
+		claims := k.granted(k.grants(10)...)
+		for i, c := range claims {
+			spend(c, int64(10*(i+1)))
+		}
+		same(w, "used", g.spent(b, "tokens"), 100)
+		_, err := g.e.FailExecution(w.ctx, claims[0].Fence, engine.Failure{Category: "broken", Permanent: true})
+		w.no(err)
+		w.cancel(claims[1].Fence.Execution)
+		w.complete(claims[2].Fence, "")
+		w.delay(claims[3].Fence, time.Hour)
+		same(w, "entries", w.tick().Outbox, 2)
+		entries, _, err := g.e.ReadOutbox(w.ctx, w.p)
+		w.no(err)
+		g.deliver()
+		same(w, "used", g.spent(b, "tokens"), 70)
+		for _, x := range entries { // delivered again
+			_, _, err := g.e.ReleaseUsage(w.ctx, "outbox", x.Refunds)
+			w.no(err)
+		}
+		same(w, "once", g.spent(b, "tokens"), 70)
+		w.cancel(ids[slices.Index(ids, claims[3].Fence.Execution)])
+		g.deliver()
+		same(w, "what is cancelled later", g.spent(b, "tokens"), 30)
+		same(w, "those of the same outcome only", noted(g.record(b).Book, "release"), 3)
+	}},
+}

@@ -1,0 +1,545 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// served claims up to n and returns the first letters of their namespaces, in the order in which they were handed out.
+func (k *worker) served(n int) string {
+	k.w.Helper()
+	var b strings.Builder
+	r := k.poll(n)
+	if len(r.Routes) > 0 {
+		k.learn(r)
+	}
+	for _, c := range r.Claims {
+		b.WriteByte(k.routes[c.Route].Namespace[0])
+	}
+	return b.String()
+}
+
+// oneByOne is served by n claims of one each.
+func (k *worker) oneByOne(n int) string {
+	k.w.Helper()
+	var b strings.Builder
+	for range n {
+		b.WriteString(k.served(1))
+	}
+	return b.String()
+}
+
+func (w *world) weight(namespace, lane string, n int) {
+	w.Helper()
+	w.must("ff_set_share", "1", namespace, lane, strconv.Itoa(n))
+	w.check()
+}
+
+func (w *world) shares() map[string]string { return w.hash(w.k.Shares()) }
+
+var fairScenarios = []scenario{
+	{name: "design §6 a flood delays another's first by one claim", run: func(w *world) {
+		w.createN(300, namespace("flood"))
+		k := w.worker("w1")
+		same(w, "alone", k.oneByOne(5), "fffff")
+		same(w, "nothing is counted for one alone", len(w.shares()), 0)
+		w.create(namespace("small"))
+		if got := k.oneByOne(3); !strings.Contains(got, "s") { // the first may only tell of the route
+			w.Fatalf("served %s after the small one came", got)
+		}
+		w.createN(5, namespace("small"), priority(0))
+		w.createN(20, namespace("flood"), priority(9000)) // priority orders within a namespace
+		same(w, "in one claim", strings.Count(k.served(6), "s"), 3)
+	}},
+	{name: "design §6 a flood of 60 kinds delays another's first by one claim", run: func(w *world) {
+		w.quiet = true
+		for i := range 60 {
+			w.createN(8, namespace("flood"), kind(fmt.Sprint("k", i)))
+		}
+		w.quiet = false
+		k := w.worker("w1")
+		k.served(3)
+		for range 3 {
+			w.create(namespace("small"))
+			if got := k.oneByOne(3); !strings.Contains(got, "s") { // the first may only tell of the route
+				w.Fatalf("served %s after the small one came", got)
+			}
+		}
+		w.createN(40, namespace("small"))
+		same(w, "half of one claim", strings.Count(k.served(60), "s"), 30)
+	}},
+	{name: "design §5 more ready routes than a claim looks at hide no namespace", run: func(w *world) {
+		w.quiet = true
+		for i := range 200 {
+			w.create(namespace("flood"), kind(fmt.Sprint("k", i)))
+		}
+		w.createN(4, namespace("small"))
+		w.createN(4, namespace("other"))
+		w.quiet = false
+		k := w.worker("w1")
+		got := ""
+		for range 12 {
+			r, err := w.e.ClaimNext(w.ctx, k.turning(1))
+			w.no(err)
+			for len(r.Claims) == 0 && k.learn(r) {
+				r, err = w.e.ClaimNext(w.ctx, k.turning(1))
+				w.no(err)
+			}
+			k.number++
+			got += k.routes[r.Claims[0].Route].Namespace[:1]
+		}
+		w.check()
+		same(w, "each has a third", words(strings.Count(got, "f"), strings.Count(got, "s"), strings.Count(got, "o")), "4 4 4")
+		seen := map[uint64]bool{}
+		for len(seen) < 196 {
+			r, err := w.e.ClaimNext(w.ctx, k.turning(20))
+			w.no(err)
+			k.number++
+			for _, c := range r.Claims {
+				seen[c.Route] = true
+			}
+			if len(r.Claims) == 0 {
+				break
+			}
+		}
+		same(w, "every route had its turn", len(seen), 196)
+	}},
+	{name: "design §6 weights, one by one and in one claim", run: func(w *world) {
+		w.createN(30, namespace("a"))
+		w.createN(30, namespace("b"))
+		w.weight("a", "default", 3)
+		k := w.worker("w1")
+		got := k.oneByOne(8)
+		same(w, "one by one", words(strings.Count(got, "a"), strings.Count(got, "b")), "6 2")
+		got = k.served(8)
+		same(w, "in one claim", words(strings.Count(got, "a"), strings.Count(got, "b")), "6 2")
+		w.weight("a", "default", 0) // as usual again
+		got = k.oneByOne(8)
+		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b")), "4 4")
+		for _, bad := range [][]string{{"{", "l", "1"}, {"n", "", "1"}, {"n", "l", "1001"}, {"n", "l", "-1"}, {"n", "l", ""}} {
+			w.unchanged(words(bad), func() {
+				same(w, words(bad), w.fcall("ff_set_share", append([]string{"1"}, bad...)...).code, "invalid_input")
+			})
+		}
+	}},
+	{name: "spec 10 §3.1 priorities order within a namespace, as without others", run: func(w *world) {
+		var mine []flowfabric.ExecutionID
+		for _, p := range []int{0, 5, 9, 5} {
+			mine = append(mine, w.create(namespace("a"), priority(p)))
+			w.advance(time.Millisecond)
+		}
+		w.createN(10, namespace("b"), priority(7))
+		k := w.worker("w1")
+		var got []flowfabric.ExecutionID
+		for range 8 {
+			for _, c := range k.claim(1) {
+				if k.routes[c.Route].Namespace == "a" {
+					got = append(got, c.Fence.Execution)
+				}
+			}
+		}
+		same(w, "order", words(got), words([]flowfabric.ExecutionID{mine[2], mine[1], mine[3], mine[0]}))
+	}},
+	{name: "design §6 who had nothing to do has saved nothing up", run: func(w *world) {
+		w.createN(60, namespace("a"))
+		w.createN(2, namespace("b"))
+		w.createN(60, namespace("c"))
+		k := w.worker("w1")
+		same(w, "b is through", strings.Count(k.served(30), "b"), 2)
+		w.createN(20, namespace("b"))
+		got := k.oneByOne(9)
+		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "c")), "3 3 3")
+	}},
+	{name: "design §5 lanes are ordered by their best head, whoever it belongs to", run: func(w *world) {
+		w.createN(4, namespace("a"), lane("slow"))
+		w.createN(4, namespace("b"), lane("slow"))
+		w.advance(time.Second)
+		w.createN(2, namespace("a"), lane("fast"), priority(1))
+		w.createN(2, namespace("b"), lane("fast"), priority(1))
+		k := w.worker("w1")
+		var lanes []string
+		for range 12 {
+			for _, c := range k.claim(1) {
+				lanes = append(lanes, k.routes[c.Route].Lane)
+			}
+		}
+		same(w, "lanes", words(slices.Compact(lanes)), "[fast slow]")
+	}},
+	{name: "design §6 what a settling call claims is shared, too", run: func(w *world) {
+		w.createN(20, namespace("flood"))
+		k := w.worker("w1")
+		f := k.claim(1)[0].Fence
+		w.createN(20, namespace("small"))
+		k.learn(k.poll(1)) // of the new route
+		got := ""
+		for range 6 {
+			q := k.request(1)
+			_, r, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, &q)
+			w.no(err)
+			w.check()
+			k.number++
+			f = r.Claims[0].Fence
+			got += k.routes[r.Claims[0].Route].Namespace[:1]
+		}
+		same(w, "served", strings.Count(got, "s"), 3)
+	}},
+	{name: "design §6 work with gates and work without take turns", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 100})
+		w.createN(4, asking(flowfabric.Quota(q)))
+		w.createN(4)
+		k := g.asker("w1")
+		k.learn(k.poll(1))
+		got := ""
+		for range 6 {
+			r, err := w.e.ClaimNext(w.ctx, k.turning(1))
+			w.no(err)
+			k.number++
+			got += fmt.Sprint(len(r.Claims), len(r.Grants), " ")
+		}
+		w.check()
+		if got != strings.Repeat("1 0 0 1 ", 3) && got != strings.Repeat("0 1 1 0 ", 3) {
+			w.Fatalf("claims and grants: %s", got)
+		}
+	}},
+	{name: "design §6 heads that cannot be handed out cost nothing", run: func(w *world) {
+		w.createN(3, namespace("a"), deadline(time.Second))
+		w.createN(20, namespace("a"))
+		w.createN(20, namespace("b"))
+		w.advance(time.Minute) // nobody ticked
+		k := w.worker("w1")
+		got := k.served(6)
+		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
+		same(w, "counts", words(w.shares()["a\x1fdefault"], w.shares()["b\x1fdefault"], w.shares()["default"]), "3000000 3000000 2000000")
+	}},
+	{name: "design §2.7 counts are lowered before they leave the whole numbers", run: func(w *world) {
+		w.createN(20, namespace("a"))
+		w.createN(20, namespace("b"))
+		k := w.worker("w1")
+		k.served(2)
+		const far = 4503599627370496
+		w.set("HSET", w.k.Shares(), "default", strconv.Itoa(far+1), "a\x1fdefault", strconv.Itoa(far+1), "b\x1fdefault", strconv.Itoa(far+1)+" 2")
+		got := k.served(6)
+		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
+		for name, text := range w.shares() {
+			if n := strings.Fields(text)[0]; len(n) > 7 {
+				w.Fatalf("%q is still %s", name, text)
+			}
+		}
+		got = k.oneByOne(6)
+		same(w, "served then", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
+	}},
+	{name: "design §2.7 what is kept of shares is bounded, weights stay", run: func(w *world) {
+		ids := []flowfabric.ExecutionID{w.create(namespace("a")), w.create(namespace("b")), w.create(namespace("b"))}
+		w.weight("b", "default", 2)
+		k := w.worker("w1")
+		k.served(1)
+		w.settle(k, ids)
+		same(w, "counted", words(len(w.shares()) >= 2), "true")
+		for _, id := range ids {
+			_, err := w.e.PurgeExecution(w.ctx, id, 0)
+			w.no(err)
+		}
+		w.check()
+		same(w, "a's count went with its route", w.shares()["a\x1fdefault"], "")
+		same(w, "b's weight did not", strings.HasSuffix(w.shares()["b\x1fdefault"], " 2"), true)
+		rows := []string{"HSET", w.k.Shares()}
+		for i := range 4096 - len(w.shares()) {
+			rows = append(rows, "n"+strconv.Itoa(i)+"\x1fl", "0 2")
+		}
+		w.set(rows...)
+		same(w, "one that is left of a lane goes", w.fcall("ff_set_share", "1", "new", "l", "3").code, "OK")
+		w.unchanged("4,097", func() {
+			same(w, "one more", words(w.fcall("ff_set_share", "1", "newer", "l", "3")), "{0 invalid_input [weight: at most 4096 are set]}")
+		})
+		same(w, "a known one", w.fcall("ff_set_share", "1", "new", "l", "4").code, "OK")
+		same(w, "one less", w.fcall("ff_set_share", "1", "n7", "l", "0").code, "OK")
+		same(w, "and another", w.fcall("ff_set_share", "1", "newer", "l", "3").code, "OK")
+	}},
+	{name: "design §6 a partition with one namespace knows nothing of shares", run: func(w *world) {
+		w.create(kind("a"))
+		w.create(kind("b"))
+		k := w.worker("w1")
+		k.oneByOne(2)
+		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default ")
+		same(w, "shares", len(w.shares()), 0)
+		w.create(namespace("other"))
+		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default 1")
+	}},
+	{name: "design §9 a partition that is older than shares is told by its next boot", run: func(w *world) {
+		w.createN(10, namespace("a"))
+		w.createN(10, namespace("b"))
+		w.set("HDEL", string(w.k), "space", "spaces")
+		k := w.worker("w1")
+		same(w, "in order of age", strings.Count(k.served(4), "a") != 2 || len(w.shares()) == 0, true)
+		w.must("ff_boot", "1")
+		k.served(2)
+		got := k.oneByOne(6)
+		same(w, "shared", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
+	}},
+	{name: "design §6 random weights, arrivals and claims keep to the shares", run: func(w *world) {
+		for seed := range uint64(number("FLOWFABRIC_SOAK", 40)/10 + 1) {
+			w.reset()
+			w.quiet = true
+			w.randomShares(rand.New(rand.NewPCG(seed, 1)))
+			w.quiet = false
+			w.check()
+		}
+	}},
+}
+
+// turning is a request of a claim that looks where the last one did not.
+func (k *worker) turning(max int) engine.ClaimRequest {
+	q := k.request(max)
+	q.Rotation = k.number
+	return q
+}
+
+// settle lets the worker finish what it holds, and claims and finishes the others.
+func (w *world) settle(k *worker, ids []flowfabric.ExecutionID) {
+	w.Helper()
+	held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+	w.no(err)
+	for _, h := range held {
+		s := w.read(h.Execution)
+		w.no(w.complete(flowfabric.Fence{Execution: h.Execution, Session: k.session, Claim: h.Claim, Attempt: 0, Epoch: s.Epoch}, "").Err)
+	}
+	for _, c := range k.claim(len(ids)) {
+		w.no(w.complete(c.Fence, "").Err)
+	}
+}
+
+// randomShares holds what namespaces are given, while they all wait, against their weights: never more than a claim apart.
+func (w *world) randomShares(r *rand.Rand) {
+	w.Helper()
+	n := 2 + r.IntN(4)
+	names, weights, given := make([]string, n), make([]int, n), map[string]int{}
+	left := make([]int, n)
+	for i := range names {
+		names[i], weights[i] = string(rune('a'+i)), 1+r.IntN(9)
+		w.weight(names[i], "default", weights[i])
+		for _, k := range []string{"x", "y"} {
+			m := 20 + r.IntN(40)
+			w.createN(m, namespace(names[i]), kind(k), priority(r.IntN(3)))
+			left[i] += m
+		}
+	}
+	k := w.worker("w1")
+	for {
+		for _, c := range k.served(1 + r.IntN(9)) {
+			given[string(c)]++
+			left[c-'a']--
+		}
+		if slices.Min(left) <= 0 {
+			return
+		}
+		for i := range names {
+			for j := range i {
+				got := float64(given[names[i]])/float64(weights[i]) - float64(given[names[j]])/float64(weights[j])
+				if bound := 1/float64(weights[i]) + 1/float64(weights[j]) + 1e-3; got > bound || got < -bound {
+					w.Fatalf("given %v by weights %v", given, weights)
+				}
+			}
+		}
+	}
+}
+
+// score is where an execution stands in its queue.
+func (w *world) score(id flowfabric.ExecutionID) int64 {
+	w.Helper()
+	n, err := w.do("ZSCORE", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsFloat64()
+	w.no(err)
+	return int64(n)
+}
+
+// ageing sets the ageing of the default lane.
+func (w *world) ageing(d time.Duration) answer {
+	w.Helper()
+	return w.must("ff_set_lane", "1", "default", "default", "", "", "anna", strconv.FormatInt(d.Milliseconds(), 10))
+}
+
+var ageingScenarios = []scenario{
+	{name: "10-D50 what waits overtakes what is more important after a step's time for each step of priority", run: func(w *world) {
+		w.ageing(time.Minute)
+		old := w.create(priority(1))
+		w.advance(3*time.Minute - 30*time.Second)
+		high := w.create(priority(4)) // three steps, not yet three minutes
+		w.advance(time.Minute)
+		late := w.create(priority(4))
+		k := w.worker("w1")
+		k.one(high)
+		k.one(old)
+		k.one(late)
+		same(w, "root", w.root()["lanes"], "1")
+	}},
+	{name: "10-D50 a steady stream of high priority starves nobody, and without ageing it does", run: func(w *world) {
+		for _, step := range []time.Duration{0, time.Second} {
+			w.reset()
+			if step > 0 {
+				w.ageing(step)
+			}
+			low := w.create()
+			k := w.worker("w1")
+			after := -1
+			for i := range 30 {
+				w.advance(time.Second)
+				w.createN(2, priority(9))
+				if k.claim(1)[0].Fence.Execution == low {
+					after = i
+					break
+				}
+			}
+			want := -1
+			if step > 0 {
+				want = 17 // as much older as nine steps take, and everything before that is gone: two come for each that goes
+			}
+			if step == 0 && after >= 0 || step > 0 && (after < 8 || after > want+3) {
+				w.Fatalf("ageing %s: the low one was claimed after %d", step, after)
+			}
+		}
+	}},
+	{name: "10-D50 without ageing again, priority alone counts for what comes from then on", run: func(w *world) {
+		w.ageing(time.Minute)
+		w.create()
+		w.quiet = true // what was filed stays as it was until the audit
+		w.advance(24 * time.Hour)
+		w.ageing(0)
+		same(w, "root", w.root()["lanes"], "")
+		high := w.create(priority(1))
+		k := w.worker("w1")
+		k.one(high)
+		w.unchanged("the same again", func() {
+			same(w, "answer", w.fcall("ff_set_lane", "1", "default", "default", "", "", "bert", "0").code, "ALREADY_SATISFIED")
+		})
+		for _, bad := range []string{"-1", "86400001", "1.5", "x"} {
+			w.unchanged(bad, func() {
+				same(w, bad, w.fcall("ff_set_lane", "1", "default", "default", "", "", "anna", bad).code, "invalid_input")
+			})
+		}
+	}},
+	{name: "10-D50 ageing counts wherever work comes back to a queue", run: func(w *world) {
+		w.ageing(time.Second)
+		aged := func(what string, id flowfabric.ExecutionID, p int64) {
+			w.Helper()
+			w.check()
+			same(w, what, w.score(id), w.at(id, "ct")-1000*p)
+		}
+		id := w.create(priority(50), retries(3))
+		aged("created", id, 50)
+		one := func(id flowfabric.ExecutionID) engine.Claim { return w.worker("w1").one(id) } // by a session that lives
+		w.advance(time.Second)
+		w.fail(one(id).Fence, "broken")
+		w.advance(time.Hour)
+		w.settleTime()
+		aged("retried", id, 50)
+		_, _, err := w.e.ChangePriority(w.ctx, id, 70, "me")
+		w.no(err)
+		aged("changed", id, 70)
+		w.release(one(id).Fence)
+		aged("released", id, 70)
+		w.seed()
+		m := w.stopped(one(id).Fence)
+		w.signal(id, m, "go", engine.EffectSatisfied)
+		aged("resumed", id, 70)
+		w.delay(one(id).Fence, time.Minute)
+		w.advance(time.Hour)
+		w.settleTime()
+		aged("delayed", id, 70)
+		one(id)
+		w.advance(time.Hour)
+		w.settleTime()
+		aged("reclaimed", id, 70)
+		w.no(w.complete(one(id).Fence, "").Err)
+		w.replay(id, engine.Replay{Force: true})
+		aged("replayed", id, 70)
+		_, err = w.e.PauseExecution(w.ctx, id, "me", "")
+		w.no(err)
+		_, err = w.e.UnpauseExecution(w.ctx, id, "me")
+		w.no(err)
+		aged("unpaused", id, 70)
+		one(id)
+		g := w.flow()
+		g.node("a", nil, as(priority(9))).node("b", []string{"a"}, as(priority(8)))
+		g.submit(engine.SealClosed)
+		aged("released root", g.id.Member("a"), 9)
+		w.no(w.complete(one(g.id.Member("a")).Fence, "").Err)
+		aged("resolved member", g.id.Member("b"), 8)
+	}},
+	{name: "spec 50 §11 queues tell the oldest and the next priority, with ageing and after it", run: func(w *world) {
+		w.ageing(time.Minute)
+		first := w.create(priority(2))
+		w.advance(10 * time.Minute)
+		next := w.create(priority(20))
+		look := func(what string, oldest flowfabric.ExecutionID, p int) {
+			w.Helper()
+			q := w.queues()["k"]
+			same(w, what, words(q.Oldest.UnixMilli(), q.Priority), words(w.at(oldest, "ct"), p))
+		}
+		look("with ageing", first, 20)
+		k := w.worker("w1")
+		w.quiet = true
+		w.ageing(0)
+		look("after it, until the audit files them anew", next, 20)
+		k.one(next)
+		look("without the next", first, 2)
+		w.create(priority(1))
+		look("with one that is filed by priority alone", first, 1)
+	}},
+	{name: "spec 10 §1.1 a lane with ageing is not as usual, and is not forgotten for another", run: func(w *world) {
+		w.ageing(time.Minute)
+		rows := []string{"HSET", w.k.Lanes()}
+		for i := range 1022 {
+			rows = append(rows, "default\x1fl"+strconv.Itoa(i), "active 0,5 1700000000000 anna")
+		}
+		w.set(append(rows, "default\x1fusual", "active 0 1700000000000 anna")...)
+		same(w, "1,025", w.setLane("more", engine.LanePaused, "").code, "OK")
+		same(w, "the usual one went", w.hash(w.k.Lanes())["default\x1fusual"], "")
+		w.unchanged("1,026", func() { same(w, "too many", w.setLane("most", engine.LanePaused, "").code, "invalid_input") })
+		row := w.hash(w.k.Lanes())["default\x1fdefault"]
+		same(w, "row", strings.HasPrefix(row, "active 0,60000 "), true)
+		w.setLane("default", engine.LanePaused, "60")
+		row = w.hash(w.k.Lanes())["default\x1fdefault"]
+		same(w, "row", strings.HasPrefix(row, "paused 60,60000 "), true)
+	}},
+	{name: "spec 50 §14 pages of a queue with ageing come in the order of claims", run: func(w *world) {
+		w.quiet = true
+		var want []flowfabric.ExecutionID
+		for i := range 5 { // filed before: far below zero
+			want = append(want, w.create(priority(9000-i)))
+		}
+		w.ageing(24 * time.Hour)
+		for i := range 5 {
+			want = append(want, w.create(priority(9000-i)))
+		}
+		want = append(want, w.create())
+		route := w.core(want[0])["r"]
+		for _, newest := range []bool{false, true} {
+			var got []flowfabric.ExecutionID
+			q := engine.ListQuery{Home: engine.HomeWaiting, Key: route, Limit: 3, Newest: newest}
+			for more := true; more; {
+				page, err := w.e.ListExecutions(w.ctx, w.p, q)
+				w.no(err)
+				for _, x := range page.Executions {
+					got = append(got, x.ID)
+					q.After = x.Position()
+				}
+				more = page.More
+			}
+			if newest {
+				slices.Reverse(got)
+			}
+			same(w, "pages", words(got), words(want))
+		}
+		k := w.worker("w1")
+		for _, id := range want {
+			k.one(id)
+		}
+	}},
+}

@@ -1,0 +1,574 @@
+package conformance
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// start is granted, admitted by quotas and claimed, all of up to max.
+func (g *gates) start(k *worker, max int, quotas ...string) []engine.Claim {
+	g.Helper()
+	list := k.grants(max)
+	if len(list) == 0 {
+		g.Fatal("nothing is granted")
+	}
+	for _, q := range quotas {
+		g.admit(q, len(list), list...)
+	}
+	return k.granted(list...)
+}
+
+func (g *gates) quotaIs(name string) engine.QuotaRecord {
+	g.Helper()
+	q, err := g.e.ReadQuota(g.ctx, name, 1000, 256)
+	g.no(err)
+	return q
+}
+
+// holds is how many slots are taken and how many starts are in the window.
+func (g *gates) holds(name string) string {
+	g.Helper()
+	q := g.quotaIs(name)
+	return words(q.Held, q.Started)
+}
+
+// pass lets time go by in which workers renew.
+func (g *gates) pass(d time.Duration, workers ...*worker) {
+	g.Helper()
+	for d > 0 {
+		step := min(d, 20*time.Second)
+		g.advance(step)
+		for _, k := range workers {
+			g.renew(k, 0)
+		}
+		d -= step
+	}
+}
+
+func holdOf(x engine.Grant) engine.Hold { return engine.Hold{Execution: x.Execution, Epoch: x.Epoch} }
+
+// settle asks about suspects and tells the quota.
+func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.HoldState, freed int) {
+	g.Helper()
+	states, err := g.e.CheckHolds(g.ctx, g.p, holds)
+	g.no(err)
+	g.check()
+	texts := make([]string, len(holds))
+	for i, h := range holds {
+		texts[i] = h.Execution.UUID().String() + ":" + words(h.Epoch)
+	}
+	freed, wake, err := g.e.SettleHolds(g.ctx, quota, 10*time.Minute, texts, states)
+	g.no(err)
+	g.wake(wake)
+	return states, freed
+}
+
+var quotaScenarios = []scenario{
+	{name: "spec 70 §10 BS23 ten starts in a minute, and the eleventh when the first has left the window", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
+		w.createN(12, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		for _, c := range g.start(k, 4, q) {
+			w.complete(c.Fence, "") // a start is a start
+		}
+		g.deliver()
+		g.advance(20 * time.Second)
+		list := k.grants(10)
+		a := g.admit(q, 6, list...)
+		same(w, "why", a.Why, "rate")
+		same(w, "retry", a.Retry > 39*time.Second && a.Retry <= 42*time.Second, true)
+		g.refuse(k, false, a.Retry, "quota "+q+" rate", list[6:]...)
+		k.granted(list[:6]...)
+		same(w, "closed", len(k.grants(1)), 0)
+		same(w, "window", g.holds(q), "0 10")
+		g.pass(a.Retry, k)
+		w.tick()
+		list = k.grants(2)
+		g.admit(q, 2, list...)
+		k.granted(list...)
+		same(w, "window", g.holds(q), "0 8")
+	}},
+	{name: "spec 70 §10 BS24 when rate and cap both refuse, it is the rate", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 1, Window: time.Minute, Cap: 1})
+		w.createN(2, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(2)
+		same(w, "why", g.admit(q, 1, list...).Why, "rate")
+		g.advance(time.Minute)
+		a := g.admit(q, 0, list[1])
+		same(w, "why", words(a.Why, len(a.Suspects), a.Retry >= 250*time.Millisecond && a.Retry <= 11*time.Second), "cap 1 true")
+	}},
+	{name: "spec 70 §10 BS26 what runs longer than the window keeps its slot", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Second, Cap: 1})
+		w.createN(2, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		c := g.start(k, 1, q)[0]
+		for range 10 {
+			g.advance(time.Second + time.Millisecond)
+			w.tick()
+			list := k.grants(1)
+			if len(list) == 0 {
+				continue
+			}
+			a := g.admit(q, 0, list...)
+			same(w, "why", a.Why, "cap")
+			for _, text := range a.Suspects { // it was claimed, so nobody told the quota, who asks
+				states, freed := g.settle(q, engine.Hold{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch})
+				same(w, text, words(states, freed), "[1] 0")
+			}
+			g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+		}
+		w.complete(c.Fence, "")
+		g.deliver()
+		g.start(k, 1, q)
+	}},
+	{name: "spec 70 §10 BS27 the release of a stranger changes nothing", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Minute, Cap: 2})
+		w.create(asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		c := g.start(k, 1, q)[0]
+		for _, ran := range []bool{true, false} {
+			for _, h := range []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 7}, {Execution: c.Fence.Execution, Epoch: c.Fence.Epoch + 1}} {
+				n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: q, Hold: h, Ran: ran}})
+				w.no(err)
+				same(w, "released", words(n, g.holds(q)), "0 1 1")
+			}
+		}
+		h := engine.Hold{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch}
+		for _, want := range []int{1, 0} {
+			n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: q, Hold: h, Ran: true}})
+			w.no(err)
+			same(w, "its own, once", words(n, g.holds(q)), words(want, "0 1"))
+		}
+		for range 40 { // wherever it would be, also where nothing ever was
+			gone := g.fresh()
+			n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: gone, Hold: h}})
+			w.no(err)
+			given, _, err := g.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: gone, Execution: h.Execution, Outcome: engine.RefundAsked}})
+			w.no(err)
+			same(w, "what is gone", words(n, given), "0 [false]")
+		}
+	}},
+	{name: "spec 70 §10 BS28 what was admitted and never started gives back slot and start", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 2, Window: time.Hour, Cap: 2})
+		w.createN(3, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(2)
+		g.admit(q, 2, list...)
+		same(w, "both", g.holds(q), "2 2")
+		w.cancel(list[0].Execution) // between admission and claim
+		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, list)
+		w.no(err)
+		w.is(answers[0].Err, flowfabric.ErrStaleLease)
+		same(w, "claimed", words(len(claims), claims[0].Fence.Execution), words(1, list[1].Execution))
+		other := g.asker("w2").grants(5)
+		a := g.admit(q, 0, other...)
+		same(w, "why", a.Why, "rate")
+		same(w, "to be asked again when the window is over", a.Retry > 59*time.Minute, true)
+		g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0], Reserved: true}}, nil)) // the worker returns it, too
+		same(w, "who waits", words(g.quotaIs(q).ForRate, g.quotaIs(q).ForSlots), "1 0")
+		g.deliver()
+		same(w, "slot and start are back, who waited is told", words(g.holds(q), g.quotaIs(q).ForRate), "1 1 0")
+		g.admit(q, 1, other...)
+	}},
+	{name: "spec 70 §10 BS28 a grant that goes back with its session, its time, or by its worker takes hold and start along", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 9, Window: time.Hour, Cap: 9})
+		id := w.create(asking(flowfabric.Quota(q)))
+		for what, back := range map[string]func(*worker, engine.Grant){
+			"session": func(k *worker, _ engine.Grant) {
+				_, err := g.e.MarkSessionDead(w.ctx, w.p, k.session, "test")
+				w.no(err)
+				w.settleTime()
+			},
+			"time": func(*worker, engine.Grant) {
+				g.advance(5 * time.Second)
+				w.tick()
+			},
+			"worker": func(k *worker, x engine.Grant) {
+				g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: x, Reserved: true}}, nil))
+				w.check()
+				w.sameBut("again", func() {
+					g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: x}}, nil))
+				})
+			},
+			"pause": func(*worker, engine.Grant) {
+				_, err := g.e.PauseExecution(w.ctx, id, "me", "")
+				w.no(err)
+				w.check()
+				_, err = g.e.UnpauseExecution(w.ctx, id, "me")
+				w.no(err)
+			},
+		} {
+			k := g.asker("w1")
+			list := k.grants(1)
+			g.admit(q, 1, list...)
+			same(w, what, g.holds(q), "1 1")
+			back(k, list[0])
+			g.deliver()
+			s := w.code(id, "R1f")
+			same(w, what, words(g.holds(q), s.Reclaims, s.Retries), "0 0 0 0")
+		}
+	}},
+	{name: "spec 70 §10 BS29 two askers, one candidate: one grant, and nobody releases what is another's", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		w.create(asking(flowfabric.Quota(q)))
+		workers := []*worker{g.asker("w1"), g.asker("w2")}
+		for _, k := range workers {
+			r, err := w.e.ClaimNext(w.ctx, k.request(1))
+			w.no(err)
+			k.learn(r)
+		}
+		var mu sync.Mutex
+		var winner, loser *worker
+		var won []engine.Grant
+		together(2, func(i int) {
+			r, err := w.e.ClaimNext(w.ctx, workers[i].request(1))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				w.Error(err)
+			} else if len(r.Grants) == 1 {
+				winner, won = workers[i], append(won, r.Grants...)
+				winner.number++
+			} else {
+				loser = workers[i]
+			}
+		})
+		if len(won) != 1 || loser == nil {
+			w.Fatalf("%d grants", len(won))
+		}
+		g.admit(q, 1, won...)
+		g.admit(q, 1, won...) // the same admission
+		same(w, "one slot", g.holds(q), "1 0")
+		_, _, err := g.e.ClaimGranted(w.ctx, w.p, loser.session, 1, won)
+		w.is(err, flowfabric.ErrLeaseExpired)
+		for range 2 { // granted, then claimed
+			g.no(g.e.ReleaseGrants(w.ctx, w.p, loser.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}}, nil))
+			g.deliver()
+			same(w, "the winner's slot", g.holds(q), "1 0")
+			answers, _, err := g.e.ClaimGranted(w.ctx, w.p, winner.session, winner.number, won)
+			w.no(err)
+			w.no(answers[0].Err)
+		}
+		g.no(g.e.ReleaseGrants(w.ctx, w.p, winner.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}}, nil))
+		g.deliver()
+		same(w, "what runs is not returned", g.holds(q), "1 0")
+	}},
+	{name: "spec 70 §10 BS30 a worker dies after its admission: the slot is free after the grant's time and five seconds", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Hour, Cap: 1})
+		w.createN(2, asking(flowfabric.Quota(q)))
+		dead := g.asker("dead").grants(1)
+		g.admit(q, 1, dead...)
+		g.advance(9 * time.Second) // and nobody ticks
+		k := g.asker("w1")
+		list := k.grants(1)
+		a := g.admit(q, 0, list...)
+		same(w, "not yet", words(a.Why, len(a.Suspects)), "cap 0")
+		g.advance(1500 * time.Millisecond)
+		a = g.admit(q, 0, list...)
+		same(w, "suspects", words(a.Suspects), words([]string{dead[0].Execution.UUID().String() + ":" + words(dead[0].Epoch)}))
+		states, freed := g.settle(q, holdOf(dead[0]))
+		same(w, "killed", words(states, freed), "[2] 1")
+		w.code(dead[0].Execution, "R1f")
+		same(w, "slot and start", g.holds(q), "0 0")
+		answers, _, err := g.e.ClaimGranted(w.ctx, w.p, "dead~x", 1, dead)
+		w.is(err, flowfabric.ErrLeaseExpired)
+		same(w, "answers", len(answers), 0)
+		g.admit(q, 1, list...)
+		k.granted(list...)
+		states, freed = g.settle(q, holdOf(dead[0]), holdOf(list[0]))
+		same(w, "asked again", words(states, freed), "[0 1] 0")
+	}},
+	{name: "spec 70 §10 BS32 a release that comes before the admission leaves no slot behind", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Hour, Cap: 1})
+		w.createN(2, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		late := k.grants(1)
+		g.advance(5 * time.Second)
+		w.tick() // the grant is over
+		g.deliver()
+		same(w, "nothing to release", g.holds(q), "0 0")
+		g.admit(q, 1, late...) // and its admission comes now
+		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, late)
+		w.no(err)
+		w.is(answers[0].Err, flowfabric.ErrStaleLease)
+		same(w, "claimed", len(claims), 0)
+		again := k.grants(1)
+		same(w, "granted anew", words(again[0].Execution == late[0].Execution, again[0].Epoch > late[0].Epoch), "true true")
+		same(w, "not yet suspect", len(g.admit(q, 0, again...).Suspects), 0)
+		g.advance(10*time.Second + time.Millisecond)
+		w.tick()
+		other := k.grants(1)
+		a := g.admit(q, 0, other...)
+		same(w, "suspect", len(a.Suspects), 1)
+		states, freed := g.settle(q, holdOf(late[0]))
+		same(w, "nobody's", words(states, freed, g.held(q)), "[0] 1 0")
+		g.admit(q, 1, other...)
+		k.granted(other...)
+		for range 2 { // whoever is alive says so at once
+			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: late[0], Reserved: true}}, nil))
+			g.deliver()
+			same(w, "the other's slot stays, and never less than none", g.held(q), 1)
+		}
+	}},
+	{name: "spec 70 §10 BS33 whatever does not run has no slot, and needs another admission to go on", run: func(w *world) {
+		g := newGates(w)
+		w.seed()
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		k := g.asker("w1")
+		for what, part := range map[string]struct {
+			leave func(engine.Claim)
+			back  func(engine.Claim)
+			kind  flowfabric.AttemptType
+		}{
+			"suspended": {func(c engine.Claim) { w.stopped(c.Fence, awaiting("it")) }, func(c engine.Claim) { w.resume(c.Fence.Execution) }, flowfabric.AttemptResumed},
+			"delayed": {func(c engine.Claim) { w.delay(c.Fence, time.Minute) }, func(engine.Claim) {
+				g.pass(time.Minute, k)
+				w.tick()
+			}, flowfabric.AttemptResumed},
+			"handed back": {func(c engine.Claim) { w.release(c.Fence) }, func(engine.Claim) {}, flowfabric.AttemptResumed},
+			"to retry": {func(c engine.Claim) { w.fail(c.Fence, "x") }, func(engine.Claim) {
+				g.advance(time.Second)
+				w.tick()
+			}, flowfabric.AttemptRetry},
+			"waiting for children": {func(c engine.Claim) {
+				r, err := w.e.WaitChildren(w.ctx, c.Fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+					Children: []engine.FlowMember{w.child(c.Fence.Execution, "wait", "one", lane("children"))}})
+				w.no(err)
+				same(w, "parked", r.Parked, true)
+				w.check()
+			}, func(c engine.Claim) {
+				child := w.worker("child")
+				child.can = func(r engine.Route) bool { return r.Lane == "children" }
+				w.complete(child.one(c.Fence.Execution.Child("wait", "one")).Fence, "")
+			}, flowfabric.AttemptResumed},
+			"revoked": {func(c engine.Claim) { w.revoke(c.Fence.Execution) }, func(engine.Claim) {}, flowfabric.AttemptReclaim},
+			"of a dead worker": {func(c engine.Claim) {
+				_, err := g.e.MarkSessionDead(w.ctx, w.p, c.Fence.Session, "test")
+				w.no(err)
+			}, func(engine.Claim) { k = g.asker("w1") }, flowfabric.AttemptReclaim},
+		} {
+			id := w.create(asking(flowfabric.Quota(q)), retries(2), timeout(time.Hour), deadline(10*time.Hour))
+			c := g.start(k, 1, q)[0]
+			same(w, what, words(c.Fence.Execution, g.held(q)), words(id, 1))
+			epoch := c.Fence.Epoch
+			part.leave(c)
+			if what != "revoked" && what != "of a dead worker" {
+				same(w, what+": told in the same call", w.tick().Outbox, 1)
+			} else {
+				g.deliver()
+				same(w, what+": its slot is taken until it is requeued", g.held(q), 1)
+				w.settleTime()
+			}
+			g.deliver()
+			same(w, what+": free", g.held(q), 0)
+			part.back(c)
+			list := k.grants(1)
+			same(w, what+": granted", words(len(list), list[0].Execution, list[0].Epoch > epoch), words(1, id, true))
+			same(w, what+": not yet", g.held(q), 0)
+			g.admit(q, 1, list...)
+			c = k.granted(list...)[0]
+			same(w, what+": claimed", words(c.Type, c.TimeLeft > 0 && c.TimeLeft <= time.Hour, c.DeadlineIn > 0), words(part.kind, true, true))
+			w.cancel(id)
+			g.deliver()
+			same(w, what+": free in the end", g.held(q), 0)
+		}
+	}},
+	{name: "spec 70 §10 BS35 what is no quota is not made", run: func(w *world) {
+		g := newGates(w)
+		name := g.quota(engine.QuotaSpec{Cap: 1})
+		root := g.quotaRoot(name)
+		_, err := g.e.RemoveQuota(w.ctx, name)
+		w.no(err)
+		refuses := func(rate, window, cap, jitter string) {
+			w.Helper()
+			before := g.content(root, root.Quota(name))
+			same(w, words(rate, window, cap, jitter), w.fcallOn([]string{string(root)}, "ff_put_quota", "1", name, "", "", rate, window, cap, jitter, "op").code, "invalid_quota_spec")
+			same(w, "content", g.content(root, root.Quota(name)), before)
+		}
+		for _, bad := range []string{"-1", "1.5", "", "x", "nan", "1e3", "01", "99999999999"} {
+			refuses(bad, "1000", "1", "0")
+			refuses("1", bad, "1", "0")
+			refuses("1", "1000", bad, "0")
+			refuses("1", "1000", "1", bad)
+		}
+		refuses("1", "0", "1", "0")
+		refuses("1", "2592000001", "0", "0")
+		refuses("1000001", "1000", "0", "0")
+		refuses("0", "0", "1000001", "0")
+		refuses("0", "0", "1", "60001")
+		for _, q := range []engine.QuotaSpec{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1}, {Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
+			q.Name = name
+			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
+			w.is(err, flowfabric.ErrQuotaSpec)
+		}
+		_, err = g.e.ReadQuota(w.ctx, name, 0, 0)
+		w.is(err, flowfabric.ErrQuotaNotFound)
+		q := engine.QuotaSpec{Name: name, Rate: 1, Window: 30 * 24 * time.Hour, Cap: 1000000, Jitter: time.Minute}
+		for _, want := range []bool{false, true} {
+			_, already, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
+			w.no(err)
+			same(w, "already", already, want)
+		}
+		q.Cap = 2
+		_, _, _, err = g.e.PutQuota(w.ctx, q, 0, "op")
+		w.is(err, flowfabric.ErrQuotaConflict)
+		_, _, _, err = g.e.PutQuota(w.ctx, q, 1, "op")
+		w.no(err)
+		same(w, "changed", words(g.quotaIs(name).Cap, g.quotaIs(name).Revision), "2 2")
+	}},
+	{name: "spec 70 §10 BS40 what waits for the window is not looked at before its time", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 1, Window: 20 * time.Second})
+		w.createN(3, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		c := g.start(k, 1, q)[0]
+		list := k.grants(2)
+		a := g.admit(q, 0, list...)
+		g.refuse(k, false, a.Retry, "quota "+q+" rate", list...)
+		w.complete(c.Fence, "") // frees no start
+		g.deliver()
+		before := g.closings()[0]
+		opens := before.Until.UnixMilli()
+		for w.now() < opens-1000 {
+			w.tick()
+			w.create(asking(flowfabric.Quota(q)))
+			same(w, "granted before its time", len(k.grants(10)), 0)
+			now := g.closings()
+			same(w, "closed all the time", words(len(now), now[0].Until, now[0].Why), words(1, before.Until, before.Why))
+			g.advance(time.Second)
+		}
+		g.advance(time.Second)
+		w.tick()
+		list = k.grants(1)
+		g.admit(q, 1, list...)
+		k.granted(list...)
+	}},
+	{name: "spec 70 §6.6 who waits for slots is woken for each that comes free, and two more, the first first", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		for i := range 6 {
+			w.create(asking(flowfabric.Quota(q)), kind("k"+words(i)))
+		}
+		k := g.asker("w1")
+		c := g.start(k, 1, q)[0]
+		var order []uint64
+		for range 5 {
+			list := k.grants(1)
+			a := g.admit(q, 0, list...)
+			g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+			order = append(order, list[0].Route)
+			g.advance(2 * time.Millisecond)
+		}
+		w.complete(c.Fence, "")
+		g.deliver()
+		same(w, "closed, waiting", words(len(g.closings()), g.quotaIs(q).ForSlots), "2 2")
+		var woken []uint64
+		for _, x := range k.grants(10) {
+			woken = append(woken, x.Route)
+		}
+		slices.Sort(order[:3])
+		slices.Sort(woken)
+		same(w, "woken", words(woken), words(order[:3]))
+		raised := engine.QuotaSpec{Name: q, Cap: 5}
+		_, _, wake, err := g.e.PutQuota(w.ctx, raised, 1, "op")
+		w.no(err)
+		g.wake(wake)
+		same(w, "a larger quota wakes who waits", words(len(g.closings()), len(k.grants(10))), "0 2")
+	}},
+	{name: "spec 70 §6.3 an execution asks every quota, and holds all or none", run: func(w *world) {
+		g := newGates(w)
+		a, b := g.quota(engine.QuotaSpec{Cap: 2}), g.quota(engine.QuotaSpec{Rate: 1, Window: time.Hour})
+		w.createN(2, asking(flowfabric.Quota(a), flowfabric.Quota(b)))
+		k := g.asker("w1")
+		list := k.grants(2)
+		g.admit(a, 2, list...)
+		refused := g.admit(b, 1, list...)
+		g.refuse(k, true, refused.Retry, "quota "+b+" rate", list[1])
+		c := k.granted(list[0])[0]
+		same(w, "held", words(g.holds(a), g.holds(b)), "2 0 0 1")
+		g.deliver()
+		same(w, "given back", words(g.holds(a), g.holds(b)), "1 0 0 1")
+		w.complete(c.Fence, "")
+		g.deliver()
+		same(w, "in the end", words(g.holds(a), g.holds(b)), "0 0 0 1")
+	}},
+	{name: "spec 50 §15 #5 a cap of three and tasks of ten minutes: never more than three, a slot for every way to end", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 100, Window: time.Minute, Cap: 3})
+		w.createN(9, asking(flowfabric.Quota(q)), deadline(2*time.Hour), reclaims(0))
+		k := g.asker("w1")
+		fill := func(want int) []engine.Claim {
+			w.Helper()
+			list := k.grants(10)
+			a := g.admit(q, min(want, len(list)), list...)
+			if len(list) > want {
+				g.refuse(k, false, a.Retry, "quota "+q+" cap", list[want:]...)
+			}
+			return k.granted(list[:want]...)
+		}
+		running := fill(3)
+		ends := []func(engine.Claim){
+			func(c engine.Claim) { w.complete(c.Fence, "") },
+			func(c engine.Claim) {
+				_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: "x", Permanent: true})
+				w.no(err)
+			},
+			func(c engine.Claim) { w.cancel(c.Fence.Execution) },
+			func(c engine.Claim) { w.revoke(c.Fence.Execution) },
+		}
+		for _, end := range ends {
+			for range 10 { // ten minutes, a minute at a time: the worker renews, the others are refused
+				g.pass(time.Minute, k)
+				w.tick()
+				if list := k.grants(10); len(list) > 0 {
+					a := g.admit(q, 0, list...)
+					for range a.Suspects {
+						for _, c := range running {
+							states, _ := g.settle(q, engine.Hold{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch})
+							same(w, "held", states[0], engine.HoldHeld)
+						}
+					}
+					g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+				}
+				same(w, "held", g.held(q), 3)
+			}
+			end(running[0])
+			w.settleTime()
+			g.deliver()
+			same(w, "free", g.held(q), 2)
+			running = append(running[1:], fill(1)...)
+		}
+		g.advance(2 * time.Hour) // deadlines, of what runs too
+		w.settleTime()
+		g.deliver()
+		same(w, "expired", g.held(q), 0)
+	}},
+	{name: "spec 70 §10 BS38 whatever happens between asking and being told, no admission is lost and the cap holds", run: func(w *world) {
+		d := newDrill(w)
+		steps := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
+		for range steps {
+			d.step()
+		}
+		d.end()
+		w.Logf("seed %d: %d steps, %v", d.seed, steps, d.did)
+		if steps >= 1500 {
+			for _, what := range []string{"claimed", "refused", "audited", "killed", "session died", "came late", "told twice"} {
+				same(w, what+" at least once", d.did[what] > 0, true)
+			}
+		}
+	}},
+}

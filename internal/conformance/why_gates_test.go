@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// gateway brings an execution with gates into a state in which it waits.
+func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
+	w.Helper()
+	opts := []option{asking(flowfabric.Quota("openai"), flowfabric.Budget("acme"))}
+	switch code {
+	case "R1t":
+		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
+	case "R1p":
+		opts = append(opts, retries(0))
+	}
+	id := w.create(opts...)
+	if code != "R1f" {
+		g := &gates{world: w}
+		k := g.asker("w1")
+		f := k.granted(k.grants(1)...)[0].Fence
+		switch code {
+		case "R1t":
+			w.fail(f, "x")
+		case "R1p":
+			w.fail(f, "x")
+			w.replay(id, engine.Replay{})
+		case "R1i":
+			w.release(f)
+		case "R1r":
+			w.advance(ttl)
+			w.settleTime()
+		}
+	}
+	w.code(id, code)
+	return id
+}
+
+// askedBy is one whose gates a worker asks.
+func askedBy(from flowfabric.Code, came string) explained {
+	return explained{cause: client.WhyGranted, to: from, at: field("gx"), move: due,
+		says: both(stored("gx"), text(`Worker "w9" is asking its gates (budget "acme", quota "openai")`, came)),
+		place: func(w *world, _ *placed) placed {
+			x := placed{id: w.gateway(from)}
+			same(w, "granted", len((&gates{world: w}).asker("w9").grants(1)), 1)
+			return x
+		}}
+}
+
+// held is one that an operator paused.
+func held(from flowfabric.Code, came string) explained {
+	return explained{cause: client.WhyExecutionPaused, to: from,
+		says: func(w *world, x placed) []string {
+			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
+			w.no(err)
+			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "client.Unpause"}
+		},
+		place: func(w *world, _ *placed) placed {
+			x := w.state(from)
+			_, err := w.e.PauseExecution(w.ctx, x.id, "anna", "look first")
+			w.no(err)
+			return x
+		},
+		move: func(w *world, x placed) {
+			_, err := w.e.UnpauseExecution(w.ctx, x.id, "ben")
+			w.no(err)
+			w.check()
+		}}
+}
+
+var whyGateScenarios = []scenario{
+	{name: "spec 70 §7 a closed route says which gate, why and until when", run: func(w *world) {
+		g := newGates(w)
+		id := w.gateway("R1f")
+		for why, want := range map[string]struct {
+			cause client.Cause
+			says  string
+		}{
+			"budget acme tokens 101 100":    {client.WhyWaitingBudget, `when budget "acme" was asked last, 101 of 100 "tokens" were used`},
+			"quota openai rate":             {client.WhyWaitingRate, `quota "openai": as many executions have started in its window as may`},
+			"quota openai cap":              {client.WhyWaitingSlot, `quota "openai": as many executions hold a slot of it as may`},
+			"budget_not_found acme":         {client.WhyNoBudget, `budget "acme", which does not exist`},
+			"quota_policy_not_found openai": {client.WhyNoQuota, `quota "openai", which does not exist`},
+			"who knows":                     {client.WhyGateClosed, `because of "who knows"`},
+		} {
+			k := g.asker("w1")
+			list := k.grants(1)
+			g.refuse(k, false, 20*time.Second, why, list...)
+			e := w.why(id)
+			w.says(e, want.cause, want.says, spoken(e.At.UnixMilli()), "It has never run.")
+			same(w, "at", e.At.UnixMilli(), w.closedUntil(list[0].Route))
+			g.advance(20 * time.Second)
+			e = w.why(id)
+			w.says(e, client.WhyGateDue+w.late(), want.says, "A tick opens its route")
+			w.settleTime()
+			w.says(w.why(id), client.WhyWaitingNoWorker)
+			g.advance(ttl)
+			w.settleTime()
+		}
+	}},
+	{name: "spec 70 §7 a slot that is free and not yet told is said", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		first := w.create(asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.admit(q, 1, list...)
+		c := k.granted(list...)[0]
+		second := w.create(asking(flowfabric.Quota(q)))
+		list = k.grants(1)
+		a := g.admit(q, 0, list...)
+		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
+		w.says(w.why(second), client.WhyWaitingSlot, fmt.Sprintf("quota %q", q))
+		w.silent(w.why(second), "notice")
+		w.complete(c.Fence, "r")
+		w.says(w.why(second), client.WhyWaitingSlot, "1 notice")
+		g.deliver()
+		w.says(w.why(second), client.WhyWaitingNoWorker)
+		w.says(w.why(first), client.WhyCompleted)
+	}},
+	{name: "spec 70 §7 an overdue grant waits for the tick", run: func(w *world) {
+		id := w.gateway("R1f")
+		(&gates{world: w}).asker("w9").grants(1)
+		w.advance(5 * time.Second)
+		w.says(w.why(id), client.WhyGrantDue+w.late(), `Worker "w9"`, "A tick returns it to its queue")
+		w.settleTime()
+		w.code(id, "R1f")
+	}},
+	{name: "spec 70 §7 workers of an older library do not take work with gates", run: func(w *world) {
+		id := w.gateway("R1f")
+		info := `{"namespace":"default","lanes":["default"],"kinds":["k"],"concurrency":4,"revision":`
+		w.must("ff_register_worker", "1", "old", "t", "60000", "0", info+"5}")
+		w.says(w.why(id), client.WhyWaitingGated, `asks budgets and quotas (budget "acme", quota "openai")`)
+		w.must("ff_register_worker", "1", "new", "t", "60000", "0", info+strconv.Itoa(6)+"}")
+		w.says(w.why(id), client.WhyWaitingNext, "1 live worker takes")
+	}},
+}
+
+// closedUntil is when a closed route opens.
+func (w *world) closedUntil(route uint64) int64 {
+	w.Helper()
+	at, err := w.do("ZSCORE", w.k.Closed(), strconv.FormatUint(route, 10)).AsInt64()
+	w.no(err)
+	return at
+}

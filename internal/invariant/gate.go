@@ -1,0 +1,97 @@
+package invariant
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+var (
+	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
+	shareRow    = regexp.MustCompile(`^(\d{1,16})( [1-9]\d{0,3})?$`)
+	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
+	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (failed|cancelled|expired)$`)
+)
+
+// gateTables verifies what a partition knows of gates and shares besides its routes.
+func (l *look) gateTables() {
+	level, spaces := 0, map[string]bool{}
+	for id, row := range l.Hashes[":routes"] {
+		if l.gates(id) != "" {
+			level = 1
+		}
+		space, _, _ := strings.Cut(row, "\x1f")
+		spaces[space] = true
+	}
+	for scope, row := range l.Hashes[":attached"] {
+		level = max(level, 2)
+		if strings.HasPrefix(scope, "t\x1f") {
+			level = 3
+		}
+		if !attachedRow.MatchString(row) || strings.Count(scope, "\x1f") != map[byte]int{'g': 0, 'n': 1, 'l': 2, 't': 2}[scope[0]] || !strings.Contains("gnlt", scope[:1]) {
+			l.wrong("scope %q has %q attached", scope, row)
+		}
+	}
+	if got, err := strconv.Atoi("0" + l.Root["gates"]); err != nil || got < level || got > 3 {
+		l.wrong("the root says %q of gates, there are some of level %d", l.Root["gates"], level)
+	}
+	if first := l.Root["space"]; first != "" && l.Root["spaces"] == "" && (len(spaces) > 1 || len(spaces) == 1 && !spaces[first]) {
+		l.wrong("there are several namespaces, the first was %q, and the root does not tell", first)
+	}
+	for name, row := range l.Hashes[":shares"] {
+		if !shareRow.MatchString(row) || strings.Contains(row, " ") && !strings.Contains(name, "\x1f") {
+			l.wrong("share %q is %q", name, row)
+		}
+	}
+	for _, x := range l.Outbox {
+		for _, n := range x.FieldValues {
+			l.notice(x.ID, n.Field, n.Value)
+		}
+	}
+}
+
+// notice verifies one of the outbox. Whoever it is about may have been purged; if not, it has the gate, and does not run under that epoch.
+func (l *look) notice(entry, kind, text string) {
+	shape := map[string]*regexp.Regexp{"q": noticeQuota, "b": noticeSpent}[kind]
+	if shape == nil || !shape.MatchString(text) {
+		l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)
+		return
+	}
+	parts := strings.Split(text, " ")
+	core, known := l.Hashes[":x:"+parts[1]]
+	if !known {
+		return
+	}
+	if !slices.Contains(strings.Split(l.gates(core["r"]), ","), kind+":"+parts[0]) {
+		l.wrong("entry %s of the outbox tells %s of %s, which has gates %q", entry, parts[0], parts[1], l.gates(core["r"]))
+	}
+	if kind != "q" {
+		return
+	}
+	state := core["s"]
+	if (state == "A1" || state == "A3") && core["e"] == parts[2] || granted(flowfabric.Code(state)) && core["ge"] == parts[2] {
+		l.wrong("entry %s of the outbox releases %s under epoch %s, which is %s", entry, parts[1], parts[2], state)
+	}
+	epoch, _ := strconv.ParseFloat(parts[2], 64)
+	last, _ := strconv.ParseFloat(core["e"], 64)
+	given, _ := strconv.ParseFloat(core["ge"], 64)
+	if epoch > max(last, given) {
+		l.wrong("entry %s of the outbox is of epoch %s of %s, whose last is %.0f", entry, parts[2], parts[1], max(last, given))
+	}
+}
+
+// gate: only work with gates is granted, under an epoch that no lease had.
+func (x *execution) gate(code flowfabric.Code) {
+	if !granted(code) {
+		return
+	}
+	if x.gates(x.core["r"]) == "" {
+		x.say("is granted and its route has no gates")
+	}
+	if x.number("ge") <= x.number("e") {
+		x.say("is granted under epoch %q, its last lease had %q", x.core["ge"], x.core["e"])
+	}
+}

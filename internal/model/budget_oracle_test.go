@@ -1,0 +1,433 @@
+package model_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// budgetTruth is a budget as spec 70 §1-§5 describes it: no keys, no fields, no scripts. Every method answers what the engine must
+// answer, with the code of the error, and decides before it changes anything.
+type budgetTruth struct {
+	spec      engine.BudgetSpec
+	revision  uint64
+	created   int64
+	changedBy string
+	period    uint64
+	began     int64
+	next      int64 // 0 = never
+	last      int64
+	missed    uint64
+	used      map[string]int64
+	told      map[string]uint64 // the period in which a soft breach was told, + 1
+	hard      uint64
+	soft      uint64
+	breached  int64
+	dimension string
+	waiting   waitlist
+	ledgers   map[string]*ledgerTruth
+	reports   map[string]reportTruth
+	spent     map[string]int64 // when an execution reported last
+	book      []string
+}
+
+type ledgerTruth struct {
+	period uint64
+	newest uint64
+	last   map[uint64]uint64 // sequence by epoch
+	reply  engine.Reported   // of the last report of the newest epoch
+	late   uint64
+	used   map[string]int64
+}
+
+// reportTruth is what was answered to a report with a key.
+type reportTruth struct {
+	digest  string
+	until   int64
+	refused bool
+	reply   engine.Reported
+}
+
+// mostUsed is the largest amount and total.
+const mostUsed = int64(1)<<53 - 1
+
+// waitlist is who waits for a budget or quota: when they were refused last, by partition and route.
+type waitlist map[string]int64
+
+func (w waitlist) add(now int64, partition uint16, route uint64) {
+	w[fmt.Sprintf("%d %d", partition, route)] = now
+}
+
+// take removes the n that wait longest.
+func (w waitlist) take(n int) (out []string) {
+	all := slices.SortedFunc(maps.Keys(w), func(a, b string) int { return cmp.Or(cmp.Compare(w[a], w[b]), strings.Compare(a, b)) })
+	for _, who := range all[:min(n, len(all))] {
+		delete(w, who)
+		out = append(out, who)
+	}
+	return out
+}
+
+// normal is a specification as it is read back.
+func normal(s engine.BudgetSpec) engine.BudgetSpec {
+	if s.OnHard == "" {
+		s.OnHard = engine.HardReject
+	}
+	s.Refund = slices.Clone(s.Refund)
+	slices.Sort(s.Refund)
+	s.Refund = slices.Compact(s.Refund)
+	if len(s.Refund) == 0 {
+		s.Refund = nil
+	}
+	limits := map[string]engine.Limit{}
+	maps.Copy(limits, s.Limits)
+	s.Limits = limits
+	return s
+}
+
+func wrongBudget(s engine.BudgetSpec) bool {
+	for _, l := range s.Limits {
+		if l.Hard < 0 || l.Soft < 0 || l.Hard > 0 && l.Soft > l.Hard {
+			return true
+		}
+	}
+	return s.Reset != 0 && s.Reset < time.Second
+}
+
+// put makes or changes a budget and returns it.
+func (b *budgetTruth) put(s engine.BudgetSpec, expected uint64, by string, now int64) (out *budgetTruth, already bool, wake []string, code string) {
+	s = normal(s)
+	switch {
+	case wrongBudget(s):
+		return b, false, nil, "invalid_budget_spec"
+	case b == nil && expected > 0:
+		return b, false, nil, "budget_not_found"
+	case b != nil && fmt.Sprint(b.spec) == fmt.Sprint(s):
+		return b, true, nil, ""
+	case b != nil && expected != b.revision:
+		return b, false, nil, "budget_conflict"
+	case b == nil:
+		b = &budgetTruth{created: now, began: now, used: map[string]int64{}, told: map[string]uint64{}, waiting: waitlist{},
+			ledgers: map[string]*ledgerTruth{}, reports: map[string]reportTruth{}, spent: map[string]int64{}}
+		b.book = append(b.book, "created "+by)
+	default:
+		b.roll(now)
+		wake = b.waiting.take(256)
+		b.book = append(b.book, "changed "+by)
+	}
+	if s.Reset == 0 {
+		b.next = 0
+	} else if s.Reset != b.spec.Reset {
+		b.next = now + s.Reset.Milliseconds()
+	}
+	b.spec, b.revision, b.changedBy = s, b.revision+1, by
+	return b, false, wake, ""
+}
+
+// roll begins the period that is due, anchored at when it should have begun.
+func (b *budgetTruth) roll(now int64) {
+	if b.next == 0 || now < b.next {
+		return
+	}
+	span := b.spec.Reset.Milliseconds()
+	missed := (now - b.next) / span
+	b.begin(uint64(missed), b.next+(missed+1)*span, now, "time")
+}
+
+func (b *budgetTruth) begin(missed uint64, next, now int64, by string) {
+	b.period, b.began, b.last, b.missed, b.next = b.period+1, now, now, missed, next
+	b.used, b.breached, b.dimension = map[string]int64{}, 0, ""
+	b.book = append(b.book, "period "+by)
+}
+
+// at is the budget as who only reads sees it.
+func (b *budgetTruth) at(now int64) *budgetTruth {
+	v := *b
+	v.book = slices.Clone(b.book)
+	v.roll(now)
+	v.book = b.book
+	return &v
+}
+
+func (b *budgetTruth) left(now int64) time.Duration {
+	if b.next == 0 {
+		return 0
+	}
+	return time.Duration(b.next-now) * time.Millisecond
+}
+
+// full is the dimension, first by name, that is used up.
+func (b *budgetTruth) full() string {
+	if b.spec.Warn {
+		return ""
+	}
+	for _, dim := range slices.Sorted(maps.Keys(b.spec.Limits)) {
+		if hard := b.spec.Limits[dim].Hard; hard > 0 && b.used[dim] >= hard {
+			return dim
+		}
+	}
+	return ""
+}
+
+func (b *budgetTruth) freed() []string {
+	if b.full() != "" {
+		return nil
+	}
+	return b.waiting.take(256)
+}
+
+// report counts all of it or nothing.
+func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string) {
+	id := ""
+	if !u.Execution.IsZero() {
+		id = u.Execution.UUID().String()
+	}
+	for _, n := range u.Amounts {
+		if n < 0 || n > mostUsed {
+			return engine.Reported{}, "invalid_delta"
+		}
+	}
+	if b == nil {
+		return engine.Reported{}, "budget_not_found"
+	}
+	digest := id + fmt.Sprint(u.Amounts)
+	before, again := b.reports[u.Key]
+	again = again && u.Key != "" && now < before.until
+	if again && before.digest != digest {
+		return engine.Reported{}, "idempotency_conflict"
+	}
+	if again && !before.refused {
+		before.reply.Replayed = true
+		return before.reply, ""
+	}
+	v := b.at(now)
+	for dim := range u.Amounts {
+		if _, ok := v.spec.Limits[dim]; v.spec.Strict && !ok {
+			return engine.Reported{}, "invalid_input"
+		}
+	}
+	l := b.ledgers[id]
+	if l == nil {
+		l = &ledgerTruth{last: map[uint64]uint64{}, used: map[string]int64{}}
+	}
+	late := u.Sequence > 0 && u.Epoch < l.newest
+	if u.Sequence > 0 && u.Sequence <= l.last[u.Epoch] {
+		if !late && u.Sequence == l.last[u.Epoch] {
+			r := l.reply
+			r.Replayed = true
+			return r, ""
+		}
+		return engine.Reported{Replayed: true, Verdict: engine.WithinBudget, Applied: true, Late: late, Period: l.period}, ""
+	}
+	r, ok := v.judge(u.Amounts)
+	if !ok {
+		return engine.Reported{}, "invalid_delta"
+	}
+	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, v.left(now), v.period
+	b.roll(now)
+	b.count(u, id, r, again, now)
+	if id != "" {
+		b.ledgers[id] = l
+		l.add(u, r, b.period)
+	}
+	if u.Key != "" {
+		b.reports[u.Key] = reportTruth{digest: digest, until: now + 86_400_000, refused: !r.Applied, reply: r}
+	}
+	return r, ""
+}
+
+// judge says what a report would do; not ok: a total would be too large.
+func (b *budgetTruth) judge(amounts map[string]int64) (r engine.Reported, ok bool) {
+	r = engine.Reported{Verdict: engine.WithinBudget, Applied: true}
+	dims := slices.Sorted(maps.Keys(amounts))
+	for _, dim := range dims {
+		if b.used[dim]+amounts[dim] > mostUsed {
+			return r, false
+		}
+		if hard := b.spec.Limits[dim].Hard; hard > 0 && b.used[dim]+amounts[dim] > hard {
+			r.Verdict, r.Applied = engine.HardBreach, b.spec.Warn
+			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
+		}
+	}
+	if !r.Applied {
+		return r, true
+	}
+	for i, x := range r.Breaches {
+		r.Breaches[i].Used += amounts[x.Dimension]
+	}
+	for _, dim := range dims {
+		soft, used := b.spec.Limits[dim].Soft, b.used[dim]+amounts[dim]
+		if soft > 0 && used > soft {
+			if r.Verdict == engine.WithinBudget {
+				r.Verdict = engine.SoftBreach
+			}
+			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})
+		}
+	}
+	return r, true
+}
+
+func (b *budgetTruth) count(u engine.Usage, id string, r engine.Reported, again bool, now int64) {
+	first, soft := "", false
+	for _, x := range r.Breaches {
+		if x.Hard && first == "" {
+			first = x.Dimension
+		}
+		soft = soft || !x.Hard
+		if x.Crossed {
+			b.told[x.Dimension] = b.period + 1
+			if b.spec.WarnSoft {
+				b.book = append(b.book, "soft_limit "+id)
+			}
+		}
+	}
+	if first != "" && !again {
+		b.hard, b.breached, b.dimension = b.hard+1, now, first
+	}
+	if soft {
+		b.soft++
+	}
+	if !r.Applied {
+		return
+	}
+	for dim, n := range u.Amounts {
+		b.used[dim] += n
+	}
+	if id != "" {
+		b.spent[id] = now
+	}
+}
+
+func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
+	if l.period != period {
+		l.used = map[string]int64{}
+	}
+	l.period = period
+	if u.Sequence > 0 {
+		l.last[u.Epoch] = u.Sequence
+		if r.Late {
+			l.late++
+		} else {
+			l.newest, l.reply = u.Epoch, r
+		}
+	}
+	if r.Applied {
+		for dim, n := range u.Amounts {
+			l.used[dim] = min(mostUsed, l.used[dim]+n) // the rest was adjusted away
+		}
+	}
+}
+
+// refund gives back what an execution reported in this period.
+func (b *budgetTruth) refund(id, outcome, by string, now int64) bool {
+	if b == nil || outcome != engine.RefundAsked && !slices.Contains(b.spec.Refund, outcome) {
+		return false
+	}
+	b.roll(now)
+	l := b.ledgers[id]
+	if l == nil || l.period != b.period || len(l.used) == 0 {
+		return false
+	}
+	for dim, n := range l.used {
+		b.used[dim] = max(0, b.used[dim]-n)
+	}
+	l.used = map[string]int64{}
+	b.book = append(b.book, "release "+by)
+	return true
+}
+
+func (b *budgetTruth) adjust(by map[string]int64, who string, now int64) (used map[string]int64, wake []string, code string) {
+	if b == nil {
+		return nil, nil, "budget_not_found"
+	}
+	v := b.at(now)
+	used = map[string]int64{}
+	for dim, n := range by {
+		if v.used[dim]+n > mostUsed {
+			return nil, nil, "invalid_delta"
+		}
+		used[dim] = max(0, v.used[dim]+n)
+	}
+	b.roll(now)
+	maps.Copy(b.used, used)
+	b.book = append(b.book, "adjusted "+who)
+	return used, b.freed(), ""
+}
+
+func (b *budgetTruth) reset(move bool, by string, now int64) (wake []string, code string) {
+	if b == nil {
+		return nil, "budget_not_found"
+	}
+	b.roll(now)
+	next := b.next
+	if move && b.spec.Reset > 0 {
+		next = now + b.spec.Reset.Milliseconds()
+	}
+	b.begin(0, next, now, by)
+	return b.waiting.take(256), ""
+}
+
+// room answers who wants to begin, and has him wait.
+func (b *budgetTruth) room(partition uint16, route uint64, now int64) (engine.Room, string) {
+	if b == nil {
+		return engine.Room{}, "budget_not_found"
+	}
+	v := b.at(now)
+	dim := v.full()
+	if dim == "" {
+		return engine.Room{Open: true}, ""
+	}
+	b.waiting.add(now, partition, route)
+	return engine.Room{Dimension: dim, Used: v.used[dim], Limit: v.spec.Limits[dim].Hard, Left: v.left(now)}, ""
+}
+
+// record is the budget as it is read.
+func (b *budgetTruth) record(now int64) string {
+	v := b.at(now)
+	at := func(ms int64) int64 { return ms }
+	var spenders []string
+	for _, id := range slices.SortedFunc(maps.Keys(v.spent), func(x, y string) int {
+		return cmp.Or(cmp.Compare(v.spent[y], v.spent[x]), strings.Compare(y, x))
+	}) {
+		l := v.ledgers[id]
+		spenders = append(spenders, fmt.Sprint(id, " ", v.spent[id], " ", l.period, " ", l.late, " ", l.used))
+	}
+	used := map[string]int64{}
+	maps.Copy(used, v.used)
+	return fmt.Sprint(v.spec, v.revision, at(v.created), v.changedBy, v.period, at(v.began), at(v.next), at(v.last), v.missed, v.hard, v.soft,
+		at(v.breached), v.dimension, used, len(v.waiting), spenders, v.book[max(0, len(v.book)-256):])
+}
+
+// budgetText is the same of what was read.
+func budgetText(b engine.BudgetRecord) string {
+	at := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
+	}
+	var spenders, book []string
+	for _, s := range b.Spenders {
+		spenders = append(spenders, fmt.Sprint(s.Execution, " ", at(s.At), " ", s.Period, " ", s.Late, " ", s.Used))
+	}
+	for _, x := range b.Book {
+		book = append(book, x.What+" "+x.By)
+	}
+	return fmt.Sprint(b.BudgetSpec, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset), at(b.LastReset), b.Missed,
+		b.HardBreaches, b.SoftBreaches, at(b.LastBreach), b.BreachedDim, b.Used, b.Waiting, spenders, book)
+}
+
+// nameIn is a name whose budget or quota is in a partition.
+func nameIn(partition, of uint16, prefix string) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint(prefix, i); flowfabric.GatePartition(name, of) == partition {
+			return name
+		}
+	}
+}

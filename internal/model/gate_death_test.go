@@ -1,0 +1,254 @@
+package model_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs: claim, check, admit,
+// admit, claim what was granted, report, complete. Others recover it in each of three ways, every call of theirs made twice. Then
+// the execution runs, no slot and no start is left that should not be, and it cost no retry. Spec 70 §7.3, §10 BS28, BS30, BS31.
+func TestGateDeaths(t *testing.T) {
+	t.Parallel()
+	s := redisServer(t)
+	for _, how := range []string{"its time is over", "its session is dead", "somebody wants its slot"} {
+		for after := range 8 {
+			t.Run(fmt.Sprint(how, " after call ", after), func(t *testing.T) { newDeath(t, s).run(after, how) })
+		}
+	}
+}
+
+type death struct {
+	*bounds
+	id      flowfabric.ExecutionID
+	checker *invariant.Checker
+	n       int
+}
+
+// life is a worker on its way through the calls.
+type life struct {
+	x       *death
+	session string
+	grant   engine.Grant
+	claim   engine.Claim
+}
+
+var deathQuotas = []string{gateNames["q1"], gateNames["q2"]}
+
+func newDeath(t *testing.T, s *server) *death {
+	x := &death{checker: invariant.NewChecker()}
+	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2))
+	_, _, _, err := s.e.PutBudget(x.ctx, engine.BudgetSpec{Name: gateNames["b"], Limits: map[string]engine.Limit{"tokens": {Hard: 100}}}, 0, "me")
+	x.no(err)
+	var gates []flowfabric.Gate
+	for _, name := range deathQuotas {
+		_, _, _, err = s.e.PutQuota(x.ctx, engine.QuotaSpec{Name: name, Cap: 1, Rate: 5, Window: time.Hour}, 0, "me")
+		x.no(err)
+		gates = append(gates, flowfabric.Quota(name))
+	}
+	x.id = x.bounds.id()
+	out, err := s.e.CreateExecutions(x.ctx, partition, []engine.NewExecution{{ID: x.id, Namespace: "default", Lane: "default", Kind: "k",
+		Gates: append(gates, flowfabric.Budget(gateNames["b"]))}})
+	x.no(err)
+	x.no(out[0].Err)
+	return x
+}
+
+func (x *death) worker() *life {
+	x.n++
+	return &life{x: x, session: engine.NewSessionID(fmt.Sprint("w", x.n))}
+}
+
+// calls are what a worker does.
+func (l *life) calls() []func() {
+	x := l.x
+	admit := func(name string) func() {
+		return func() {
+			a, err := x.s.e.Admit(x.ctx, name, partition, l.grant.Route, 10*time.Second, []engine.Hold{{Execution: x.id, Epoch: l.grant.Epoch}})
+			x.no(err)
+			x.same(a.Count, 1)
+		}
+	}
+	return []func(){
+		func() {
+			digest, err := x.s.e.SetInterest(x.ctx, partition, []uint64{1})
+			x.no(err)
+			out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: l.session, Number: 1, TTL: lease * time.Millisecond, Max: 1,
+				Interest: digest, Gates: true})
+			x.no(err)
+			x.same(len(out.Grants), 1)
+			l.grant = out.Grants[0]
+		},
+		func() {
+			rooms, err := x.s.e.CheckBudgets(x.ctx, partition, l.grant.Route, []string{gateNames["b"]})
+			x.no(err)
+			x.same(rooms[0].Open, true)
+		},
+		admit(deathQuotas[0]),
+		admit(deathQuotas[1]),
+		func() {
+			answers, claims, err := x.s.e.ClaimGranted(x.ctx, partition, l.session, 1, []engine.Grant{l.grant})
+			x.no(err)
+			x.no(answers[0].Err)
+			l.claim = claims[0]
+		},
+		func() {
+			r, err := x.s.e.ReportUsage(x.ctx, engine.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
+				Amounts: map[string]int64{"tokens": 7}})
+			x.no(err)
+			x.same(r.Applied, true)
+		},
+		func() {
+			out, _, err := x.s.e.CompleteExecutions(x.ctx, partition, []engine.Completion{{Fence: l.claim.Fence}}, nil)
+			x.no(err)
+			x.no(out[0].Err)
+		},
+	}
+}
+
+func (x *death) run(after int, how string) {
+	first := x.worker()
+	for _, call := range first.calls()[:after] {
+		call() // made twice, as after a lost reply
+		call()
+		x.sound()
+	}
+	claimed, ended := after >= 5, after >= 7
+	held := min(max(0, after-2), 2) // quotas that know of it
+	x.slots(held, held)
+	x.recover(first, after, how)
+	starts := bool01(claimed)
+	x.slots(0, starts)
+	used := int64(7 * bool01(after >= 6))
+	if !ended {
+		for _, call := range x.worker().calls() {
+			call()
+			x.sound()
+		}
+		starts, used = starts+1, used+7
+	}
+	x.deliver()
+	x.slots(0, starts)
+	b, err := x.s.e.ReadBudget(x.ctx, gateNames["b"], 0, 0)
+	x.no(err)
+	x.same(b.Used["tokens"], used)
+	snap, err := x.s.e.ReadExecution(x.ctx, x.id)
+	x.no(err)
+	x.same(fmt.Sprint(snap.State.Code, snap.Attempts, snap.Reclaims, snap.Retries), fmt.Sprint("T1", 1+bool01(claimed && !ended), bool01(claimed && !ended), 0))
+}
+
+// recover is what others do about it.
+func (x *death) recover(first *life, after int, how string) {
+	switch how {
+	case "its session is dead":
+		if after > 0 {
+			for range 2 {
+				_, err := x.s.e.MarkSessionDead(x.ctx, partition, first.session, "test")
+				x.no(err)
+			}
+		}
+	case "somebody wants its slot":
+		x.pass(11_000)
+		for _, name := range deathQuotas {
+			x.want(name)
+		}
+		x.pass(lease)
+	default:
+		x.pass(5000)
+		x.tick()
+		x.pass(lease)
+	}
+	x.tick()
+	x.deliver()
+}
+
+// want asks for a slot for somebody else, who gives it back at once, and has suspects looked after.
+func (x *death) want(name string) {
+	other := []engine.Hold{{Execution: x.bounds.id(), Epoch: 1}}
+	for range 2 {
+		a, err := x.s.e.Admit(x.ctx, name, partition, 9, 10*time.Second, other)
+		x.no(err)
+		if a.Count == 1 {
+			_, _, err = x.s.e.ReleaseHolds(x.ctx, []engine.Released{{Quota: name, Hold: other[0]}})
+			x.no(err)
+			return
+		}
+		for _, text := range a.Suspects {
+			var epoch uint64
+			_, err := fmt.Sscan(text[37:], &epoch)
+			x.no(err)
+			for range 2 {
+				states, err := x.s.e.CheckHolds(x.ctx, partition, []engine.Hold{{Execution: x.id, Epoch: epoch}})
+				x.no(err)
+				_, _, err = x.s.e.SettleHolds(x.ctx, name, 10*time.Minute, []string{text}, states)
+				x.no(err)
+			}
+		}
+		x.sound()
+	}
+}
+
+func (x *death) tick() {
+	for range 2 {
+		_, err := x.s.e.Tick(x.ctx, partition, "ticker", false)
+		x.no(err)
+	}
+	x.sound()
+}
+
+// deliver tells everything twice, as an owner does who dies before he trims.
+func (x *death) deliver() {
+	for last := range 2 {
+		entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
+		x.no(err)
+		for _, entry := range entries {
+			for _, r := range entry.Released {
+				_, wake, err := x.s.e.ReleaseHolds(x.ctx, []engine.Released{r})
+				x.no(err)
+				for _, w := range wake {
+					_, err := x.s.e.OpenRoutes(x.ctx, w.Partition, []uint64{w.Route})
+					x.no(err)
+				}
+			}
+			if last == 1 {
+				_, err := x.s.e.TrimOutbox(x.ctx, partition, []string{entry.ID})
+				x.no(err)
+			}
+		}
+	}
+	x.sound()
+}
+
+// slots wants so many of the quotas to hold it, and to have so many starts altogether, or one of each start if it was claimed.
+func (x *death) slots(held, started int) {
+	x.t.Helper()
+	for i, name := range deathQuotas {
+		q, err := x.s.e.ReadQuota(x.ctx, name, 10, 0)
+		x.no(err)
+		if want := bool01(i < held); q.Held != want {
+			x.fatal("%s: %d held, want %d: %v", name, q.Held, want, q.Holds)
+		}
+		want := started
+		if held > 0 {
+			want = bool01(i < held)
+		}
+		if q.Started != want {
+			x.fatal("%s: %d started, want %d", name, q.Started, want)
+		}
+	}
+}
+
+func (x *death) sound() {
+	x.t.Helper()
+	d, err := invariant.Read(x.ctx, x.s.raw, partition)
+	x.no(err)
+	if bad := x.checker.Violations(d); len(bad) > 0 {
+		x.fatal("not sound: %q", bad)
+	}
+}

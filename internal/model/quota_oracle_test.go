@@ -1,0 +1,191 @@
+package model_test
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// quotaTruth is a quota as spec 70 §6 describes it, with holds that no time frees.
+type quotaTruth struct {
+	spec      engine.QuotaSpec
+	revision  uint64
+	created   int64
+	changedBy string
+	window    map[string]int64 // when a hold started
+	slots     map[string]int64 // when it becomes suspect
+	forSlots  waitlist
+	forRate   waitlist
+	book      []string
+}
+
+func (q *quotaTruth) put(s engine.QuotaSpec, expected uint64, by string, now int64) (out *quotaTruth, already bool, wake []string, code string) {
+	switch {
+	case s.Rate < 0 || s.Cap < 0 || s.Window < 0 || s.Rate > 0 && s.Window == 0:
+		return q, false, nil, "invalid_quota_spec"
+	case q == nil && expected > 0:
+		return q, false, nil, "quota_policy_not_found"
+	case q != nil && q.spec == s:
+		return q, true, nil, ""
+	case q != nil && expected != q.revision:
+		return q, false, nil, "quota_conflict"
+	case q == nil:
+		q = &quotaTruth{created: now, window: map[string]int64{}, slots: map[string]int64{}, forSlots: waitlist{}, forRate: waitlist{}}
+		q.book = append(q.book, "created "+by)
+	default:
+		wake = append(q.forSlots.take(128), q.forRate.take(128)...)
+		q.book = append(q.book, "changed "+by)
+	}
+	q.spec, q.revision, q.changedBy = s, q.revision+1, by
+	return q, false, wake, ""
+}
+
+func (q *quotaTruth) started(now int64) (n int) {
+	if q.spec.Rate == 0 {
+		return 0
+	}
+	for _, at := range q.window {
+		n += bool01(at > now-q.spec.Window.Milliseconds())
+	}
+	return n
+}
+
+// admit lets the first ones start, as many as there is room for.
+func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, holds []string, now int64) (a engine.Admitted, code string) {
+	if q == nil {
+		return a, "quota_policy_not_found"
+	}
+	maps.DeleteFunc(q.window, func(_ string, at int64) bool { return at <= now-q.spec.Window.Milliseconds() })
+	known := q.window
+	if q.spec.Cap > 0 {
+		known = q.slots
+	}
+	started, held := q.started(now), len(q.slots)
+	for _, hold := range holds {
+		if _, ok := known[hold]; !ok {
+			if a.Why = q.full(started, held); a.Why != "" {
+				break
+			}
+			started, held = started+1, held+1 // also for one that is in the window since a release, of which nothing comes any more
+			if _, before := q.window[hold]; q.spec.Rate > 0 && !before {
+				q.window[hold] = now
+			}
+			if q.spec.Cap > 0 {
+				q.slots[hold] = now + ttl.Milliseconds()
+			}
+		}
+		a.Count++
+	}
+	who := fmt.Sprintf("%d %d", partition, route)
+	switch a.Why {
+	case "rate":
+		first := slices.Min(slices.Collect(maps.Values(q.window)))
+		a.Retry = time.Duration(max(1, first+q.spec.Window.Milliseconds()-now)+jitter(who, now, q.spec.Jitter.Milliseconds())) * time.Millisecond
+		q.forRate.add(now, partition, route)
+	case "cap":
+		order := ordered(q.slots)
+		for _, hold := range order[:min(16, len(order))] {
+			if q.slots[hold] <= now {
+				a.Suspects = append(a.Suspects, hold)
+			}
+		}
+		pause := max(250, min(10_000, q.slots[order[0]]-now))
+		a.Retry = time.Duration(pause+jitter(who, now, 750)) * time.Millisecond
+		q.forSlots.add(now, partition, route)
+	}
+	return a, ""
+}
+
+func (q *quotaTruth) full(started, held int) string {
+	if q.spec.Rate > 0 && started >= q.spec.Rate {
+		return "rate"
+	}
+	if q.spec.Cap > 0 && held >= q.spec.Cap {
+		return "cap"
+	}
+	return ""
+}
+
+// jitter depends on who asks and when, so that it can be foretold.
+func jitter(who string, now, limit int64) int64 {
+	if limit <= 0 {
+		return 0
+	}
+	sum := sha1.Sum([]byte(who + text(now)))
+	n, _ := strconv.ParseInt(hex.EncodeToString(sum[:])[:7], 16, 64)
+	return n % limit
+}
+
+func ordered(set map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b)) })
+}
+
+// release forgets a hold, and its start if it never ran.
+func (q *quotaTruth) release(hold string, ran bool) bool {
+	if q == nil {
+		return false
+	}
+	_, freed := q.slots[hold]
+	delete(q.slots, hold)
+	if !ran {
+		_, started := q.window[hold]
+		freed = freed || started
+		delete(q.window, hold)
+	}
+	return freed
+}
+
+// wake is who may come now.
+func (q *quotaTruth) wake() []string {
+	if q == nil {
+		return nil
+	}
+	free := 256
+	if q.spec.Cap > 0 {
+		free = max(0, q.spec.Cap-len(q.slots))
+	}
+	return q.forSlots.take(free)
+}
+
+func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState, now int64) (freed int, wake []string, code string) {
+	if q == nil {
+		return 0, nil, "quota_policy_not_found"
+	}
+	for i, hold := range holds {
+		_, held := q.slots[hold]
+		if states[i] == engine.HoldHeld {
+			if held {
+				q.slots[hold] = now + ttl.Milliseconds()
+			}
+			continue
+		}
+		freed += bool01(held)
+		q.release(hold, states[i] != engine.HoldKilled)
+	}
+	return freed, q.wake(), ""
+}
+
+func (q *quotaTruth) record(now int64) string {
+	suspect := 0
+	for _, at := range q.slots {
+		suspect += bool01(at <= now)
+	}
+	return fmt.Sprint(q.spec, q.revision, q.created, q.changedBy, q.started(now), len(q.slots), suspect, len(q.forSlots), len(q.forRate), q.book,
+		ordered(q.slots))
+}
+
+func quotaText(q engine.QuotaRecord) string {
+	var book []string
+	for _, x := range q.Book {
+		book = append(book, x.What+" "+x.By)
+	}
+	return fmt.Sprint(q.QuotaSpec, q.Revision, q.CreatedAt.UnixMilli(), q.ChangedBy, q.Started, q.Held, q.Suspect, q.ForSlots, q.ForRate, book, q.Holds)
+}

@@ -1,0 +1,47 @@
+-- ff_undo_usage: takes back the last report of the holder of an execution, if it was counted, so that what one of several budgets
+-- refuses is counted by none. A report that was refused, taken back before, late, or followed by another one stays as it is. What
+-- was given back meanwhile is not given back twice. Breaches that the report met stay counted. Those who wait for the budget are
+-- answered, to be woken.
+-- Flags:   none
+-- Go:      Engine.UndoUsage
+-- Args:    protocol name execution epoch sequence
+-- Replies: OK count {waiter}; ALREADY_SATISFIED 0
+-- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+local function ff_undo_usage(k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  local name, id = budget.name(argv[2]), args.id(argv[3])
+  if not name then return reply.err('invalid_input', 'budget') end
+  if not id then return reply.err('invalid_input', 'execution id') end
+  local epoch, sequence = args.int(argv[4], 1, 9007199254740991), args.int(argv[5], 1, 9007199254740991)
+  if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
+  local b = budget.read(ctx, name)
+  if not b then return reply.err('budget_not_found', name) end
+  local l = budget.ledger(ctx, b, id)
+  if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then return reply.already('0') end
+
+  budget.save(ctx, b)
+  local fields, gone, sets = { 'la', '' }, {}, {}
+  for dim, amount in string.gmatch(l.la, '([^,=]+)=(%d+)') do
+    local field = 'd:' .. dim
+    local mine = tonumber(l[field] or '0')
+    local back = math.min(mine, tonumber(amount))
+    if back == mine then
+      gone[#gone + 1] = field
+    else
+      fields[#fields + 1] = field
+      fields[#fields + 1] = reply.int(mine - back)
+    end
+    if l.p == b.d.rc and back > 0 then
+      sets[#sets + 1] = dim
+      sets[#sets + 1] = reply.int(math.max(0, budget.count(b, dim) - back))
+      b.used[dim] = sets[#sets]
+    end
+  end
+  redis.call('HSET', keys.ledger(ctx.r, name, id), unpack(fields))
+  if #gone > 0 then redis.call('HDEL', keys.ledger(ctx.r, name, id), unpack(gone)) end
+  if #sets > 0 then redis.call('HSET', keys.usage(ctx.r, name), unpack(sets)) end
+  local waiters = {}
+  if #sets > 0 and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
+  return { 1, 'OK', reply.int(#waiters), unpack(waiters) }
+end

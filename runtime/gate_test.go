@@ -1,0 +1,166 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
+	return func(x *engine.NewExecution) { x.Gates = list }
+}
+
+func (w *world) budget(name string, tokens int64) {
+	w.Helper()
+	b := engine.BudgetSpec{Name: name, Limits: map[string]engine.Limit{"tokens": {Hard: tokens}}}
+	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0, "test"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) quota(q engine.QuotaSpec) {
+	w.Helper()
+	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0, "test"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// free waits until a quota has no slot taken.
+func (w *world) free(quota string) {
+	w.Helper()
+	w.eventually("all slots of "+quota+" are free", func() bool {
+		q, err := w.engine.ReadQuota(w.ctx, quota, 0, 0)
+		if err != nil {
+			w.Fatal(err)
+		}
+		return q.Held == 0
+	})
+}
+
+// crowd counts how many of its handlers run at once.
+type crowd struct {
+	now, most, ran atomic.Int64
+}
+
+func (c *crowd) run(context.Context, *handler.Task, string) (string, error) {
+	n := c.now.Add(1)
+	defer c.now.Add(-1)
+	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+	<-time.After(time.Millisecond) // so that they would overlap
+	c.ran.Add(1)
+	return "", nil
+}
+
+// Two workers and a quota of two slots: never more than two of fifty run at once, whichever worker and partition they are in, and
+// all of them do run. Spec 70 §10 BS25, BS29, BS41.
+func TestCapHoldsOverWorkers(t *testing.T) {
+	servers(t, func(w *world) {
+		w.quota(engine.QuotaSpec{Name: "two", Cap: 2})
+		c := &crowd{}
+		var ids []flowfabric.ExecutionID
+		for i := range 50 {
+			ids = append(ids, w.submit("x", asking(flowfabric.Quota("two")), at(i)))
+		}
+		for i := range 2 {
+			w.start(runtime.Config{Concurrency: 8, Instance: fmt.Sprintf("w%d", i)}, handler.Bind(greet, c.run))
+		}
+		for _, id := range ids {
+			w.reach(id, flowfabric.CodeCompleted)
+		}
+		if c.most.Load() > 2 || c.ran.Load() != 50 {
+			t.Errorf("%d at once, %d ran", c.most.Load(), c.ran.Load())
+		}
+		w.free("two")
+	})
+}
+
+func at(partition int) func(*engine.NewExecution) {
+	return func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(uint16(partition % 4)) }
+}
+
+// Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room. Spec 70 §10 BS18.
+func TestBudgetClosesAndOpens(t *testing.T) {
+	servers(t, func(w *world) {
+		w.budget("b", 10)
+		report := engine.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
+		if _, err := w.engine.ReportUsage(w.ctx, report); err != nil {
+			t.Fatal(err)
+		}
+		w.start(runtime.Config{}, greetBinding())
+		waits := w.submit("x", asking(flowfabric.Budget("b")), at(1))
+		w.eventually("its route is closed", func() bool {
+			for _, p := range w.engine.Gates(w.ctx) {
+				if len(p.Closed) == 1 && p.Closed[0].Why == "budget b tokens 10 10" && p.Closed[0].Waiting == 1 {
+					return true
+				}
+			}
+			return false
+		})
+		w.reach(w.submit("x", at(1)), flowfabric.CodeCompleted)
+		_, _, wake, err := w.engine.ResetBudget(w.ctx, "b", "test", false)
+		if err != nil || len(wake) != 1 {
+			t.Fatal(wake, err)
+		}
+		if _, err := w.engine.OpenRoutes(w.ctx, wake[0].Partition, []uint64{wake[0].Route}); err != nil {
+			t.Fatal(err)
+		}
+		w.reach(waits, flowfabric.CodeCompleted)
+	})
+}
+
+// What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on. Spec 70 §10 BS33.
+func TestWaitingWorkHasNoSlot(t *testing.T) {
+	servers(t, func(w *world) {
+		w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+		var passes sync.Map
+		first := make(chan struct{})
+		w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, t *handler.Task, name string) (string, error) {
+			if _, again := passes.LoadOrStore(name, true); !again && name == "a" {
+				return "", handler.Delay(time.Second)
+			}
+			if name == "b" {
+				close(first)
+			}
+			return name, nil
+		}))
+		a := w.submit("a", asking(flowfabric.Quota("one")))
+		w.reach(a, "R2ai")
+		b := w.submit("b", asking(flowfabric.Quota("one")))
+		<-first // while the other is delayed
+		w.reach(b, flowfabric.CodeCompleted)
+		w.reach(a, flowfabric.CodeCompleted)
+		w.free("one")
+	})
+}
+
+// A worker that serves more than one namespace, or all of them, tells its handlers which one they work for.
+func TestNamespaces(t *testing.T) {
+	w := newWorld(t)
+	space := func(name string) func(*engine.NewExecution) {
+		return func(x *engine.NewExecution) { x.Namespace = name }
+	}
+	tells := handler.Bind(greet, func(_ context.Context, t *handler.Task, _ string) (string, error) { return t.Namespace(), nil })
+	some := w.start(runtime.Config{Instance: "some", Namespace: "a", Namespaces: []string{"b"}}, tells)
+	for _, name := range []string{"a", "b"} {
+		id := w.submit("x", space(name))
+		w.reach(id, flowfabric.CodeCompleted)
+		if got := w.result(id, 0); got != `"`+name+`"` {
+			t.Errorf("ran in %s, want %s", got, name)
+		}
+	}
+	other := w.submit("x", space("c"))
+	w.reach(other, "R1f")
+	_ = some.stop()
+	w.start(runtime.Config{Instance: "all", Namespaces: []string{"*"}}, tells)
+	w.reach(other, flowfabric.CodeCompleted)
+	w.reach(w.submit("x", space("made later")), flowfabric.CodeCompleted)
+}
