@@ -169,7 +169,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	_, err := w.e.PauseExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
 	s.waiting = w.create(name, kind("paused"))
-	for _, x := range w.dump().Streams[":outbox"] {
+	for _, x := range w.dump().Outbox {
 		s.outbox = append(s.outbox, x.ID)
 	}
 	w.must("ff_attach", "1", "t\x1fapp.tenant\x1facme", "b:"+s.budget, "me")

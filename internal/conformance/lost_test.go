@@ -155,8 +155,10 @@ func (w *world) stageFixed() fixed {
 func (w *world) notices() string {
 	w.Helper()
 	var b strings.Builder
-	for _, x := range w.dump().Streams[":outbox"] {
-		fmt.Fprintln(&b, "outbox", x.FieldValues)
+	for _, x := range w.dump().Outbox {
+		for _, n := range x.FieldValues {
+			fmt.Fprintln(&b, "outbox", n.Field, n.Value)
+		}
 	}
 	return b.String()
 }
