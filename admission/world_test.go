@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	partitions = 2
-	leaseTTL   = 30 * time.Second
+	leaseTTL   = time.Hour
 )
 
 // world is a server whose clock the test moves.
@@ -242,6 +242,11 @@ func (w *world) worker(s store, partition uint16) *worker {
 func (k *worker) try(max int) ([]engine.Claim, error) {
 	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
 		Interest: k.digest, Table: k.table})
+	if errors.Is(err, flowfabric.ErrUnknownInterest) {
+		k.digest, err = k.e.SetInterest(k.ctx, k.partition, k.routes)
+		k.no(err)
+		return k.try(max)
+	}
 	if err != nil {
 		return nil, err
 	}

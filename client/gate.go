@@ -112,6 +112,9 @@ func (c *Client) requireGates(ctx context.Context, all []flowfabric.Gate) error 
 	if len(unsure) == 0 {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
 	errs := make([]error, len(unsure))
 	p := pool.New().WithMaxGoroutines(partitionCalls)
 	for i, g := range unsure {
@@ -125,7 +128,11 @@ func (c *Client) requireGates(ctx context.Context, all []flowfabric.Gate) error 
 		})
 	}
 	p.Wait()
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if ctx.Err() != nil && err != nil && repeatable(err) {
+		return notSent(ctx)
+	}
+	return err
 }
 
 func (c *Client) findGate(ctx context.Context, g flowfabric.Gate) error {

@@ -535,3 +535,18 @@ func TestShares(t *testing.T) { // design §6
 		}
 	})
 }
+
+// What a schedule submits asks the gates of its definition.
+func TestScheduledGates(t *testing.T) {
+	k := newCalendar(t)
+	no(t, k.c.CreateBudget(k.ctx, tokens("acme", 10)))
+	no(t, k.c.CreateBudget(k.ctx, tokens("team", 10)))
+	no(t, k.c.CreateQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}))
+	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{"tides"}, client.Budgets("team"))
+	no(t, err)
+	k.pass(time.Minute)
+	k.steps(1)
+	if got := gatesOf(k.ctx, t, k.c, k.get("nightly").LastID); got != "[budget team quota gpu]" {
+		t.Error(got)
+	}
+}

@@ -14,6 +14,9 @@ import (
 // Ended stands for all states in which an execution has ended, in [Filter].States only.
 const Ended flowfabric.PublicState = "ended"
 
+// Paused stands for what operators paused ([Client.Pause]), whose public state is waiting, in [Filter].States only.
+const Paused flowfabric.PublicState = "paused"
+
 // Bounds of [Client.ListPage].
 const (
 	MaxListPage     = 1000 // entries of a page
@@ -24,12 +27,12 @@ const (
 )
 
 // homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var homes = [...]engine.Home{engine.HomeBlocked, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+var homes = [...]engine.Home{engine.HomeBlocked, engine.HomePaused, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
 
 // homeOf are the states that may be asked for, and where executions in them are.
 var homeOf = map[flowfabric.PublicState]engine.Home{
 	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
-	flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
+	Paused: engine.HomePaused, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
 	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
 	flowfabric.Skipped: engine.HomeEnded,
 }
@@ -40,7 +43,8 @@ type Filter struct {
 	AllNamespaces bool
 	Lane, Kind    string // "" = any
 	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
-	// five. Default all.
+	// five; [Paused] for what operators paused, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
+	// quotas at the moment, is listed by default only, with what is active.
 	States []flowfabric.PublicState
 	// Tags that an execution must have, all of them, with these values.
 	Tags map[string]string
@@ -63,9 +67,9 @@ type Page struct {
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
 // "", or the Cursor of the page before, with the same filter.
 //
-// States come one after another: waiting_children (what was created first), waiting (by partition and there in the order of claims), delayed (what is due first),
+// States come one after another: waiting_children (what was created first), paused (what was paused first), waiting (by partition and there in the order of claims), delayed (what is due first),
 // suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
-// retention what ended first). Waiting_children, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// retention what ended first). Waiting_children, paused, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
 // page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
 // of their ends: sort what was listed by EndedAt, or list one lane.
 //
@@ -172,7 +176,7 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	for _, s := range f.States {
 		home, known := homeOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, "+
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, "+
 				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && home != engine.HomeActive {
@@ -212,6 +216,6 @@ func (f Filter) has(x engine.Listed) bool {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == Ended && x.Home == engine.HomeEnded
+		return s == x.State.Public || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
 	})
 }

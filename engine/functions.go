@@ -158,7 +158,7 @@ var (
 		errors: "invalid_input" + entered}
 	fnDescribe = function{name: "ff_describe_partition", method: "DescribePartition", readonly: true,
 		args:    "protocol",
-		replies: "OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n}",
+		replies: "OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n} gates {count head}",
 		errors:  "invalid_input partition_missing protocol_mismatch"}
 
 	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",

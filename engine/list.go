@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -17,7 +18,8 @@ const (
 	HomeDelayed   Home = "delayed"   // by when it is due
 	HomeSuspended Home = "suspended" // by when it was suspended
 	HomeBlocked   Home = "blocked"   // members of flows that wait for others, by when they were created
-	HomeActive    Home = "active"    // of a session: by claim number
+	HomePaused    Home = "paused"    // by when an operator paused them
+	HomeActive    Home = "active"    // of a session: by claim number; what is granted to it, too, whose public state is waiting
 	HomeEnded     Home = "ended"     // by when it may be purged
 )
 
@@ -28,6 +30,15 @@ func (h Home) of(s flowfabric.State) bool {
 	}
 	if h == HomeBlocked {
 		return s.Public == flowfabric.WaitingChildren
+	}
+	granted := strings.HasPrefix(string(s.Code), "G1")
+	switch h {
+	case HomePaused:
+		return s.Eligibility == "blocked_by_operator"
+	case HomeWaiting:
+		return s.Eligibility == "eligible_now" && !granted
+	case HomeActive:
+		return granted || s.Public == flowfabric.Active
 	}
 	return string(h) == string(s.Public)
 }
@@ -77,7 +88,7 @@ type Listed struct {
 	ClaimedAt       time.Time // of the last claim
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	Since           time.Time // suspended since, in HomeSuspended only
+	Since           time.Time // suspended or paused since, in HomeSuspended and HomePaused only
 	PurgeAt         time.Time // in HomeEnded only
 	Attempts        uint32
 	AttemptType     flowfabric.AttemptType
@@ -159,7 +170,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		x.FailureCategory = ""
 	}
 	switch q.Home {
-	case HomeSuspended:
+	case HomeSuspended, HomePaused:
 		x.Since = time.UnixMilli(x.Score)
 	case HomeEnded:
 		x.PurgeAt = time.UnixMilli(x.Score)

@@ -40,7 +40,7 @@ type PartitionInfo struct {
 	Table        uint64    // version of the route table
 	Recording    string    // what is recorded in the feed and until when; "" when nobody wants to know
 
-	Ready  int // routes that have work which is handed out
+	Ready  int // routes that have work which is handed out, those with gates included
 	Routes int
 	Lanes  int // that an operator said something about
 	Feed   int // entries
@@ -60,6 +60,10 @@ type PartitionInfo struct {
 	Backlog Timer // unfinished work of flows, by when it was looked at last
 	Tally   FlowTally
 
+	Closed Timer // routes that gates closed, by when they open again
+	Paused Timer // executions that operators paused, by when
+	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
+
 	Err error // of this partition, where many are asked
 }
 
@@ -67,7 +71,7 @@ type PartitionInfo struct {
 // waits for it. It stays below a second while somebody ticks.
 func (p PartitionInfo) Lag() time.Duration {
 	most := time.Duration(0)
-	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules, p.FlowDue} {
+	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules, p.FlowDue, p.Closed} {
 		most = max(most, t.late(p.Now))
 	}
 	return most
@@ -76,6 +80,10 @@ func (p PartitionInfo) Lag() time.Duration {
 // Behind is for how long the first piece of unfinished work of flows has waited for its turn: what a call about a flow leaves behind
 // is worked off by ticks, some thousand members a second.
 func (p PartitionInfo) Behind() time.Duration { return p.Backlog.late(p.Now) }
+
+// Undelivered is for how long the oldest entry of the outbox has waited for budgets and quotas to be told: as long slots that are free
+// may look taken. It stays below a second while somebody ticks and the partitions of budgets and quotas answer.
+func (p PartitionInfo) Undelivered() time.Duration { return p.Outbox.late(p.Now) }
 
 // DescribePartition reads how a partition is (lua/operate/ff_describe_partition.lua), also while it is frozen.
 func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (PartitionInfo, error) {
@@ -93,12 +101,12 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (Parti
 	for _, t := range timers {
 		t.Count, t.Head = int(r.number()), r.instant()
 	}
-	p.flows(r)
+	p.later(r)
 	return p, r.fail()
 }
 
-// flows reads what a partition says of flows.
-func (p *PartitionInfo) flows(r *reader) {
+// later reads what a partition says of flows and gates.
+func (p *PartitionInfo) later(r *reader) {
 	timers := []*Timer{&p.Blocked, &p.Flows, &p.FlowDue, &p.Backlog}
 	if n := r.count(2); n != len(timers) {
 		r.stop("%d sets of flows, want %d", n, len(timers))
@@ -114,5 +122,12 @@ func (p *PartitionInfo) flows(r *reader) {
 	}
 	for _, n := range counts {
 		*n = int(r.unsigned())
+	}
+	timers = []*Timer{&p.Closed, &p.Paused, &p.Outbox}
+	if n := r.count(2); n != len(timers) {
+		r.stop("%d sets of gates, want %d", n, len(timers))
+	}
+	for _, t := range timers {
+		t.Count, t.Head = int(r.number()), r.instant()
 	}
 }

@@ -1,14 +1,11 @@
 package fftest
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -161,49 +157,4 @@ func (w *World) steps(id flowfabric.ExecutionID, stored map[string]string) ([]St
 		return nil, fmt.Errorf("steps were recorded that no worker sent: %v", stored)
 	}
 	return steps, nil
-}
-
-// hash reads a hash of the store.
-func (w *World) hash(ctx context.Context, key string) (map[string]string, error) {
-	conn, err := inproc.Dial(ctx, w.server.URL())
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "*2\r\n$7\r\nHGETALL\r\n$%d\r\n%s\r\n", len(key), key); err != nil {
-		return nil, err
-	}
-	r := bufio.NewReader(conn)
-	number := func(mark string) (int, error) {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return 0, err
-		}
-		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\r\n"), mark)
-		if !ok {
-			return 0, fmt.Errorf("read %s: %s", key, line)
-		}
-		return strconv.Atoi(text)
-	}
-	n, err := number("*")
-	if err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := number("$")
-		if err != nil {
-			return nil, err
-		}
-		word := make([]byte, size+2)
-		if _, err := io.ReadFull(r, word); err != nil {
-			return nil, err
-		}
-		words[i] = string(word[:size])
-	}
-	fields := map[string]string{}
-	for pair := range slices.Chunk(words, 2) {
-		fields[pair[0]] = pair[1]
-	}
-	return fields, nil
 }

@@ -17,7 +17,7 @@ import (
 // been asked or answered anything about one.
 var housekeeping = []string{
 	"ff_configure", "ff_boot", "ff_set_interest", "ff_tick", "ff_session_renew", "ff_session_close", "ff_pass_ring",
-	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker",
+	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker", "ff_release_holds", "ff_release_usage", "ff_trim_outbox",
 }
 
 // deliveries are the writes of those who answer waits, before and after which [Crashes] lets a worker die, too.

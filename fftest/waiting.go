@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -208,6 +211,12 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 					ids = append(ids, child)
 				}
 			}
+		case flowfabric.Waiting, flowfabric.RateLimited:
+			opens, closed, err := w.reopens(ctx, s)
+			if err != nil || !closed {
+				return outlook{}, err
+			}
+			times = append(times, opens)
 		default:
 			if !s.State.Terminal() {
 				return outlook{}, nil
@@ -221,6 +230,36 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 		}
 	}
 	return o, nil
+}
+
+// reopens tells whether an execution waits for a budget or quota that has closed its route, and until when; zero: until somebody makes
+// room. A budget is asked every 30 s whether it has room, which is the more often the longer it has none: it opens with its next period.
+func (w *World) reopens(ctx context.Context, s engine.Snapshot) (opens time.Time, closed bool, err error) {
+	if len(s.Route.Gates) == 0 {
+		return opens, false, nil
+	}
+	p, route := keys.Of(s.ID.Partition()), strconv.FormatUint(s.Route.ID, 10)
+	closings, err := w.hash(ctx, p.Closings())
+	why := strings.Fields(closings[route])
+	if err != nil || len(why) < 2 {
+		return opens, false, err
+	}
+	if n, err := w.entries(ctx, p.Outbox()); err != nil || n > 0 { // it may be what makes room
+		return opens, false, err
+	}
+	switch why[0] {
+	case "budget_not_found", "quota_policy_not_found":
+		return opens, true, nil
+	case "budget":
+		root := keys.BudgetRoot(flowfabric.GatePartition(why[1], flowfabric.DefaultBudgetPartitions))
+		b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
+		if err != nil || b["nx"] == "" {
+			return opens, true, err
+		}
+		ms, err := strconv.ParseInt(b["nx"], 10, 64)
+		return time.UnixMilli(ms), true, err
+	}
+	return w.score(ctx, p.Closed(), route)
 }
 
 // children lists those that an execution waits for.

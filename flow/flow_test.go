@@ -238,6 +238,8 @@ func TestDigest(t *testing.T) {
 		"an input":   func(_ *flow.Flow, _, b, c *flow.Node[string]) { c.With(right.From(b)) },
 		"a policy":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.AllOf()) },
 		"a quorum":   func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.Quorum(2)) },
+		"a budget":   func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flow.Budgets("acme")) },
+		"a quota":    func(_ *flow.Flow, a, _, _ *flow.Node[string]) { a.With(flow.Quotas("acme")) },
 		"the losers": func(_ *flow.Flow, _, _, c *flow.Node[string]) { c.With(flow.CancelRemaining()) },
 	} {
 		got := base(change)
@@ -256,6 +258,31 @@ func TestDigest(t *testing.T) {
 		if build(t, other).Digest == same {
 			t.Errorf("%s makes no difference", name)
 		}
+	}
+}
+
+// Gates of a node replace those of its definition, kind by kind; those of the flow, and of who submits it, come in addition.
+func TestGates(t *testing.T) {
+	costly := handler.Define[int, string]("costly", handler.Budgets("own"), handler.Quotas("gpu"))
+	f := flow.New("f", flow.Budgets("team"), flow.Quotas("gpu"))
+	flow.Add(f, "a", work, 1)
+	flow.Add(f, "b", costly, 1)
+	flow.Add(f, "c", costly, 1, flow.Budgets("x", "team"), flow.Quotas())
+	plan, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.Budget("all")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]", "[budget all budget team budget x quota gpu]"} {
+		if got := fmt.Sprint(plan.Members[i].Gates); got != want {
+			t.Errorf("%s: %s, want %s", plan.Members[i].Node, got, want)
+		}
+	}
+	if got := fmt.Sprint(costly.Gates()); got != "[budget own quota gpu]" {
+		t.Errorf("the definition has %s now", got)
+	}
+	flow.Add(f, "d", work, 1, flow.Quotas("no name"))
+	if _, err := f.Build(flowfabric.NewFlowID(0), flow.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
+		t.Error(err)
 	}
 }
 

@@ -25,15 +25,18 @@ func TestDefineDefaults(t *testing.T) {
 func TestDefineOptions(t *testing.T) {
 	d := handler.Define[string, string]("greet",
 		handler.Retry(5, time.Second, 2*time.Minute), handler.Timeout(time.Minute), handler.Deadline(time.Hour), handler.Lane("gpu"),
-		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), handler.Retention(time.Hour))
+		handler.Priority(9), handler.Capabilities("cuda", "arm", "cuda"), handler.StreamFrames(50), handler.MaxReclaims(7), handler.MaxReplays(3), handler.Retention(time.Hour),
+		handler.Quotas("gpu"), handler.Budgets("other"), handler.Budgets("team", "acme", "team"))
 	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"}, Deadline: time.Hour,
+		Gates: []flowfabric.Gate{flowfabric.Budget("acme"), flowfabric.Budget("team"), flowfabric.Quota("gpu")},
 		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3, Retention: time.Hour, Retry: flowfabric.RetryPolicy{
 			MaxRetries: 5, Type: flowfabric.BackoffExponential, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
 	d.Capabilities()[0] = "changed"
-	if d.Capabilities()[0] != "arm" {
+	d.Gates()[0] = "changed"
+	if d.Capabilities()[0] != "arm" || d.Gates()[0] != flowfabric.Budget("acme") {
 		t.Fatal("a caller changed the definition through its copy")
 	}
 	if p := handler.Define[string, string]("greet", handler.NoRetry()).Policy(); p.Pack() != "" {
@@ -63,6 +66,8 @@ func TestDefineRefuses(t *testing.T) {
 		{"long kind", strings.Repeat("k", 65), handler.NoRetry(), flowfabric.ErrInvalidInput, "1..64"},
 		{"brace in kind", "a{b", handler.NoRetry(), flowfabric.ErrInvalidInput, "kind"},
 		{"nil option", "k", nil, flowfabric.ErrInvalidInput, "option 0 is nil"},
+		{"budget", "k", handler.Budgets("no name"), flowfabric.ErrInvalidInput, `budget "no name"`},
+		{"nine quotas", "k", handler.Quotas(strings.Split("abcdefghi", "")...), flowfabric.ErrInvalidInput, "0 budgets and 9 quotas, want at most 16 and 8"},
 		{"negative retries", "k", handler.Retry(-1, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"1001 retries", "k", handler.Retry(1001, 0, 0), flowfabric.ErrInvalidPolicy, "0..1000"},
 		{"sub-millisecond pause", "k", handler.Retry(1, time.Microsecond, 0), flowfabric.ErrInvalidInput, "Retry initial"},

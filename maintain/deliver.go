@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	deliverConcurrency = 2  // outboxes delivered at once, beside the ticks
-	deliverBatches     = 20 // of one outbox in one go, before others have their turn
+	deliverConcurrency = 2               // outboxes delivered at once, beside the ticks
+	deliverBatches     = 20              // of one outbox in one go, before others have their turn
+	deliverPause       = 2 * time.Second // at most, about, between two tries: work waits for it
 )
 
 // delivery delivers the outboxes of the partitions whose ticks report entries, beside the ticks, which go on meanwhile. Only run.loop
@@ -57,7 +58,7 @@ func newDelivery(cfg Config, partitions int) *delivery {
 func (d *delivery) start(ctx context.Context, partitions map[uint16]*partition) {
 	for id := range partitions {
 		d.state[id] = &parcels{backoff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
-			backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))}
+			backoff.WithMaxInterval(deliverPause), backoff.WithMaxElapsedTime(0))}
 	}
 	for range deliverConcurrency {
 		d.workers.Go(func() {

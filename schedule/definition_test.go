@@ -64,7 +64,10 @@ func TestStoredForm(t *testing.T) {
 	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7, time.Hour, "me", "d"
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
 	full.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
+	gated := item()
+	gated.Gates = []flowfabric.Gate{flowfabric.Quota("gpu"), flowfabric.Budget("acme"), flowfabric.Quota("gpu")}
 	for _, d := range []schedule.Definition{
+		{Spec: schedule.Cron("@daily", ""), Item: gated},
 		{Spec: schedule.Cron("0 9 * * MON-FRI", "Europe/Berlin"), Item: item()},
 		{Spec: schedule.Cron("@daily", ""), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip, Item: full},
 		{Spec: schedule.Every(90*time.Second, anchor), CatchUp: schedule.CatchUpSkip, Item: full},
@@ -89,6 +92,24 @@ func TestStoredForm(t *testing.T) {
 		if back.Item.Policy.AttemptTimeout != d.Item.Policy.AttemptTimeout || back.Item.Deadline != d.Item.Deadline || back.Item.Digest != d.Item.Digest {
 			t.Errorf("the item came back as %+v", back.Item)
 		}
+	}
+}
+
+// What an older process would not ask is not for it: with gates the form has a higher version, without it stays as it was.
+func TestVersions(t *testing.T) {
+	d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}
+	text, err := d.Encode()
+	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "gates") {
+		t.Errorf("%s, %v", text, err)
+	}
+	d.Item.Gates = []flowfabric.Gate{flowfabric.Quota("gpu"), flowfabric.Budget("acme")}
+	text, err = d.Encode()
+	if err != nil || !strings.HasPrefix(string(text), `{"v":2,`) || !strings.Contains(string(text), `"gates":["b:acme","q:gpu"]`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	d.Item.Gates = []flowfabric.Gate{"x"}
+	if _, err := d.Encode(); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
 	}
 }
 

@@ -118,6 +118,27 @@ type Counter interface {
 	Done(ctx context.Context) (int, error)
 }
 
+// Sharer is a [Store] of several tenants, among whom its workers share themselves out.
+type Sharer interface {
+	// SubmitFor submits jobs of a tenant; many of them in the way the system has for many.
+	SubmitFor(ctx context.Context, tenant string, priority int, payloads [][]byte) error
+	// Weigh gives a tenant a weight; the usual one is 1.
+	Weigh(ctx context.Context, tenant string, weight int) error
+	// Age lets so much waiting outweigh a step of priority among the jobs of a tenant.
+	Age(ctx context.Context, tenant string, step time.Duration) error
+	// WorkForAll is Work for the jobs of every tenant.
+	WorkForAll(ctx context.Context, w Worker) (stop func() error, err error)
+}
+
+// Gater is a [Store] whose jobs can have to ask budgets and quotas before they run.
+type Gater interface {
+	// Gate makes a budget and a quota that refuse nothing; SubmitGated submits jobs that ask them.
+	Gate(ctx context.Context, budgets, quotas []string) error
+	SubmitGated(ctx context.Context, budgets, quotas []string, payloads [][]byte) error
+	// Report counts one use of a budget, under a key of its own.
+	Report(ctx context.Context, budget, key string) error
+}
+
 // Suspender is a [Store] whose jobs can wait for a signal from outside without occupying a worker.
 type Suspender interface {
 	// Suspend submits n jobs with the given payload and returns once all of them wait. signal wakes job i, and returns

@@ -41,6 +41,7 @@ const (
 	Backlog    = "left_ms"         // after the last handler, until nothing was left to do
 	Blocked    = "bytes_blocked"   // per job that waits for one other, payload not counted, its edge included
 	Edge       = "bytes_edge"      // of each further edge
+	Share      = "share"           // of what was handed out, that went to the tenant in question
 )
 
 // Figures are what one round measured, by name.

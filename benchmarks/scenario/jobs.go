@@ -199,13 +199,18 @@ func (b *Bench) warm() int { return max(b.Samples/warmShare, 1) }
 // oneByOne makes a job run, waits until it has begun, lets the worker come to rest, and does it again; the first ones warm
 // up. extra are figures besides.
 func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+	return b.oneByOneAs(ctx, "", extra, began, start)
+}
+
+// oneByOneAs is oneByOne of a variant.
+func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
 	const rest = 3 * time.Millisecond
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
 	for i := range b.warm() + b.Samples {
 		if i == b.warm() {
 			var err error
-			if m, err = b.start(ctx, ""); err != nil {
+			if m, err = b.start(ctx, variant); err != nil {
 				return err
 			}
 		}
@@ -232,6 +237,6 @@ func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-cha
 	delete(f, measure.Throughput) // set by the pauses
 	maps.Copy(f, extra)
 	f.Latencies(took)
-	b.done("", f, commands)
+	b.done(variant, f, commands)
 	return nil
 }

@@ -51,6 +51,8 @@ var All = []Scenario{
 	{"renew", "one worker holds many jobs; what keeping them costs the server", renew},
 	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
 	{"flow", "graphs of jobs: chains, one to many to a join, one of many and the rest cancelled", flows},
+	{"tenants", "one tenant floods, a small one submits a job at a time; weights; low priority under a flood of high priority", tenants},
+	{"gated", "jobs that ask budgets and quotas beside jobs that do not; reports of use", gated},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
 }

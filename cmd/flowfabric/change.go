@@ -216,3 +216,41 @@ is no way back. Its id and idempotency key stay taken for --tombstone.`,
 	cmd.Flags().DurationVar(&keep, "tombstone", client.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
 	return cmd
 }
+
+func pauseCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause ID",
+		Short: "Keep an execution from being handed out",
+		Long: `pause keeps an execution that waits for a worker from being handed out until unpause. One that runs,
+is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
+		Example: "  flowfabric pause '{fp:3}:0197f3a0-…' --reason 'look at the input first'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(ctx, id, "paused", func(c *client.Client) error { return c.Pause(ctx, id, reason) })
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history, at most 256 bytes")
+	return cmd
+}
+
+func unpauseCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "unpause ID",
+		Short:   "Let a paused execution be handed out again",
+		Long:    "unpause puts an execution that was paused back into its queue, at its old place.",
+		Example: "  flowfabric unpause '{fp:3}:0197f3a0-…'",
+		Args:    exactly("ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := executionID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.change(ctx, id, "unpaused", func(c *client.Client) error { return c.Unpause(ctx, id) })
+		}),
+	}
+}

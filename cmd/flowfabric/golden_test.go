@@ -73,6 +73,22 @@ func init() {
 	sessions["lane"] = lines("lane", "lane list", "lane list --json", "queues", "queues --json", "lane pause batch --by anna", "lane drain default --by anna --json",
 		"lane --all-namespaces", "submit report --key drained", "why <batch>", "lane disable batch --by anna", "lane resume default --by anna",
 		"lane retention batch 72h --by anna", "lane retention batch soon", "lane retention batch 1500ms", "lane pause 'no {braces}'", "lane list", "lane pause", "lane pause new --json --by anna", "queues --namespace other")
+	sessions["budget"] = lines("budget", "budget create acme --limit tokens=1000000 --soft tokens=800000 --limit cost.cents=500 --reset 24h --on-hard fail --refund failed,cancelled --by anna",
+		"budget create acme --limit tokens=5", "budget create 'no name'", "budget create x --limit tokens=many", "budget create x --limit tokens", "budget create x --limit tokens=5 --soft tokens=6", "budget create x --reset 5ms",
+		"budget create x --mode maybe", "budget create x --on-hard explode", "budget create watch --limit calls=3 --mode warn --for 'all of it' --json",
+		"budget report acme tokens=900000 --key a --execution <done>", "budget report acme tokens=900000 --key a --json", "budget report acme tokens=200000 --key b", "budget report acme tokens=200000 --key b --json", "budget report acme tokens=-5 --key c",
+		"budget report acme tokens=5", "budget report acme", "budget report acme tokens=1 --key a", "budget report watch calls=9 --key a", "budget ls", "budget ls --json", "submit report --key costly --budget acme --quota nobody", "submit report --key costly --budget acme",
+		"budget show acme", "budget show acme --json", "budget refund acme <done>", "budget refund acme <done> --json", "budget adjust acme tokens=-500 cost.cents=500 --reason 'counted twice' --by anna", "budget adjust acme tokens=x",
+		"budget update acme --limit cost.cents=900 --drop tokens --by anna", "budget show acme", "budget reset acme", "budget reset acme --move --json", "budget update nobody --limit tokens=1", "budget show nobody", "budget adjust nobody tokens=1 --json",
+		"budget reset nobody", "budget refund nobody <done>", "budget rm watch", "budget rm watch", "budget nonsense")
+	sessions["quota"] = lines("quota ls", "quota create gpu --cap 4 --by anna", "quota create gpu --cap 5", "quota create mail --rate 100 --window 1m --jitter 1s --for letters --json", "quota create x --rate 5", "quota create x --cap -1",
+		"quota", "quota ls --json", "quota update gpu --cap 8", "quota show gpu", "quota show mail --json", "quota update nobody --cap 1", "quota show nobody", "quota rm mail", "quota rm mail --json")
+	sessions["gate"] = append(lines("gate", "budget create acme --limit tokens=10", "quota create gpu --cap 1", "gate attach tag:app.tenant=acme --budget acme --by anna", "gate attach lane:batch --quota gpu --budget acme --json --by anna",
+		"gate attach namespace:blue --quota gpu", "gate attach everything --budget nobody", "gate attach nowhere --budget acme", "gate attach lane:batch", "gate attach tag:nodot=1 --budget acme", "gate ls", "gate ls --json",
+		"submit report --key gated --lane batch", "gate detach lane:batch --quota gpu --by anna", "gate detach lane:batch", "gate detach namespace:blue --all --json", "gate ls",
+		"schedules put nightly --kind report --every 8760h --budget acme --quota gpu --by anna", "schedules show nightly --next 0", "schedules put hourly --kind report --every 1h --budget nobody"),
+		lines("pause <queued> --reason 'look first' --by anna", "pause <queued> --json", "show <queued>", "history <queued>", "pause <held>", "pause <done>", "unpause <queued>", "unpause <queued> --json", "pause", "pause <queued> --reason '"+strings.Repeat("x", 257)+"'",
+			"lane set batch --weight 4 --ageing 10m --by anna", "lane set new --weight 3 --json", "lane set batch", "lane set batch --weight 1001", "lane list", "lane list --json")...)
 	sessions["flow"] = lines("flow", "flow ls --json", "flow ls --state failed,open --kind report", "flow ls --state nonsense", "flow ls --limit 1", "flow ls --namespace other",
 		"flow show <open>", "flow show <open> --json", "flow graph <open> --format mermaid", "flow graph <open> --format dot --json", "flow graph <open> --format svg",
 		"flow seal <open>", "flow seal <open> --json", "flow cancel <open> --policy nonsense", "flow cancel <open> --policy cancel_pending --reason 'too late' --wait",

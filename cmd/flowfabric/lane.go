@@ -15,7 +15,7 @@ import (
 func laneCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lane",
-		Short: "List, pause, resume, drain and disable lanes, and say how long they keep what ended",
+		Short: "List, pause, resume, drain and disable lanes, and say how long they keep what ended and who comes next",
 	}
 	list := laneListCommand(a)
 	cmd.AddCommand(list,
@@ -24,7 +24,7 @@ func laneCommand(a *app) *cobra.Command {
 		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", engine.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
 		laneStateCommand(a, "disable", "Neither accept nor hand out", engine.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
-		laneRetentionCommand(a))
+		laneRetentionCommand(a), laneSetCommand(a))
 	listsAlone(cmd, list)
 	return cmd
 }
@@ -48,10 +48,10 @@ func laneListCommand(a *app) *cobra.Command {
 			rows := make([][]any, len(found))
 			for i, l := range found {
 				out[i] = newLane(l)
-				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), instant(l.Since), l.By}
+				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), span(l.Ageing), limitCell(int64(l.Weight)), instant(l.Since), l.By}
 			}
 			if shown := a.show(out, func(p *page) {
-				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "SINCE", "BY"}, rows)
+				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"}, rows)
 			}); shown != nil {
 				return shown
 			}
@@ -68,7 +68,9 @@ type lane struct {
 	State     engine.LaneState `json:"state"`
 	Mixed     bool             `json:"mixed,omitempty"` // partitions differ: repeat the change
 	Waiting   int              `json:"waiting"`
-	Retention int64            `json:"retention_seconds"` // of what ends in it
+	Retention int64            `json:"retention_seconds"`   // of what ends in it
+	Ageing    int64            `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
+	Weight    int              `json:"weight,omitempty"`    // of the namespace in the lane, if it is not the usual one, 1
 	Since     time.Time        `json:"since,omitzero"`
 	By        string           `json:"by,omitempty"`
 }
@@ -82,7 +84,7 @@ func newLane(l client.LaneInfo) lane {
 		keep = defaultRetention
 	}
 	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting, Retention: int64(keep / time.Second),
-		Since: utc(l.Since), By: l.By}
+		Ageing: l.Ageing.Milliseconds(), Weight: l.Weight, Since: utc(l.Since), By: l.By}
 }
 
 func retention(d time.Duration) string {
@@ -126,26 +128,83 @@ policy says otherwise: whole seconds, up to ten years; 0 is the default of 24h.`
 // changeLane makes a change and shows the lane as it then is.
 func (a *app) changeLane(ctx context.Context, name string, change engine.LaneChange) error {
 	return a.with(ctx, func(c *client.Client) error {
-		err := c.SetLane(ctx, name, change)
-		if some, ok := errors.AsType[*client.PartitionsError](err); ok && partly(err) {
-			return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed, count(some.Total, "partition"), err)
-		}
-		if err != nil {
+		if err := changedPartly(c.SetLane(ctx, name, change)); err != nil {
 			return err
 		}
-		lanes, err := c.Lanes(ctx)
-		if err != nil {
-			return err
-		}
-		for _, l := range lanes {
-			if l.Name == name {
-				return a.show(newLane(l), func(p *page) {
-					p.say("lane %s is %s, keeps what ended for %s; %d waiting", l.Name, string(l.State), retention(l.Retention), l.Waiting)
-				})
+		return a.showLane(ctx, c, name)
+	})
+}
+
+// changedPartly says of an error in how many partitions something was changed.
+func changedPartly(err error) error {
+	if some, ok := errors.AsType[*client.PartitionsError](err); ok && partly(err) {
+		return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed, count(some.Total, "partition"), err)
+	}
+	return err
+}
+
+// laneSetCommand says who comes next.
+func laneSetCommand(a *app) *cobra.Command {
+	var weight int
+	var ageing time.Duration
+	cmd := &cobra.Command{
+		Use:   "set LANE",
+		Short: "Say how namespaces share a lane, and how much waiting counts",
+		Long: `set gives the namespace (--namespace) a weight in the lane: of what the lane hands out while several
+namespaces have work in it, each gets its weight's part, whatever it has waiting. --ageing is how much
+waiting outweighs one step of priority, for what becomes claimable from now on; 0 is the default, no
+waiting does. Both hold in every partition; the command may be repeated.`,
+		Example: `  flowfabric lane set batch --weight 4 --namespace blue
+  flowfabric lane set batch --ageing 10m`,
+		Args: exactly("LANE"),
+	}
+	cmd.Flags().IntVar(&weight, "weight", 0, "`1..1000`; 0 is the usual weight, 1")
+	cmd.Flags().DurationVar(&ageing, "ageing", 0, "of waiting that outweighs one step of priority, at most 24h")
+	cmd.MarkFlagsOneRequired("weight", "ageing")
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		return a.with(ctx, func(c *client.Client) error {
+			if cmd.Flags().Changed("weight") {
+				if err := changedPartly(c.SetShare(ctx, a.namespace, args[0], weight)); err != nil {
+					return err
+				}
 			}
-		}
-		return a.show(newLane(client.LaneInfo{Namespace: a.namespace, Name: name, State: engine.LaneActive}), func(p *page) {
-			p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, retention(0))
+			if cmd.Flags().Changed("ageing") {
+				if err := changedPartly(c.LaneAgeing(ctx, args[0], ageing)); err != nil {
+					return err
+				}
+			}
+			return a.showLane(ctx, c, args[0])
 		})
 	})
+	return cmd
+}
+
+// showLane shows a lane as it is.
+func (a *app) showLane(ctx context.Context, c *client.Client, name string) error {
+	lanes, err := c.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		if l.Name == name {
+			return a.show(newLane(l), func(p *page) {
+				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State), retention(l.Retention), order(l), l.Waiting)
+			})
+		}
+	}
+	return a.show(newLane(client.LaneInfo{Namespace: a.namespace, Name: name, State: engine.LaneActive}), func(p *page) {
+		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, retention(0))
+	})
+}
+
+// order is what a lane was told of who comes next, if it was.
+func order(l client.LaneInfo) string {
+	text := ""
+	if l.Ageing > 0 {
+		text += fmt.Sprintf(", counts %s of waiting as a step of priority", span(l.Ageing))
+	}
+	if l.Weight > 0 {
+		text += fmt.Sprintf(", gives namespace %s the weight %d", l.Namespace, l.Weight)
+	}
+	return text
 }

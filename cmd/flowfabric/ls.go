@@ -24,8 +24,8 @@ func lsCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List executions by state, lane, kind, tags or holder",
-		Long: `ls lists executions of all partitions: those that wait for others in their flow, waiting ones in the
-order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
+		Long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
+operator paused, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
 cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
 stderr, so that what reads the lines meets executions only.`,
 		Example: `  flowfabric ls --state failed --newest
@@ -51,7 +51,7 @@ stderr, so that what reads the lines meets executions only.`,
 		return a.with(ctx, func(c *client.Client) error { return a.list(ctx, c, f, cursor, limit) })
 	})
 	flags := cmd.Flags()
-	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
 	flags.StringVar(&f.Lane, "lane", "", "only this `lane`")
 	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")
@@ -60,7 +60,7 @@ stderr, so that what reads the lines meets executions only.`,
 	flags.BoolVar(&f.AllNamespaces, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
 	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "delayed", "suspended", "active", "completed", "failed",
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "paused", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
 	return cmd

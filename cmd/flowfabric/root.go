@@ -44,7 +44,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Executions:"},
-		&cobra.Group{ID: groupOperate, Title: "Flows, lanes, workers, schedules:"},
+		&cobra.Group{ID: groupOperate, Title: "Flows, lanes, workers, schedules, budgets, quotas:"},
 		&cobra.Group{ID: groupHealth, Title: "Health and maintenance:"},
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
@@ -54,8 +54,9 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	}{
 		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
 			signalCommand(a), approveCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a),
-			tagsCommand(a), revokeCommand(a), purgeCommand(a)}},
-		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a)}},
+			tagsCommand(a), pauseCommand(a), unpauseCommand(a), revokeCommand(a), purgeCommand(a)}},
+		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a),
+			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
 		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), auditCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
 		{groupLocal, []*cobra.Command{devCommand(a), versionCommand(a)}},
 	} {

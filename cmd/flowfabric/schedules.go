@@ -39,6 +39,8 @@ type scheduleView struct {
 	Lane       string                  `json:"lane,omitempty"`
 	Kind       string                  `json:"kind,omitempty"`
 	Priority   int                     `json:"priority"`
+	Budgets    []string                `json:"budgets,omitempty"`
+	Quotas     []string                `json:"quotas,omitempty"`
 	Revision   uint64                  `json:"revision"`
 	Paused     bool                    `json:"paused"`
 	PausedBy   string                  `json:"paused_by,omitempty"`
@@ -64,6 +66,7 @@ func newScheduleView(s client.ScheduleInfo) scheduleView {
 		Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused, Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired,
 		Missed: s.Missed, Reasons: s.Reasons, InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
 		Partition: s.Partition, Error: message(s.Err)}
+	v.Budgets, v.Quotas = byKind(d.Item.Gates)
 	if s.Err == nil {
 		v.Spec = d.Spec.String()
 	}
@@ -161,7 +164,7 @@ func (v scheduleView) text(p *page) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
 	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when", v.Spec, "kind", v.Kind,
-		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "catch-up", v.CatchUp, "overlap", v.Overlap, "revision", v.Revision,
+		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap", v.Overlap, "revision", v.Revision,
 		"fired", v.Fired, "missed", missed, "last", last, "next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By),
 		"error", v.Error)
 	for i, t := range v.Upcoming {
@@ -182,6 +185,7 @@ type putFlags struct {
 	tags, capabilities       []string
 	catchUp, overlap         string
 	raw, fresh               bool
+	gated                    gateFlags
 }
 
 func schedulesPutCommand(a *app) *cobra.Command {
@@ -212,6 +216,7 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.DurationVar(&f.retention, "retention", 0, "executions are kept for this long after their end (default as their lane says, else 24h)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
+	f.gated.add(cmd)
 	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to instants that nobody fired in time: last (default), skip or all")
 	flags.StringVar(&f.overlap, "overlap", "", "what happens while the execution before has not ended: allow (default) or skip")
 	flags.BoolVar(&f.fresh, "if-new", false, "refuse to change a schedule that exists")
@@ -286,7 +291,7 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	if retry.MaxRetries = f.retries; f.retries == 0 {
 		retry = flowfabric.RetryPolicy{}
 	}
-	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Priority: f.priority,
+	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: f.gated.gates(), Priority: f.priority,
 		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: f.retention}, Tags: tags,
 		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
 	return d, nil

@@ -50,6 +50,8 @@ type execution struct {
 	Lane            string                 `json:"lane"`
 	Kind            string                 `json:"kind"`
 	Capabilities    []string               `json:"capabilities,omitempty"`
+	Budgets         []string               `json:"budgets,omitempty"`
+	Quotas          []string               `json:"quotas,omitempty"`
 	Priority        int                    `json:"priority"`
 	Creator         string                 `json:"creator,omitempty"`
 	Attempts        uint32                 `json:"attempts"`
@@ -116,6 +118,7 @@ func newExecution(s engine.Snapshot) execution {
 		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), FailureCategory: s.FailureCategory, FailureReason: s.FailureReason,
 		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
 	}
+	x.Budgets, x.Quotas = byKind(s.Route.Gates)
 	if s.State.BlockingReason != "none" {
 		x.Reason = s.State.BlockingReason
 	}
@@ -175,6 +178,7 @@ func (x execution) text(p *page) {
 		tags = append(tags, k+"="+x.Tags[k])
 	}
 	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires", strings.Join(x.Capabilities, ","),
+		"budgets", strings.Join(x.Budgets, ","), "quotas", strings.Join(x.Quotas, ","),
 		"priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator, "started", instant(x.StartedAt),
 		"claimed", instant(x.ClaimedAt), "worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil),
 		"deadline", instant(x.DeadlineAt), "ended", instant(x.CompletedAt),

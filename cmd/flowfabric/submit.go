@@ -24,6 +24,7 @@ type submitFlags struct {
 	until              string
 	tags, capabilities []string
 	raw, wait, tail    bool
+	gated              gateFlags
 }
 
 func submitCommand(a *app) *cobra.Command {
@@ -42,6 +43,7 @@ id goes to stderr at once, and stdout is for the result. With --wait and --tail 
 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
 		Example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
+  flowfabric submit summarise --input @page.json --budget acme --quota gpu
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
 		Args: exactly("KIND"),
 	}
@@ -57,6 +59,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.StringVar(&f.key, "key", "", "idempotency `key`, at most 256 bytes")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
+	f.gated.add(cmd)
 	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`, with pauses of 1s to 1m")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
 	flags.DurationVar(&f.retention, "retention", 0, "kept for this long after its end (default as its lane says, else 24h)")
@@ -172,7 +175,7 @@ func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) 
 	if len(f.capabilities) > 0 {
 		opts = append(opts, client.Capabilities(f.capabilities...))
 	}
-	return append(opts, client.Tags(tags)), nil
+	return append(opts, client.Budgets(f.gated.budgets...), client.Quotas(f.gated.quotas...), client.Tags(tags)), nil
 }
 
 // compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same bytes.

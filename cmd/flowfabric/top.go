@@ -56,6 +56,9 @@ type topView struct {
 	Waiting    int        `json:"waiting"`
 	Delayed    int        `json:"delayed"`
 	Suspended  int        `json:"suspended"`
+	Paused     int        `json:"paused"`        // by operators
+	Closed     int        `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
+	Outbox     int        `json:"outbox"`        // entries that budgets and quotas have not been told of
 	InFlight   int        `json:"in_flight"`
 	Ended      int        `json:"ended"` // and still stored
 	EndedRate  float64    `json:"ended_per_second"`
@@ -141,6 +144,9 @@ func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (
 		v.Delayed += p.Delayed.Count
 		v.Suspended += p.Parked.Count
 		v.Ended += p.Done.Count
+		v.Paused += p.Paused.Count
+		v.Closed += p.Closed.Count
+		v.Outbox += p.Outbox.Count
 		v.Schedules += p.Schedules.Count
 		v.LagMs = max(v.LagMs, p.Lag().Milliseconds())
 		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
@@ -218,10 +224,11 @@ func (v topView) text(p *page) {
 		return normal
 	}
 	p.facts("at", instant(v.At),
-		"executions", fmt.Sprintf("%d waiting, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Delayed, v.Suspended, v.InFlight, v.Ended),
+		"executions", fmt.Sprintf("%d waiting, %d paused, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Paused, v.Delayed, v.Suspended, v.InFlight, v.Ended),
 		"throughput", fmt.Sprintf("%.1f ended/s, %.1f failed/s", v.EndedRate, v.FailedRate),
 		"workers", styled(alarm(v.Lost, yellow), fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
 		"partitions", styled(alarm(v.Overdue+v.Frozen, red), fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue, v.Frozen, v.LagMs)),
+		"gates", fmt.Sprintf("%d routes closed, %d notices to deliver", v.Closed, v.Outbox),
 		"schedules", v.Schedules, "error", v.Error)
 	if len(v.Queues) == 0 {
 		return

@@ -104,15 +104,15 @@ func topics() map[string][]scenario {
 		"workers":       registryScenarios,
 		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
-		"inspect":       inspectScenarios,
+		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios),
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
 		"counted":       countedScenarios,
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
+		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios),
 		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
 	}
 }

@@ -159,6 +159,7 @@ func (w *world) notices() string {
 		for _, n := range x.FieldValues {
 			fmt.Fprintln(&b, "outbox", n.Field, n.Value)
 		}
+		fmt.Fprintln(&b, "outbox", x.FieldValues)
 	}
 	return b.String()
 }

@@ -5,10 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -76,7 +73,8 @@ func (d *drill) judge() {
 		d.Fatalf("seed %d: %d slots are held and %d run, the cap is %d", d.seed, q.Held, len(d.runs), d.cap)
 	}
 	for id, f := range d.runs {
-		if hold := id.UUID().String() + ":" + strconv.FormatUint(f.Epoch, 10); !slices.Contains(q.Holds, hold) {
+		hold := engine.Hold{Execution: id, Epoch: f.Epoch}.String()
+		if !slices.Contains(q.Holds, hold) {
 			d.Fatalf("seed %d: %s runs without a slot; held are %v", d.seed, hold, q.Holds)
 		}
 	}
@@ -215,10 +213,9 @@ func (d *drill) suspects(list []string) {
 	}
 	holds := make([]engine.Hold, len(list))
 	for i, text := range list {
-		id, epoch, _ := strings.Cut(text, ":")
-		n, err := strconv.ParseUint(epoch, 10, 64)
+		h, err := engine.ParseHold(text)
 		d.no(err)
-		holds[i] = engine.Hold{Execution: flowfabric.MakeExecutionID(d.p, uuid.MustParse(id)), Epoch: n}
+		holds[i] = h
 	}
 	states, err := d.e.CheckHolds(d.ctx, d.p, holds)
 	d.no(err)

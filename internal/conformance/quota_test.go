@@ -59,7 +59,7 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 	g.check()
 	texts := make([]string, len(holds))
 	for i, h := range holds {
-		texts[i] = h.Execution.UUID().String() + ":" + words(h.Epoch)
+		texts[i] = h.String()
 	}
 	freed, wake, err := g.e.SettleHolds(g.ctx, quota, 10*time.Minute, texts, states)
 	g.no(err)
@@ -278,7 +278,7 @@ var quotaScenarios = []scenario{
 		same(w, "not yet", words(a.Why, len(a.Suspects)), "cap 0")
 		g.advance(1500 * time.Millisecond)
 		a = g.admit(q, 0, list...)
-		same(w, "suspects", words(a.Suspects), words([]string{dead[0].Execution.UUID().String() + ":" + words(dead[0].Epoch)}))
+		same(w, "suspects", words(a.Suspects), words([]string{holdOf(dead[0]).String()}))
 		states, freed := g.settle(q, holdOf(dead[0]))
 		same(w, "killed", words(states, freed), "[2] 1")
 		w.code(dead[0].Execution, "R1f")
@@ -289,7 +289,7 @@ var quotaScenarios = []scenario{
 		g.admit(q, 1, list...)
 		k.granted(list...)
 		states, freed = g.settle(q, holdOf(dead[0]), holdOf(list[0]))
-		same(w, "asked again", words(states, freed), "[0 1] 0")
+		same(w, "asked again", words(states, freed), "[2 1] 0")
 	}},
 	{name: "spec 70 §10 BS32 a release that comes before the admission leaves no slot behind", run: func(w *world) {
 		g := newGates(w)
@@ -315,7 +315,7 @@ var quotaScenarios = []scenario{
 		a := g.admit(q, 0, other...)
 		same(w, "suspect", len(a.Suspects), 1)
 		states, freed := g.settle(q, holdOf(late[0]))
-		same(w, "nobody's", words(states, freed, g.held(q)), "[0] 1 0")
+		same(w, "nobody's, and it never ran", words(states, freed, g.holds(q)), "[2] 1 0 0")
 		g.admit(q, 1, other...)
 		k.granted(other...)
 		for range 2 { // whoever is alive says so at once

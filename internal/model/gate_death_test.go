@@ -12,12 +12,12 @@ import (
 )
 
 // TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs: claim, check, admit,
-// admit, claim what was granted, report, complete. Others recover it in each of three ways, every call of theirs made twice. Then
+// admit, claim what was granted, report, complete. Others recover it in each of four ways, every call of theirs made twice. Then
 // the execution runs, no slot and no start is left that should not be, and it cost no retry. Spec 70 §7.3, §10 BS28, BS30, BS31.
 func TestGateDeaths(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
-	for _, how := range []string{"its time is over", "its session is dead", "somebody wants its slot"} {
+	for _, how := range []string{"its time is over", "its session is dead", "somebody wants its slot", "it is revoked"} {
 		for after := range 8 {
 			t.Run(fmt.Sprint(how, " after call ", after), func(t *testing.T) { newDeath(t, s).run(after, how) })
 		}
@@ -160,6 +160,14 @@ func (x *death) recover(first *life, after int, how string) {
 		}
 		x.pass(lease)
 	default:
+		if how == "it is revoked" && (after == 5 || after == 6) {
+			_, err := x.s.e.RevokeLease(x.ctx, x.id, "", "me", "test")
+			x.no(err)
+			x.slots(2, 1)
+			x.tick()
+			x.deliver()
+			return
+		}
 		x.pass(5000)
 		x.tick()
 		x.pass(lease)
@@ -171,9 +179,12 @@ func (x *death) recover(first *life, after int, how string) {
 // want asks for a slot for somebody else, who gives it back at once, and has suspects looked after.
 func (x *death) want(name string) {
 	other := []engine.Hold{{Execution: x.bounds.id(), Epoch: 1}}
-	for range 2 {
+	for again := range 2 {
 		a, err := x.s.e.Admit(x.ctx, name, partition, 9, 10*time.Second, other)
 		x.no(err)
+		if again == 0 && a.Count == 0 {
+			x.same(len(a.Suspects), 1)
+		}
 		if a.Count == 1 {
 			_, _, err = x.s.e.ReleaseHolds(x.ctx, []engine.Released{{Quota: name, Hold: other[0]}})
 			x.no(err)
@@ -251,4 +262,64 @@ func (x *death) sound() {
 	if bad := x.checker.Violations(d); len(bad) > 0 {
 		x.fatal("not sound: %q", bad)
 	}
+}
+
+// TestOldGrants has grants come back late, twice, or from others: none of that touches a newer grant, and quotas hear at once of one
+// that comes back.
+func TestOldGrants(t *testing.T) {
+	t.Parallel()
+	x := newDeath(t, redisServer(t))
+	back := func(session string, g engine.Grant, reserved bool) {
+		t.Helper()
+		x.no(x.s.e.ReleaseGrants(x.ctx, partition, session, []engine.GrantReturn{{Grant: g, Reserved: reserved}}, nil))
+		x.sound()
+	}
+	state := func(want string, epoch uint64) {
+		t.Helper()
+		d, err := invariant.Read(x.ctx, x.s.raw, partition)
+		x.no(err)
+		c := d.Hashes[":x:"+x.id.UUID().String()]
+		x.same(c["s"]+" "+c["ge"], fmt.Sprint(want, " ", epoch))
+	}
+	first, second := x.worker(), x.worker()
+	calls := first.calls()
+	calls[0]()
+	calls[2]()
+	old := first.grant
+	back(second.session, old, true) // it is not his
+	state("G1f", old.Epoch)
+	x.slots(1, 0)
+	back(first.session, old, true)
+	back(first.session, old, true)
+	state("R1f", old.Epoch)
+	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
+	x.no(err)
+	if len(entries) == 0 || entries[0].Released[0].Hold.Epoch != old.Epoch || entries[0].Released[0].Ran {
+		x.fatal("the quotas are told %+v", entries)
+	}
+	x.deliver()
+	x.slots(0, 0)
+	calls = second.calls()
+	calls[0]() // within the same ms
+	if second.grant.Epoch <= old.Epoch {
+		x.fatal("epoch %d after %d", second.grant.Epoch, old.Epoch)
+	}
+	back(first.session, old, true)
+	back(second.session, old, true)
+	state("G1f", second.grant.Epoch)
+	for _, g := range []engine.Grant{old, second.grant} {
+		answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, first.session, 1, []engine.Grant{g})
+		if err == nil && answers[0].Err == nil {
+			x.fatal("a worker claims with the grant %d, which is not his", g.Epoch)
+		}
+	}
+	answers, _, err := x.s.e.ClaimGranted(x.ctx, partition, second.session, 1, []engine.Grant{old})
+	x.no(err)
+	x.same(x.code(answers[0].Err), "stale_lease")
+	for _, call := range calls[1:] {
+		call()
+		x.sound()
+	}
+	x.deliver()
+	x.slots(0, 1)
 }

@@ -317,7 +317,7 @@ func (x *gateRun) check1(w *gateWorker, s *share) task {
 			for _, r := range rooms {
 				if !r.Open {
 					x.did["refused by budget"]++
-					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route, For: min(r.Left, 30*time.Second), Why: "budget"}))
+					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route, For: min(r.Left, 30*time.Second), Why: "budget", Wakes: s.grants[0].Wakes}))
 					return
 				}
 			}
@@ -355,7 +355,7 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 			}
 			if len(refused) > 0 {
 				x.did["refused by "+a.Why]++
-				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why}))
+				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why, Wakes: refused[0].Wakes}))
 			}
 			if len(a.Suspects) > 0 {
 				x.did["suspects"]++
@@ -384,6 +384,9 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 			states, err := x.e.CheckHolds(x.ctx, x.at(p), holds)
 			x.no(err)
 			x.say("holds %v are %v", holdTexts(holds), states)
+			for i, h := range holds {
+				x.judge(h, states[i])
+			}
 			if slices.Contains(states, engine.HoldKilled) {
 				x.did["killed grant"]++
 			}
@@ -398,6 +401,24 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 		})
 	}
 	return list
+}
+
+// judge holds an answer about a hold against its execution as it is read after the call.
+func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
+	x.t.Helper()
+	c, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hgetall().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).AsStrMap()
+	x.no(err)
+	epoch := text(int64(h.Epoch))
+	want := engine.HoldKilled
+	switch {
+	case (c["s"] == "A1" || c["s"] == "A3") && c["e"] == epoch, strings.HasPrefix(c["s"], "G1") && c["ge"] == epoch:
+		want = engine.HoldHeld
+	case x.ran(holdText(h)), c["e"] != "" && len(c["e"]) == len(epoch) && c["e"] > epoch: // of one that is older, nobody knows
+		want = engine.HoldGone
+	}
+	if state != want {
+		x.fatal("hold %s is said to be %s, want %s: %v", holdText(h), state, want, c)
+	}
 }
 
 func (x *gateRun) hold(text string) engine.Hold {

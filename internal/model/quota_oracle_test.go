@@ -86,6 +86,12 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	}
 	who := fmt.Sprintf("%d %d", partition, route)
 	switch a.Why {
+	case "": // he waits no longer
+		waiting := q.forRate
+		if q.spec.Cap > 0 {
+			waiting = q.forSlots
+		}
+		delete(waiting, who)
 	case "rate":
 		first := slices.Min(slices.Collect(maps.Values(q.window)))
 		a.Retry = time.Duration(max(1, first+q.spec.Window.Milliseconds()-now)+jitter(who, now, q.spec.Jitter.Milliseconds())) * time.Millisecond
@@ -150,9 +156,12 @@ func (q *quotaTruth) wake() []string {
 	}
 	free := 256
 	if q.spec.Cap > 0 {
-		free = max(0, q.spec.Cap-len(q.slots))
+		free = q.spec.Cap - len(q.slots)
 	}
-	return q.forSlots.take(free)
+	if free <= 0 {
+		return nil
+	}
+	return q.forSlots.take(min(256, free+2)) // some more than can come: not everybody still has work
 }
 
 func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState, now int64) (freed int, wake []string, code string) {

@@ -142,7 +142,7 @@ var flowMutants = []Mutant{
 	{"purge: the header stays", "60 §8", "lua/lib/purge.lua",
 		`  if h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then purge.flow(ctx, h) end`, ``, suite("flow")},
 	{"settle: a member that never ran keeps its delay", "10 §2.2", "lua/lib/settle.lua",
-		`c.tt or c.du then`, `c.tt then`, suite("flow|cancel")},
+		`c.tt or c.du or c.gx then`, `c.tt or c.gx then`, suite("flow|cancel")},
 	{"home: what a call queued and dequeued is queued", "10 §3.2", "lua/lib/home.lua",
 		`if coming[i + 1] ~= id then`, `if true then`, suite("flow")},
 	{"claim: members of a cancelled flow run", "60-F22", "lua/lib/claim.lua",

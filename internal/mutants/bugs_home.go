@@ -15,9 +15,9 @@ var homeMutants = []Mutant{
 	{"home: what left its queue stays in it", "10-X1", homeFile,
 		`    redis.call('ZREM', q, unpack(ids))`, ``, suite("claim")},
 	{"home: an empty route stays ready", "design §5", homeFile,
-		`      redis.call('SREM', keys.ready(r), route)`, ``, suite("claim")},
+		`      redis.call('SREM', gate.ready(ctx, route), route)`, ``, suite("claim")},
 	{"home: a route with work is not ready", "design §5", homeFile,
-		`    redis.call('SADD', keys.ready(r), route)`, ``, suite("create")},
+		`      redis.call('SADD', gate.ready(ctx, route), route)`, ``, suite("create")},
 	{"home: a route that was emptied by a full slice stays ready", "design §5", homeFile,
 		`count > #ids`, `count >= #ids`, suite("claim")},
 	{"home: work that becomes claimable rings nobody", "design §6 doorbell", homeFile,
@@ -36,7 +36,7 @@ var homeMutants = []Mutant{
 		`    redis.call('ZREM', keys.delayed(ctx.r), id)`, ``, suite("cancel|time")},
 	{"home: what leaves its holder stays held", "10-X3", homeFile,
 		`    home.unhold(ctx, c.ss, id)
-  elseif`, `  elseif`, suite("settle|cancel")},
+    if ctx.gates`, `    if ctx.gates`, suite("settle|cancel")},
 	{"home: what ended is kept for an hour", "design §9", homeFile,
 		`keep * 1000 or 86400000`, `keep * 1000 or 3600000`, suite("settle|golden")},
 
@@ -55,9 +55,9 @@ var homeMutants = []Mutant{
 	{"root: a missing partition is not refused", "design §2.9", rootFile,
 		`  if not h[1] then return nil, reply.err('partition_missing', r) end`, `  if not h[1] then h[1] = argv[1] end`, suite("errors|server")},
 
-	{"core: priority has the wrong sign", "10 §3.1", coreFile,
+	{"lane: priority has the wrong sign", "10 §3.1", "lua/lib/lane.lua",
 		`tonumber(c.ct) - tonumber(c.pr)`, `tonumber(c.ct) + tonumber(c.pr)`, suite("settle|time|claim|operator")},
-	{"core: the score forgets priority", "10 §3.1", coreFile,
+	{"lane: the score forgets priority", "10 §3.1", "lua/lib/lane.lua",
 		`if not c.pr then return`, `if c.ct then return`, suite("settle|time|claim|operator")},
 	{"core: the attempt is off by one", "10-I6", coreFile,
 		`reply.int(tonumber(c.n) - 1)`, `reply.int(tonumber(c.n))`, suite("claim|settle")},

@@ -78,10 +78,10 @@ var operatorMutants = []Mutant{
 		`  if count > 0 and not had then redis.call('HSET', owner, 'tg', '1') end`, ``, suite("operator")},
 
 	{"priority: does not move in its queue", "10 §9 #50", priorityFile,
-		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end`, ``, suite("operator")},
+		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', lane.score(ctx, c), id) end`, ``, suite("operator")},
 	{"priority: what is held is queued as well", "10-D42", priorityFile,
-		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', core.score(c), id) end`,
-		`  redis.call('ZADD', keys.queue(ctx.r, c.r), core.score(c), id)`, suite("operator")},
+		`  if core.waiting(c) then redis.call('ZADD', keys.queue(ctx.r, c.r), 'XX', lane.score(ctx, c), id) end`,
+		`  redis.call('ZADD', keys.queue(ctx.r, c.r), lane.score(ctx, c), id)`, suite("operator")},
 
 	{"purge: leaves the steps", "10-X5", purgeFile,
 		`keys.steps(r, id), `, ``, suite("holes")},
@@ -117,7 +117,7 @@ var operatorMutants = []Mutant{
 	{"poll: nobody hears that the tick is overdue", "design §8", "lua/system/ff_poll.lua",
 		`root.overdue({ now = now, wake = tonumber(h[2]), owner = h[3] })`, `'0'`, suite("ticking")},
 	{"poll: ready routes go unseen", "design §6", "lua/system/ff_poll.lua",
-		`reply.int(redis.call('SCARD', keys.ready(k[i])))`, `'0'`, suite("bell|ticking|server")},
+		`reply.int(redis.call('SCARD', keys.ready(k[i])) + (h[4] and redis.call('SCARD', keys.gready(k[i])) or 0))`, `'0'`, suite("bell|ticking|server")},
 	{"held: a page of 101", "design §2.7", "lua/worker/ff_session_held.lua",
 		`offset + 99`, `offset + 100`, suite("holes")},
 }

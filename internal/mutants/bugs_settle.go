@@ -36,14 +36,14 @@ var settleMutants = []Mutant{
 	{"finish: the stream stays open", "10-D39", settleFile,
 		`  stream.close(ctx, c, id, reason)`, ``, suite("stream|cancel")},
 	{"finish: the alarm stays", "10-D36", settleFile,
-		`  if c.dl or c.ta or c.tt or c.s == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
+		`  if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end`, ``, suite("cancel|settle")},
 	{"finish: nobody is told", "design §1", settleFile,
 		`  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
   core.announce(ctx, c, id, code)`, `  suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)`, suite("cancel|settle")},
 	{"finish: the timer of the attempt is kept", "10-D36", settleFile,
-		`  if c.ta or c.tr or c.tt or c.du then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du') end`, ``, suite("cancel|settle|time")},
+		`  if c.ta or c.tr or c.tt or c.du or c.gx then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end`, ``, suite("cancel|settle|time")},
 
 	{"pause: what is left of the attempt's time is forgotten", "10-D27", settleFile,
 		`    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))`, ``, suite("settle|time|claim")},
@@ -56,11 +56,11 @@ var settleMutants = []Mutant{
 	{"pause: a delayed attempt is claimable at once", "10 §9 #43", settleFile,
 		`    home.delay(ctx, at, id)
   else
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
-  core.announce(ctx, c, id, at and`, `    home.enqueue(ctx, c.r, core.score(c), id)
+  core.announce(ctx, c, id, at and`, `    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   else
-    home.enqueue(ctx, c.r, core.score(c), id)
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, at and`, suite("settle")},
 

@@ -254,13 +254,14 @@ var suspendMutants = []Mutant{
 	{"timeout: the attempt has no record", "20 §3.8", settleFile,
 		`  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout', 'suspension_timeout:' .. u.bh)`, ``, waits},
 	{"finish: the timeout of a suspension stays", "10-X4", settleFile,
-		`if c.ta or c.tr or c.tt or c.du then`, `if c.ta or c.tr or c.du then`, waits},
+		`if c.ta or c.tr or c.tt or c.du or c.gx then`, `if c.ta or c.tr or c.du or c.gx then`, waits},
 	{"finish: the alarm of a suspension stays", "10-X4", settleFile,
-		`  if c.dl or c.ta or c.tt or c.s`, `  if c.dl or c.ta or c.s`, waits},
+		`  if c.dl or c.ta or c.tt or c.gx`, `  if c.dl or c.ta or c.gx`, waits},
 	{"complete: handed out waitpoints stay open", "20 §6.2", settleFile,
 		`  if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end`, ``, suite("golden|suspend|signal")},
 	{"finish: a suspended attempt has no record", "10-D38", settleFile,
-		` or core.suspended(c)
+		` or
+      core.suspended(c)
 end`, `
 end`, suite("golden|suspend|signal")},
 	{"finish: an attempt in its resume delay has no record", "10-D38", settleFile,
@@ -274,7 +275,7 @@ end`, suite("golden|suspend|signal")},
     resume = '2'`, `  if false then
     resume = '2'`, waits},
 	{"claim: a resumption beyond the budget is sent", "design §6", claimFile,
-		`    if tonumber(c.sg) <= budget.bytes then`, `    if true then`, waits},
+		`    if tonumber(c.sg) <= room.bytes then`, `    if true then`, waits},
 	{"step: names of the library", "design §12", stepFile,
 		` or string.byte(name, 1) == 31 then`, ` then`, waits},
 	{"purge: waitpoints and suspensions stay", "10-X5", purgeFile,

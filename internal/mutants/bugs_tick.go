@@ -35,7 +35,7 @@ var tickMutants = []Mutant{
 	{"tick: a promoted execution keeps its delay", "10-D36", tickFile,
 		`        redis.call('HDEL', key, 'du')`, ``, suite("settle|create")},
 	{"tick: promoted to the end of its queue", "10 §9 #23", tickFile,
-		`home.enqueue(ctx, c.r, core.score(c), due[i])`, `home.enqueue(ctx, c.r, ctx.t, due[i])`, suite("settle|claim")},
+		`home.enqueue(ctx, c.r, lane.score(ctx, c), due[i])`, `home.enqueue(ctx, c.r, ctx.t, due[i])`, suite("settle|claim")},
 	{"tick: a deadline is a millisecond late", "10-F3", tickFile,
 		`deadline <= ctx.now then`, `deadline < ctx.now then`, suite("holes")},
 	{"tick: an attempt timeout is a millisecond late", "10-F3", tickFile,

@@ -18,7 +18,7 @@ local function ff_check_holds(k, argv)
     elseif c.s and core.granted(c) and c.ge == argv[i + 1] then
       answer = '1'
       if tonumber(c.gx or '0') <= ctx.now then
-        settle.ungrant(ctx, c, argv[i])
+        settle.ungrant(ctx, c, argv[i]) -- the other quotas of its route are told, too
         answer = '2'
       end
     elseif c.s and tonumber(c.e or '0') < (args.int(argv[i + 1], 0, 9007199254740991) or 0) then

@@ -150,37 +150,56 @@ function home.apply(ctx)
   end
   if ctx.work then home.resolve(ctx) end
   local r, rest = ctx.r, false
-  for sid, ids in pairs(ctx.unheld or {}) do
-    redis.call('ZREM', keys.held(r, sid), unpack(ids))
-  end
-  for _, pairs_ in pairs(ctx.ended or {}) do
-    redis.call('ZADD', keys.done(r), unpack(pairs_))
-    if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end
-  end
-  for route, ids in pairs(ctx.dequeued or {}) do
-    local q = keys.queue(r, route)
-    redis.call('ZREM', q, unpack(ids))
-    local count = ctx.counts and ctx.counts[route]
-    if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
-      rest = true
-    else
-      redis.call('SREM', gate.ready(ctx, route), route)
+  -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
+  -- as much as a small command.
+  if ctx.unheld then
+    for sid, ids in pairs(ctx.unheld) do
+      redis.call('ZREM', keys.held(r, sid), unpack(ids))
     end
+    ctx.unheld = nil
   end
-  for route, members in pairs(ctx.enqueued or {}) do
-    redis.call('ZADD', keys.queue(r, route), unpack(members))
-    if lane.open(ctx, route) and gate.open(ctx, route) then
-      redis.call('SADD', gate.ready(ctx, route), route)
-      root.need(ctx, ctx.now + 1000)
-      bell.ring(ctx, route, #members / 2)
+  if ctx.ended then
+    for _, pairs_ in pairs(ctx.ended) do
+      redis.call('ZADD', keys.done(r), unpack(pairs_))
+      if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end
     end
+    ctx.ended, ctx.purge, ctx.purge_text = nil, nil, nil
   end
-  for route_id, change in pairs(ctx.used or {}) do
-    if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
+  if ctx.dequeued then
+    for route, ids in pairs(ctx.dequeued) do
+      local q = keys.queue(r, route)
+      redis.call('ZREM', q, unpack(ids))
+      local count = ctx.counts and ctx.counts[route]
+      if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
+        rest = true
+      else
+        redis.call('SREM', gate.ready(ctx, route), route)
+      end
+    end
+    ctx.dequeued = nil
   end
-  if ctx.purged then redis.call('HINCRBY', r, 'purged', ctx.purged) end -- who recounts must know
-  ctx.unheld, ctx.ended, ctx.dequeued, ctx.enqueued, ctx.counts, ctx.used, ctx.purge, ctx.purged = nil, nil, nil, nil, nil, nil, nil, nil
-  ctx.purge_text = nil
+  if ctx.counts then ctx.counts = nil end
+  if ctx.enqueued then
+    for route, members in pairs(ctx.enqueued) do
+      redis.call('ZADD', keys.queue(r, route), unpack(members))
+      if lane.open(ctx, route) and gate.open(ctx, route) then
+        redis.call('SADD', gate.ready(ctx, route), route)
+        root.need(ctx, ctx.now + 1000)
+        bell.ring(ctx, route, #members / 2)
+      end
+    end
+    ctx.enqueued = nil
+  end
+  if ctx.used then
+    for route_id, change in pairs(ctx.used) do
+      if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
+    end
+    ctx.used = nil
+  end
+  if ctx.purged then
+    redis.call('HINCRBY', r, 'purged', ctx.purged) -- who recounts must know
+    ctx.purged = nil
+  end
   if ctx.outgoing then gate.flush(ctx) end
   if ctx.flows then graph.flush(ctx) end
   feed.flush(ctx)

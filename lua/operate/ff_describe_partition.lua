@@ -1,11 +1,12 @@
 -- ff_describe_partition: how a partition is: its root, how many routes are ready, and of every timer set how many entries it
 -- has and when the first of them is due (0 when it is empty); the same of the sets of flows: blocked, flows, flowdue, backlog; and
 -- what was counted of flows since the store was made (graph.tally): skipped, flows completed, failed, cancelled, siblings cancelled,
--- ended already, gone, spared. It answers also while the partition is frozen.
+-- ended already, gone, spared; of the sets of gates: routes that gates closed, executions that operators paused, the outbox, whose head is
+-- when its oldest entry was filed. Routes with gates that are ready count among those that are. It answers also while the partition is frozen.
 -- Flags:   no-writes
 -- Go:      Engine.DescribePartition
 -- Args:    protocol
--- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n}
+-- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n} gates {count head}
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_describe_partition(k, argv)
   local protocol = args.int(argv[1], 1, 1000000)
@@ -17,7 +18,8 @@ local function ff_describe_partition(k, argv)
   local now = clock.now(r)
   local overdue = root.overdue({ r = r, now = now, wake = h[3] and tonumber(h[3]), owner = h[4] })
   local out = { 1, 'OK', reply.int(now), h[1], h[2] and '1' or '0', h[2] or '', h[3] or '0', h[4] or '', overdue, h[5] or '0',
-    h[6] or '0', h[7] or '', reply.int(redis.call('SCARD', keys.ready(r))), reply.int(redis.call('HLEN', keys.routes(r))),
+    h[6] or '0', h[7] or '', reply.int(redis.call('SCARD', keys.ready(r)) + redis.call('SCARD', keys.gready(r))),
+    reply.int(redis.call('HLEN', keys.routes(r))),
     reply.int(redis.call('HLEN', keys.lanes(r))), reply.int(redis.call('XLEN', keys.feed(r))), '8' }
   local sets = { keys.delayed(r), keys.alarms(r), keys.sessions(r), keys.pending(r), keys.parked(r), keys.done(r),
     keys.workers(r), keys.schedules(r) }
@@ -34,5 +36,10 @@ local function ff_describe_partition(k, argv)
   local tallies = redis.call('HMGET', r, 'tally:T5', 'tally:F2', 'tally:F3', 'tally:F4', 'tally:xc', 'tally:xt', 'tally:xn', 'tally:xs')
   out[#out + 1] = '8'
   for i = 1, 8 do out[#out + 1] = tallies[i] or '0' end
+  out[#out + 1] = '3'
+  show({ keys.closed(r), keys.paused(r) })
+  local oldest = redis.call('XRANGE', keys.outbox(r), '-', '+', 'COUNT', '1')[1]
+  out[#out + 1] = reply.int(redis.call('XLEN', keys.outbox(r)))
+  out[#out + 1] = oldest and string.match(oldest[1], '^%d+') or '0'
   return out
 end

@@ -107,10 +107,10 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 	})
 }
 
-// work starts a worker and waits until it is ready.
-func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Context, *handler.Task, []byte) ([]byte, error)) (func() error, error) {
-	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log, TokenKeys: tokenKeys},
-		handler.Bind(definition, fn))
+// work starts a worker, of further namespaces too, and waits until it is ready.
+func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Context, *handler.Task, []byte) ([]byte, error), namespaces ...string) (func() error, error) {
+	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log, TokenKeys: tokenKeys,
+		Namespaces: namespaces}, handler.Bind(definition, fn))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,69 @@
+package flowfabric
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// SubmitFor implements [driver.Sharer]: a tenant is a namespace.
+func (s *store) SubmitFor(ctx context.Context, tenant string, priority int, payloads [][]byte) error {
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, client.Namespace(tenant), client.Priority(priority))
+	return err
+}
+
+// Weigh implements [driver.Sharer].
+func (s *store) Weigh(ctx context.Context, tenant string, weight int) error {
+	return s.client.SetShare(ctx, tenant, flowfabric.DefaultLane, weight)
+}
+
+// Age implements [driver.Sharer].
+func (s *store) Age(ctx context.Context, tenant string, step time.Duration) error {
+	return s.client.SetLane(ctx, flowfabric.DefaultLane, engine.LaneChange{Ageing: &step}, client.Namespace(tenant))
+}
+
+// WorkForAll implements [driver.Sharer].
+func (s *store) WorkForAll(ctx context.Context, w driver.Worker) (stop func() error, err error) {
+	return s.work(ctx, w, func(ctx context.Context, _ *handler.Task, in []byte) ([]byte, error) {
+		w.Handle(ctx, in)
+		return nil, nil
+	}, "*")
+}
+
+// Gate implements [driver.Gater].
+func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
+	for _, name := range budgets {
+		limits := map[string]engine.Limit{"uses": {Hard: 1 << 50}}
+		if err := s.client.CreateBudget(ctx, admission.Budget{Name: name, Limits: limits}); err != nil {
+			return err
+		}
+	}
+	for _, name := range quotas {
+		if err := s.client.CreateQuota(ctx, admission.Quota{Name: name, Cap: 100_000}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SubmitGated implements [driver.Gater].
+func (s *store) SubmitGated(ctx context.Context, budgets, quotas []string, payloads [][]byte) error {
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, client.Budgets(budgets...), client.Quotas(quotas...))
+	return err
+}
+
+// Report implements [driver.Gater].
+func (s *store) Report(ctx context.Context, budget, key string) error {
+	r, err := s.client.ReportUsage(ctx, admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"uses": 1}})
+	if err == nil && !r.Applied {
+		err = fmt.Errorf("the report was not applied: %s", r.Verdict)
+	}
+	return err
+}

@@ -1,0 +1,676 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+func budgetCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "budget",
+		Aliases: []string{"budgets"},
+		Short:   "Create, change, show and remove budgets, and correct what was used of them",
+		Long: `budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
+budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached. Alone it does
+what ls does.`,
+	}
+	list := budgetListCommand(a)
+	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetUpdateCommand(a), budgetReportCommand(a), budgetAdjustCommand(a),
+		budgetResetCommand(a), budgetRefundCommand(a), budgetRemoveCommand(a))
+	listsAlone(cmd, list)
+	cmd.Long = strings.TrimSuffix(cmd.Long, ". Alone it does what list does.") + "."
+	return cmd
+}
+
+// gateChanged is the answer of what changes a budget or a quota.
+type gateChanged struct {
+	Name string `json:"name"`
+	Done string `json:"done"` // the past participle: created, reset, …
+}
+
+// changeGate makes one call and says what it did.
+func (a *app) changeGate(ctx context.Context, what, name, done string, call func(c *client.Client) error) error {
+	return a.with(ctx, func(c *client.Client) error {
+		if err := call(c); err != nil {
+			return err
+		}
+		return a.show(gateChanged{name, done}, func(p *page) { p.say("%s %s %s", what, name, done) })
+	})
+}
+
+// dimension is what a budget has of one dimension, for --json.
+type dimension struct {
+	Used     int64  `json:"used"`
+	Hard     int64  `json:"hard,omitempty"`
+	Soft     int64  `json:"soft,omitempty"`
+	Headroom *int64 `json:"headroom,omitempty"` // until the hard limit
+}
+
+// budget is a client.BudgetInfo for --json.
+type budget struct {
+	Name         string               `json:"name"`
+	Scope        string               `json:"scope,omitempty"`
+	Mode         string               `json:"mode"` // strict or warn
+	OnHard       engine.HardAction    `json:"on_hard"`
+	OnSoft       string               `json:"on_soft"`
+	Strict       bool                 `json:"strict_dimensions"`
+	Refund       []string             `json:"refund,omitempty"`
+	Dimensions   map[string]dimension `json:"dimensions"`
+	Exhausted    []string             `json:"exhausted,omitempty"`
+	Reset        int64                `json:"reset_ms,omitempty"`
+	Period       uint64               `json:"period"`
+	PeriodBegan  time.Time            `json:"period_began_at,omitzero"`
+	NextReset    time.Time            `json:"next_reset_at,omitzero"`
+	Missed       uint64               `json:"periods_missed,omitempty"`
+	HardBreaches uint64               `json:"hard_breaches"`
+	SoftBreaches uint64               `json:"soft_breaches"`
+	LastBreach   time.Time            `json:"last_breach_at,omitzero"`
+	BreachedDim  string               `json:"last_breach_dimension,omitempty"`
+	Waiting      int                  `json:"waiting_routes"`
+	Revision     uint64               `json:"revision"`
+	CreatedAt    time.Time            `json:"created_at,omitzero"`
+	By           string               `json:"updated_by,omitempty"`
+	Blocked      []closedRoute        `json:"blocked,omitempty"`
+	Spenders     []spender            `json:"spenders,omitempty"`
+	Book         []bookEntry          `json:"book,omitempty"`
+}
+
+// spender is an engine.Spender for --json.
+type spender struct {
+	Execution string           `json:"execution"` // without its partition
+	At        time.Time        `json:"at"`
+	Period    uint64           `json:"period"`
+	Late      uint64           `json:"late,omitempty"` // reports after its lease was lost
+	Used      map[string]int64 `json:"used"`
+}
+
+// bookEntry is an engine.BookEntry for --json.
+type bookEntry struct {
+	At     time.Time `json:"at"`
+	What   string    `json:"what"`
+	By     string    `json:"by,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+func bookOf(entries []engine.BookEntry) []bookEntry {
+	var out []bookEntry
+	for _, e := range entries {
+		out = append(out, bookEntry{utc(e.At), e.What, e.By, e.Detail})
+	}
+	return out
+}
+
+func newBudget(b client.BudgetInfo) budget {
+	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", Strict: b.Strict, Refund: b.Refund,
+		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
+		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
+		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, Book: bookOf(b.Book)}
+	if b.Warn {
+		v.Mode = "warn"
+	}
+	if b.WarnSoft {
+		v.OnSoft = "warn"
+	}
+	for dim, l := range b.Limits {
+		d := dimension{Used: b.Used[dim], Hard: l.Hard, Soft: l.Soft}
+		if left, limited := b.Headroom(dim); limited {
+			d.Headroom = &left
+		}
+		v.Dimensions[dim] = d
+	}
+	for dim, n := range b.Used {
+		if _, ok := v.Dimensions[dim]; !ok {
+			v.Dimensions[dim] = dimension{Used: n}
+		}
+	}
+	for _, s := range b.Spenders {
+		v.Spenders = append(v.Spenders, spender{s.Execution, utc(s.At), s.Period, s.Late, s.Used})
+	}
+	return v
+}
+
+// rows are the dimensions, one a row, behind what stands in front of the first.
+func (v budget) rows() [][]any {
+	var rows [][]any
+	for _, dim := range slices.Sorted(maps.Keys(v.Dimensions)) {
+		d := v.Dimensions[dim]
+		used, left := styled(normal, d.Used), ""
+		if d.Headroom != nil {
+			left = strconv.FormatInt(*d.Headroom, 10)
+		}
+		switch {
+		case d.Headroom != nil && *d.Headroom == 0:
+			used.style = red
+		case d.Soft > 0 && d.Used > d.Soft:
+			used.style = yellow
+		}
+		rows = append(rows, []any{dim, used, limitCell(d.Soft), limitCell(d.Hard), left})
+	}
+	return rows
+}
+
+// limitCell is a limit; 0 is none.
+func limitCell(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func budgetListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List budgets",
+		Long:    "ls lists all budgets with what is used of each dimension, and how many queues wait for them.",
+		Example: "  flowfabric budget ls",
+		Args:    cobra.NoArgs,
+		RunE: a.once(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				found, err := c.Budgets(ctx)
+				if err != nil && len(found) == 0 {
+					return err
+				}
+				out := make([]budget, len(found))
+				var rows [][]any
+				for i, b := range found {
+					out[i] = newBudget(b)
+					dims := out[i].rows()
+					if len(dims) == 0 {
+						dims = [][]any{{"", "", "", "", ""}}
+					}
+					for n, row := range dims {
+						name, mode, waiting, until := "", "", "", ""
+						if n == 0 {
+							name, mode, waiting, until = b.Name, out[i].Mode, strconv.Itoa(b.Waiting), instant(b.NextReset)
+						}
+						rows = append(rows, slices.Concat([]any{styled(bold, name), mode}, row, []any{until, waiting}))
+					}
+				}
+				if shown := a.show(out, func(p *page) {
+					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "WAITING"}, rows)
+				}); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+func budgetShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
+		Long: `show prints a budget with what is used of it in this period, the work that it keeps from running, the
+executions that used of it last, and its book: who changed, adjusted and reset it.`,
+		Example: "  flowfabric budget show acme",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				b, err := c.GetBudget(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				v := newBudget(b)
+				if v.Blocked, err = blockedBy(ctx, c, flowfabric.Budget(args[0])); err != nil && len(v.Blocked) == 0 {
+					err = fmt.Errorf("what it keeps from running is not known: %w", err)
+				}
+				if shown := a.show(v, v.text); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+func (v budget) text(p *page) {
+	period := fmt.Sprintf("%d, since %s", v.Period, instant(v.PeriodBegan))
+	if v.Missed > 0 {
+		period += fmt.Sprintf(" (%s before it went by unused)", count(int(v.Missed), "period"))
+	}
+	breaches := fmt.Sprintf("%d hard, %d soft", v.HardBreaches, v.SoftBreaches)
+	strict := ""
+	if v.Strict {
+		strict = "only those with limits"
+	}
+	p.facts("name", v.Name, "for", v.Scope, "mode", v.Mode, "on hard limit", v.OnHard, "on soft limit", v.OnSoft, "dimensions", strict,
+		"refunds", strings.Join(v.Refund, ","), "resets every", span(time.Duration(v.Reset)*time.Millisecond), "period", period,
+		"period ends", instant(v.NextReset), "breaches", breaches, "last breach", join(", ", instant(v.LastBreach), v.BreachedDim),
+		"waiting", count(v.Waiting, "queue"), "revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
+	p.WriteByte('\n')
+	p.table([]string{"DIMENSION", "USED", "SOFT", "HARD", "HEADROOM"}, v.rows())
+	closedTable(p, "keeps from running:", v.Blocked)
+	if len(v.Spenders) > 0 {
+		p.say("\nlast spenders:")
+		rows := make([][]any, len(v.Spenders))
+		for i, s := range v.Spenders {
+			late := ""
+			if s.Late > 0 {
+				late = count(int(s.Late), "report")
+			}
+			rows[i] = []any{s.Execution, instant(s.At), s.Period, amountsText(s.Used), late}
+		}
+		p.table([]string{"EXECUTION", "LAST REPORT", "PERIOD", "USED IN IT", "LATE"}, rows)
+	}
+	bookTable(p, v.Book)
+}
+
+// bookTable writes a book, if there is anything in it.
+func bookTable(p *page, book []bookEntry) {
+	if len(book) == 0 {
+		return
+	}
+	p.say("\nbook:")
+	rows := make([][]any, len(book))
+	for i, e := range book {
+		rows[i] = []any{instant(e.At), e.What, e.By, e.words()}
+	}
+	p.table([]string{"AT", "WHAT", "BY", "DETAIL"}, rows)
+}
+
+// words is the detail of an entry for people. The settings of a budget end with its limits, those of a quota with rate, window, cap
+// and jitter; a period has its number, its beginning, how many were missed after it, and what was used.
+func (e bookEntry) words() string {
+	parts := strings.Split(e.Detail, " ")
+	last := parts[len(parts)-1]
+	switch n := len(parts); {
+	case e.What == "period" && n == 4:
+		return join(", ", "period "+parts[0], "used "+strings.ReplaceAll(last, ",", " "))
+	case e.What != "created" && e.What != "changed" || n < 5:
+		return e.Detail
+	case last == "": // a budget
+		return "no limits"
+	case strings.HasPrefix(last, "h:"):
+		return limitsText(last)
+	default:
+		return quota{Rate: number(parts[n-4]), Window: int64(number(parts[n-3]))}.settings(number(parts[n-2]))
+	}
+}
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// limitsText reads h:<dimension>,<hard>,s:<dimension>,<soft>,….
+func limitsText(text string) string {
+	var out []string
+	parts := strings.Split(text, ",")
+	for i := 0; i+3 < len(parts); i += 4 {
+		limit := strings.TrimPrefix(parts[i], "h:") + "=" + parts[i+1]
+		if parts[i+3] != "0" {
+			limit += " (soft " + parts[i+3] + ")"
+		}
+		out = append(out, limit)
+	}
+	return "limits " + strings.Join(out, " ")
+}
+
+func amountsText(by map[string]int64) string {
+	var parts []string
+	for _, dim := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", dim, by[dim]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// amounts reads dimension=number arguments or flags.
+func amounts(name string, values []string) (map[string]int64, error) {
+	texts, err := pairs(name, values)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]int64, len(texts))
+	for dim, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, usage("%s %s=%s, want a whole number", name, dim, text)
+		}
+		out[dim] = n
+	}
+	return out, nil
+}
+
+// budgetFlags are the settings of a budget.
+type budgetFlags struct {
+	limits, soft, refund, drop  []string
+	scope, mode, onHard, onSoft string
+	reset                       time.Duration
+	strict                      bool
+}
+
+func (f *budgetFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.limits, "limit", nil, "hard limit, `dimension=number`; 0 is none; may be repeated")
+	flags.StringArrayVar(&f.soft, "soft", nil, "soft limit, `dimension=number`; may be repeated")
+	flags.StringVar(&f.mode, "mode", "strict", "strict refuses what passes a hard limit, warn only counts it")
+	flags.StringVar(&f.onHard, "on-hard", "reject", "what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)")
+	flags.StringVar(&f.onSoft, "on-soft", "allow", "allow, or warn: write down when a soft limit is passed")
+	flags.DurationVar(&f.reset, "reset", 0, "begin a new period this often, 1s to ten years (default never)")
+	flags.StringSliceVar(&f.refund, "refund", nil, "give back what executions used that end so: failed,cancelled,expired")
+	flags.BoolVar(&f.strict, "strict-dimensions", false, "refuse reports of dimensions without limits")
+	flags.StringVar(&f.scope, "for", "", "what it is for, `text` for people")
+}
+
+// apply puts what was said into a budget; what was not said stays.
+func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
+	said := cmd.Flags().Changed
+	hard, err := amounts("--limit", f.limits)
+	if err != nil {
+		return err
+	}
+	soft, err := amounts("--soft", f.soft)
+	if err != nil {
+		return err
+	}
+	b.Limits = maps.Clone(b.Limits)
+	if b.Limits == nil {
+		b.Limits = map[string]admission.Limit{}
+	}
+	for _, dim := range f.drop {
+		delete(b.Limits, dim)
+	}
+	for dim, n := range hard {
+		b.Limits[dim] = admission.Limit{Hard: n, Soft: b.Limits[dim].Soft}
+	}
+	for dim, n := range soft {
+		b.Limits[dim] = admission.Limit{Hard: b.Limits[dim].Hard, Soft: n}
+	}
+	if said("mode") {
+		if f.mode != "strict" && f.mode != "warn" {
+			return usage("--mode %q, want strict or warn", f.mode)
+		}
+		b.Warn = f.mode == "warn"
+	}
+	if said("on-soft") {
+		if f.onSoft != "allow" && f.onSoft != "warn" {
+			return usage("--on-soft %q, want allow or warn", f.onSoft)
+		}
+		b.WarnSoft = f.onSoft == "warn"
+	}
+	if said("on-hard") {
+		b.OnHard = engine.HardAction(f.onHard)
+	}
+	if said("reset") {
+		b.Reset = f.reset
+	}
+	if said("refund") {
+		b.Refund = f.refund
+	}
+	if said("strict-dimensions") {
+		b.Strict = f.strict
+	}
+	if said("for") {
+		b.Scope = f.scope
+	}
+	return nil
+}
+
+func budgetCreateCommand(a *app) *cobra.Command {
+	var f budgetFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a budget",
+		Long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
+settings changes nothing; with others it is refused, see update.`,
+		Example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h --on-hard fail --refund failed,cancelled
+  flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
+		Args: exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		b := admission.Budget{Name: args[0]}
+		if err := f.apply(cmd, &b); err != nil {
+			return err
+		}
+		c, err := a.client(ctx, mayBoot)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.CreateBudget(ctx, b); err != nil {
+			return err
+		}
+		return a.show(gateChanged{args[0], "created"}, func(p *page) { p.say("budget %s created", args[0]) })
+	})
+	return cmd
+}
+
+func budgetUpdateCommand(a *app) *cobra.Command {
+	var f budgetFlags
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change a budget",
+		Long: `update changes what is said and leaves the rest. What was used stays used. Work that waits for the
+budget is looked at anew. If somebody else changes it at the same time, one of the two is refused.`,
+		Example: "  flowfabric budget update acme --limit tokens=2000000",
+		Args:    exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.Flags().StringArrayVar(&f.drop, "drop", nil, "forget the limits of a `dimension`; may be repeated")
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		return a.changeGate(ctx, "budget", args[0], "updated", func(c *client.Client) error {
+			b, err := c.GetBudget(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := f.apply(cmd, &b.BudgetSpec); err != nil {
+				return err
+			}
+			return c.UpdateBudget(ctx, b.BudgetSpec, b.Revision)
+		})
+	})
+	return cmd
+}
+
+// reported is an admission.Reported for --json.
+type reported struct {
+	Verdict  engine.Verdict `json:"verdict"`
+	Applied  bool           `json:"applied"`
+	Replayed bool           `json:"replayed,omitempty"` // the key was used before: this is the answer of then
+	Period   uint64         `json:"period"`
+	Breaches []breach       `json:"breaches,omitempty"`
+}
+
+// breach is an admission.Breach for --json.
+type breach struct {
+	Dimension string `json:"dimension"`
+	Kind      string `json:"kind"` // hard or soft
+	Used      int64  `json:"used"`
+	Limit     int64  `json:"limit"`
+}
+
+func (b breach) String() string {
+	return fmt.Sprintf("%s is at %d, its %s limit is %d", b.Dimension, b.Used, b.Kind, b.Limit)
+}
+
+func budgetReportCommand(a *app) *cobra.Command {
+	var key, execution string
+	cmd := &cobra.Command{
+		Use:   "report NAME DIMENSION=AMOUNT…",
+		Short: "Report what was used of a budget",
+		Long: `report adds to what was used of a budget, all dimensions or none. --key names the report: repeated with
+the same key within a day it is counted once. When it would pass a hard limit nothing is counted, and the
+exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
+		Example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
+		Args:    atLeast("NAME", "DIMENSION=AMOUNT"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			u := admission.Usage{Budget: args[0], Key: key}
+			var err error
+			if u.Amounts, err = amounts("report", args[1:]); err != nil {
+				return err
+			}
+			if execution != "" {
+				if u.Execution, err = executionID(execution); err != nil {
+					return err
+				}
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				r, err := c.ReportUsage(ctx, u)
+				if err != nil {
+					return err
+				}
+				v := reported{Verdict: r.Verdict, Applied: r.Applied, Replayed: r.Replayed, Period: r.Period}
+				var said []string
+				for _, b := range r.Breaches {
+					x := breach{Dimension: b.Dimension, Kind: "soft", Used: b.Used, Limit: b.Limit}
+					if b.Hard {
+						x.Kind = "hard"
+					}
+					v.Breaches, said = append(v.Breaches, x), append(said, x.String())
+				}
+				if shown := a.show(v, func(p *page) {
+					if r.Applied {
+						p.say("counted in budget %s: %s", args[0], strings.Join(append([]string{amountsText(u.Amounts)}, said...), "; "))
+					}
+				}); shown != nil {
+					return shown
+				}
+				if !r.Applied {
+					return fmt.Errorf("report to budget %q: %w: %s", args[0], flowfabric.ErrOverBudget, strings.Join(said, "; "))
+				}
+				return nil
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&key, "key", "", "`name` of the report, required: at most 128 bytes without spaces")
+	cmd.Flags().StringVar(&execution, "execution", "", "the `id` of the execution that used it")
+	_ = cmd.MarkFlagRequired("key")
+	return cmd
+}
+
+// atLeast wants all of the named arguments, of which the last may be repeated.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return usage("%s: %s is missing; usage: %s", cmd.Name(), names[len(args)], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+func budgetAdjustCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "adjust NAME DIMENSION=AMOUNT…",
+		Short: "Correct what was used of a budget, up or down",
+		Long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing gets below
+zero, and no limit is asked. Who and why is in the budget's book. Repeated it adds again.`,
+		Example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
+		Args:    atLeast("NAME", "DIMENSION=AMOUNT"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			by, err := amounts("adjust", args[1:])
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				used, err := c.AdjustBudget(ctx, args[0], by, reason)
+				if err != nil {
+					return err
+				}
+				return a.show(struct {
+					Name string           `json:"name"`
+					Done string           `json:"done"`
+					Used map[string]int64 `json:"used"`
+				}{args[0], "adjusted", used}, func(p *page) { p.say("budget %s adjusted, used now: %s", args[0], amountsText(used)) })
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the book, at most 256 bytes")
+	return cmd
+}
+
+func budgetResetCommand(a *app) *cobra.Command {
+	var move bool
+	cmd := &cobra.Command{
+		Use:     "reset NAME",
+		Short:   "Begin a new period of a budget now",
+		Long:    "reset begins a new period: nothing is used of the budget. The next one begins when it would have, unless --move.",
+		Example: "  flowfabric budget reset acme",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			var opts []client.ResetOption
+			if move {
+				opts = append(opts, client.MoveReset())
+			}
+			return a.changeGate(ctx, "budget", args[0], "reset", func(c *client.Client) error {
+				_, _, err := c.ResetBudget(ctx, args[0], opts...)
+				return err
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&move, "move", false, "the next period begins a whole interval from now")
+	return cmd
+}
+
+func budgetRefundCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "refund NAME ID",
+		Short: "Give back what an execution used of a budget",
+		Long: `refund gives back what an execution reported to a budget in this period. What it reported in earlier
+periods is gone with them. Refunding twice gives nothing back the second time. The id may be as show
+prints it, without its partition.`,
+		Example: "  flowfabric budget refund acme '{fp:3}:0197f3a0-…'",
+		Args:    exactly("NAME", "ID"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := spenderID(args[1])
+			if err != nil {
+				return err
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				returned, err := c.RefundBudget(ctx, args[0], id)
+				if err != nil {
+					return err
+				}
+				done := "refunded"
+				if !returned {
+					done = "nothing to refund"
+				}
+				return a.show(gateChanged{args[0], done}, func(p *page) { p.say("budget %s: %s", args[0], done) })
+			})
+		}),
+	}
+}
+
+// spenderID reads an execution whose partition may be left out: a ledger does not know it.
+func spenderID(text string) (flowfabric.ExecutionID, error) {
+	if u, err := flowfabric.ParseUUID(text); err == nil {
+		return flowfabric.MakeExecutionID(0, u), nil
+	}
+	return executionID(text)
+}
+
+func budgetRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Forget a budget",
+		Long: `rm forgets a budget, what was used of it and its book. Executions that have it as a gate wait until there
+is one of that name again.`,
+		Example: "  flowfabric budget rm acme",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.changeGate(ctx, "budget", args[0], "removed", func(c *client.Client) error {
+				removed, err := c.RemoveBudget(ctx, args[0])
+				if err == nil && !removed {
+					err = fmt.Errorf("remove budget %q: %w", args[0], flowfabric.ErrBudgetNotFound)
+				}
+				return err
+			})
+		}),
+	}
+}

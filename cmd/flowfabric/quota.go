@@ -1,0 +1,284 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+)
+
+func quotaCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "quota",
+		Aliases: []string{"quotas"},
+		Short:   "Create, change, show and remove quotas",
+		Long: `quota looks after quotas: how often executions may start, and how many may run at once. Work that has a
+quota as a gate (submit --quota, gate attach) waits while it is full. Alone it does what ls does.`,
+	}
+	list := quotaListCommand(a)
+	cmd.AddCommand(list, quotaShowCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a), quotaRemoveCommand(a))
+	listsAlone(cmd, list)
+	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
+	return cmd
+}
+
+// quota is a client.QuotaInfo for --json.
+type quota struct {
+	Name      string        `json:"name"`
+	Scope     string        `json:"scope,omitempty"`
+	Rate      int           `json:"rate,omitempty"` // starts in any window
+	Window    int64         `json:"window_ms,omitempty"`
+	Cap       int           `json:"cap,omitempty"` // at once
+	Jitter    int64         `json:"jitter_ms,omitempty"`
+	Started   int           `json:"started"` // in the window
+	Held      int           `json:"held"`    // slots that are taken
+	Suspect   int           `json:"suspect"` // of which nobody has heard for a while
+	Free      *int          `json:"free,omitempty"`
+	ForSlots  int           `json:"waiting_for_slots"` // queues
+	ForRate   int           `json:"waiting_for_rate"`
+	Revision  uint64        `json:"revision"`
+	CreatedAt time.Time     `json:"created_at,omitzero"`
+	By        string        `json:"updated_by,omitempty"`
+	Blocked   []closedRoute `json:"blocked,omitempty"`
+	Holds     []string      `json:"holds,omitempty"` // "<execution>:<epoch>"
+	Book      []bookEntry   `json:"book,omitempty"`
+}
+
+func newQuota(q client.QuotaInfo) quota {
+	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
+		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
+		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: q.Holds, Book: bookOf(q.Book)}
+	if free, limited := q.Free(); limited {
+		v.Free = &free
+	}
+	return v
+}
+
+// rate is how often, for people.
+func (v quota) rate() string {
+	if v.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d in %s", v.Rate, span(time.Duration(v.Window)*time.Millisecond))
+}
+
+// settings is what a quota allows, for people.
+func (v quota) settings(most int) string {
+	slots := ""
+	if most > 0 {
+		slots = strconv.Itoa(most) + " at once"
+	}
+	return cmp.Or(join(", ", v.rate(), slots), "no limit")
+}
+
+// slots is how many of the slots are taken.
+func (v quota) slots() cell {
+	if v.Free == nil {
+		return styled(normal, v.Held)
+	}
+	c := styled(normal, fmt.Sprintf("%d of %d", v.Held, v.Cap))
+	if *v.Free == 0 {
+		c.style = yellow
+	}
+	return c
+}
+
+func quotaListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List quotas",
+		Long:    "ls lists all quotas: how much started, how many slots are taken, and how many queues wait for them.",
+		Example: "  flowfabric quota ls",
+		Args:    cobra.NoArgs,
+		RunE: a.once(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				found, err := c.Quotas(ctx)
+				if err != nil && len(found) == 0 {
+					return err
+				}
+				out := make([]quota, len(found))
+				rows := make([][]any, len(found))
+				for i, q := range found {
+					v := newQuota(q)
+					started := ""
+					if v.Rate > 0 {
+						started = strconv.Itoa(v.Started)
+					}
+					out[i], rows[i] = v, []any{v.Name, v.rate(), started, v.slots(), v.ForRate, v.ForSlots}
+				}
+				if shown := a.show(out, func(p *page) {
+					p.table([]string{"QUOTA", "RATE", "STARTED", "SLOTS", "WAIT FOR RATE", "WAIT FOR SLOTS"}, rows)
+				}); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+func quotaShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one quota: limits, who holds it, and what it keeps from running",
+		Long:    "show prints a quota with who holds its slots, the work that it keeps from running, and who changed it.",
+		Example: "  flowfabric quota show gpu",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				q, err := c.GetQuota(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				v := newQuota(q)
+				if v.Blocked, err = blockedBy(ctx, c, flowfabric.Quota(args[0])); err != nil && len(v.Blocked) == 0 {
+					err = fmt.Errorf("what it keeps from running is not known: %w", err)
+				}
+				if shown := a.show(v, v.text); shown != nil {
+					return shown
+				}
+				return err
+			})
+		}),
+	}
+}
+
+func (v quota) text(p *page) {
+	suspect, started := "", ""
+	if v.Suspect > 0 {
+		suspect = fmt.Sprintf("%d have not been heard of for a while", v.Suspect)
+	}
+	if v.Rate > 0 {
+		started = fmt.Sprintf("%d in the window", v.Started)
+	}
+	p.facts("name", v.Name, "for", v.Scope, "rate", v.rate(), "started", started, "slots", v.slots(), "suspect", suspect,
+		"jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting", fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
+		"revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
+	closedTable(p, "keeps from running:", v.Blocked)
+	for i, hold := range v.Holds {
+		if i == 0 {
+			p.say("\nholds (execution and epoch):")
+		}
+		p.say("  %s", hold)
+	}
+	bookTable(p, v.Book)
+}
+
+// quotaFlags are the settings of a quota.
+type quotaFlags struct {
+	rate, most     int
+	window, jitter time.Duration
+	scope          string
+}
+
+func (f *quotaFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.rate, "rate", 0, "starts in any --window, at most 1000000 (default no limit)")
+	flags.DurationVar(&f.window, "window", 0, "what --rate is counted in, at most 720h")
+	flags.IntVar(&f.most, "cap", 0, "how many hold it at once, at most 1000000 (default no limit)")
+	flags.DurationVar(&f.jitter, "jitter", 0, "spread the next tries over so much more, at most 60s")
+	flags.StringVar(&f.scope, "for", "", "what it is for, `text` for people")
+}
+
+// apply puts what was said into a quota; what was not said stays.
+func (f *quotaFlags) apply(cmd *cobra.Command, q *admission.Quota) {
+	said := cmd.Flags().Changed
+	if said("rate") {
+		q.Rate = f.rate
+	}
+	if said("window") {
+		q.Window = f.window
+	}
+	if said("cap") {
+		q.Cap = f.most
+	}
+	if said("jitter") {
+		q.Jitter = f.jitter
+	}
+	if said("for") {
+		q.Scope = f.scope
+	}
+}
+
+func quotaCreateCommand(a *app) *cobra.Command {
+	var f quotaFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a quota",
+		Long: `create makes a quota. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
+settings changes nothing; with others it is refused, see update.`,
+		Example: `  flowfabric quota create gpu --cap 4
+  flowfabric quota create mail --rate 100 --window 1m`,
+		Args: exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		q := admission.Quota{Name: args[0]}
+		f.apply(cmd, &q)
+		c, err := a.client(ctx, mayBoot)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.CreateQuota(ctx, q); err != nil {
+			return err
+		}
+		return a.show(gateChanged{args[0], "created"}, func(p *page) { p.say("quota %s created", args[0]) })
+	})
+	return cmd
+}
+
+func quotaUpdateCommand(a *app) *cobra.Command {
+	var f quotaFlags
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change a quota",
+		Long: `update changes what is said and leaves the rest. What runs keeps its slots, also above a lower cap. Work
+that waits for the quota is looked at anew. If somebody else changes it at the same time, one of the two is
+refused.`,
+		Example: "  flowfabric quota update gpu --cap 8",
+		Args:    exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		return a.changeGate(ctx, "quota", args[0], "updated", func(c *client.Client) error {
+			q, err := c.GetQuota(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			f.apply(cmd, &q.QuotaSpec)
+			return c.UpdateQuota(ctx, q.QuotaSpec, q.Revision)
+		})
+	})
+	return cmd
+}
+
+func quotaRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Forget a quota",
+		Long: `rm forgets a quota and who holds it. Executions that have it as a gate wait until there is one of that
+name again.`,
+		Example: "  flowfabric quota rm gpu",
+		Args:    exactly("NAME"),
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			return a.changeGate(ctx, "quota", args[0], "removed", func(c *client.Client) error {
+				removed, err := c.RemoveQuota(ctx, args[0])
+				if err == nil && !removed {
+					err = fmt.Errorf("remove quota %q: %w", args[0], flowfabric.ErrQuotaNotFound)
+				}
+				return err
+			})
+		}),
+	}
+}

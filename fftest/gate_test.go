@@ -1,0 +1,104 @@
+package fftest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// gated is a world whose store a test may talk to itself.
+type gated struct {
+	*World
+	e   *engine.Engine
+	ran []time.Duration
+}
+
+func inGates(t *testing.T, f func(g *gated)) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{}
+		began := time.Now()
+		g.World = New(t, runtime.Config{}, handler.Bind(handler.Define[string, string]("k"), func(context.Context, *handler.Task, string) (string, error) {
+			g.ran = append(g.ran, time.Since(began).Round(time.Minute))
+			return "", nil
+		}))
+		url, release := inproc.Listen(g.dial)
+		defer release()
+		var err error
+		g.e, err = engine.Open(t.Context(), engine.Config{URL: url, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		g.no(err)
+		defer g.e.Close()
+		f(g)
+	})
+}
+
+func (g *gated) no(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gated) submit(n int, gates ...flowfabric.Gate) (ids []flowfabric.ExecutionID) {
+	g.t.Helper()
+	payload, _ := json.Marshal("x")
+	for range n {
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: payload, Gates: gates}
+		created, err := g.e.CreateExecutions(g.t.Context(), 0, []engine.NewExecution{x})
+		g.no(err)
+		g.no(created[0].Err)
+		ids = append(ids, x.ID)
+		g.mu.Lock()
+		g.open = append(g.open, x.ID)
+		g.mu.Unlock()
+	}
+	return ids
+}
+
+func (g *gated) done(ids []flowfabric.ExecutionID) {
+	g.t.Helper()
+	for _, id := range ids {
+		g.no(g.await(g.t.Context(), id))
+	}
+}
+
+// A window of a day lets three start; the world steps over the day in which the others wait.
+func TestRateInVirtualTime(t *testing.T) {
+	inGates(t, func(g *gated) {
+		_, _, _, err := g.e.PutQuota(g.t.Context(), engine.QuotaSpec{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
+		g.no(err)
+		g.done(g.submit(7, flowfabric.Quota("daily")))
+		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour || g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
+			t.Errorf("ran at %v", g.ran)
+		}
+		g.Sleep(time.Second)
+		q, err := g.e.ReadQuota(g.t.Context(), "daily", 0, 0)
+		if err != nil || q.Held != 0 {
+			t.Error(q.Held, err)
+		}
+	})
+}
+
+// A budget that is exhausted for a month.
+func TestBudgetInVirtualTime(t *testing.T) {
+	inGates(t, func(g *gated) {
+		b := engine.BudgetSpec{Name: "monthly", Reset: 30 * 24 * time.Hour, Limits: map[string]engine.Limit{"tokens": {Hard: 1}}}
+		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0, "test")
+		g.no(err)
+		_, err = g.e.ReportUsage(g.t.Context(), engine.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+		g.no(err)
+		g.done(g.submit(1, flowfabric.Budget("monthly")))
+		if len(g.ran) != 1 || g.ran[0] != 30*24*time.Hour {
+			t.Errorf("ran at %v", g.ran)
+		}
+	})
+}

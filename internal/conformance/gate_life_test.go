@@ -1,0 +1,525 @@
+package conformance
+
+import (
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// outbox is how many notices about quotas wait to be delivered.
+func (g *gates) outbox() (n int) {
+	g.Helper()
+	entries, _, err := g.e.ReadOutbox(g.ctx, g.p)
+	g.no(err)
+	for _, x := range entries {
+		n += len(x.Released)
+	}
+	return n
+}
+
+func (g *gates) pause(id flowfabric.ExecutionID) {
+	g.Helper()
+	already, err := g.e.PauseExecution(g.ctx, id, "me", "why not")
+	g.no(err)
+	same(g.world, "pause already", already, false)
+	g.check()
+}
+
+func (g *gates) unpause(id flowfabric.ExecutionID) {
+	g.Helper()
+	already, err := g.e.UnpauseExecution(g.ctx, id, "me")
+	g.no(err)
+	same(g.world, "unpause already", already, false)
+	g.check()
+}
+
+func (g *gates) open(routes ...uint64) {
+	g.Helper()
+	_, err := g.e.OpenRoutes(g.ctx, g.p, routes)
+	g.no(err)
+	g.check()
+}
+
+// prefer changes the priority of an execution.
+func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
+	g.Helper()
+	a := g.must("ff_change_priority", "1", id.UUID().String(), words(n), "me")
+	same(g.world, "priority", a.slots[1], words(n))
+	g.check()
+}
+
+// grantedIDs is the ids of grants, in order.
+func grantedIDs(list []engine.Grant) (ids []flowfabric.ExecutionID) {
+	for _, x := range list {
+		ids = append(ids, x.Execution)
+	}
+	return ids
+}
+
+// expects fails unless the answers to ClaimGranted are these errors, in order.
+func (g *gates) expects(k *worker, list []engine.Grant, want ...error) []engine.Claim {
+	g.Helper()
+	answers, claims, err := g.e.ClaimGranted(g.ctx, g.p, k.session, k.number, list)
+	g.no(err)
+	g.check()
+	for i, a := range answers {
+		if want[i] == nil {
+			g.no(a.Err)
+		} else {
+			g.is(a.Err, want[i])
+		}
+	}
+	return claims
+}
+
+var gateLifeScenarios = []scenario{
+	{name: "spec 70 §10 BS20 what waits for others, is delayed, suspended, runs or has ended is not paused, and goes on waiting", run: func(w *world) {
+		for _, code := range reachable {
+			if code == "A2" {
+				continue
+			}
+			w.reset()
+			w.seed()
+			w.hands = true
+			x := w.state(code)
+			w.hands = false
+			want := flowfabric.ErrNotEligible
+			switch {
+			case code[:2] == "R1" || code[:2] == "G1" || code[:2] == "R4":
+				continue
+			case code[0] == 'T':
+				want = flowfabric.ErrNotActive
+			}
+			w.unchanged(string(code), func() {
+				_, err := w.e.PauseExecution(w.ctx, x.id, "me", "")
+				w.is(err, want)
+				_, err = w.e.UnpauseExecution(w.ctx, x.id, "me")
+				w.is(err, want)
+			})
+		}
+		w.reset()
+		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+		_, err := w.e.PauseExecution(w.ctx, g.id.Member("b"), "me", "")
+		w.is(err, flowfabric.ErrNotEligible)
+		g.are(flowfabric.Waiting, "a")
+		w.code(g.id.Member("b"), "R3f")
+		g.complete(g.claim()["a"], "")
+		g.complete(g.claim()["b"], "")
+		g.ends(flowfabric.FlowCompleted)
+	}},
+	{name: "spec 70 §10 BS21 nothing but its own release lets out what is kept for a reason", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		ids := w.createN(3, asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(3)
+		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
+		g.pause(ids[0])
+		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED") // the lane was never closed
+		w.unchanged("an unpause of what a gate keeps", func() {
+			already, err := w.e.UnpauseExecution(w.ctx, ids[1], "me")
+			w.no(err)
+			same(w, "already", already, true)
+		})
+		same(w, "closed", len(k.grants(3)), 0)
+		g.open(list[0].Route)
+		same(w, "opened, but for what the operator keeps", words(grantedIDs(k.grants(3))), words(ids[1:]))
+		w.code(ids[0], "R4f")
+		g.unpause(ids[0])
+		same(w, "unpaused", words(grantedIDs(k.grants(3))), words(ids[:1]))
+		w.unchanged("no reason at all", func() {
+			same(w, "code", w.fcall("ff_unpause_execution", "1", ids[0].UUID().String()).code, "invalid_input")
+			same(w, "nobody's route", words(w.fcall("ff_open_route", "1", "1", "").slots), "[1 0]")
+		})
+		_, err := w.e.UnpauseExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
+		w.is(err, flowfabric.ErrNotFound)
+	}},
+	{name: "spec 70 §10 BS22 a lane that is paused and resumed hands out in the old order, gates or not", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 9})
+		for _, opts := range [][]option{{}, {asking(flowfabric.Quota(q))}} {
+			var want []flowfabric.ExecutionID
+			for _, n := range []int{0, 5, 9} {
+				want = append(want, w.create(append(opts, priority(n))...))
+				w.advance(2 * time.Millisecond)
+				want = append(want, w.create(append(opts, priority(n))...))
+			}
+			want = slices.Concat(want[4:], want[2:4], want[:2])
+			w.setLane("default", engine.LanePaused, "")
+			k := g.asker("w1")
+			r := k.poll(10)
+			same(w, "paused", len(r.Claims)+len(r.Grants), 0)
+			g.pause(want[3])
+			g.unpause(want[3])
+			same(w, "nothing", len(k.poll(10).Grants), 0)
+			w.setLane("default", engine.LaneActive, "")
+			r = k.poll(10)
+			got := grantedIDs(r.Grants)
+			for _, c := range r.Claims {
+				got = append(got, c.Fence.Execution)
+			}
+			same(w, "order", words(got), words(want))
+		}
+	}},
+	{name: "design §6 what was paused keeps its state, its place and its time", run: func(w *world) {
+		g := newGates(w)
+		w.seed()
+		for _, code := range []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
+			w.reset()
+			w.seed()
+			x := w.state(code, deadline(time.Hour))
+			g.pause(x.id)
+			w.code(x.id, "R4"+code[2:])
+			g.asker("w").nothing()
+			g.prefer(x.id, 7)
+			g.unpause(x.id)
+			w.code(x.id, code)
+			g.asker("w2").one(x.id)
+		}
+		w.reset()
+		ids := []flowfabric.ExecutionID{w.create(deadline(time.Minute)), w.create(), w.create()}
+		for _, id := range ids {
+			g.pause(id)
+		}
+		g.prefer(ids[2], 5)
+		w.cancel(ids[1])
+		g.advance(time.Minute)
+		w.settleTime()
+		same(w, "expired", words(w.code(ids[0], "T4n").State.Public, w.code(ids[1], "T3n").State.Public), "expired cancelled")
+		g.unpause(ids[2])
+		late := w.create(priority(4))
+		k := w.worker("w1")
+		k.one(ids[2])
+		k.one(late)
+		_, err := w.e.PauseExecution(w.ctx, ids[0], "me", "")
+		w.is(err, flowfabric.ErrNotActive)
+	}},
+	{name: "design §6 an older worker, and one that asks no gates, never meets gated work", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 9})
+		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
+		k := w.worker("old")
+		k.one(free)
+		r := k.nothing()
+		same(w, "it waits", words(r.Registered, r.More), "true false")
+		k.nothingYet()
+		for _, understands := range []string{"", "1"} {
+			args := claimArgs(k.request(5))
+			if understands != "" {
+				args = append(args, understands)
+			}
+			a := w.must("ff_claim_next", args...)
+			same(w, "claimed on the wire", words(a.slots[1], len(a.slots)), "1 8")
+		}
+		w.code(gated, "R1f")
+		next := k.request(5)
+		c := w.create()
+		f := k.one(c).Fence
+		next.Number++
+		settled, reply, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, &next)
+		w.no(err)
+		w.no(settled[0].Err)
+		same(w, "with its completion", len(reply.Claims)+len(reply.Grants), 0)
+		same(w, "for one who asks", len(g.asker("new").grants(5)), 1)
+	}},
+	{name: "design §6 who serves both takes work with gates and without by turns", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 99})
+		w.createN(20, asking(flowfabric.Quota(q)), priority(9))
+		w.createN(20)
+		k := g.asker("w1")
+		k.nothingYet()
+		got := ""
+		for i := range 6 {
+			request := k.request(2)
+			request.Rotation = uint64(i)
+			r, err := w.e.ClaimNext(w.ctx, request)
+			w.no(err)
+			k.number++
+			w.check()
+			same(w, "more", r.More, true)
+			got += words(len(r.Claims), len(r.Grants)) + " "
+		}
+		same(w, "claims and grants", got, "2 0 0 2 2 0 0 2 2 0 0 2 ")
+		for i := range 2 { // one kind alone comes whatever the turn
+			k := g.asker("alone")
+			k.can = func(r engine.Route) bool { return len(r.Gates) > 0 }
+			k.nothingYet()
+			request := k.request(2)
+			request.Rotation = uint64(i)
+			r, err := w.e.ClaimNext(w.ctx, request)
+			w.no(err)
+			same(w, "granted", len(r.Grants), 2)
+		}
+	}},
+	{name: "design §6 lost replies of a claim with grants, of a grant's claim, of both", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 9})
+		w.createN(3, asking(flowfabric.Quota(q)), payload([]byte("x")))
+		k := g.asker("w1")
+		k.nothingYet()
+		request := k.request(3)
+		first, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		again, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		w.check()
+		same(w, "duplicate", words(first.Duplicate, again.Duplicate, len(again.Claims)), "false true 0")
+		same(w, "the same grants", sameGrants(first.Grants, again.Grants), true)
+		k.number++
+		g.admit(q, 3, again.Grants...)
+		claims := k.granted(again.Grants[:2]...)
+		same(w, "claimed", len(claims), 2)
+		answers, repeated, err := w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, again.Grants[:2])
+		w.no(err)
+		w.check()
+		same(w, "claimed again", words(answers[0].Already, answers[1].Already, repeated[0].Fence == claims[0].Fence, repeated[1].Fence == claims[1].Fence, string(repeated[0].Input)),
+			"true true true true x")
+		third, err := w.e.ClaimNext(w.ctx, request)
+		w.no(err)
+		w.check()
+		same(w, "what has become of the number", words(third.Duplicate, len(third.Claims), len(third.Grants)), "true 2 1")
+		for _, c := range third.Claims {
+			w.complete(c.Fence, "")
+		}
+		g.expects(k, again.Grants[:2], flowfabric.ErrStaleLease, flowfabric.ErrStaleLease)
+		answers, _, err = w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, []engine.Grant{third.Grants[0], third.Grants[0]})
+		w.no(err)
+		w.no(answers[0].Err)
+		w.is(answers[1].Err, flowfabric.ErrInvalidInput)
+		w.check()
+		g.deliver()
+		same(w, "held", g.held(q), 1)
+	}},
+	{name: "design §6 a grant that is over when its claim comes, before and after the tick", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.admit(q, 1, list...)
+		g.advance(5 * time.Second)
+		c := k.granted(list...)[0] // nobody has taken it back, so it is good
+		w.tick()
+		w.code(id, "A1")
+		w.release(c.Fence)
+		g.deliver()
+		list = k.grants(1)
+		g.admit(q, 1, list...)
+		g.advance(5 * time.Second)
+		w.tick()
+		g.expects(k, list, flowfabric.ErrStaleLease)
+		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Interest: k.interest, Table: k.table, Gates: true})
+		w.no(err)
+		same(w, "nor is it told again", words(r.Duplicate, len(r.Claims), len(r.Grants)), "true 0 0")
+		g.deliver()
+		same(w, "held", g.held(q), 0)
+	}},
+	{name: "design §6 cancelled, past its deadline, paused, of another priority while it is granted", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Rate: 99, Window: time.Hour, Cap: 9})
+		ids := w.createN(4, asking(flowfabric.Quota(q)), deadline(time.Hour))
+		short := w.create(asking(flowfabric.Quota(q)), deadline(3*time.Second))
+		k := g.asker("w1")
+		list := k.grants(9)
+		same(w, "granted", words(grantedIDs(list)), words(append(slices.Clone(ids), short)))
+		g.admit(q, 5, list...)
+		w.cancel(ids[0])
+		g.pause(ids[1])
+		g.prefer(ids[2], 9)
+		g.advance(3 * time.Second)
+		stale := flowfabric.ErrStaleLease
+		g.expects(k, list[4:], stale) // its time is over, though nobody has said so yet
+		w.tick()
+		w.code(short, "T4n")
+		claims := g.expects(k, list, stale, stale, nil, nil, stale)
+		same(w, "claimed, of the priority it was given", words(len(claims), claims[0].Priority, claims[0].DeadlineIn > 59*time.Minute), "2 9 true")
+		same(w, "told once each", g.outbox(), 3)
+		g.deliver()
+		same(w, "held, started", g.holds(q), "2 2")
+		g.unpause(ids[1])
+		w.release(claims[0].Fence)
+		g.deliver()
+		again := k.grants(9)
+		same(w, "the new priority comes first", words(grantedIDs(again)), words([]flowfabric.ExecutionID{ids[2], ids[1]}))
+		w.cancel(ids[3])
+		g.deliver()
+		g.refuse(k, false, time.Minute, "quota "+q+" cap", again...)
+		g.prefer(ids[1], 10)
+		g.open(again[0].Route)
+		same(w, "while its route was closed, too", words(grantedIDs(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
+	}},
+	{name: "design §6 a revoked lease gives its slot back when it is requeued, once", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Quota(q)))
+		k := g.asker("w1")
+		c := g.start(k, 1, q)[0]
+		w.revoke(id)
+		same(w, "not yet", g.outbox(), 0)
+		states, freed := g.settle(q, engine.Hold{Execution: id, Epoch: c.Fence.Epoch})
+		same(w, "held", words(states, freed), "[1] 0")
+		w.settleTime()
+		w.settleTime()
+		same(w, "once", g.outbox(), 1)
+		g.deliver()
+		g.start(k, 1, q)
+		w.cancel(id) // A1, taken for good
+		same(w, "once", g.outbox(), 1)
+		g.deliver()
+		id = w.create(asking(flowfabric.Quota(q)))
+		g.start(k, 1, q)
+		w.revoke(id)
+		w.cancel(id) // before the tick
+		same(w, "once", g.outbox(), 1)
+		g.deliver()
+		same(w, "held", g.held(q), 0)
+	}},
+	{name: "design §6 work that is replayed asks its gates anew", run: func(w *world) {
+		g := newGates(w)
+		w.seed()
+		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
+		k := g.asker("w1")
+		ends := []func(engine.Claim){
+			func(c engine.Claim) { w.complete(c.Fence, "r") },
+			func(c engine.Claim) {
+				_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: "x", Permanent: true})
+				w.no(err)
+			},
+			func(c engine.Claim) { w.cancel(id) },
+		}
+		c := g.start(k, 1, q)[0]
+		epoch := c.Fence.Epoch
+		for i, end := range ends {
+			end(c)
+			g.deliver()
+			same(w, "free", g.held(q), 0)
+			w.replay(id, engine.Replay{Force: true, By: "me"})
+			w.code(id, "R1p")
+			list := k.grants(1)
+			w.code(id, "G1p")
+			same(w, "room", g.rooms(list[0], b), "true")
+			g.admit(q, 1, list...)
+			c = k.granted(list...)[0]
+			same(w, "claimed", words(c.Type, c.Fence.Attempt, c.Fence.Epoch > epoch), words(flowfabric.AttemptReplay, i+1, true))
+			epoch = c.Fence.Epoch
+		}
+	}},
+	{name: "design §5 a lane and a gate keep a route closed each for itself, in whatever order they open", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Quota(q)))
+		route := g.asker("w0").grants(1)[0].Route
+		steps := map[string]func(){
+			"pause": func() { w.setLane("default", engine.LanePaused, "") },
+			"close": func() {
+				g.no(g.e.ReleaseGrants(w.ctx, w.p, "nobody~x", nil, []engine.RouteClosing{{Route: route, For: time.Minute, Why: "test"}}))
+				w.check()
+			},
+			"resume": func() { w.setLane("default", engine.LaneActive, "") },
+			"open":   func() { g.open(route) },
+			"time": func() {
+				g.advance(time.Minute)
+				w.settleTime()
+			},
+		}
+		g.advance(5 * time.Second)
+		w.tick()
+		for _, order := range [][]string{{"pause", "close", "resume", "open"}, {"pause", "close", "open", "resume"}, {"close", "pause", "resume", "open"},
+			{"close", "pause", "open", "resume"}, {"pause", "close", "time", "resume"}, {"close", "pause", "resume", "time"}} {
+			for i, step := range order {
+				k := g.asker("w1")
+				list := k.grants(1)
+				same(w, words("before", step, "of", order), len(list), map[bool]int{true: 1}[i == 0])
+				if len(list) > 0 {
+					g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
+				}
+				steps[step]()
+			}
+			k := g.asker("w1")
+			list := k.grants(1)
+			same(w, words("after", order), words(grantedIDs(list)), words([]flowfabric.ExecutionID{id}))
+			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
+		}
+	}},
+	{name: "design §5 a route that goes with its last execution takes its closing along", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		id := w.create(asking(flowfabric.Quota(q)), retention(time.Second))
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
+		w.cancel(id)
+		same(w, "closed", len(g.closings()), 1)
+		g.advance(2 * time.Second)
+		w.settleTime()
+		same(w, "purged", words(w.exists(id), len(g.closings()), len(w.hash(w.k.Closings()))), "false 0 0")
+		g.open(list[0].Route) // who is woken too late finds nothing
+		again := w.create(asking(flowfabric.Quota(q)))
+		next := g.asker("w2").grants(1)
+		same(w, "a new route, open", words(grantedIDs(next), next[0].Route > list[0].Route), words([]flowfabric.ExecutionID{again}, true))
+		w.cancel(again)
+		_, err := w.e.PurgeExecution(w.ctx, again, 0)
+		w.no(err)
+		w.check()
+		g.deliver()
+		same(w, "nothing is left", words(g.outbox(), len(g.closings())), "0 0")
+	}},
+	{name: "design §6 the session of a holder that has grants is not empty, and closes after they went back", run: func(w *world) {
+		g := newGates(w)
+		id := w.create(asking(flowfabric.Quota(g.quota(engine.QuotaSpec{Cap: 1}))))
+		k := g.asker("w1")
+		list := k.grants(1)
+		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
+		w.no(err)
+		same(w, "held", words(len(held)), "1")
+		w.is(w.e.CloseSession(w.ctx, w.p, k.session), flowfabric.ErrSessionHeld)
+		w.unchanged("what only a holder may do", func() {
+			f := flowfabric.Fence{Execution: id, Session: k.session, Claim: k.number, Epoch: list[0].Epoch}
+			_, err := w.e.ReleaseExecution(w.ctx, f)
+			w.is(err, flowfabric.ErrNotActive)
+			out, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
+			w.no(err)
+			w.is(out[0].Err, flowfabric.ErrNotActive)
+			_, err = w.e.RevokeLease(w.ctx, id, "", "op", "")
+			w.is(err, flowfabric.ErrNotActive)
+			_, err = w.e.PurgeExecution(w.ctx, id, 0)
+			w.is(err, flowfabric.ErrNotTerminal)
+		})
+		g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
+		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+		w.check()
+		same(w, "claimable", len(g.asker("w2").grants(1)), 1)
+	}},
+	{name: "spec 50 §15 #6 gates that came with a scope deny, and a grant that is refused restores every counter", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(nil)
+		g.spend(b, "k", tokens(100))
+		q := g.quota(engine.QuotaSpec{Rate: 1, Window: time.Hour, Cap: 1})
+		w.must("ff_attach", "1", "n\x1fdefault", "b:"+b+",q:"+q, "me")
+		w.create()
+		w.create(asking(flowfabric.Quota(q)))
+		w.worker("old").nothing()
+		k := g.asker("w1")
+		list := k.grants(9)
+		same(w, "one route", words(len(list), list[0].Route == list[1].Route, k.routes[list[0].Route].Gates), words(2, true, []flowfabric.Gate{flowfabric.Budget(b), flowfabric.Quota(q)}))
+		same(w, "no room", g.rooms(list[0], b), "false")
+		before := words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches)
+		same(w, "admitted all the same, as by one who asks in another order", g.admit(q, 1, list...).Why, "rate")
+		g.refuse(k, true, time.Minute, "budget "+b+" tokens 100 100", list...)
+		g.deliver()
+		same(w, "every counter", words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches), before)
+		w.must("ff_attach", "1", "n\x1fdefault", "", "me")
+		w.worker("old").one(w.create())
+		list = k.grants(9) // the start that did not happen woke them
+		same(w, "what was created keeps its gates", words(len(list), g.rooms(list[0], b)), "2 false")
+	}},
+}
+
+// sameGrants tells whether two replies grant the same, in whatever order.
+func sameGrants(a, b []engine.Grant) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x engine.Grant) bool { return !slices.Contains(b, x) })
+}

@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+var inspectGateScenarios = []scenario{
+	{name: "spec 70 §7 a partition tells of closed routes, paused executions and its outbox", run: func(w *world) {
+		s := w.gateShapes()
+		p, err := w.e.DescribePartition(w.ctx, w.p)
+		w.no(err)
+		same(w, "closed, paused", words(p.Closed.Count, p.Paused.Count), "1 2")
+		same(w, "opens", p.Closed.Head.UnixMilli(), w.closedUntil(w.routeOf(s.closed)))
+		same(w, "ready", p.Ready, 2) // of what waits with gates, and of the other namespace
+		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered() < 0 || p.Lag() != 0 {
+			w.Errorf("outbox %+v, undelivered for %s, lag %s", p.Outbox, p.Undelivered(), p.Lag())
+		}
+		w.no(w.e.FreezePartition(w.ctx, w.p, "look"))
+		_, err = w.e.DescribePartition(w.ctx, w.p)
+		w.no(err)
+		w.no(w.e.ThawPartition(w.ctx, w.p))
+	}},
+	{name: "spec 50 §14 what is paused or granted is listed where it lives", run: func(w *world) {
+		s := w.gateShapes()
+		list := func(home engine.Home, key string) map[flowfabric.ExecutionID]engine.Listed {
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: home, Key: key, Limit: 100})
+			w.no(err)
+			out := map[flowfabric.ExecutionID]engine.Listed{}
+			for _, x := range page.Executions {
+				same(w, "drift", x.Drift, "")
+				out[x.ID] = x
+			}
+			return out
+		}
+		paused := list(engine.HomePaused, "")
+		same(w, "paused", len(paused), 2)
+		x := paused[s.paused]
+		same(w, "paused", words(x.State.Code, x.State.Public, x.Since.UnixMilli() == x.Score, x.Route.Gates), "R4f waiting true [budget acme quota openai]")
+		held := list(engine.HomeActive, s.worker.session)
+		same(w, "held", words(held[s.granted].State.Code, held[s.active].State.Code), "G1f A1")
+		waiting := list(engine.HomeWaiting, s.route)
+		same(w, "waiting", words(len(waiting), waiting[s.waiting].State.Code), "1 R1f")
+	}},
+}
+
+// routeOf is the route of an execution.
+func (w *world) routeOf(id flowfabric.ExecutionID) uint64 {
+	w.Helper()
+	return w.read(id).Route.ID
+}

@@ -1,0 +1,211 @@
+package main
+
+const (
+	gateFile      = "lua/lib/gate.lua"
+	budgetFile    = "lua/lib/budget.lua"
+	quotaFile     = "lua/lib/quota.lua"
+	shareFile     = "lua/lib/share.lua"
+	reportFile    = "lua/admission/ff_report_usage.lua"
+	putBudgetFile = "lua/admission/ff_put_budget.lua"
+	putQuotaFile  = "lua/admission/ff_put_quota.lua"
+	askFile       = "lua/admission/ff_admit.lua"
+	grantedFile   = "lua/admission/ff_claim_granted.lua"
+	returnFile    = "lua/admission/ff_release_grant.lua"
+	checkFile     = "lua/admission/ff_check_holds.lua"
+	settleHolds   = "lua/admission/ff_settle_holds.lua"
+	releaseFile   = "lua/admission/ff_release_holds.lua"
+	refundFile    = "lua/admission/ff_release_usage.lua"
+	adjustFile    = "lua/admission/ff_adjust_budget.lua"
+	resetFile     = "lua/admission/ff_reset_budget.lua"
+)
+
+var (
+	spending = in("internal/model", "^TestBudgets$")
+	admitted = in("internal/model", "^TestQuotas$")
+	deaths   = in("internal/model", "^TestGateDeaths$")
+	gated    = in("internal/model", "^TestGates$")
+	old      = in("internal/model", "^TestOldGrants$")
+	gates    = suite("gates")
+)
+
+// gateMutants break budgets, quotas, grants and shares: what is counted, what is refused, who has a slot and when it comes back.
+var gateMutants = []Mutant{
+	{"budget: the last unit is refused", "70 §10 BS1", budgetFile,
+		`if hard > 0 and used + deltas.by[dim] > hard then`, `if hard > 0 and used + deltas.by[dim] >= hard then`, spending},
+	{"budget: a warning one refuses", "70 §1.2 BS16", budgetFile,
+		`refused = hard_breach and b.d.md ~= 'warn'`, `refused = hard_breach`, spending},
+	{"budget: a soft breach is told every time", "70 §10 BS5", budgetFile,
+		`crossed = b.d['w:' .. dim] ~= b.d.rc }`, `crossed = true }`, spending},
+	{"budget: exactly at a soft limit is a breach", "70 §4", budgetFile,
+		`if soft > 0 and now > soft then`, `if soft > 0 and now >= soft then`, spending},
+	{"budget: a total may pass 2^53", "70 §10 BS10", budgetFile,
+		`if used + deltas.by[dim] > most then return nil, dim end`, ``, spending},
+	{"budget: at its limit it has room", "70 §7.1", budgetFile,
+		`budget.count(b, dim) >= hard and`, `budget.count(b, dim) > hard and`, spending},
+	{"budget: a warning one is exhausted", "70 §10 BS16", budgetFile,
+		`  if b.d.md == 'warn' then return nil end`, ``, spending},
+	{"budget: periods drift", "70 §10 BS14", budgetFile,
+		`budget.reset(ctx, b, missed, nx + (missed + 1) * iv, 'time')`, `budget.reset(ctx, b, missed, ctx.now + iv, 'time')`, spending},
+	{"budget: a period begins a ms late", "70 §5", budgetFile,
+		`if not nx or iv == 0 or ctx.now < nx then return end`, `if not nx or iv == 0 or ctx.now <= nx then return end`, spending},
+	{"budget: a new period keeps what was used", "70 §5", budgetFile,
+		`  b.used, b.rolled = {}, true`, `  b.rolled = true`, spending},
+	{"budget: the usage of the last period stays", "70 §5", budgetFile,
+		`  redis.call('DEL', keys.usage(ctx.r, b.name))
+  redis.call('HSET', key, 'rc'`, `  redis.call('HSET', key, 'rc'`, spending},
+	{"budget: a refund of an earlier period", "70 §10 BS15", budgetFile,
+		`  if l.p ~= b.d.rc then return false end`, ``, spending},
+	{"budget: a refund can be had twice", "70 §10 BS15", budgetFile,
+		`  redis.call('HDEL', key, unpack(gone))`, ``, spending},
+	{"budget: the ledger of one that was removed counts", "70-B8", budgetFile,
+		`return l.b == b.d.ct and l or {}`, `return l`, spending},
+	{"budget: woken ones wait still", "70 §5.3", budgetFile,
+		`  if #list > 0 then redis.call('ZREM', key, unpack(list)) end`, ``, spending},
+	{"report: a key is good for ever", "70 §3", reportFile,
+		`tonumber(expiry) <= ctx.now or `, ``, spending},
+	{"report: a key of a budget that was removed", "70-B8", reportFile,
+		` or born ~= b.d.ct`, ``, spending},
+	{"report: other amounts under the same key", "70 §10 BS6", reportFile,
+		`  if digest ~= q.digest then return reply.err('idempotency_conflict', q.key) end`, ``, spending},
+	{"report: what was refused is refused for ever", "70 §10 BS8", reportFile,
+		`  if rest == 'h' then`, `  if false then`, spending},
+	{"report: a refusal repeated is a second breach", "70 §10 BS8", reportFile,
+		`  if hard and not q.breached then`, `  if hard then`, spending},
+	{"report: a sequence counts twice", "70-B28", reportFile,
+		`    if q.sequence == seq then return nil, ff_report.again(l.rp or '') end`, ``, spending},
+	{"report: an old sequence counts again", "70-B28", reportFile,
+		`    if q.sequence < seq then return nil`, `    if false then return nil`, spending},
+	{"report: a late one counts twice", "70-B28", reportFile,
+		`  if q.epoch == e2 and q.sequence <= seq2 then`, `  if q.epoch == e2 and q.sequence < seq2 then`, spending},
+	{"report: a late one takes over", "70-B28", reportFile,
+		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
+	{"report: strict budgets count anything", "70 §2", reportFile,
+		`      if not b.d['h:' .. dim] then`, `      if false then`, spending},
+	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
+		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
+	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
+		`  if old and #old > 0 then redis.call('HDEL', key, unpack(old)) end`, ``, spending},
+	{"put budget: any revision will do", "70 §2", putBudgetFile,
+		`if b and expected ~= b.d.up then`, `if b and expected == '' then`, spending},
+	{"adjust: below zero", "70-B24", adjustFile,
+		`reply.int(math.max(0, now))`, `reply.int(now)`, spending},
+	{"adjust: nobody is woken", "70 §5.3", adjustFile,
+		`if not budget.exhausted(b) then`, `if false then`, spending},
+	{"reset: one that is due is not booked", "70 §5", resetFile,
+		`
+  budget.save(ctx, b)
+  local nx`, `
+  local nx`, spending},
+	{"refund: of any outcome", "70 §3.3", refundFile,
+		`',' .. argv[i + 2] .. ',', 1, true) then`, `',', 1, true) then`, spending},
+
+	{"admit: one above the cap", "70 §6", askFile,
+		`if q.cap > 0 and held >= q.cap then`, `if q.cap > 0 and held > q.cap then`, admitted},
+	{"admit: one above the rate", "70 §6", askFile,
+		`if q.rate > 0 and started >= q.rate then`, `if q.rate > 0 and started > q.rate then`, admitted},
+	{"admit: several of a call count as one", "70 §6", askFile,
+		`      started, held = started + 1, held + 1`, `      started = started + 1`, admitted},
+	{"admit: again is once more", "70 §6 ALREADY_ADMITTED", askFile,
+		`    if not known then`, `    if true then`, admitted},
+	{"admit: who is refused is not woken", "70 §5.3", askFile,
+		`    budget.wait(ctx, keys.cap_waiters(ctx.r, name), argv[3], argv[4])`, ``, admitted},
+	{"admit: nobody asks about suspects", "70 §10 BS30", askFile,
+		`suspects = redis.call('ZRANGEBYSCORE', slots, '-inf', ctx.t, 'LIMIT', '0', '16')`, `suspects = {}`, admitted},
+	{"quota: a start at the edge of the window counts", "70 §6", quotaFile,
+		`keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), '+inf')`, `keys.window(ctx.r, q.name), reply.int(ctx.now - q.window), '+inf')`, admitted},
+	{"quota: what is in the window is forgotten", "70 §6", quotaFile,
+		`'-inf', reply.int(ctx.now - q.window), 'LIMIT', '0', '500')`, `'-inf', ctx.t, 'LIMIT', '0', '500')`, admitted},
+	{"quota: wakes though it is full", "70-B19", quotaFile,
+		`  if free > 0 then budget.waiters`, `  if true then budget.waiters`, admitted},
+	{"put quota: the usage of a cap is nobody's news", "70 §5.3", putQuotaFile,
+		`    budget.waiters(keys.cap_waiters(ctx.r, name), 128, waiters)`, ``, admitted},
+	{"settle holds: one that is held is freed", "70 §10 BS38", settleHolds,
+		`    if argv[i + 1] == '1' then`, `    if argv[i + 1] == '3' then`, admitted},
+	{"settle holds: one that is gone comes back", "70 §10 BS38", settleHolds,
+		`redis.call('ZADD', slots, 'XX', reply`, `redis.call('ZADD', slots, reply`, admitted},
+	{"settle holds: what never ran has started", "70 §10 BS28", settleHolds,
+		`      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end`, ``, admitted},
+	{"release holds: what never ran has started", "70 §10 BS28", releaseFile,
+		`    if argv[i + 2] == '0' then freed`, `    if false then freed`, deaths},
+	{"release holds: what ran has not started", "70 §6", releaseFile,
+		`    if argv[i + 2] == '0' then freed`, `    if true then freed`, deaths},
+
+	{"check holds: one that runs is gone", "70 §10 BS26", checkFile,
+		`(c.s == 'A1' or c.s == 'A3') and c.e`, `c.s == 'A3' and c.e`, gated},
+	{"check holds: of another epoch", "70 §10 BS38", checkFile,
+		`c.s == 'A3') and c.e == argv[i + 1] then`, `c.s == 'A3') then`, gated},
+	{"check holds: a grant that is over may be claimed still", "70 §10 BS30", checkFile,
+		`        settle.ungrant(ctx, c, argv[i]) --`, `        --`, gated},
+	{"check holds: what never ran has run", "70 §10 BS28", checkFile,
+		`      answer = '2' -- epochs grow: it was never a lease`, `      answer = '0'`, gated},
+	{"claim granted: by anybody", "design §6", grantedFile,
+		`if not core.granted(c) or c.gs ~= session_id or c.ge ~= epoch then`, `if not core.granted(c) then`, old},
+	{"claim granted: repeated, it is lost", "design §6", grantedFile,
+		`  if c.s == 'A1' and c.ss == session_id and c.e == epoch then return '=', c end
+`, ``, deaths},
+	{"release grants: of a newer grant", "70 §10 BS29", returnFile,
+		`    if c.s and core.granted(c) and c.ge == argv[i + 1] then`, `    if c.s and core.granted(c) then`, old},
+	{"release grants: the quotas are not told", "70 §10 BS28", returnFile,
+		`settle.ungrant(ctx, c, argv[i], argv[i + 2] == '0')`, `settle.ungrant(ctx, c, argv[i], true)`, old},
+	{"grant: has the epoch of the last one", "10-F2", claimFile,
+		`reply.int(math.max(last + 1, ctx.now))`, `ctx.t`, old},
+	{"grant: goes on for ever", "design §6", claimFile,
+		`  home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
+`, ``, gates},
+	{"grant: the lease has an epoch of its own", "design §6", claimFile,
+		`    epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)`, `    epoch, c.s = ctx.t, 'R1' .. string.sub(c.s, 3)`, deaths},
+	{"grant: its alarm stays", "10-X4", claimFile,
+		`  elseif granted then
+    home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
+  end`, `  end`, deaths},
+	{"ungrant: it stays with its session", "10-X3", homeFile,
+		`    home.unhold(ctx, c.gs, id)
+`, ``, deaths},
+	{"ungrant: quotas are not told", "70 §10 BS30", homeFile,
+		`    if not quiet then gate.leave(ctx, c.r, id, c.ge, '0') end`, ``, deaths},
+	{"ungrant: it has run", "70 §10 BS28", homeFile,
+		`gate.leave(ctx, c.r, id, c.ge, '0')`, `gate.leave(ctx, c.r, id, c.ge, '1')`, deaths},
+	{"leave: quotas are not told", "70-B2", homeFile,
+		`    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+  elseif c.s == 'A3'`, `  elseif c.s == 'A3'`, deaths},
+	{"leave: quotas are not told of what was revoked", "70 §10 BS31", homeFile,
+		`then -- without a home; what it holds of quotas is given back now
+    if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end`, `then`, deaths},
+	{"complete: quotas are not told", "70-B2", settleFile,
+		`  if ctx.gates then gate.leave(ctx, v[10], id, v[4], '1') end`, ``, deaths},
+	{"finish: budgets are not told", "70 §3.3", settleFile,
+		`  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end`, ``, gated},
+	{"gate: closed routes are handed out", "70-B19", gateFile,
+		`  redis.call('SREM', keys.gready(ctx.r), route_id)
+  root.need(ctx, at)`, `  root.need(ctx, at)`, gated},
+	{"gate: the first quota alone is told", "70 §7.2", gateFile,
+		`    note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
+`, `    note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
+    break
+`, deaths},
+	{"gate: attachments are forgotten", "70 §2", gateFile,
+		`      if rows[n] then merge(set, string.match(rows[n], '^[^ ]*')) end`, ``, gates},
+	{"gate: older workers meet gated work", "design §6", gateFile,
+		`  return gate.of(ctx, route_id) == '' and keys.ready(ctx.r) or keys.gready(ctx.r)`, `  return keys.ready(ctx.r)`, gates},
+	{"tick: grants outlive their sessions", "design §6", tickFile,
+		`        if c.s and core.granted(c) and c.gs == id then`, `        if false then`, deaths},
+	{"tick: closed routes stay closed", "70 §5.3", tickFile,
+		`    gate.forget(ctx, due[i])
+    home.reopen(ctx, due[i])`, `    gate.forget(ctx, due[i])`, gates},
+	{"share: weights are ignored", "design §6", shareFile,
+		`pick.count = pick.count + math.floor(unit / pick.weight)`, `pick.count = pick.count + unit`, gates},
+	{"share: what is passed over is paid for", "design §6", shareFile,
+		`    local refused = g.at - 1 - n`, `    local refused = 0`, gates},
+	{"share: who was away has saved up", "design §6", shareFile,
+		`    list[i].count = math.max(tonumber(count or '0'), lanes[list[i].lane].count)`, `    list[i].count = tonumber(count or '0')`, gates},
+
+	{"engine: a warning budget is strict", "70 §1.2", "engine/budget.go",
+		`	if b.Warn {
+		mode = "warn"
+	}
+`, ``, spending},
+	{"engine: releases to partitions that were never made fail", "70 §10 BS27", "engine/quota.go",
+		`return 0, nil, nil // no quota`, `return 0, nil, err // no quota`, admitted},
+	{"engine: what ran has not", "70 §6", "engine/quota.go",
+		`x.Hold.text(), bit(x.Ran))`, `x.Hold.text(), bit(!x.Ran))`, deaths},
+}
