@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -59,6 +60,7 @@ func TestChildrenInVirtualTime(t *testing.T) {
 // Whenever the worker dies, a handler that counts down through children of its own kind ends with the same result, and makes
 // none of them twice.
 func TestCrashesOfChildren(t *testing.T) {
+	depth := map[bool]int{false: 2, true: 1}[race.Enabled] // it is the number of crashes squared
 	n := fftest.Crashes(t, family, func(fx *fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
 		return func(ctx context.Context, task *handler.Task, in int) (int, error) {
 			if in == 0 {
@@ -72,8 +74,8 @@ func TestCrashesOfChildren(t *testing.T) {
 			below, err := child.Result(ctx, task)
 			return below + in, err
 		}
-	}, 2, func(r *fftest.Report[int]) { r.WantResult(3) })
-	if n < 10 {
+	}, depth, func(r *fftest.Report[int]) { r.WantResult(depth * (depth + 1) / 2) })
+	if n < 5*depth {
 		t.Errorf("%d crashes", n)
 	}
 }

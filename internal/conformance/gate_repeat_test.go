@@ -32,6 +32,7 @@ var gateRepeatables = []repeatable{
 		w.set("HSET", w.seat(c.name), "clock_pin", words(w.now())) // that it was refused is known for a day
 		return c
 	}},
+	{what: "taking a report back", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_undo_usage")},
 	{what: "adjusting", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_adjust_budget")},
 	{what: "resetting", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		c := stagedCall("ff_reset_budget")(w)
@@ -136,6 +137,10 @@ var gateWritings = []writing{
 	gateWriting("ff_report_usage", "report too much", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
 		r, err := e.ReportUsage(w.ctx, engine.Usage{Budget: s.budget, Key: "much", Amounts: map[string]int64{"tokens": 500}})
 		return words(r.Verdict, r.Applied, r.Breaches), err
+	}),
+	gateWriting("ff_undo_usage", "take a report back", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
+		_, wake, err := e.UndoUsage(w.ctx, engine.Usage{Budget: s.spent, Execution: s.spender, Epoch: 3, Sequence: 1})
+		return words(wake), err
 	}),
 	gateWriting("ff_release_usage", "refund", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
 		_, wake, err := e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: s.budget, Execution: s.spender, Outcome: "failed"}})

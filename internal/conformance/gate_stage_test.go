@@ -16,7 +16,7 @@ import (
 
 // Functions that are called where budgets are, and where quotas are. All others concern a partition of executions.
 var (
-	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_adjust_budget", "ff_reset_budget", "ff_release_usage",
+	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage", "ff_adjust_budget", "ff_reset_budget", "ff_release_usage",
 		"ff_check_budgets", "ff_read_budget", "ff_list_budgets"}
 	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_release_holds", "ff_settle_holds", "ff_read_quota", "ff_list_quotas"}
 )
@@ -153,6 +153,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.must("ff_admit", "1", s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
 	w.must("ff_report_usage", "1", s.budget, active.UUID().String(), "0", "0", "first", "1", "tokens", "40")
 	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "0", "0", "first", "1", "tokens", "5")
+	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "3", "1", "", "1", "pages", "7")
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
 	w.create(asks("gated")...)
@@ -201,6 +202,7 @@ func (w *world) gateCalls(s stagedGates) []call {
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
 		{"ff_report_usage", []string{"1", s.budget, s.spender.UUID().String(), "0", "0", "second", "1", "tokens", "45"}},
 		{"ff_report_usage", []string{"1", s.budget, s.spender.UUID().String(), "7", "1", "", "1", "tokens", "5"}},
+		{"ff_undo_usage", []string{"1", s.spent, s.spender.UUID().String(), "3", "1"}},
 		{"ff_adjust_budget", []string{"1", s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{"1", s.budget, "me", "1", uuid.NewString()}},
 		{"ff_release_usage", []string{"1", "me", "1", s.budget, s.spender.UUID().String(), "asked"}},

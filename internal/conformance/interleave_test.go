@@ -21,7 +21,7 @@ import (
 const interleavings = 34650
 
 var interleaveScenarios = func() (all []scenario) {
-	for _, m := range slices.Concat(meetings, suspensionMeetings) {
+	for _, m := range slices.Concat(meetings, suspensionMeetings, gateMeetings) {
 		all = append(all, scenario{name: "every interleaving: " + m.name, needs: []string{"Functions"}, run: m.enumerate})
 	}
 	return all
@@ -47,6 +47,7 @@ type actor struct {
 	name   string
 	number int // claim numbers used up
 	fence  []string
+	grant  []string // execution and epoch
 	ids    []string
 }
 
@@ -248,11 +249,16 @@ func (w *world) step(m meeting, n *node, i int, next map[string]*node) {
 
 // learn takes from a claim's reply what the actor needs for its fence.
 func (a *actor) learn(c call, reply answer) {
+	if c.name == "ff_claim_granted" {
+		a.took(reply)
+		return
+	}
 	if c.name != "ff_claim_next" || reply.code != "OK" {
 		return
 	}
 	at := 7 + 2*number64(reply.slots[6]) // duplicate registered more overdue full version rows {id row} claims
 	if number64(reply.slots[at]) == 0 {
+		a.asked(reply, at+1)
 		return
 	}
 	if reply.slots[0] == "0" {
@@ -269,7 +275,7 @@ func number64(text string) int {
 
 // frameIDs are the facts that a stopped clock does not stop.
 func frameIDs(ids []string) []string {
-	facts := []string{":f:"}
+	facts := []string{":f:", ":outbox"}
 	for _, id := range ids {
 		for attempt := range 6 {
 			facts = append(facts, fmt.Sprintf(":fm:%s:%d \"i\"", id, attempt))
@@ -283,7 +289,7 @@ func (n *node) key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, n.at)
 	for _, a := range n.actors {
-		fmt.Fprint(&b, a.number, a.fence)
+		fmt.Fprint(&b, a.number, a.fence, a.grant)
 	}
 	return b.String() + n.text
 }
@@ -319,6 +325,12 @@ func (w *world) judge(before, after *node, c call, a answer) {
 		}
 		if holder := isHolder(before.dump, f); holder && result != "OK" && result != "ALREADY_SATISFIED" || !holder && result == "OK" {
 			fail("the caller is the holder: %v", holder)
+		}
+	case "ff_claim_granted":
+		for id, core := range now {
+			if was := was[id]; was["s"] != "A1" && core["s"] == "A1" && (!strings.HasPrefix(was["s"], "G1") || was["gs"] != c.args[1] || was["ge"] != core["e"]) {
+				fail("%s went from %v to %v", id, was, core)
+			}
 		}
 	case "ff_claim_next":
 		for id, core := range now {
@@ -380,6 +392,7 @@ func (w *world) finishAll(leaf *node) {
 			a := w.must(c.name, c.args...)
 			had := z.number
 			if z.learn(c, a); z.number == had {
+				w.finishGated(&z)
 				break
 			}
 			c = completes.call(&z)

@@ -156,6 +156,9 @@ func (w *world) notices() string {
 	w.Helper()
 	var b strings.Builder
 	for _, x := range w.dump().Outbox {
+		for _, n := range x.FieldValues {
+			fmt.Fprintln(&b, "outbox", n.Field, n.Value)
+		}
 		fmt.Fprintln(&b, "outbox", x.FieldValues)
 	}
 	return b.String()
