@@ -16,7 +16,7 @@ import (
 
 // Functions that are called where budgets are, and where quotas are. All others concern a partition of executions.
 var (
-	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_adjust_budget", "ff_reset_budget", "ff_release_usage",
+	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage", "ff_adjust_budget", "ff_reset_budget", "ff_release_usage",
 		"ff_check_budgets", "ff_read_budget", "ff_list_budgets"}
 	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_release_holds", "ff_settle_holds", "ff_read_quota", "ff_list_quotas"}
 )
