@@ -125,7 +125,7 @@ var budgetScenarios = []scenario{
 		strict := g.budget(func(b *engine.BudgetSpec) { b.Strict = true })
 		g.still(strict, "an unknown dimension", func() {
 			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
-			w.is(err, flowfabric.ErrInvalidInput)
+			w.is(err, flowfabric.ErrUnknownDimension)
 		})
 	}},
 	{name: "spec 70 §10 BS3 two hundred at once: exactly one hundred fit", run: func(w *world) {

@@ -209,7 +209,7 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 	v := b.at(now)
 	for dim := range u.Amounts {
 		if _, ok := v.spec.Limits[dim]; v.spec.Strict && !ok {
-			return engine.Reported{}, "invalid_input"
+			return engine.Reported{}, "unknown_dimension"
 		}
 	}
 	l := b.ledgers[id]
