@@ -5,10 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -215,10 +212,9 @@ func (d *drill) suspects(list []string) {
 	}
 	holds := make([]engine.Hold, len(list))
 	for i, text := range list {
-		id, epoch, _ := strings.Cut(text, ":")
-		n, err := strconv.ParseUint(epoch, 10, 64)
+		h, err := engine.ParseHold(text)
 		d.no(err)
-		holds[i] = engine.Hold{Execution: flowfabric.MakeExecutionID(d.p, uuid.MustParse(id)), Epoch: n}
+		holds[i] = h
 	}
 	states, err := d.e.CheckHolds(d.ctx, d.p, holds)
 	d.no(err)
