@@ -84,7 +84,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6}
+var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)
