@@ -14,5 +14,5 @@ var whyMutants = []Mutant{
 	{"why: a release of another claim counts", "50 §14", "engine/explain.go", ` || p[1] != core["e"]`, ``, suite("why")},
 	{"why: some of the capabilities suffice", "design §5", "client/why_workers.go", `case len(lacks(w, r)) == 0:`, `case len(lacks(w, r)) < len(r.Capabilities):`, suite("why")},
 	{"why: lost workers count", "40 §5", "client/why_workers.go", `			if w.Alive {`, `			if w.Alive || w.Dead || len(w.Instance) > 0 {`, suite("why")},
-	{"why: workers of other namespaces count", "design §5", "client/why_workers.go", `return w.Info.Namespace == r.Namespace && slices`, `return slices`, suite("why")},
+	{"why: workers of other namespaces count", "design §5", "client/why_workers.go", `return w.Info.Serves(r.Namespace) && slices`, `return slices`, suite("why")},
 }
