@@ -82,7 +82,6 @@ var gateMutants = []Mutant{
 		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
 	{"report: strict budgets count anything", "70 §2", reportFile,
 		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
-		`    if not b.d['h:' .. dim] then list`, `    if false then list`, spending},
 	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
 		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
 	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
