@@ -310,6 +310,9 @@ func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (r
 		args = append(args, x.Budget, x.Execution.UUID().String(), x.Outcome)
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
+	}
 	if err != nil {
 		return nil, nil, err
 	}
