@@ -450,7 +450,9 @@ func plausible(e client.Explanation) bool {
 		return !e.Facts.State.Terminal() && !e.Facts.DeadlineAt.After(e.Facts.Now)
 	}
 	families := map[string][]client.Cause{
-		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled},
+		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled,
+			client.WhyWaitingBudget, client.WhyWaitingRate, client.WhyWaitingSlot, client.WhyNoBudget, client.WhyNoQuota, client.WhyGateClosed, client.WhyGateDue, client.WhyWaitingGated},
+		"R4": {client.WhyExecutionPaused}, "G1": {client.WhyGranted, client.WhyGrantDue},
 		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyResumeDelay, client.WhyDelayDue},
 		"R3": {client.WhyFlowStaging, client.WhyAwaitingOthers, client.WhyAwaitingReplay, client.WhyAwaitingKids, client.WhyAwaitingBacklog,
 			client.WhyFlowCancelled, client.WhyLanePaused},

@@ -43,7 +43,9 @@ local function ff_release_grant(k, argv)
         settle.ungrant(ctx, c, argv[i], argv[i + 2] == '0')
         answer = '+'
       end
-    elseif argv[i + 2] == '1' and c.r and c.e ~= argv[i + 1] then -- the hold is nobody's; epochs grow, so some never ran for sure
+    elseif argv[i + 2] == '1' and c.r and c.e ~= argv[i + 1] and
+        tonumber(argv[i + 1]) <= math.max(tonumber(c.e or '0'), tonumber(c.ge or '0')) then
+      -- the hold is nobody's; epochs grow, so some never ran for sure
       gate.leave(ctx, c.r, argv[i], argv[i + 1], tonumber(c.e or '0') < tonumber(argv[i + 1]) and '0' or '1')
     end
     out[#out + 1] = answer
