@@ -9,7 +9,7 @@ import (
 // Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
 // due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
 // ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
-// suspensions that timed out, pending waitpoints that expired, purged, schedules that are due (the model knows none).
+// suspensions that timed out, pending waitpoints that expired, purged, schedules that are due and entries of the outbox (the model knows neither).
 func (p *Partition) Tick(owner string, release bool) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -22,7 +22,7 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 			return answer(Already, p.Owner)
 		}
 		p.Owner = ""
-		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
+		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
 	}
 	if p.Owner != "" && p.Owner != owner && !p.late() {
 		return answer(Already, p.Owner)
@@ -37,7 +37,7 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 	p.Wake = p.next()
 	idle, in := p.Wake == 0, max(0, p.Wake-p.Now)
 	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted), number(n.timedout),
-		number(n.expired), number(n.suspensions), number(n.waitpoints), number(n.purged), "0")
+		number(n.expired), number(n.suspensions), number(n.waitpoints), number(n.purged), "0", "0")
 }
 
 type counts struct{ requeued, exhausted, promoted, timedout, expired, suspensions, waitpoints, purged int }
