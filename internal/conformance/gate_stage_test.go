@@ -35,11 +35,16 @@ func (w *world) beside() {
 	}
 }
 
+// below lists the keys of a root that match a pattern, at the node that has it.
+func (w *world) below(root, pattern string) ([]string, error) {
+	return w.do("EVAL", "return redis.call('KEYS', ARGV[1])", "1", root, root+pattern).AsStrSlice()
+}
+
 // clear deletes every key of roots.
 func (w *world) clear(roots ...string) {
 	w.Helper()
 	for _, root := range roots {
-		all, err := w.do("KEYS", root+"*").AsStrSlice()
+		all, err := w.below(root, "*")
 		w.no(err)
 		for _, key := range all {
 			w.set("DEL", key)
