@@ -51,15 +51,15 @@ end
 function ff_report.ledger(ctx, b, q, l, place, text, applied)
   if q.id == '' then return end
   local key, r = keys.ledger(ctx.r, q.name, q.id), ctx.r
-  if l.p ~= b.d.rc then -- of an earlier period
-    local old = {}
+  if l.p and l.p ~= b.d.rc then -- of an earlier period
+    local old = { 'la' } -- what was counted then is not taken back from what is now
     for field in pairs(l) do
       if string.sub(field, 1, 2) == 'd:' then
         old[#old + 1] = field
         l[field] = nil
       end
     end
-    if #old > 0 then redis.call('HDEL', key, unpack(old)) end
+    redis.call('HDEL', key, unpack(old))
   end
   if not l.b then redis.call('DEL', key) end -- what another budget of the name left
   local fields = { 'b', b.d.ct, 'p', b.d.rc }

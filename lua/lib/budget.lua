@@ -182,6 +182,7 @@ function budget.free(ctx, b, id, why, by)
     end
   end
   if #gone == 0 then return false end
+  gone[#gone + 1] = 'la' -- the last report is given back with all others
   table.sort(list)
   redis.call('HSET', keys.usage(ctx.r, b.name), unpack(sets))
   redis.call('HDEL', key, unpack(gone))
