@@ -94,7 +94,7 @@ var gateMutants = []Mutant{
 	{"undo: from a period that it was not counted in", "70 §2.5", undoFile,
 		`    if l.p == b.d.rc and back > 0 then`, `    if back > 0 then`, spending},
 	{"undo: nobody is woken", "70 §5.3", undoFile,
-		`  if #sets > 0 and not budget.exhausted(b) then`, `  if false then`, spending},
+		`  if #sets > 0 and not budget.exhausted(b) then`, `  if false then`, suite("spend")},
 	{"undo: what was given back is given back again", "70 §2.5", budgetFile,
 		`  gone[#gone + 1] = 'la'`, ``, spending},
 	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
