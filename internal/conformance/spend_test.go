@@ -88,11 +88,11 @@ var spendScenarios = []scenario{
 			w.no(err)
 			same(w, what, words(undone, g.spent(b, "tokens")), words(false, used))
 		}
-		own("after the refund")
+		own("after-the-refund")
 		keep("what came after a refund", u, 45)
 		u = report(4)
 		g.advance(time.Minute + time.Millisecond)
-		own("in the next period")
+		own("in-the-next-period")
 		keep("what came in the next period", u, 20)
 	}},
 	{name: "spec 70 §2.4 who waits for a budget is told that a report was taken back", run: func(w *world) {
@@ -111,7 +111,9 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.4 a ledger is of a whole id: partition and UUID, written in one way", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(3)
-		b := g.budget(func(b *engine.BudgetSpec) { b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}} })
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}}
+		})
 		twin := flowfabric.MakeExecutionID(65535, id.UUID())
 		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
 			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
