@@ -82,7 +82,7 @@ func (c *Client) putBudget(ctx context.Context, b admission.Budget, expected uin
 	}
 	_, _, wake, err := c.store.PutBudget(ctx, b, expected, by)
 	c.wake(ctx, "update of "+b.Name, wake)
-	return err
+	return conflict(expected, err)
 }
 
 // validateBudget checks everything but the name.

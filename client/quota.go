@@ -55,7 +55,7 @@ func (c *Client) putQuota(ctx context.Context, q admission.Quota, expected uint6
 	}
 	_, _, wake, err := c.store.PutQuota(ctx, q, expected, by)
 	c.wake(ctx, "update of "+q.Name, wake)
-	return err
+	return conflict(expected, err)
 }
 
 // validateQuota checks everything but the name.
