@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -183,5 +186,14 @@ func TestRemoveAttached(t *testing.T) {
 		if code, _, errOut := w.run(x.line, ""); code != x.code || !strings.Contains(errOut, x.err) {
 			t.Errorf("%s: exit %d, %s", x.line, code, errOut)
 		}
+	}
+}
+
+// Holds are an execution and an epoch; one that is not understood is shown as it is.
+func TestHolds(t *testing.T) {
+	id := flowfabric.MakeExecutionID(3, uuid.MustParse("0197f3a0-0000-4000-8000-000000000001"))
+	got := holdsOf([]string{engine.Hold{Execution: id, Epoch: 4}.String(), "what is this"})
+	if want := []hold{{id.String(), 4}, {"what is this", 0}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
