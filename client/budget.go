@@ -82,7 +82,7 @@ func (c *Client) putBudget(ctx context.Context, b admission.Budget, expected uin
 	}
 	_, _, wake, err := c.store.PutBudget(ctx, b, expected, by)
 	c.wake(ctx, "update of "+b.Name, wake)
-	return err
+	return conflict(expected, err)
 }
 
 // validateBudget checks everything but the name.
@@ -120,8 +120,8 @@ func validateBudget(b admission.Budget) error {
 	return nil
 }
 
-// RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait until there is one of that
-// name again. removed is false when there was none.
+// RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait, and go on within 30 s
+// after one of that name is made again. What it is attached to stays: see [Client.Detach]. removed is false when there was none.
 func (c *Client) RemoveBudget(ctx context.Context, name string, opts ...GateOption) (removed bool, err error) {
 	already := true
 	if _, err = c.gating(opts, flowfabric.ValidateGateName("budget", name)); err == nil {

@@ -187,14 +187,31 @@ func (c *Client) gating(opts []GateOption, checks ...error) (by string, err erro
 	return by, errors.Join(append(checks, validateBy(by))...)
 }
 
+// conflict says which revision a budget or quota has, and which was expected: 0 is none.
+func conflict(expected uint64, err error) error {
+	refused, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok || refused.Slot(1) == "" {
+		return err
+	}
+	advice := ""
+	switch {
+	case errors.Is(err, flowfabric.ErrBudgetConflict):
+		advice = "client.UpdateBudget"
+	case errors.Is(err, flowfabric.ErrQuotaConflict):
+		advice = "client.UpdateQuota"
+	default:
+		return err
+	}
+	if expected != 0 {
+		return &refusal{fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, refused.Slot(1)), err}
+	}
+	return &refusal{fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s changes them", refused.Code, refused.Slot(1), advice), err}
+}
+
 // about wraps the error of a call about a budget or quota.
 func about(verb, what, name string, err error) error {
 	if err == nil {
 		return nil
-	}
-	if refused, ok := errors.AsType[*flowfabric.Error](err); ok &&
-		(errors.Is(err, flowfabric.ErrBudgetConflict) || errors.Is(err, flowfabric.ErrQuotaConflict)) && refused.Slot(1) != "" {
-		err = &refusal{fmt.Sprintf("%s: it exists and has other settings, at revision %s", refused.Code, refused.Slot(1)), err}
 	}
 	return fmt.Errorf("%s %s %q: %w", verb, what, name, err)
 }

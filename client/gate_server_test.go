@@ -278,7 +278,7 @@ func TestQuotas(t *testing.T) {
 		q.Cap = 3
 		is(t, c.CreateQuota(ctx, q), flowfabric.ErrQuotaConflict, "at revision 1")
 		no(t, c.UpdateQuota(ctx, q, 1))
-		is(t, c.UpdateQuota(ctx, admission.Quota{Name: "gpu"}, 1), flowfabric.ErrQuotaConflict, "at revision 2")
+		is(t, c.UpdateQuota(ctx, admission.Quota{Name: "gpu"}, 1), flowfabric.ErrQuotaConflict, "you had revision 1, it is at revision 2")
 		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
 		no(t, err)

@@ -55,7 +55,7 @@ func (c *Client) putQuota(ctx context.Context, q admission.Quota, expected uint6
 	}
 	_, _, wake, err := c.store.PutQuota(ctx, q, expected, by)
 	c.wake(ctx, "update of "+q.Name, wake)
-	return err
+	return conflict(expected, err)
 }
 
 // validateQuota checks everything but the name.
@@ -80,8 +80,8 @@ func validateQuota(q admission.Quota) error {
 	return nil
 }
 
-// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait until there is one of that name again.
-// removed is false when there was none.
+// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait, and go on within 30 s after one
+// of that name is made again. What it is attached to stays: see [Client.Detach]. removed is false when there was none.
 func (c *Client) RemoveQuota(ctx context.Context, name string, opts ...GateOption) (removed bool, err error) {
 	already := true
 	if _, err = c.gating(opts, flowfabric.ValidateGateName("quota", name)); err == nil {

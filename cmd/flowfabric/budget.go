@@ -37,17 +37,31 @@ what ls does.`,
 // gateChanged is the answer of what changes a budget or a quota.
 type gateChanged struct {
 	Name string `json:"name"`
-	Done string `json:"done"` // the past participle: created, reset, …
+	Done string `json:"done"`           // the past participle: created, updated, unchanged, …
+	Note string `json:"note,omitempty"` // what may not be meant
 }
 
-// changeGate makes one call and says what it did.
-func (a *app) changeGate(ctx context.Context, what, name, done string, call func(c *client.Client) error) error {
-	return a.with(ctx, func(c *client.Client) error {
-		if err := call(c); err != nil {
-			return err
+// limitsNothing is the note about a budget or quota that keeps nothing from running.
+const limitsNothing = "it limits nothing"
+
+// showChanged says what was done.
+func (a *app) showChanged(what string, v gateChanged) error {
+	return a.show(v, func(p *page) {
+		p.say("%s %s %s", what, v.Name, v.Done)
+		if v.Note != "" {
+			p.say("note: %s", v.Note)
 		}
-		return a.show(gateChanged{name, done}, func(p *page) { p.say("%s %s %s", what, name, done) })
 	})
+}
+
+// budgetNote is what may not be meant with a budget.
+func budgetNote(b admission.Budget) string {
+	for _, l := range b.Limits {
+		if l.Hard > 0 {
+			return ""
+		}
+	}
+	return limitsNothing + ": no dimension has a hard limit (--limit)"
 }
 
 // dimension is what a budget has of one dimension, for --json.
@@ -96,22 +110,6 @@ type spender struct {
 	Used      map[string]int64 `json:"used"`
 }
 
-// bookEntry is an engine.BookEntry for --json.
-type bookEntry struct {
-	At     time.Time `json:"at"`
-	What   string    `json:"what"`
-	By     string    `json:"by,omitempty"`
-	Detail string    `json:"detail,omitempty"`
-}
-
-func bookOf(entries []engine.BookEntry) []bookEntry {
-	var out []bookEntry
-	for _, e := range entries {
-		out = append(out, bookEntry{utc(e.At), e.What, e.By, e.Detail})
-	}
-	return out
-}
-
 func newBudget(b client.BudgetInfo) budget {
 	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", Strict: b.Strict, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
@@ -156,15 +154,18 @@ func (v budget) rows() [][]any {
 		case d.Soft > 0 && d.Used > d.Soft:
 			used.style = yellow
 		}
-		rows = append(rows, []any{dim, used, limitCell(d.Soft), limitCell(d.Hard), left})
+		rows = append(rows, []any{dim, used, limitCell(d.Soft, ""), limitCell(d.Hard, unlimited), left})
 	}
 	return rows
 }
 
-// limitCell is a limit; 0 is none.
-func limitCell(n int64) string {
+// unlimited is what a dimension without a hard limit is.
+const unlimited = "unlimited"
+
+// limitCell is a limit, or what there is to say when it is 0, which is none.
+func limitCell(n int64, none string) string {
 	if n == 0 {
-		return ""
+		return none
 	}
 	return strconv.FormatInt(n, 10)
 }
@@ -174,7 +175,9 @@ func budgetListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List budgets",
-		Long:    "ls lists all budgets with what is used of each dimension, and how many queues wait for them.",
+		Long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits for a
+budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
+gate ls counts those.`,
 		Example: "  flowfabric budget ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
@@ -200,7 +203,7 @@ func budgetListCommand(a *app) *cobra.Command {
 					}
 				}
 				if shown := a.show(out, func(p *page) {
-					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "WAITING"}, rows)
+					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "QUEUES"}, rows)
 				}); shown != nil {
 					return shown
 				}
@@ -252,7 +255,11 @@ func (v budget) text(p *page) {
 		"period ends", instant(v.NextReset), "breaches", breaches, "last breach", join(", ", instant(v.LastBreach), v.BreachedDim),
 		"waiting", count(v.Waiting, "queue"), "revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
 	p.WriteByte('\n')
-	p.table([]string{"DIMENSION", "USED", "SOFT", "HARD", "HEADROOM"}, v.rows())
+	if len(v.Dimensions) == 0 {
+		p.say("no limits: %s", limitsNothing)
+	} else {
+		p.table([]string{"DIMENSION", "USED", "SOFT", "HARD", "HEADROOM"}, v.rows())
+	}
 	closedTable(p, "keeps from running:", v.Blocked)
 	if len(v.Spenders) > 0 {
 		p.say("\nlast spenders:")
@@ -269,57 +276,6 @@ func (v budget) text(p *page) {
 	bookTable(p, v.Book)
 }
 
-// bookTable writes a book, if there is anything in it.
-func bookTable(p *page, book []bookEntry) {
-	if len(book) == 0 {
-		return
-	}
-	p.say("\nbook:")
-	rows := make([][]any, len(book))
-	for i, e := range book {
-		rows[i] = []any{instant(e.At), e.What, e.By, e.words()}
-	}
-	p.table([]string{"AT", "WHAT", "BY", "DETAIL"}, rows)
-}
-
-// words is the detail of an entry for people. The settings of a budget end with its limits, those of a quota with rate, window, cap
-// and jitter; a period has its number, its beginning, how many were missed after it, and what was used.
-func (e bookEntry) words() string {
-	parts := strings.Split(e.Detail, " ")
-	last := parts[len(parts)-1]
-	switch n := len(parts); {
-	case e.What == "period" && n == 4:
-		return join(", ", "period "+parts[0], "used "+strings.ReplaceAll(last, ",", " "))
-	case e.What != "created" && e.What != "changed" || n < 5:
-		return e.Detail
-	case last == "": // a budget
-		return "no limits"
-	case strings.HasPrefix(last, "h:"):
-		return limitsText(last)
-	default:
-		return quota{Rate: number(parts[n-4]), Window: int64(number(parts[n-3]))}.settings(number(parts[n-2]))
-	}
-}
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text)
-	return n
-}
-
-// limitsText reads h:<dimension>,<hard>,s:<dimension>,<soft>,….
-func limitsText(text string) string {
-	var out []string
-	parts := strings.Split(text, ",")
-	for i := 0; i+3 < len(parts); i += 4 {
-		limit := strings.TrimPrefix(parts[i], "h:") + "=" + parts[i+1]
-		if parts[i+3] != "0" {
-			limit += " (soft " + parts[i+3] + ")"
-		}
-		out = append(out, limit)
-	}
-	return "limits " + strings.Join(out, " ")
-}
-
 func amountsText(by map[string]int64) string {
 	var parts []string
 	for _, dim := range slices.Sorted(maps.Keys(by)) {
@@ -330,15 +286,18 @@ func amountsText(by map[string]int64) string {
 
 // amounts reads dimension=number arguments or flags.
 func amounts(name string, values []string) (map[string]int64, error) {
-	texts, err := pairs(name, values)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]int64, len(texts))
-	for dim, text := range texts {
+	out := make(map[string]int64, len(values))
+	for _, value := range values {
+		dim, text, ok := strings.Cut(value, "=")
+		if !ok || dim == "" {
+			return nil, usage("%s %q, want dimension=number", name, value)
+		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, usage("%s %s=%s, want a whole number", name, dim, text)
+			return nil, usage("%s %s, want a whole number", name, value)
+		}
+		if before, twice := out[dim]; twice {
+			return nil, usage("%s names %s twice, %d and %d", name, dim, before, n)
 		}
 		out[dim] = n
 	}
@@ -355,8 +314,8 @@ type budgetFlags struct {
 
 func (f *budgetFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.limits, "limit", nil, "hard limit, `dimension=number`; 0 is none; may be repeated")
-	flags.StringArrayVar(&f.soft, "soft", nil, "soft limit, `dimension=number`; may be repeated")
+	flags.StringArrayVar(&f.limits, "limit", nil, "hard limit, `dimension=number`, at least 1; may be repeated")
+	flags.StringArrayVar(&f.soft, "soft", nil, "soft limit, `dimension=number`; 0 is none; may be repeated")
 	flags.StringVar(&f.mode, "mode", "strict", "strict refuses what passes a hard limit, warn only counts it")
 	flags.StringVar(&f.onHard, "on-hard", "reject", "what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)")
 	flags.StringVar(&f.onSoft, "on-soft", "allow", "allow, or warn: write down when a soft limit is passed")
@@ -376,6 +335,15 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 	soft, err := amounts("--soft", f.soft)
 	if err != nil {
 		return err
+	}
+	for _, dim := range slices.Sorted(maps.Keys(hard)) {
+		if hard[dim] == 0 {
+			drop := ""
+			if cmd.Flags().Lookup("drop") != nil {
+				drop = ", or forget its limits with --drop " + dim
+			}
+			return usage("--limit %s=0 would be no limit: want at least 1; a dimension without a hard limit is left out%s", dim, drop)
+		}
 	}
 	b.Limits = maps.Clone(b.Limits)
 	if b.Limits == nil {
@@ -409,7 +377,7 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 		b.Reset = f.reset
 	}
 	if said("refund") {
-		b.Refund = f.refund
+		b.Refund = slices.Compact(slices.Sorted(slices.Values(f.refund)))
 	}
 	if said("strict-dimensions") {
 		b.Strict = f.strict
@@ -426,7 +394,8 @@ func budgetCreateCommand(a *app) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Create a budget",
 		Long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
-settings changes nothing; with others it is refused, see update.`,
+settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
+out, or has a soft one only: it is counted and keeps nothing from running.`,
 		Example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h --on-hard fail --refund failed,cancelled
   flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
 		Args: exactly("NAME"),
@@ -445,7 +414,7 @@ settings changes nothing; with others it is refused, see update.`,
 		if err := c.CreateBudget(ctx, b); err != nil {
 			return err
 		}
-		return a.show(gateChanged{args[0], "created"}, func(p *page) { p.say("budget %s created", args[0]) })
+		return a.showChanged("budget", gateChanged{Name: args[0], Done: "created", Note: budgetNote(b)})
 	})
 	return cmd
 }
@@ -456,25 +425,40 @@ func budgetUpdateCommand(a *app) *cobra.Command {
 		Use:   "update NAME",
 		Short: "Change a budget",
 		Long: `update changes what is said and leaves the rest. What was used stays used. Work that waits for the
-budget is looked at anew. If somebody else changes it at the same time, one of the two is refused.`,
+budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
+takes the limits of a dimension away; with --soft it keeps a soft one.`,
 		Example: "  flowfabric budget update acme --limit tokens=2000000",
 		Args:    exactly("NAME"),
 	}
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&f.drop, "drop", nil, "forget the limits of a `dimension`; may be repeated")
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.changeGate(ctx, "budget", args[0], "updated", func(c *client.Client) error {
+		return a.with(ctx, func(c *client.Client) error {
 			b, err := c.GetBudget(ctx, args[0])
 			if err != nil {
 				return err
 			}
+			before := b.BudgetSpec
 			if err := f.apply(cmd, &b.BudgetSpec); err != nil {
 				return err
 			}
-			return c.UpdateBudget(ctx, b.BudgetSpec, b.Revision)
+			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.BudgetSpec)}
+			if !sameBudget(before, b.BudgetSpec) {
+				v.Done = "updated"
+				if err := c.UpdateBudget(ctx, b.BudgetSpec, b.Revision); err != nil {
+					return err
+				}
+			}
+			return a.showChanged("budget", v)
 		})
 	})
 	return cmd
+}
+
+// sameBudget tells whether two descriptions say the same.
+func sameBudget(a, b admission.Budget) bool {
+	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft && a.Reset == b.Reset && a.Strict == b.Strict &&
+		slices.Equal(a.Refund, b.Refund) && maps.Equal(a.Limits, b.Limits)
 }
 
 // reported is an admission.Reported for --json.
@@ -504,7 +488,7 @@ func budgetReportCommand(a *app) *cobra.Command {
 		Use:   "report NAME DIMENSION=AMOUNT…",
 		Short: "Report what was used of a budget",
 		Long: `report adds to what was used of a budget, all dimensions or none. --key names the report: repeated with
-the same key within a day it is counted once. When it would pass a hard limit nothing is counted, and the
+the same key within a day it is counted once, and says that it was counted before. When it would pass a hard limit nothing is counted, and the
 exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
 		Example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
 		Args:    atLeast("NAME", "DIMENSION=AMOUNT"),
@@ -534,8 +518,12 @@ exit code is 4; a budget that only warns counts it. With --execution it is in th
 					v.Breaches, said = append(v.Breaches, x), append(said, x.String())
 				}
 				if shown := a.show(v, func(p *page) {
+					counted := "counted"
+					if r.Replayed {
+						counted = "counted before"
+					}
 					if r.Applied {
-						p.say("counted in budget %s: %s", args[0], strings.Join(append([]string{amountsText(u.Amounts)}, said...), "; "))
+						p.say("%s in budget %s: %s", counted, args[0], strings.Join(append([]string{amountsText(u.Amounts)}, said...), "; "))
 					}
 				}); shown != nil {
 					return shown
@@ -607,9 +595,23 @@ func budgetResetCommand(a *app) *cobra.Command {
 			if move {
 				opts = append(opts, client.MoveReset())
 			}
-			return a.changeGate(ctx, "budget", args[0], "reset", func(c *client.Client) error {
-				_, _, err := c.ResetBudget(ctx, args[0], opts...)
-				return err
+			return a.with(ctx, func(c *client.Client) error {
+				period, left, err := c.ResetBudget(ctx, args[0], opts...)
+				if err != nil {
+					return err
+				}
+				var ends time.Time
+				until := "it does not end by itself"
+				if left > 0 {
+					ends = utc(time.Now().Add(left))
+					until = "it ends at " + instant(ends)
+				}
+				return a.show(struct {
+					Name   string    `json:"name"`
+					Done   string    `json:"done"`
+					Period uint64    `json:"period"`
+					Ends   time.Time `json:"period_ends_at,omitzero"`
+				}{args[0], "reset", period, ends}, func(p *page) { p.say("budget %s reset: period %d began, %s", args[0], period, until) })
 			})
 		}),
 	}
@@ -639,23 +641,25 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 				if !returned {
 					done = "nothing to refund"
 				}
-				return a.show(gateChanged{args[0], done}, func(p *page) { p.say("budget %s: %s", args[0], done) })
+				return a.show(gateChanged{Name: args[0], Done: done}, func(p *page) { p.say("budget %s: %s", args[0], done) })
 			})
 		}),
 	}
 }
 
 func budgetRemoveCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "Forget a budget",
-		Long: `rm forgets a budget, what was used of it and its book. Executions that have it as a gate wait until there
-is one of that name again.`,
+		Long: `rm forgets a budget, what was used of it and its book. Executions that have it as a gate wait; they go on
+within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
+detach it first, or what is created there waits too.`,
 		Example: "  flowfabric budget rm acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.changeGate(ctx, "budget", args[0], "removed", func(c *client.Client) error {
+			return a.removeGate(ctx, flowfabric.Budget(args[0]), force, func(c *client.Client) error {
 				removed, err := c.RemoveBudget(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove budget %q: %w", args[0], flowfabric.ErrBudgetNotFound)
@@ -664,4 +668,6 @@ is one of that name again.`,
 			})
 		}),
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "also one that is attached to scopes")
+	return cmd
 }

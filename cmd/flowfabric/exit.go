@@ -50,19 +50,20 @@ var exits = []exit{
 	{exitRefused, "refused: its state does not allow it",
 		[]error{flowfabric.ErrIdempotencyConflict, flowfabric.ErrReplayNotAllowed, flowfabric.ErrKeyConflict, flowfabric.ErrGraceTooShort,
 			flowfabric.ErrKidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, flowfabric.ErrFlowCancelled, flowfabric.ErrFlowSealed,
-			flowfabric.ErrBudgetConflict, flowfabric.ErrQuotaConflict}},
+			flowfabric.ErrBudgetConflict, flowfabric.ErrQuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
 		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, flowfabric.ErrNewerLibrary, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;
-// errUnhealthy is a check that found something.
+// errUnhealthy is a check that found something; errAttached a budget or quota that is in use.
 var (
 	errUsage       = errors.New("wrong use")
 	errTimeout     = errors.New("--timeout ran out")
 	errInterrupted = errors.New("interrupted")
 	errUnhealthy   = errors.New("something is wrong")
+	errAttached    = errors.New("it is attached")
 )
 
 // exitCode is the code for what a command returned.
@@ -135,6 +136,7 @@ type failure struct {
 // commandWords puts the library's advice into words of the command line.
 var commandWords = strings.NewReplacer("client.Force()", "--force", "client.FromScratch()", "--from-scratch",
 	"client.Unpause", "'flowfabric unpause'", "client.CreateBudget", "'flowfabric budget create'", "client.CreateQuota", "'flowfabric quota create'",
+	"client.UpdateBudget", "'flowfabric budget update'", "client.UpdateQuota", "'flowfabric quota update'",
 	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
 	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
 	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",

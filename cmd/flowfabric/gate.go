@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
 )
 
 func gateCommand(a *app) *cobra.Command {
@@ -47,7 +49,49 @@ type closedRoute struct {
 	Kind      string    `json:"kind"`
 	Waiting   int       `json:"waiting"`
 	Until     time.Time `json:"until"` // it is tried again at the latest
-	Reason    string    `json:"reason"`
+	Reason    closing   `json:"reason"`
+}
+
+// closing is an engine.ClosedBy for --json: why a gate keeps work from running.
+type closing struct {
+	Code      string `json:"code"` // budget, rate, cap, budget_not_found, quota_policy_not_found; other: see text
+	Budget    string `json:"budget,omitempty"`
+	Quota     string `json:"quota,omitempty"`
+	Dimension string `json:"dimension,omitempty"` // of a budget, with what was used of which limit
+	Used      int64  `json:"used,omitempty"`
+	Limit     int64  `json:"limit,omitempty"`
+	Text      string `json:"text,omitempty"`
+}
+
+func newClosing(why string) closing {
+	by := engine.ParseClosing(why)
+	if by.Kind == engine.ClosedOtherwise {
+		return closing{Code: "other", Text: why}
+	}
+	v := closing{Code: string(by.Kind), Dimension: by.Dimension, Used: by.Used, Limit: by.Limit}
+	if by.Gate.IsBudget() {
+		v.Budget = by.Gate.Name()
+	} else {
+		v.Quota = by.Gate.Name()
+	}
+	return v
+}
+
+// String is the reason for people.
+func (c closing) String() string {
+	switch engine.ClosingKind(c.Code) {
+	case engine.ClosedByBudget:
+		return fmt.Sprintf("budget %s: %d used of %d %s", c.Budget, c.Used, c.Limit, c.Dimension)
+	case engine.ClosedByRate:
+		return fmt.Sprintf("quota %s: too many starts in its window", c.Quota)
+	case engine.ClosedByCap:
+		return fmt.Sprintf("quota %s: all slots are taken", c.Quota)
+	case engine.ClosedNoBudget:
+		return "there is no budget " + c.Budget
+	case engine.ClosedNoQuota:
+		return "there is no quota " + c.Quota
+	}
+	return c.Text
 }
 
 // gatesView is a client.GatesInfo for --json.
@@ -71,7 +115,7 @@ func byKind(gates []flowfabric.Gate) (budgets, quotas []string) {
 
 func newClosed(c client.ClosedRoute) closedRoute {
 	return closedRoute{Partition: c.Partition, Namespace: c.Route.Namespace, Lane: c.Route.Lane, Kind: c.Route.Kind, Waiting: c.Waiting,
-		Until: utc(c.Until), Reason: c.Why}
+		Until: utc(c.Until), Reason: newClosing(c.Why)}
 }
 
 // blockedBy lists what a gate keeps from running.
@@ -79,42 +123,46 @@ func blockedBy(ctx context.Context, c *client.Client, g flowfabric.Gate) ([]clos
 	all, err := c.Gates(ctx)
 	var out []closedRoute
 	for _, x := range all.Closed {
-		if closer(x.Why) == g {
+		if x.Waiting > 0 && engine.ParseClosing(x.Why).Gate == g {
 			out = append(out, newClosed(x))
 		}
 	}
 	return out, err
 }
 
-// closer is the gate that a reason is about: "budget <name> …", "quota <name> …" or "<code> <name>".
-func closer(why string) flowfabric.Gate {
-	words := strings.Fields(why)
-	if len(words) < 2 {
-		return ""
-	}
-	switch words[0] {
-	case "budget", flowfabric.CodeOf(flowfabric.ErrBudgetNotFound):
-		return flowfabric.Budget(words[1])
-	case "quota", flowfabric.CodeOf(flowfabric.ErrQuotaNotFound):
-		return flowfabric.Quota(words[1])
-	}
-	return ""
+// closedGroup is work of one lane and kind that waits for the same in some partitions.
+type closedGroup struct {
+	closedRoute // Waiting in all of them, Until the first time, Reason with the most that was used
+	partitions  map[uint16]bool
 }
 
-// inWords is a reason for people.
-func inWords(why string) string {
-	w := strings.Fields(why)
-	switch {
-	case len(w) == 5 && w[0] == "budget":
-		return fmt.Sprintf("budget %s: %s used of %s %s", w[1], w[3], w[4], w[2])
-	case len(w) == 3 && w[0] == "quota" && w[2] == "rate":
-		return fmt.Sprintf("quota %s: too many starts in its window", w[1])
-	case len(w) == 3 && w[0] == "quota" && w[2] == "cap":
-		return fmt.Sprintf("quota %s: all slots are taken", w[1])
-	case len(w) == 2 && closer(why) != "":
-		return fmt.Sprintf("there is no %s", closer(why))
+// grouped puts closed routes together over partitions, in the order in which they are tried again.
+func grouped(closed []closedRoute) []*closedGroup {
+	type key struct {
+		namespace, lane, kind string
+		reason                closing
 	}
-	return why
+	var out []*closedGroup
+	seen := map[key]*closedGroup{}
+	for _, c := range closed {
+		k := key{c.Namespace, c.Lane, c.Kind, c.Reason}
+		k.reason.Used, k.reason.Limit = 0, 0 // partitions asked at different times
+		g := seen[k]
+		if g == nil {
+			g = &closedGroup{closedRoute: c, partitions: map[uint16]bool{c.Partition: true}}
+			seen[k], out = g, append(out, g)
+			continue
+		}
+		g.partitions[c.Partition] = true
+		g.Waiting += c.Waiting
+		if c.Until.Before(g.Until) {
+			g.Until = c.Until
+		}
+		if c.Reason.Used > g.Reason.Used {
+			g.Reason = c.Reason
+		}
+	}
+	return out
 }
 
 // closedTable writes what does not run, if there is any.
@@ -123,11 +171,62 @@ func closedTable(p *page, title string, closed []closedRoute) {
 		return
 	}
 	p.say("\n%s", title)
-	rows := make([][]any, len(closed))
-	for i, c := range closed {
-		rows[i] = []any{c.Partition, c.Namespace + "/" + c.Lane, c.Kind, c.Waiting, instant(c.Until), inWords(c.Reason)}
+	var rows [][]any
+	now := time.Now()
+	for _, g := range grouped(closed) {
+		next := instant(g.Until)
+		if !g.Until.After(now) {
+			next = "due"
+		}
+		rows = append(rows, []any{g.Namespace + "/" + g.Lane, g.Kind, g.Waiting, len(g.partitions), next, g.Reason})
 	}
-	p.table([]string{"PARTITION", "LANE", "KIND", "WAITING", "TRIED AGAIN BY", "WHY"}, rows)
+	p.table([]string{"LANE", "KIND", "WAITING", "PARTITIONS", "NEXT TRY", "WHY"}, rows)
+}
+
+// removeGate removes a budget or quota, unless it is attached to scopes.
+func (a *app) removeGate(ctx context.Context, g flowfabric.Gate, force bool, remove func(c *client.Client) error) error {
+	what := "quota"
+	if g.IsBudget() {
+		what = "budget"
+	}
+	return a.with(ctx, func(c *client.Client) error {
+		if !force {
+			if err := refuseAttached(ctx, c, what, g); err != nil {
+				return err
+			}
+		}
+		if err := remove(c); err != nil {
+			return err
+		}
+		return a.showChanged(what, gateChanged{Name: g.Name(), Done: "removed"})
+	})
+}
+
+// refuseAttached is an error that names the scopes to which a gate that exists is attached.
+func refuseAttached(ctx context.Context, c *client.Client, what string, g flowfabric.Gate) error {
+	all, err := c.Gates(ctx)
+	var scopes []string
+	for _, x := range all.Attached {
+		if slices.Contains(x.Gates, g) {
+			scopes = append(scopes, scopeText(x.Scope))
+		}
+	}
+	if len(scopes) == 0 {
+		if err != nil {
+			return fmt.Errorf("remove %s %q: where it is attached is not known, see --force: %w", what, g.Name(), err)
+		}
+		return nil
+	}
+	if g.IsBudget() {
+		_, err = c.GetBudget(ctx, g.Name())
+	} else {
+		_, err = c.GetQuota(ctx, g.Name())
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
+		what, g.Name(), errAttached, strings.Join(scopes, ", "))
 }
 
 func gateListCommand(a *app) *cobra.Command {
@@ -135,8 +234,9 @@ func gateListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "Show what is attached, and what budgets and quotas keep from running",
-		Long: `ls lists what is attached where, the work that waits for a budget or a quota, by partition, lane and kind,
-and how much budgets and quotas have not been told yet.`,
+		Long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and reason, with
+how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
+and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
 		Example: "  flowfabric gate ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
@@ -151,7 +251,9 @@ and how much budgets and quotas have not been told yet.`,
 					v.Attached = append(v.Attached, attached{scopeText(x.Scope), budgets, quotas, utc(x.At), x.By, x.Mixed})
 				}
 				for _, x := range all.Closed {
-					v.Blocked = append(v.Blocked, newClosed(x))
+					if x.Waiting > 0 {
+						v.Blocked = append(v.Blocked, newClosed(x))
+					}
 				}
 				if shown := a.show(v, v.text); shown != nil {
 					return shown

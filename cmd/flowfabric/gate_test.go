@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -34,11 +37,11 @@ func TestBlockedWork(t *testing.T) {
 	for line, want := range map[string]string{
 		"budget show acme":          "budget acme: 10 used of 10 tokens",
 		"gate ls":                   "budget acme: 10 used of 10 tokens",
-		"budget show acme --json":   `"reason":"budget acme tokens 10 10"`,
+		"budget show acme --json":   `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10}`,
 		"budget ls --json":          `"exhausted":["tokens"]`,
 		"gate ls --json":            `"kind":"report","waiting":1`,
-		"show " + quoted(id):        "budgets   acme",
-		"show --json " + quoted(id): `"quotas":["gpu"]`,
+		"show " + quoted(id):        "waiting (budget acme: 10 used of 10 tokens)",
+		"show --json " + quoted(id): `"blocking_reason":"waiting_budget","closed":{"code":"budget","budget":"acme"`,
 	} {
 		if out := ok(line); !strings.Contains(out, want) {
 			t.Errorf("%s: %s", line, out)
@@ -89,37 +92,108 @@ func (w *world) close(id flowfabric.ExecutionID, why string) {
 // Reasons are what is agreed on with the worker; one that is not known is shown as it is.
 func TestReasonWords(t *testing.T) {
 	for why, want := range map[string]struct {
-		gate flowfabric.Gate
+		json string
 		text string
 	}{
-		"budget acme tokens 10 20":    {"b:acme", "budget acme: 10 used of 20 tokens"},
-		"quota gpu cap":               {"q:gpu", "quota gpu: all slots are taken"},
-		"quota mail rate":             {"q:mail", "quota mail: too many starts in its window"},
-		"budget_not_found acme":       {"b:acme", "there is no budget acme"},
-		"quota_policy_not_found mail": {"q:mail", "there is no quota mail"},
-		"something new":               {"", "something new"},
-		"":                            {"", ""},
+		"budget acme tokens 10 20":    {`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20}`, "budget acme: 10 used of 20 tokens"},
+		"quota gpu cap":               {`{"code":"cap","quota":"gpu"}`, "quota gpu: all slots are taken"},
+		"quota mail rate":             {`{"code":"rate","quota":"mail"}`, "quota mail: too many starts in its window"},
+		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "there is no budget acme"},
+		"quota_policy_not_found mail": {`{"code":"quota_policy_not_found","quota":"mail"}`, "there is no quota mail"},
+		"something new":               {`{"code":"other","text":"something new"}`, "something new"},
+		"":                            {`{"code":"other"}`, ""},
 	} {
-		if closer(why) != want.gate || inWords(why) != want.text {
-			t.Errorf("%q: %q, %q", why, closer(why), inWords(why))
+		got, err := json.Marshal(newClosing(why))
+		if err != nil || string(got) != want.json || newClosing(why).String() != want.text {
+			t.Errorf("%q: %s, %q, %v", why, got, newClosing(why), err)
 		}
 	}
 }
 
-// Settings in a book are told in words, whatever text stands in front of them.
-func TestBookWords(t *testing.T) {
-	for _, x := range []struct{ what, detail, want string }{
-		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8", "limits cost=500 tokens=10 (soft 8)"},
-		{"changed", " 0 0 4 0", "4 at once"},
-		{"changed", "mail and more 100 60000 5 0", "100 in 1m00s, 5 at once"},
-		{"created", " 0 0 0 0", "no limit"},
-		{"created", "a b c d e f 0 0 4 0", "4 at once"},
-		{"created", " strict fail allow 0 0  ", "no limits"},
-		{"period", "3 1700000000000 0 tokens=5,cost=1", "period 3, used tokens=5 cost=1"},
-		{"adjusted", "tokens=-5 counted twice", "tokens=-5 counted twice"},
-	} {
-		if got := (bookEntry{What: x.what, Detail: x.detail}).words(); got != x.want {
-			t.Errorf("%s %q: %q, want %q", x.what, x.detail, got, x.want)
+// Work of one lane and kind that waits for the same is one line, however many partitions it is in.
+func TestClosedTable(t *testing.T) {
+	soon, later := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	var p page
+	closedTable(&p, "waits:", []closedRoute{
+		{Partition: 0, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 5, Until: later, Reason: newClosing("budget acme tokens 10 10")},
+		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 7, Until: soon, Reason: newClosing("budget acme tokens 12 10")},
+		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 1, Until: later, Reason: newClosing("budget acme calls 2 2")},
+		{Partition: 1, Namespace: "default", Lane: "batch", Kind: "other", Waiting: 2, Until: time.Now().Add(-time.Second), Reason: newClosing("quota gpu cap")},
+	})
+	want := [][]string{
+		{"default/batch", "report", "12", "2", instant(soon), "budget acme: 12 used of 10 tokens"},
+		{"default/batch", "report", "1", "1", instant(later), "budget acme: 2 used of 2 calls"},
+		{"default/batch", "other", "2", "1", "due", "quota gpu: all slots are taken"},
+	}
+	lines := strings.Split(strings.TrimSpace(p.String()), "\n")
+	if len(lines) != 2+len(want) {
+		t.Fatal(p.String())
+	}
+	for i, row := range want {
+		if got := strings.Join(strings.Fields(lines[i+2]), " "); got != strings.Join(row, " ") {
+			t.Errorf("got %q, want %q", got, row)
 		}
+	}
+}
+
+// What a book says is told in words and by name, whatever text stands in front of it.
+func TestBookWords(t *testing.T) {
+	for _, x := range []struct{ what, detail, want, json string }{
+		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8", "limits cost=500 tokens=10 (soft 8)",
+			`"budget":{"scope":"all of it","mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"refund":["failed"],"reset_ms":86400000,` +
+				`"dimensions":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}}}`},
+		{"created", " strict fail allow 0 1  h:tokens,0,s:tokens,8", "limits tokens unlimited (soft 8)",
+			`"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":true,"dimensions":{"tokens":{"soft":8}}}`},
+		{"created", " strict fail allow 0 0  ", "no limits", `"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"dimensions":{}}`},
+		{"changed", " 0 0 4 0", "4 at once", `"quota":{"cap":4}`},
+		{"changed", "mail and more 100 60000 5 0", "100 in 1m00s, 5 at once", `"quota":{"scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
+		{"created", " 0 0 0 0", "no limit", `"quota":{}`},
+		{"created", "a b c d e f 0 0 4 0", "4 at once", `"quota":{"scope":"a b c d e f","cap":4}`},
+		{"period", "3 1700000000000 0 tokens=5,cost=1", "period 3, used cost=1 tokens=5",
+			`"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","used":{"cost":1,"tokens":5}}`},
+		{"period", "3 1700000000000 2 ", "period 3, used nothing", `"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","periods_missed":2,"used":{}}`},
+		{"adjusted", "tokens=-5 counted twice", "tokens=-5 counted twice", `"amounts":{"tokens":-5},"reason":"counted twice"`},
+		{"release", "some-id failed tokens=5", "some-id failed tokens=5", `"amounts":{"tokens":5},"execution":"some-id","outcome":"failed"`},
+		{"soft_limit", "tokens 9 8", "tokens is at 9, its soft limit is 8", `"breach":{"dimension":"tokens","kind":"soft","used":9,"limit":8}`},
+		{"adjusted", "what is this", "what is this", `"detail":"what is this"`},
+		{"something", "new", "new", `"detail":"new"`},
+	} {
+		e := newEntry(engine.BookEntry{What: x.what, Detail: x.detail})
+		got, err := json.Marshal(e)
+		if err != nil || e.words() != x.want || !strings.HasSuffix(string(got), `,`+x.json+`}`) {
+			t.Errorf("%s %q: %q, want %q; %s, %v", x.what, x.detail, e.words(), x.want, got, err)
+		}
+	}
+}
+
+// One that is attached is removed only by force.
+func TestRemoveAttached(t *testing.T) {
+	w := newWorld(t, testserver.Embedded(t))
+	for _, x := range []struct {
+		line, err string
+		code      int
+	}{
+		{"budget create acme --limit tokens=10", "", exitOK},
+		{"gate attach everything --budget acme", "", exitOK},
+		{"gate attach lane:batch --budget acme", "", exitOK},
+		{"budget rm acme", `remove budget "acme": it is attached to everything, lane:default/batch, and`, exitRefused},
+		{"budget rm acme --force", "", exitOK},
+		{"budget rm acme", "there is no budget", exitNotFound},
+		{"gate detach everything --all", "", exitOK},
+		{"gate detach lane:batch --all", "", exitOK},
+		{"budget rm acme", "there is no budget", exitNotFound},
+	} {
+		if code, _, errOut := w.run(x.line, ""); code != x.code || !strings.Contains(errOut, x.err) {
+			t.Errorf("%s: exit %d, %s", x.line, code, errOut)
+		}
+	}
+}
+
+// Holds are an execution and an epoch; one that is not understood is shown as it is.
+func TestHolds(t *testing.T) {
+	id := flowfabric.MakeExecutionID(3, uuid.MustParse("0197f3a0-0000-4000-8000-000000000001"))
+	got := holdsOf([]string{engine.Hold{Execution: id, Epoch: 4}.String(), "what is this"})
+	if want := []hold{{id.String(), 4}, {"what is this", 0}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -48,7 +48,7 @@ func laneListCommand(a *app) *cobra.Command {
 			rows := make([][]any, len(found))
 			for i, l := range found {
 				out[i] = newLane(l)
-				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), span(l.Ageing), limitCell(int64(l.Weight)), instant(l.Since), l.By}
+				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, retention(l.Retention), span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
 			}
 			if shown := a.show(out, func(p *page) {
 				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"}, rows)

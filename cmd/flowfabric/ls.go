@@ -86,6 +86,7 @@ type listed struct {
 	DelayUntil      time.Time              `json:"delay_until,omitzero"`
 	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
 	SuspendedAt     time.Time              `json:"suspended_at,omitzero"`
+	PausedAt        time.Time              `json:"paused_at,omitzero"`
 	PurgeAt         time.Time              `json:"purge_at,omitzero"`
 	FailureCategory string                 `json:"failure_category,omitempty"`
 	Tags            map[string]string      `json:"tags,omitempty"`
@@ -100,6 +101,9 @@ func newListed(x engine.Listed) listed {
 		Tags: x.Tags, Drift: x.Drift}
 	if x.State.BlockingReason != "none" {
 		v.Reason = x.State.BlockingReason
+	}
+	if v.paused() {
+		v.PausedAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
 	}
 	if x.State.Public == flowfabric.Active {
 		v.Worker = engine.Instance(x.Session)
@@ -152,12 +156,23 @@ func (a *app) list(ctx context.Context, c *client.Client, f client.Filter, curso
 	return err
 }
 
+// paused tells whether an operator keeps it from being handed out.
+func (v listed) paused() bool { return v.State == flowfabric.Waiting && v.Reason == pausedReason }
+
+// pausedReason is the blocking reason of a paused execution.
+const pausedReason = "paused_by_operator"
+
 // row is a line of the table; what matters of a state is in its last column.
 func (v listed) row() []any {
 	detail := ""
 	switch {
 	case v.Drift != "":
 		detail = "damaged: " + v.Drift
+	case v.paused():
+		detail = "paused by an operator"
+		if !v.PausedAt.IsZero() {
+			detail += " since " + instant(v.PausedAt)
+		}
 	case v.State == flowfabric.Active:
 		detail = "on " + v.Worker
 	case v.State == flowfabric.Delayed:
@@ -170,5 +185,9 @@ func (v listed) row() []any {
 	for _, k := range slices.Sorted(maps.Keys(v.Tags)) {
 		detail = join(" ", detail, k+"="+v.Tags[k])
 	}
-	return []any{v.ID.String(), styled(stateStyle(v.State), v.State), v.Lane, v.Kind, v.Priority, v.Attempts, instant(v.CreatedAt), detail}
+	state := styled(stateStyle(v.State), v.State)
+	if v.paused() {
+		state = styled(yellow, "paused")
+	}
+	return []any{v.ID.String(), state, v.Lane, v.Kind, v.Priority, v.Attempts, instant(v.CreatedAt), detail}
 }

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
 )
 
 func quotaCommand(a *app) *cobra.Command {
@@ -48,14 +49,33 @@ type quota struct {
 	CreatedAt time.Time     `json:"created_at,omitzero"`
 	By        string        `json:"updated_by,omitempty"`
 	Blocked   []closedRoute `json:"blocked,omitempty"`
-	Holds     []string      `json:"holds,omitempty"` // "<execution>:<epoch>"
+	Holds     []hold        `json:"holds,omitempty"`
 	Book      []bookEntry   `json:"book,omitempty"`
+}
+
+// hold is an engine.Hold for --json: one slot.
+type hold struct {
+	Execution string `json:"execution"`
+	Epoch     uint64 `json:"epoch"` // of its lease
+}
+
+// holdsOf reads holds; one that is not understood is shown as it is.
+func holdsOf(texts []string) []hold {
+	var out []hold
+	for _, text := range texts {
+		v := hold{Execution: text}
+		if h, err := engine.ParseHold(text); err == nil {
+			v = hold{h.Execution.String(), h.Epoch}
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 func newQuota(q client.QuotaInfo) quota {
 	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
 		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
-		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: q.Holds, Book: bookOf(q.Book)}
+		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), Book: bookOf(q.Book)}
 	if free, limited := q.Free(); limited {
 		v.Free = &free
 	}
@@ -96,7 +116,9 @@ func quotaListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List quotas",
-		Long:    "ls lists all quotas: how much started, how many slots are taken, and how many queues wait for them.",
+		Long: `ls lists all quotas: how much started, how many slots are taken, and how many queues wait for them: each
+partition has one for every lane, kind and set of gates, with any number of executions in it; gate ls counts
+those.`,
 		Example: "  flowfabric quota ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
@@ -164,11 +186,11 @@ func (v quota) text(p *page) {
 		"jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting", fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
 		"revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
 	closedTable(p, "keeps from running:", v.Blocked)
-	for i, hold := range v.Holds {
+	for i, h := range v.Holds {
 		if i == 0 {
-			p.say("\nholds (execution and epoch):")
+			p.say("\nholds:")
 		}
-		p.say("  %s", hold)
+		p.say("  %s, epoch %d", h.Execution, h.Epoch)
 	}
 	bookTable(p, v.Book)
 }
@@ -209,6 +231,14 @@ func (f *quotaFlags) apply(cmd *cobra.Command, q *admission.Quota) {
 	}
 }
 
+// quotaNote is what may not be meant with a quota.
+func quotaNote(q admission.Quota) string {
+	if q.Rate == 0 && q.Cap == 0 {
+		return limitsNothing + ": it has neither a rate nor a cap"
+	}
+	return ""
+}
+
 func quotaCreateCommand(a *app) *cobra.Command {
 	var f quotaFlags
 	cmd := &cobra.Command{
@@ -232,7 +262,7 @@ settings changes nothing; with others it is refused, see update.`,
 		if err := c.CreateQuota(ctx, q); err != nil {
 			return err
 		}
-		return a.show(gateChanged{args[0], "created"}, func(p *page) { p.say("quota %s created", args[0]) })
+		return a.showChanged("quota", gateChanged{Name: args[0], Done: "created", Note: quotaNote(q)})
 	})
 	return cmd
 }
@@ -250,29 +280,39 @@ refused.`,
 	}
 	f.add(cmd)
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.changeGate(ctx, "quota", args[0], "updated", func(c *client.Client) error {
+		return a.with(ctx, func(c *client.Client) error {
 			q, err := c.GetQuota(ctx, args[0])
 			if err != nil {
 				return err
 			}
+			before := q.QuotaSpec
 			f.apply(cmd, &q.QuotaSpec)
-			return c.UpdateQuota(ctx, q.QuotaSpec, q.Revision)
+			v := gateChanged{Name: args[0], Done: "unchanged", Note: quotaNote(q.QuotaSpec)}
+			if q.QuotaSpec != before {
+				v.Done = "updated"
+				if err := c.UpdateQuota(ctx, q.QuotaSpec, q.Revision); err != nil {
+					return err
+				}
+			}
+			return a.showChanged("quota", v)
 		})
 	})
 	return cmd
 }
 
 func quotaRemoveCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "Forget a quota",
-		Long: `rm forgets a quota and who holds it. Executions that have it as a gate wait until there is one of that
-name again.`,
+		Long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30 s after
+one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
+what is created there waits too.`,
 		Example: "  flowfabric quota rm gpu",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.changeGate(ctx, "quota", args[0], "removed", func(c *client.Client) error {
+			return a.removeGate(ctx, flowfabric.Quota(args[0]), force, func(c *client.Client) error {
 				removed, err := c.RemoveQuota(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove quota %q: %w", args[0], flowfabric.ErrQuotaNotFound)
@@ -281,4 +321,6 @@ name again.`,
 			})
 		}),
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "also one that is attached to scopes")
+	return cmd
 }

@@ -44,7 +44,9 @@ completed, --summary the summary document that its handler writes.`,
 type execution struct {
 	ID              flowfabric.ExecutionID `json:"id"`
 	State           flowfabric.PublicState `json:"state"`
-	Reason          string                 `json:"blocking_reason,omitempty"`
+	Reason          string                 `json:"blocking_reason,omitempty"` // of one whose gates keep it from running, as why tells it
+	Closed          *closing               `json:"closed,omitempty"`          // its queue, by a gate
+	ClosedUntil     time.Time              `json:"closed_until,omitzero"`     // its gates are asked again
 	Code            flowfabric.Code        `json:"code"`
 	Namespace       string                 `json:"namespace"`
 	Lane            string                 `json:"lane"`
@@ -141,6 +143,9 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 		return err
 	}
 	x := newExecution(s)
+	if len(s.Route.Gates) > 0 && s.State.Public == flowfabric.Waiting {
+		x.gated(c.Why(ctx, id))
+	}
 	if result && s.State.Terminal() {
 		end, ok := endOf(c.RawResult(ctx, id))
 		if ok {
@@ -157,9 +162,30 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 	return a.show(x, x.text)
 }
 
+// forWorkers are the causes for which one that waits really waits for a worker.
+var forWorkers = []client.Cause{client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability,
+	client.WhyWaitingUnregistered, client.WhyWaitingUnlisted, client.WhyWaitingGated}
+
+// gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
+func (x *execution) gated(e client.Explanation, err error) {
+	if err != nil || e.Code != x.Code || x.Reason == pausedReason || slices.Contains(forWorkers, e.Reason) {
+		return
+	}
+	x.Reason = string(e.Reason)
+	if !e.Facts.ClosedUntil.IsZero() {
+		why := newClosing(e.Facts.ClosedWhy)
+		x.Closed, x.ClosedUntil = &why, utc(e.Facts.ClosedUntil)
+	}
+}
+
 func (x execution) text(p *page) {
 	state := styled(stateStyle(x.State), x.State)
-	if x.Reason != "" {
+	switch {
+	case x.Reason == pausedReason && x.State == flowfabric.Waiting:
+		state = styled(yellow, "paused (by an operator)")
+	case x.Closed != nil:
+		state.text += " (" + x.Closed.String() + ")"
+	case x.Reason != "":
 		state.text += " (" + strings.ReplaceAll(x.Reason, "_", " ") + ")"
 	}
 	holder := x.Worker
