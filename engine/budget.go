@@ -22,11 +22,11 @@ type BudgetSpec struct {
 	Warn   bool   // counts what passes a hard limit instead of refusing it, and blocks nothing
 	OnHard HardAction
 	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
-	WarnSoft bool
-	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
-	Strict   bool          // reports name no dimension that has no limits here: ErrUnknownDimension
-	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
-	Limits   map[string]Limit
+	WarnSoft         bool
+	Reset            time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
+	StrictDimensions bool          // reports name no dimension that has no limits here: ErrUnknownDimension
+	Refund           []string      // failed, cancelled, expired: what such executions reported in this period is given back
+	Limits           map[string]Limit
 }
 
 // Limit of a dimension; 0 is none.
@@ -68,7 +68,7 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 		hard = HardReject
 	}
 	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft, strconv.FormatInt(b.Reset.Milliseconds(), 10),
-		bit(b.Strict), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
+		bit(b.StrictDimensions), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
 	for _, dim := range sorted(b.Limits) {
 		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
 	}
@@ -166,7 +166,7 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrUnknownDimension (by a strict budget; the details name them all), ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -456,7 +456,7 @@ func (b *BudgetRecord) fields(r *reader) {
 		return time.UnixMilli(int64(number(field)))
 	}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.Strict = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
+	b.Reset, b.StrictDimensions = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}

@@ -75,7 +75,7 @@ func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
 	}
 	var strange []string
 	for dim := range u.Amounts {
-		if _, ok := p.Limits[dim]; p.Strict && !ok {
+		if _, ok := p.Limits[dim]; p.StrictDimensions && !ok {
 			strange = append(strange, dim)
 		}
 	}
@@ -313,11 +313,11 @@ func TestSpendWithoutALease(t *testing.T) {
 	}
 }
 
-// Strict budgets are told of what they know; what none of them knows is refused, and counted by none.
+// Budgets with StrictDimensions are told of what they know; what none of them knows is refused, and counted by none.
 func TestSpendOfUnknownDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", Strict: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
-		tokens.Strict = true
+		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", StrictDimensions: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
+		tokens.StrictDimensions = true
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
 		for range 2 {

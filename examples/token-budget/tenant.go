@@ -40,7 +40,7 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if err := t.client.CreateBudget(ctx, t.budget()); err != nil {
 		return err
 	}
-	return t.client.Attach(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
+	return t.client.AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
 }
 
 // raise lets the tenant use more.
@@ -67,7 +67,7 @@ func (t *tenant) close(ctx context.Context) error {
 	defer t.client.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := t.client.Detach(ctx, admission.Scope{Namespace: t.id}, nil)
+	err := t.client.DetachGates(ctx, admission.Scope{Namespace: t.id}, nil)
 	_, gone := t.client.RemoveBudget(ctx, t.id)
 	return errors.Join(err, gone)
 }
