@@ -33,19 +33,20 @@ type Spender interface {
 type OverBudgetError struct {
 	Budget   string
 	Breaches []engine.Breach   // the limits it would have passed, with what was used before
+	Asked    map[string]int64  // what the budget was told of the spend, by dimension
 	Action   engine.HardAction // what the budget wants done about it
 	Left     time.Duration     // of the period; 0 = it does not end
 }
 
-// Error names the budget, and each dimension with what was used and its limit.
+// Error names the budget, and for each dimension what was asked, what was used before, and the limit.
 func (e *OverBudgetError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "over budget %s:", e.Budget)
+	fmt.Fprintf(&b, "budget %s: ", e.Budget)
 	for i, x := range e.Breaches {
 		if i > 0 {
-			b.WriteString(",")
+			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, " %s %d of %d used", x.Dimension, x.Used, x.Limit)
+		fmt.Fprintf(&b, "%d more %s do not fit, %d of %d used", e.Asked[x.Dimension], x.Dimension, x.Used, x.Limit)
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; the next period begins in %s", e.Left.Round(time.Second))
@@ -212,7 +213,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	case err == nil:
 		o.sent = nil
 		s.undo(ctx, o)
-		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left})
+		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Asked: sent.Amounts, Action: r.Action, Left: r.Left})
 	case errors.Is(err, flowfabric.ErrUnknownDimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {

@@ -149,7 +149,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, flowfabric.CodeFailed)
-	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "over budget b: tokens 40 of 45 used") {
+	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
 	frames, err := y.engine.ReadFrames(y.ctx, id, 0, engine.StreamID{}, nil, 100)
