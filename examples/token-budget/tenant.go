@@ -8,7 +8,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -26,8 +25,8 @@ type tenant struct {
 // real one begins anew every month or so (Reset).
 func (t *tenant) budget() admission.Budget {
 	return admission.Budget{
-		Name: t.id, Scope: "tenant " + t.Name, OnHard: engine.HardFail,
-		Limits: map[string]engine.Limit{dimension: {Hard: t.limit}},
+		Name: t.id, Scope: "tenant " + t.Name, OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{dimension: {Hard: t.limit}},
 	}
 }
 
