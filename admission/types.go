@@ -31,7 +31,8 @@ const (
 	// HardFail ends the handler's context, and fails the execution for good, category budget_exceeded.
 	HardFail = engine.HardFail
 	// HardBlock ends the handler's context and puts the execution back into its queue. It goes on, as the same attempt, as soon as there
-	// may be room: with the budget's next period, a higher limit or a refund, else it tries again after 30 s.
+	// may be room: with the budget's next period, a higher limit or a refund, else it tries again after 30 s. A single spend that is above
+	// the limit fails it, as with HardFail.
 	HardBlock = engine.HardBlock
 )
 
