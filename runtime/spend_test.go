@@ -410,7 +410,7 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, flowfabric.CodeFailed)
-	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "tokens 150 of 155 used") {
+	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
 	}
 	y.reach(other, flowfabric.CodeCompleted)
