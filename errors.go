@@ -154,7 +154,7 @@ var (
 	ErrBudgetConflict   = define("budget_conflict", ClassCaller, "there is a budget of this name with other settings, or it is not as the caller saw it")
 	ErrBudgetSpec       = define("invalid_budget_spec", ClassCaller, "the budget is not well formed")
 	ErrInvalidDelta     = define("invalid_delta", ClassCaller, "an amount is no whole number from 0 to 2^53-1, or the total would pass that")
-	ErrUnknownDimension = define("unknown_dimension", ClassCaller, "the budget is strict and has no limit for the dimension")
+	ErrUnknownDimension = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit")
 	ErrQuotaNotFound    = define("quota_policy_not_found", ClassInfo, "there is no quota of this name")
 	ErrQuotaConflict    = define("quota_conflict", ClassCaller, "there is a quota of this name with other settings, or it is not as the caller saw it")
 	ErrQuotaSpec        = define("invalid_quota_spec", ClassCaller, "the quota is not well formed")

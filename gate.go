@@ -11,7 +11,7 @@ import (
 // Gate names a budget or a quota that an execution asks before it runs (spec 70). Make one with [Budget] or [Quota].
 type Gate string
 
-// Budget is the gate of the budget of this name: work waits while a strict budget is exhausted.
+// Budget is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.
 func Budget(name string) Gate { return Gate("b:" + name) }
 
 // Quota is the gate of the quota of this name: work waits for a free slot, or for room in the window.

@@ -1,10 +1,42 @@
 // Package admission is about work that asks before it runs: budgets, quotas, and what a worker does about them.
 //
-//   - A budget says how much may be used: of each dimension (tokens, cents, bytes) a hard and a soft limit, for ever or for a
+//   - A budget ([Budget]) says how much may be used: of each dimension (tokens, cents, bytes) a hard and a soft limit, for ever or for a
 //     period. Workers report what they use; work that asks a budget waits while it is exhausted.
-//   - A quota says how often work may start in a window of time, and how much of it may run at once.
+//   - A quota ([Quota]) says how often work may start in a window of time, and how much of it may run at once.
 //   - Both are the gates of an execution. They are named when it is created, or come with a scope it is created in (everything, a
 //     namespace, a lane, a tag), and stay what they were. All of them must let it pass.
+//
+// # Using them
+//
+// A budget for each tenant, asked by all that is submitted to the tenant's namespace (c is a client.Client):
+//
+//	err := c.CreateBudget(ctx, admission.Budget{
+//		Name:   "acme",
+//		OnHard: admission.HardBlock, // default HardReject
+//		Reset:  24 * time.Hour,
+//		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // what is not limited is only counted
+//	})
+//	err = c.AttachGates(ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.Budget("acme")})
+//
+// The handler says what it uses, in the step that uses it: when the execution runs again, the step is not repeated, nor paid again.
+//
+//	text, err := handler.Step(ctx, t, "draft", func(ctx context.Context) (string, error) {
+//		text, used, err := llm.Generate(ctx, in.Topic)
+//		return text, errors.Join(err, t.Spend(ctx, "tokens", used))
+//	})
+//
+// A quota for an API that takes 600 calls a minute, and 20 at once:
+//
+//	err = c.CreateQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+//	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, client.Quotas("llm"))
+//
+// All fields, with bounds and defaults: [engine.BudgetSpec] and [engine.QuotaSpec]. **In both, a limit of 0 is no limit.** A budget that only
+// warns (Warn) counts what passes a hard limit, and keeps nothing waiting. What is in the way of an execution says client.Why.
+//
+// # How it works
+//
+// The rest is for those who build a worker of their own: [Gate] claims for it and asks, [Deliver] tells budgets and quotas what ended.
+// Whoever uses package runtime has both.
 //
 // Budgets and quotas have partitions of their own, so no single call can ask them and hand out work. The steps, each of which
 // may be repeated, and after each of which the process may die:

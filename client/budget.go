@@ -62,9 +62,11 @@ func (c *Client) CreateBudget(ctx context.Context, b admission.Budget, opts ...G
 }
 
 // UpdateBudget changes a budget to what b says, if its revision is the one that [Client.GetBudget] told. What was used stays, and its
-// period goes on unless the interval is another one. Work that waits for it is looked at anew.
+// period goes on unless the interval is another one. Work that waits for it is looked at anew. If the budget is as b says already, a stale
+// revision is no error: the call may be repeated.
 //
-// Errors: those of [Client.CreateBudget]; flowfabric.ErrBudgetConflict: somebody else changed it since; ErrBudgetNotFound.
+// Errors: those of [Client.CreateBudget]; flowfabric.ErrBudgetConflict: somebody else changed it since, to something else;
+// ErrBudgetNotFound.
 func (c *Client) UpdateBudget(ctx context.Context, b admission.Budget, revision uint64, opts ...GateOption) error {
 	var err error
 	if revision == 0 {
@@ -183,12 +185,12 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 // used outside of executions, or is known only later. u.Key names the report: repeated with the same key within 24 h it is counted once
 // and answered as the first time. u.Execution, if it is set, is whose ledger it goes into, from which it can be given back.
 //
-// A breach is no error but the answer: of a strict budget nothing was counted then.
+// A breach is no error but the answer: nothing was counted then, unless the budget only warns.
 //
 // Errors: flowfabric.ErrInvalidDelta for amounts that are not 0..2^53-1, and ErrInvalidInput for a key, dimensions (1..64) or names that
 // cannot be, before any call; ErrInvalidDelta, too, when a total would pass 2^53-1; ErrIdempotencyConflict: the key named other amounts;
-// ErrInvalidInput of a strict budget for a dimension that has no limits; ErrBudgetNotFound. After ErrTransport it may have been counted:
-// repeat it with the same key. Spec 70 §2.
+// ErrUnknownDimension of a budget with StrictDimensions for a dimension that has no limits; ErrBudgetNotFound. After ErrTransport it may
+// have been counted: repeat it with the same key. Spec 70 §2.
 func (c *Client) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	_, err := c.gating(nil, flowfabric.ValidateGateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
 	var out admission.Reported

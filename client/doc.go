@@ -53,7 +53,7 @@
 //
 // [Client.CreateBudget] makes a budget, of which handlers spend, and [Client.CreateQuota] a quota, which bounds how often and how many at
 // once executions start. An execution asks those that its definition or its submission names ([Budgets], [Quotas]), and those that were
-// attached to its namespace, lane or tags when it was created ([Client.Attach]). What they keep from running is in [Client.Gates].
+// attached to its namespace, lane or tags when it was created ([Client.AttachGates]). What they keep from running is in [Client.Gates].
 // [Client.Pause] keeps one execution back; [Client.SetShare] and [Client.LaneAgeing] say who comes next.
 //
 // # Looking at all of it

@@ -55,7 +55,7 @@ func (g gates) schedule(s *scheduling)       { g.submit(&s.submission) }
 func (g gates) submitFlow(q *flowSubmission) { q.gates = g(q.gates) }
 
 // Budgets names the budgets that must have room before the execution runs, and that its handler spends of: at most 16, instead of
-// those of its definition. Those that are attached to its namespace, lane or tags come in addition ([Client.Attach]). Of a flow: in
+// those of its definition. Those that are attached to its namespace, lane or tags come in addition ([Client.AttachGates]). Of a flow: in
 // addition to those of its nodes, for all of them. A budget that does not exist refuses the submission with flowfabric.ErrBudgetNotFound
 // before anything is created; what is known to exist is believed for 10 s. Spec 70 §1.4.
 func Budgets(names ...string) AdmissionOption {
@@ -216,23 +216,23 @@ func about(verb, what, name string, err error) error {
 	return fmt.Errorf("%s %s %q: %w", verb, what, name, err)
 }
 
-// Attach has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the zero admission.Scope), in a
+// AttachGates has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the zero admission.Scope), in a
 // namespace, in a lane of a namespace, or with a tag; they come in addition to those that are attached to it already. What exists keeps
 // the gates it has. A lane without a namespace is in the client's. Each partition is changed by one atomic call.
 //
 // Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8 quotas would be
 // attached; ErrBudgetNotFound, ErrQuotaNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
 // do it: the others did, and the call may be repeated. [ErrClosed]. Spec 70 §1.4.
-func (c *Client) Attach(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...GateOption) error {
+func (c *Client) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...GateOption) error {
 	if len(gates) == 0 {
 		return fmt.Errorf("attach: %w: no budget and no quota is named", flowfabric.ErrInvalidInput)
 	}
 	return c.changeAttached(ctx, "attach", scope, engine.AttachAdd, gates, opts)
 }
 
-// Detach ends what [Client.Attach] began, for these gates, or with none for all gates of the scope. What was created in between keeps
-// them. Detaching what is not attached is no error. Errors: those of Attach; a gate need not exist.
-func (c *Client) Detach(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...GateOption) error {
+// DetachGates ends what [Client.AttachGates] began, for these gates, or with none for all gates of the scope. What was created in between keeps
+// them. Detaching what is not attached is no error. Errors: those of AttachGates; a gate need not exist.
+func (c *Client) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...GateOption) error {
 	how := engine.AttachRemove
 	if len(gates) == 0 {
 		how = engine.AttachSet

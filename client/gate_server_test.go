@@ -247,12 +247,12 @@ func TestGateRefusals(t *testing.T) {
 	is(t, err, flowfabric.ErrInvalidInput, "empty")
 
 	gates := []flowfabric.Gate{flowfabric.Budget("b")}
-	is(t, c.Attach(ctx, admission.Scope{}, nil), flowfabric.ErrInvalidInput, "no budget")
-	is(t, c.Attach(ctx, admission.Scope{}, []flowfabric.Gate{"x"}), flowfabric.ErrInvalidInput, `"x"`)
-	is(t, c.Attach(ctx, admission.Scope{TagKey: "a.b", Tag: "c", Lane: "l"}, gates), flowfabric.ErrInvalidInput, "scope")
-	is(t, c.Attach(ctx, admission.Scope{TagKey: "nodot", Tag: "c"}, gates), flowfabric.ErrInvalidTagKey, "nodot")
-	is(t, c.Attach(ctx, admission.Scope{Namespace: "{"}, gates), flowfabric.ErrInvalidInput, "namespace")
-	is(t, c.Attach(ctx, admission.Scope{}, gates), flowfabric.ErrBudgetNotFound, "budget b")
+	is(t, c.AttachGates(ctx, admission.Scope{}, nil), flowfabric.ErrInvalidInput, "no budget")
+	is(t, c.AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{"x"}), flowfabric.ErrInvalidInput, `"x"`)
+	is(t, c.AttachGates(ctx, admission.Scope{TagKey: "a.b", Tag: "c", Lane: "l"}, gates), flowfabric.ErrInvalidInput, "scope")
+	is(t, c.AttachGates(ctx, admission.Scope{TagKey: "nodot", Tag: "c"}, gates), flowfabric.ErrInvalidTagKey, "nodot")
+	is(t, c.AttachGates(ctx, admission.Scope{Namespace: "{"}, gates), flowfabric.ErrInvalidInput, "namespace")
+	is(t, c.AttachGates(ctx, admission.Scope{}, gates), flowfabric.ErrBudgetNotFound, "budget b")
 	is(t, c.SetShare(ctx, "n", "l", 1001), flowfabric.ErrInvalidInput, "weight 1001")
 	is(t, c.LaneAgeing(ctx, "l", 25*time.Hour), flowfabric.ErrInvalidInput, "ageing")
 	is(t, c.Pause(ctx, flowfabric.NewExecutionID(0), strings.Repeat("x", 257)), flowfabric.ErrInvalidInput, "reason")
@@ -261,7 +261,7 @@ func TestGateRefusals(t *testing.T) {
 	c.Close()
 	_, quotas := c.Quotas(ctx)
 	_, all := c.Gates(ctx)
-	for _, err := range []error{c.CreateBudget(ctx, tokens("b", 1)), quotas, all, c.Detach(ctx, admission.Scope{}, nil), c.SetShare(ctx, "n", "l", 1),
+	for _, err := range []error{c.CreateBudget(ctx, tokens("b", 1)), quotas, all, c.DetachGates(ctx, admission.Scope{}, nil), c.SetShare(ctx, "n", "l", 1),
 		c.Unpause(ctx, flowfabric.NewExecutionID(0))} {
 		is(t, err, client.ErrClosed, "")
 	}
@@ -380,9 +380,9 @@ func TestAttach(t *testing.T) {
 		before := submit(ctx, t, c, "before", client.Lane("big"))
 		acme, gpu := flowfabric.Budget("acme"), flowfabric.Quota("gpu")
 		lane, tag := admission.Scope{Lane: "big"}, admission.Scope{TagKey: "app.tenant", Tag: "acme"}
-		no(t, c.Attach(ctx, lane, []flowfabric.Gate{gpu}, client.By("anna")))
-		no(t, c.Attach(ctx, lane, []flowfabric.Gate{acme, gpu}))
-		no(t, c.Attach(ctx, tag, []flowfabric.Gate{acme}))
+		no(t, c.AttachGates(ctx, lane, []flowfabric.Gate{gpu}, client.By("anna")))
+		no(t, c.AttachGates(ctx, lane, []flowfabric.Gate{acme, gpu}))
+		no(t, c.AttachGates(ctx, tag, []flowfabric.Gate{acme}))
 		var got []string
 		for _, opts := range [][]client.SubmitOption{{client.Lane("big")}, {client.Lane("big")}, {client.Tags(map[string]string{"app.tenant": "acme"})}, nil} {
 			got = append(got, gatesOf(ctx, t, c, submit(ctx, t, c, "after", opts...).ID()))
@@ -400,18 +400,18 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 		no(t, e.FreezePartition(ctx, 1, "slot move"))
-		err = c.Detach(ctx, lane, []flowfabric.Gate{gpu})
+		err = c.DetachGates(ctx, lane, []flowfabric.Gate{gpu})
 		is(t, err, flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
 		no(t, e.ThawPartition(ctx, 1))
 		if all, err = c.Gates(ctx); err != nil || !all.Attached[0].Mixed {
 			t.Errorf("%+v, %v", all, err)
 		}
-		no(t, c.Detach(ctx, lane, []flowfabric.Gate{gpu}))
+		no(t, c.DetachGates(ctx, lane, []flowfabric.Gate{gpu}))
 		if all, err = c.Gates(ctx); err != nil || all.Attached[0].Mixed || !slices.Equal(all.Attached[0].Gates, []flowfabric.Gate{acme}) {
 			t.Errorf("%+v, %v", all, err)
 		}
-		no(t, c.Detach(ctx, lane, nil))
-		no(t, c.Detach(ctx, tag, nil))
+		no(t, c.DetachGates(ctx, lane, nil))
+		no(t, c.DetachGates(ctx, tag, nil))
 		if all, err = c.Gates(ctx); err != nil || len(all.Attached) != 0 {
 			t.Errorf("%+v, %v", all, err)
 		}

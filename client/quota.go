@@ -35,9 +35,10 @@ func (c *Client) CreateQuota(ctx context.Context, q admission.Quota, opts ...Gat
 }
 
 // UpdateQuota changes a quota to what q says, if its revision is the one that [Client.GetQuota] told. What it admitted keeps its slots,
-// also those above a lower cap. Work that waits for it is looked at anew.
+// also those above a lower cap. Work that waits for it is looked at anew. If the quota is as q says already, a stale revision is no
+// error: the call may be repeated.
 //
-// Errors: those of [Client.CreateQuota]; flowfabric.ErrQuotaConflict: somebody else changed it since; ErrQuotaNotFound.
+// Errors: those of [Client.CreateQuota]; flowfabric.ErrQuotaConflict: somebody else changed it since, to something else; ErrQuotaNotFound.
 func (c *Client) UpdateQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...GateOption) error {
 	var err error
 	if revision == 0 {

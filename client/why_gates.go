@@ -53,7 +53,7 @@ func closed(f engine.Facts, workers crew) account {
 		a.why = fmt.Sprintf("It waits for %s: as many executions have started in its window as may.", gateNamed(by.Gate))
 	case engine.ClosedByCap:
 		a.reason = WhyWaitingSlot
-		a.why = fmt.Sprintf("It waits for %s: as many executions hold a slot of it as may.", gateNamed(by.Gate))
+		a.why = fmt.Sprintf("It waits for %s: as many executions hold a slot of it as may%s.", gateNamed(by.Gate), outOf(f.Slots))
 		if f.Outbox > 0 {
 			a.why += fmt.Sprintf(" Its partition still has to tell quotas what was released (%s).", plural(f.Outbox, "notice"))
 		}
@@ -75,6 +75,14 @@ func closed(f engine.Facts, workers crew) account {
 	}
 	a.next = "Its gates are asked again at " + until + sooner + served(f, workers) + "."
 	return a
+}
+
+// outOf is a number of slots, if it is known.
+func outOf(slots int) string {
+	if slots == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d)", slots)
 }
 
 // granted explains one whose gates a worker is asking.

@@ -152,7 +152,7 @@ var examples = map[Cause]example{
 	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyWaitingSlot: {facts: in("R1i", func(f *engine.Facts) {
 		shutting("quota openai cap", 700*time.Millisecond)(f)
-		f.Released, f.Outbox = engine.ReleasedSuspended, 2
+		f.Released, f.Outbox, f.Slots = engine.ReleasedSuspended, 2, 20
 	}), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyNoBudget:   {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},

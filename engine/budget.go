@@ -15,31 +15,40 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// BudgetSpec is what a budget is (spec 70 §1).
+// BudgetSpec is what a budget is (spec 70 §1). Unless it only warns, it enforces its hard limits: what would pass one is refused, and
+// work that asks it waits while one is reached. What its limits do not name is counted all the same, and never refused, unless it has
+// StrictDimensions.
 type BudgetSpec struct {
-	Name   string
-	Scope  string // what it is for, for people; at most 128 bytes
-	Warn   bool   // counts what passes a hard limit instead of refusing it, and blocks nothing
+	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
+	Scope string // what it is for, for people; at most 128 bytes
+	Warn  bool   // it only warns: counts what passes a hard limit instead of refusing it, and blocks nothing
+	// OnHard is what happens to an execution whose spend is refused. "" is HardReject.
 	OnHard HardAction
 	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
 	WarnSoft bool
-	Reset    time.Duration // a period, whole ms from 1 s; 0 = it never begins anew
-	Strict   bool          // reports name no dimension that has no limits here: ErrUnknownDimension
-	Refund   []string      // failed, cancelled, expired: what such executions reported in this period is given back
-	Limits   map[string]Limit
+	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 = it never begins anew
+	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrUnknownDimension. Else they are counted only.
+	StrictDimensions bool
+	Refund           []string         // failed, cancelled, expired: what such executions reported in this period is given back
+	Limits           map[string]Limit // by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."
 }
 
-// Limit of a dimension; 0 is none.
-type Limit struct{ Hard, Soft int64 }
+// Limit of a dimension, 0..2^53-1, Soft not above Hard. **0 = UNLIMITED**, and not that nothing may be used.
+type Limit struct {
+	Hard int64 // what would pass it is refused; work waits while it is reached
+	Soft int64 // what passes it is counted, and said: in the report's answer, and with WarnSoft in the book
+}
 
 // HardAction is what a worker does with an execution whose report would pass a hard limit.
 type HardAction string
 
-// The actions.
+// The actions. The refused spend is not counted, whatever follows.
 const (
-	HardReject HardAction = "reject" // the handler is told and decides
+	HardReject HardAction = "reject" // the handler is told and decides; the default
 	HardFail   HardAction = "fail"   // it is stopped and fails, budget_exceeded, without a retry
-	HardBlock  HardAction = "block"  // it is stopped, and goes on when there may be room
+	// HardBlock stops it, puts it back into its queue, and lets it go on, as the same attempt, as soon as there may be room: with the
+	// budget's next period, a higher limit or a refund, else it tries again after 30 s. A spend above the limit itself fails, as with HardFail.
+	HardBlock HardAction = "block"
 )
 
 // Waiter is a route of a partition that a gate had closed, and that may be opened.
@@ -68,7 +77,7 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 		hard = HardReject
 	}
 	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft, strconv.FormatInt(b.Reset.Milliseconds(), 10),
-		bit(b.Strict), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
+		bit(b.StrictDimensions), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
 	for _, dim := range sorted(b.Limits) {
 		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
 	}
@@ -166,7 +175,7 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrUnknownDimension (by a strict budget; the details name them all), ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -466,7 +475,7 @@ func (b *BudgetRecord) fields(r *reader) {
 		return time.UnixMilli(int64(number(field)))
 	}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.Strict = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
+	b.Reset, b.StrictDimensions = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}

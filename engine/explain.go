@@ -28,6 +28,7 @@ type Facts struct {
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
 	ClosedWhy   string    // see [ParseClosing]
+	Slots       int       // of the quota that closed it because they were taken; 0: not so, or not known
 	Outbox      int       // entries that quotas and budgets have not been told of yet
 
 	// While a worker asks its gates.
@@ -99,7 +100,7 @@ const (
 var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": ReleasedSuspended}
 
 // Explain reads everything in its partition that decides why an execution is where it is
-// (lua/read/ff_explain_execution.lua). It writes nothing.
+// (lua/read/ff_explain_execution.lua), and the slots of a quota that closed its route. It writes nothing.
 //
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
 // ErrPartitionFrozen (slots: the partition's root, why it is frozen); ErrPartitionMissing.
@@ -137,6 +138,11 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		f.DeadlineAt = time.UnixMilli(0)
 	}
 	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
+	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {
+		if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil { // a number more, in a partition that may be away
+			f.Slots = q.Cap
+		}
+	}
 	x := fields{m: core, r: r}
 	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("ta"), x.instant("tt")
 	f.OpenWaitpoints, f.Purging = int(x.number("wp")), core["pu"] != ""

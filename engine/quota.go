@@ -11,13 +11,16 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// QuotaSpec is what a quota is (spec 70 §6). 0 is no limit.
+// QuotaSpec is what a quota is (spec 70 §6). **0 = UNLIMITED**, for the rate as for the cap.
 type QuotaSpec struct {
-	Name   string
-	Scope  string        // what it is for, for people; at most 128 bytes
-	Rate   int           // starts in any window, at most 1,000,000
-	Window time.Duration // whole ms, at most 30 days
-	Cap    int           // how many hold it at once, at most 1,000,000
+	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
+	Scope string // what it is for, for people; at most 128 bytes
+	// Rate is how many executions may start in any window, at most 1,000,000. A start is counted when the quota admits it, on the
+	// server's clock; the handler begins milliseconds later, 5 s at most. So stay a little under the hard limit of an API. Starts are not
+	// spread over the window: all of them may come at once.
+	Rate   int
+	Window time.Duration // that slides, whole ms, at most 30 days; needed with Rate
+	Cap    int           // how many executions run at once, at most 1,000,000
 	Jitter time.Duration // at most this is added to when the next try is worth while; at most 60 s
 }
 

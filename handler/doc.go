@@ -23,6 +23,9 @@
 //	ctx ended: lease lost,
 //	cancelled, deadline     OutcomeAbandon: the server has decided or will; nothing to settle
 //	ctx ended: timeout      OutcomeFail, category attempt_timeout
+//	ctx ended: over budget  with HardFail OutcomeFail, category budget_exceeded, no retry; with HardBlock it goes back to its
+//	                        queue, no attempt consumed, until there may be room; whatever was returned. With HardReject the
+//	                        context goes on, and an error that wraps ErrOverBudget is OutcomeFail, category budget_exceeded
 //
 // # What can go wrong, and what follows
 //

@@ -23,6 +23,7 @@ func ErrorText(err error) string {
 			text += ": " + message
 		}
 		switch e := next.(type) {
+		case *OverBudgetError: // says more than what it wraps
 		case interface{ Unwrap() error }:
 			if cause := e.Unwrap(); cause != nil {
 				pending = append(pending, cause)

@@ -43,15 +43,15 @@ func (e *OverBudgetError) never() bool {
 	return slices.ContainsFunc(e.Breaches, func(b engine.Breach) bool { return e.Amounts[b.Dimension] > b.Limit })
 }
 
-// Error names the budget, and each dimension with what was used and its limit.
+// Error names the budget, and for each dimension what was asked, what was used before, and the limit.
 func (e *OverBudgetError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "over budget %s:", e.Budget)
+	fmt.Fprintf(&b, "budget %s: ", e.Budget)
 	for i, x := range e.Breaches {
 		if i > 0 {
-			b.WriteString(",")
+			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, " %s %d of %d used", x.Dimension, x.Used, x.Limit)
+		fmt.Fprintf(&b, "%d more %s do not fit, %d of %d used", e.Amounts[x.Dimension], x.Dimension, x.Used, x.Limit)
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; the next period begins in %s", e.Left.Round(time.Second))
@@ -70,7 +70,7 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 
 // SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the order of their
 // names; without budgets it does nothing. All budgets count it, or none: what one of them refuses is taken back from those before
-// it. Budgets that are strict, and do not know a dimension, are not told of it. Report small amounts, before or while they are
+// it. Budgets with StrictDimensions are not told of dimensions that they do not limit. Report small amounts, before or while they are
 // used: what was used already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a
 // task wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a step which is
 // recalled costs nothing.
@@ -143,7 +143,7 @@ type spending struct {
 	turn    chan struct{} // capacity 1; a channel, so that time passes in a test's bubble while somebody waits
 	budgets []string      // sorted
 	last    map[string]uint64
-	strange map[counter]time.Time // dimensions that a strict budget did not know, and until when that is believed
+	strange map[counter]time.Time // dimensions that a budget refused to count, and until when that is believed
 	warned  map[counter]uint64    // the period in which a breach was logged
 	open    *spend                // that is being reported
 	closed  bool                  // the pass is over: what a goroutine of it spends now would stop nobody

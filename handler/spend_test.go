@@ -75,7 +75,7 @@ func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
 	}
 	var strange []string
 	for dim := range u.Amounts {
-		if _, ok := p.Limits[dim]; p.Strict && !ok {
+		if _, ok := p.Limits[dim]; p.StrictDimensions && !ok {
 			strange = append(strange, dim)
 		}
 	}
@@ -213,7 +213,7 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 		!slices.Equal(over.Breaches, []engine.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
 		t.Fatalf("%#v", err)
 	}
-	if want := "spend: over budget b: tokens 7 of 10 used; the next period begins in 1m30s"; err.Error() != want {
+	if want := "spend: budget b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
 	if b.spent() != "a 7, b 7, c 7" || ctx.Err() != nil {
@@ -230,7 +230,7 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 // With fail and block the budget decides, whatever the handler returns. spec 70 §10 BS17.
 func TestBudgetStopsTheHandler(t *testing.T) {
 	boom := errors.New("boom")
-	failed := `fail result="" delay=0s category="budget_exceeded" reason="over budget a: tokens 4 of 10 used: over_budget: a hard budget limit was reached" permanent=true pause=policy cancel=""`
+	failed := `fail result="" delay=0s category="budget_exceeded" reason="budget a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`
 	delayed := func(d string) string {
 		return `block result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
 	}
@@ -279,7 +279,7 @@ func TestRejectedSpend(t *testing.T) {
 		want string
 	}{
 		{func(error) error { return nil }, `complete result="\"a result\""`},
-		{func(err error) error { return err }, `fail result="" delay=0s category="budget_exceeded" reason="spend: over budget a: tokens 0 of 10 used: `},
+		{func(err error) error { return err }, `fail result="" delay=0s category="budget_exceeded" reason="spend: budget a: 11 more tokens do not fit, 0 of 10 used"`},
 		{func(err error) error { return handler.Permanent(err) }, `fail result="" delay=0s category="budget_exceeded"`},
 		{func(error) error { return handler.Cancel("enough") }, "cancel "},
 	} {
@@ -316,11 +316,11 @@ func TestSpendWithoutALease(t *testing.T) {
 	}
 }
 
-// Strict budgets are told of what they know; what none of them knows is refused, and counted by none.
+// Budgets with StrictDimensions are told of what they know; what none of them knows is refused, and counted by none.
 func TestSpendOfUnknownDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", Strict: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
-		tokens.Strict = true
+		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", StrictDimensions: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
+		tokens.StrictDimensions = true
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
 		for range 2 {

@@ -46,7 +46,8 @@ type Config struct {
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
 	Namespace string
-	// Namespaces that this worker serves besides Namespace: 1..64 bytes each, at most 256; "*" is every namespace there is or will be.
+	// Namespaces that this worker serves in addition to Namespace, which keeps its default: a worker for acme and globex serves "default",
+	// too, unless Namespace is one of the two. 1..64 bytes each, at most 256; "*" is every namespace there is or will be.
 	// A handler learns which one from Task.Namespace. What waits in several shares this worker by the weights of the namespaces in a
 	// lane (client.SetShare). Default none.
 	Namespaces []string

@@ -171,7 +171,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, flowfabric.CodeFailed)
-	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "over budget b: tokens 40 of 45 used") {
+	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
 	frames, err := y.engine.ReadFrames(y.ctx, id, 0, engine.StreamID{}, nil, 100)
@@ -410,7 +410,7 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, flowfabric.CodeFailed)
-	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "tokens 150 of 155 used") {
+	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
 	}
 	y.reach(other, flowfabric.CodeCompleted)

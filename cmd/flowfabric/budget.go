@@ -74,31 +74,31 @@ type dimension struct {
 
 // budget is a client.BudgetInfo for --json.
 type budget struct {
-	Name         string               `json:"name"`
-	Scope        string               `json:"scope,omitempty"`
-	Mode         string               `json:"mode"` // strict or warn
-	OnHard       engine.HardAction    `json:"on_hard"`
-	OnSoft       string               `json:"on_soft"`
-	Strict       bool                 `json:"strict_dimensions"`
-	Refund       []string             `json:"refund,omitempty"`
-	Dimensions   map[string]dimension `json:"dimensions"`
-	Exhausted    []string             `json:"exhausted,omitempty"`
-	Reset        int64                `json:"reset_ms,omitempty"`
-	Period       uint64               `json:"period"`
-	PeriodBegan  time.Time            `json:"period_began_at,omitzero"`
-	NextReset    time.Time            `json:"next_reset_at,omitzero"`
-	Missed       uint64               `json:"periods_missed,omitempty"`
-	HardBreaches uint64               `json:"hard_breaches"`
-	SoftBreaches uint64               `json:"soft_breaches"`
-	LastBreach   time.Time            `json:"last_breach_at,omitzero"`
-	BreachedDim  string               `json:"last_breach_dimension,omitempty"`
-	Waiting      int                  `json:"waiting_routes"`
-	Revision     uint64               `json:"revision"`
-	CreatedAt    time.Time            `json:"created_at,omitzero"`
-	By           string               `json:"updated_by,omitempty"`
-	Blocked      []closedRoute        `json:"blocked,omitempty"`
-	Spenders     []spender            `json:"spenders,omitempty"`
-	Book         []bookEntry          `json:"book,omitempty"`
+	Name             string               `json:"name"`
+	Scope            string               `json:"scope,omitempty"`
+	Mode             string               `json:"mode"` // strict or warn
+	OnHard           engine.HardAction    `json:"on_hard"`
+	OnSoft           string               `json:"on_soft"`
+	StrictDimensions bool                 `json:"strict_dimensions"`
+	Refund           []string             `json:"refund,omitempty"`
+	Dimensions       map[string]dimension `json:"dimensions"`
+	Exhausted        []string             `json:"exhausted,omitempty"`
+	Reset            int64                `json:"reset_ms,omitempty"`
+	Period           uint64               `json:"period"`
+	PeriodBegan      time.Time            `json:"period_began_at,omitzero"`
+	NextReset        time.Time            `json:"next_reset_at,omitzero"`
+	Missed           uint64               `json:"periods_missed,omitempty"`
+	HardBreaches     uint64               `json:"hard_breaches"`
+	SoftBreaches     uint64               `json:"soft_breaches"`
+	LastBreach       time.Time            `json:"last_breach_at,omitzero"`
+	BreachedDim      string               `json:"last_breach_dimension,omitempty"`
+	Waiting          int                  `json:"waiting_routes"`
+	Revision         uint64               `json:"revision"`
+	CreatedAt        time.Time            `json:"created_at,omitzero"`
+	By               string               `json:"updated_by,omitempty"`
+	Blocked          []closedRoute        `json:"blocked,omitempty"`
+	Spenders         []spender            `json:"spenders,omitempty"`
+	Book             []bookEntry          `json:"book,omitempty"`
 }
 
 // spender is an engine.Spender for --json.
@@ -111,7 +111,7 @@ type spender struct {
 }
 
 func newBudget(b client.BudgetInfo) budget {
-	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", Strict: b.Strict, Refund: b.Refund,
+	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
 		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
 		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, Book: bookOf(b.Book)}
@@ -247,7 +247,7 @@ func (v budget) text(p *page) {
 	}
 	breaches := fmt.Sprintf("%d hard, %d soft", v.HardBreaches, v.SoftBreaches)
 	strict := ""
-	if v.Strict {
+	if v.StrictDimensions {
 		strict = "only those with limits"
 	}
 	p.facts("name", v.Name, "for", v.Scope, "mode", v.Mode, "on hard limit", v.OnHard, "on soft limit", v.OnSoft, "dimensions", strict,
@@ -380,7 +380,7 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 		b.Refund = slices.Compact(slices.Sorted(slices.Values(f.refund)))
 	}
 	if said("strict-dimensions") {
-		b.Strict = f.strict
+		b.StrictDimensions = f.strict
 	}
 	if said("for") {
 		b.Scope = f.scope

@@ -359,7 +359,7 @@ command may be repeated.`,
 			return err
 		}
 		return a.with(ctx, func(c *client.Client) error {
-			if err := c.Attach(ctx, scope, f.gates()); err != nil {
+			if err := c.AttachGates(ctx, scope, f.gates()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "attached"}, func(p *page) { p.say("attached to %s", scopeText(scope)) })
@@ -391,7 +391,7 @@ created in between keeps them.`,
 			return err
 		}
 		return a.with(ctx, func(c *client.Client) error {
-			if err := c.Detach(ctx, scope, f.gates()); err != nil {
+			if err := c.DetachGates(ctx, scope, f.gates()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "detached"}, func(p *page) { p.say("detached from %s", scopeText(scope)) })

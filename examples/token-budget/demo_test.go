@@ -14,7 +14,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -136,7 +135,7 @@ func TestBadFlags(t *testing.T) {
 
 // The handler by itself: what it shows is what it has paid for, to the token.
 func TestHandler(t *testing.T) {
-	budget := admission.Budget{Name: "b", OnHard: engine.HardFail, Limits: map[string]engine.Limit{dimension: {Hard: 7}}}
+	budget := admission.Budget{Name: "b", OnHard: admission.HardFail, Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
 	g := &Generator{pace: time.Second}
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
 	r.WantFailure(handler.CategoryOverBudget)

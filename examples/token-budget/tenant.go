@@ -8,7 +8,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -26,8 +25,8 @@ type tenant struct {
 // real one begins anew every month or so (Reset).
 func (t *tenant) budget() admission.Budget {
 	return admission.Budget{
-		Name: t.id, Scope: "tenant " + t.Name, OnHard: engine.HardFail,
-		Limits: map[string]engine.Limit{dimension: {Hard: t.limit}},
+		Name: t.id, Scope: "tenant " + t.Name, OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{dimension: {Hard: t.limit}},
 	}
 }
 
@@ -40,7 +39,7 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if err := t.client.CreateBudget(ctx, t.budget()); err != nil {
 		return err
 	}
-	return t.client.Attach(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
+	return t.client.AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
 }
 
 // raise lets the tenant use more.
@@ -67,7 +66,7 @@ func (t *tenant) close(ctx context.Context) error {
 	defer t.client.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := t.client.Detach(ctx, admission.Scope{Namespace: t.id}, nil)
+	err := t.client.DetachGates(ctx, admission.Scope{Namespace: t.id}, nil)
 	_, gone := t.client.RemoveBudget(ctx, t.id)
 	return errors.Join(err, gone)
 }

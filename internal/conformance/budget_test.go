@@ -122,7 +122,7 @@ var budgetScenarios = []scenario{
 		same(w, "every breach is told", verdict(g.spend(b, "2", map[string]int64{"a": 50, "b": 11, "c": 6})),
 			"HARD_BREACH false [{b true 0 10 false} {c true 0 5 false}]")
 		same(w, "a dimension without limits is counted", verdict(g.spend(b, "3", map[string]int64{"other": 1 << 40})), "OK true []")
-		strict := g.budget(func(b *engine.BudgetSpec) { b.Strict = true })
+		strict := g.budget(func(b *engine.BudgetSpec) { b.StrictDimensions = true })
 		g.still(strict, "an unknown dimension", func() {
 			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
 			w.is(err, flowfabric.ErrUnknownDimension)

@@ -141,12 +141,12 @@ var spendScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "spec 70 §1.2 a strict budget names the dimensions that it does not know", run: func(w *world) {
+	{name: "spec 70 §1.2 a budget that refuses dimensions without limits names them", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Strict = true })
+		b := g.budget(func(b *engine.BudgetSpec) { b.StrictDimensions = true })
 		_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
 		w.is(err, flowfabric.ErrUnknownDimension)
-		same(w, "detail", err.Error(), "ff_report_usage: unknown_dimension: the budget is strict and has no limit for the dimension (calls, images)")
+		same(w, "detail", err.Error(), "ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
 }

@@ -116,7 +116,7 @@ var whyGateScenarios = []scenario{
 		list = k.grants(1)
 		a := g.admit(q, 0, list...)
 		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
-		w.says(w.why(second), client.WhyWaitingSlot, fmt.Sprintf("quota %q", q))
+		w.says(w.why(second), client.WhyWaitingSlot, fmt.Sprintf("quota %q: as many executions hold a slot of it as may (1).", q))
 		w.silent(w.why(second), "notice")
 		w.complete(c.Fence, "r")
 		w.says(w.why(second), client.WhyWaitingSlot, "1 notice")

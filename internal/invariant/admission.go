@@ -171,7 +171,7 @@ func (a *admission) budget(name string, h map[string]string) {
 			a.wrong("%s has used %q of %q", what, text, dim)
 		}
 		if _, limited := h["h:"+dim]; !limited && h["st"] == "1" && a.unchanged(":bh:"+name) {
-			a.wrong("%s is strict and has used %q", what, dim)
+			a.wrong("%s counts only dimensions with limits, and has used %q", what, dim)
 		}
 	}
 	a.ledgers(name, h, used)

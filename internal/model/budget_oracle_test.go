@@ -206,7 +206,7 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 	}
 	v := b.at(now)
 	for dim := range u.Amounts {
-		if _, ok := v.spec.Limits[dim]; v.spec.Strict && !ok {
+		if _, ok := v.spec.Limits[dim]; v.spec.StrictDimensions && !ok {
 			return engine.Reported{}, "unknown_dimension"
 		}
 	}

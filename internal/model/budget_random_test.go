@@ -230,7 +230,7 @@ func (x *budgets) run() {
 }
 
 func (x *budgets) spec(name string) engine.BudgetSpec {
-	b := engine.BudgetSpec{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20), WarnSoft: x.chance(50), Strict: x.chance(20),
+	b := engine.BudgetSpec{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20), WarnSoft: x.chance(50), StrictDimensions: x.chance(20),
 		OnHard: []engine.HardAction{"", engine.HardReject, engine.HardFail, engine.HardBlock}[x.r.IntN(4)], Limits: map[string]engine.Limit{}}
 	if x.chance(60) {
 		b.Reset = time.Duration(1+x.r.IntN(10)) * time.Second

@@ -59,7 +59,7 @@ func (a *accounts) settle(t *testing.T, period uint64, used map[string]int64, li
 	}
 }
 
-// TestReports has 64 reporters spend from strict budgets in three dimensions, 20,000 reports, or 1,000,000 with FLOWFABRIC_SOAK. An
+// TestReports has 64 reporters spend from enforcing budgets in three dimensions, 20,000 reports, or 1,000,000 with FLOWFABRIC_SOAK. An
 // operator resets them meanwhile, keys are sent twice and by two at once, and holders repeat sequences. Of every period the amounts
 // accepted are what was used, and never above a limit by one unit. Spec 70 §10 BS2, BS3, BS6.
 func TestReports(t *testing.T) {
@@ -74,7 +74,7 @@ func TestReports(t *testing.T) {
 	names := []string{"one", "two"}
 	books := map[string]*accounts{}
 	for _, name := range names {
-		_, _, _, err := e.PutBudget(ctx, engine.BudgetSpec{Name: name, Strict: true, Limits: limits}, 0, "me")
+		_, _, _, err := e.PutBudget(ctx, engine.BudgetSpec{Name: name, StrictDimensions: true, Limits: limits}, 0, "me")
 		must(t, err)
 		books[name] = &accounts{sum: map[uint64]map[string]int64{}}
 	}

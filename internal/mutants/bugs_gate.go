@@ -81,7 +81,7 @@ var gateMutants = []Mutant{
 		`  if q.epoch == e2 and q.sequence <= seq2 then`, `  if q.epoch == e2 and q.sequence < seq2 then`, spending},
 	{"report: a late one takes over", "70-B28", reportFile,
 		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
-	{"report: strict budgets count anything", "70 §2", reportFile,
+	{"report: a dimension without a limit counts anyway", "70 §2", reportFile,
 		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
 	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
 		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
@@ -213,7 +213,7 @@ var gateMutants = []Mutant{
 	{"share: who was away has saved up", "design §6", shareFile,
 		`math.max(args.int(count, 0, whole) or 0, g.lane.count)`, `args.int(count, 0, whole) or 0`, fair},
 
-	{"engine: a warning budget is strict", "70 §1.2", "engine/budget.go",
+	{"engine: a warning budget enforces", "70 §1.2", "engine/budget.go",
 		`	if b.Warn {
 		mode = "warn"
 	}
