@@ -283,7 +283,7 @@ func (c *Client) ResetBudget(ctx context.Context, name string, opts ...ResetOpti
 }
 
 // RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
-// nothing. What it reported in earlier periods is theirs. The partition of the id does not matter: a ledger does not know it.
+// nothing. What it reported in earlier periods is theirs.
 // Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput. Spec 70 §2.5.
 func (c *Client) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, opts ...GateOption) (returned bool, err error) {
 	var empty error

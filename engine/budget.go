@@ -170,7 +170,7 @@ type Breach struct {
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
-		id = u.Execution.UUID().String()
+		id = spenderText(u.Execution)
 	}
 	args := []string{u.Budget, id, strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10), u.Key}
 	r, err := e.onBudget(ctx, fnReportUsage, u.Budget, amounts(args, u.Amounts)...)
@@ -196,7 +196,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 // (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
 // waiters are to be woken with OpenRoutes. ErrBudgetNotFound.
 func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, u.Execution.UUID().String(), strconv.FormatUint(u.Epoch, 10),
+	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution), strconv.FormatUint(u.Epoch, 10),
 		strconv.FormatUint(u.Sequence, 10))
 	if err != nil {
 		return false, nil, err
@@ -307,7 +307,7 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
 	args := []string{protocol, by, strconv.Itoa(len(items))}
 	for _, x := range items {
-		args = append(args, x.Budget, x.Execution.UUID().String(), x.Outcome)
+		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome)
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
 	if errors.Is(err, flowfabric.ErrPartitionMissing) {
@@ -410,7 +410,8 @@ type BudgetRecord struct {
 	Spenders     []Spender
 }
 
-// BookEntry is what was said of a budget or quota, or happened to it: created, changed, adjusted, period, release, soft_limit.
+// BookEntry is what was said of a budget or quota, or happened to it: created, changed, adjusted, period, release, soft_limit. A release
+// begins its detail with the execution that it is of; a soft limit was passed by one, unless By is empty.
 type BookEntry struct {
 	At     time.Time
 	What   string
@@ -420,7 +421,7 @@ type BookEntry struct {
 
 // Spender is an execution that reported, with what it did in the period it reported in last.
 type Spender struct {
-	Execution string // its id in its partition
+	Execution flowfabric.ExecutionID
 	At        time.Time
 	Period    uint64
 	Late      uint64
@@ -440,6 +441,9 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	b.fields(r)
 	b.Used = r.amounts()
 	b.Book = book(r)
+	for i := range b.Book {
+		b.Book[i].ids()
+	}
 	for range r.count(1) {
 		b.Spenders = append(b.Spenders, spender(r))
 	}
@@ -489,11 +493,27 @@ func book(r *reader) []BookEntry {
 	return out
 }
 
+// ids has the executions that a budget's book names written as everywhere else.
+func (e *BookEntry) ids() {
+	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
+	if at == nil {
+		return
+	}
+	who, rest, more := strings.Cut(*at, " ")
+	if id, err := parseSpender(who); err == nil {
+		*at = id.String()
+		if more {
+			*at += " " + rest
+		}
+	}
+}
+
 func spender(r *reader) Spender {
 	h := header{rest: r.text()}
-	s := Spender{Execution: h.next(), At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
-	if h.err != nil {
-		r.stop("spender: %w", h.err)
+	id, err := parseSpender(h.next())
+	s := Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
+	if err = errors.Join(err, h.err); err != nil {
+		r.stop("spender: %w", err)
 	}
 	for part := range strings.SplitSeq(h.rest, ",") {
 		if dim, text, ok := strings.Cut(part, "="); ok {

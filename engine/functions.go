@@ -305,7 +305,7 @@ var (
 		replies: "OK period left count {waiter}; ALREADY_SATISFIED the same",
 		errors:  "invalid_input budget_not_found" + entered}
 	fnReleaseUsage = function{name: "ff_release_usage", method: "ReleaseUsage",
-		args:    "protocol by count {name id outcome}",
+		args:    "protocol by count {name execution outcome}",
 		replies: "OK count {answer} count {waiter}",
 		errors:  "invalid_input" + entered}
 	fnCheckBudgets = function{name: "ff_check_budgets", method: "CheckBudgets",

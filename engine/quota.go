@@ -29,20 +29,30 @@ type Hold struct {
 
 // String is how quotas write it: "<partition>.<execution>:<epoch>".
 func (h Hold) String() string {
-	return strconv.Itoa(int(h.Execution.Partition())) + "." + h.Execution.UUID().String() + ":" + strconv.FormatUint(h.Epoch, 10)
+	return spenderText(h.Execution) + ":" + strconv.FormatUint(h.Epoch, 10)
 }
 
 // ParseHold reads what a quota wrote.
 func ParseHold(text string) (Hold, error) {
-	where, rest, _ := strings.Cut(text, ".")
-	name, number, _ := strings.Cut(rest, ":")
-	partition, bad := strconv.ParseUint(where, 10, 16)
-	id, err := flowfabric.ParseUUID(name)
+	who, number, _ := strings.Cut(text, ":")
+	id, err := parseSpender(who)
 	epoch, wrong := strconv.ParseUint(number, 10, 64)
-	if err = errors.Join(bad, err, wrong); err != nil {
+	if err = errors.Join(err, wrong); err != nil {
 		return Hold{}, fmt.Errorf("%w: hold %q: %w", flowfabric.ErrInvalidInput, clip(text), err)
 	}
-	return Hold{Execution: flowfabric.MakeExecutionID(uint16(partition), id), Epoch: epoch}, nil
+	return Hold{Execution: id, Epoch: epoch}, nil
+}
+
+// spenderText is how budgets and quotas write an execution: "<partition>.<uuid>".
+func spenderText(id flowfabric.ExecutionID) string {
+	return strconv.Itoa(int(id.Partition())) + "." + id.UUID().String()
+}
+
+func parseSpender(text string) (flowfabric.ExecutionID, error) {
+	where, name, _ := strings.Cut(text, ".")
+	partition, bad := strconv.ParseUint(where, 10, 16)
+	id, err := flowfabric.ParseUUID(name)
+	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
 }
 
 // PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). ErrQuotaSpec, ErrQuotaConflict,

@@ -17,8 +17,9 @@ func init() {
 }
 
 var (
-	sampleGrant = Grant{Execution: sampleID, Epoch: 7, Route: 4}
-	sampleHold  = sampleID.UUID().String() + ":7"
+	sampleGrant   = Grant{Execution: sampleID, Epoch: 7, Route: 4}
+	sampleHold    = sampleID.UUID().String() + ":7"
+	sampleSpender = "3." + sampleUUID
 )
 
 // gateCallers call what concerns budgets, quotas and those who ask them.
@@ -90,7 +91,7 @@ var goodGates = map[string][]string{
 	"ff_release_usage": {"OK", "1", "+", "1", "3 4"},
 	"ff_check_budgets": {"OK", "1", "!tokens 100 100 60000"},
 	"ff_read_budget": {"OK", "1700000000000", "2", "4", "h:tokens", "100", "s:tokens", "80", "ct", "1700000000000", "up", "1", "1", "tokens", "5",
-		"1", "1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleUUID + " 1700000000000 0 1 tokens=5"},
+		"1", "1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleSpender + " 1700000000000 0 1 tokens=5"},
 	"ff_put_quota":     {"OK", "2", "1", "3 4"},
 	"ff_admit":         {"OK", "0", "cap", "250", "1", sampleHold},
 	"ff_release_holds": {"OK", "1", "1", "3 4"},

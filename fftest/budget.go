@@ -46,7 +46,7 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 			return err
 		}
 		for _, s := range b.Spenders {
-			if s.Execution == x.ID().UUID().String() {
+			if s.Execution == x.ID() {
 				if r.Spent == nil {
 					r.Spent = map[string]map[string]int64{}
 				}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -30,6 +31,7 @@ type metrics struct {
 	admissions  *prometheus.CounterVec // outcome: admitted, refused, and the kinds of a refusal
 	gateSeconds prometheus.Histogram
 	budgetHits  *prometheus.CounterVec // dimension
+	reports     *prometheus.CounterVec // verdict: ok, soft, hard; action
 	quotaHits   *prometheus.CounterVec // reason: rate, cap
 	deliveries  *prometheus.CounterVec // result: ok, error
 
@@ -99,6 +101,7 @@ func newMetrics(prefix string) *metrics {
 			Name: prefix + "gate_seconds", Help: "From the grant to the claim or the return, for all that one claim was granted.", Buckets: callBuckets,
 		}),
 		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.", "dimension"),
+		reports:    vec("budget_reports_total", "Spends of handlers that a budget has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.", "verdict", "action"),
 		quotaHits:  vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.", "reason"),
 		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
 
@@ -141,6 +144,10 @@ func newMetrics(prefix string) *metrics {
 	for _, disposition := range []string{"cancelled", "already_terminal", "not_found", "spared"} {
 		m.siblings.WithLabelValues(disposition)
 	}
+	for _, r := range []engine.Reported{{}, {Verdict: engine.SoftBreach}, {Verdict: engine.HardBreach, Applied: true}, {Verdict: engine.HardBreach, Action: engine.HardReject},
+		{Verdict: engine.HardBreach, Action: engine.HardFail}, {Verdict: engine.HardBreach, Action: engine.HardBlock}} {
+		m.reports.WithLabelValues(reportLabels(r)...)
+	}
 	for _, reason := range []string{string(admission.RefusedRate), string(admission.RefusedCap)} {
 		m.quotaHits.WithLabelValues(reason)
 	}
@@ -180,7 +187,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 	return errors.Join(
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
-		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.quotaHits),
+		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.reports), share(reg, &m.quotaHits),
 		share(reg, &m.deliveries),
 		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),

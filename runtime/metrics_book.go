@@ -48,6 +48,23 @@ func (m *metrics) refused(r admission.Refusal, grants int) {
 	}
 }
 
+// spent books the answer to a report of a handler.
+func (m *metrics) spent(r engine.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
+
+// reportLabels are the verdict and, of a hard breach, what it leads to.
+func reportLabels(r engine.Reported) []string {
+	switch {
+	case r.Verdict == engine.SoftBreach:
+		return []string{"soft", ""}
+	case r.Verdict == engine.HardBreach && r.Applied:
+		return []string{"hard", "warn"}
+	case r.Verdict == engine.HardBreach:
+		return []string{"hard", string(r.Action)}
+	default:
+		return []string{"ok", ""}
+	}
+}
+
 // delivered books what budgets and quotas were told.
 func (m *metrics) delivered(_ int, err error) {
 	if err != nil {

@@ -15,7 +15,11 @@ type spender interface {
 
 // ReportUsage implements [handler.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
 func (j *job) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
-	return j.store.ReportUsage(ctx, u)
+	r, err := j.store.ReportUsage(ctx, u)
+	if err == nil {
+		j.metrics.spent(r)
+	}
+	return r, err
 }
 
 // UndoUsage implements [handler.Spender].

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -27,6 +29,7 @@ type treasury struct {
 	ctx    context.Context
 	url    string
 	engine *engine.Engine
+	reg    *prometheus.Registry
 }
 
 func newTreasury(t *testing.T, budgets ...engine.BudgetSpec) *treasury {
@@ -48,7 +51,7 @@ func newTreasury(t *testing.T, budgets ...engine.BudgetSpec) *treasury {
 			t.Fatal(err)
 		}
 	}
-	return &treasury{T: t, ctx: ctx, url: server.URL(), engine: e}
+	return &treasury{T: t, ctx: ctx, url: server.URL(), engine: e, reg: prometheus.NewRegistry()}
 }
 
 // tokens is a budget of so many tokens.
@@ -59,7 +62,7 @@ func tokens(name string, limit int64, action engine.HardAction) engine.BudgetSpe
 // work runs a worker of two namespaces until the test ends, which reaches the server through wrap.
 func (y *treasury) work(wrap func(store) store, log io.Writer, handle func(ctx context.Context, t *handler.Task, in string) (string, error)) {
 	y.Helper()
-	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), Namespaces: []string{"acme", "globex"}},
+	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), Namespaces: []string{"acme", "globex"}, Registerer: y.reg},
 		handler.Bind(handler.Define[string, string]("k"), handle))
 	if err != nil {
 		y.Fatal(err)
@@ -130,6 +133,25 @@ func (y *treasury) used(name string, want int64) {
 	}
 }
 
+// reports demands that so many spends had a verdict, and that much came of it.
+func (y *treasury) reports(want float64, verdict, action string) {
+	y.Helper()
+	families, err := y.reg.Gather()
+	if err != nil {
+		y.Fatal(err)
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "flowfabric_budget_reports_total" })
+	got := 0.0
+	for _, m := range families[i].GetMetric() {
+		if l := m.GetLabel(); l[0].GetValue() == action && l[1].GetValue() == verdict { // in the order of their names
+			got += m.GetCounter().GetValue()
+		}
+	}
+	if got != want {
+		y.Errorf("%v reports %s %s, want %v", got, verdict, action, want)
+	}
+}
+
 // spree appends a frame and spends 10 tokens, ten times, and returns nil whatever it is told, as a careless handler does.
 func spree(ctx context.Context, t *handler.Task, _ string) (string, error) {
 	for i := range 10 {
@@ -157,6 +179,8 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 		t.Errorf("%d frames, %v", len(frames), err)
 	}
 	y.used("b", 40)
+	y.reports(4, "ok", "")
+	y.reports(1, "hard", "fail")
 	if b := y.budget("b"); b.HardBreaches != 1 || b.BreachedDim != "tokens" || len(b.Spenders) != 1 || b.Spenders[0].Used["tokens"] != 40 {
 		t.Errorf("%+v", b)
 	}
@@ -202,12 +226,15 @@ func TestWarnings(t *testing.T) {
 	id := y.submit("acme", "", "b")
 	y.reach(id, flowfabric.CodeCompleted)
 	y.used("b", 100)
+	y.reports(2, "ok", "")
+	y.reports(3, "soft", "")
+	y.reports(5, "hard", "warn")
 	b := y.budget("b")
 	if b.HardBreaches != 5 || b.SoftBreaches != 8 {
 		t.Errorf("%d hard breaches, %d soft ones", b.HardBreaches, b.SoftBreaches)
 	}
 	soft := slices.DeleteFunc(b.Book, func(x engine.BookEntry) bool { return x.What != "soft_limit" })
-	if len(soft) != 1 || soft[0].By != id.UUID().String() || soft[0].Detail != "tokens 30 25" {
+	if len(soft) != 1 || soft[0].By != id.String() || soft[0].Detail != "tokens 30 25" {
 		t.Errorf("%+v", b.Book)
 	}
 	for _, part := range []string{"above the soft limit of a budget\"", "which only warns\""} {

@@ -89,7 +89,7 @@ type budget struct {
 
 // spender is an engine.Spender for --json.
 type spender struct {
-	Execution string           `json:"execution"` // without its partition
+	Execution string           `json:"execution"`
 	At        time.Time        `json:"at"`
 	Period    uint64           `json:"period"`
 	Late      uint64           `json:"late,omitempty"` // reports after its lease was lost
@@ -136,7 +136,7 @@ func newBudget(b client.BudgetInfo) budget {
 		}
 	}
 	for _, s := range b.Spenders {
-		v.Spenders = append(v.Spenders, spender{s.Execution, utc(s.At), s.Period, s.Late, s.Used})
+		v.Spenders = append(v.Spenders, spender{s.Execution.String(), utc(s.At), s.Period, s.Late, s.Used})
 	}
 	return v
 }
@@ -622,12 +622,11 @@ func budgetRefundCommand(a *app) *cobra.Command {
 		Use:   "refund NAME ID",
 		Short: "Give back what an execution used of a budget",
 		Long: `refund gives back what an execution reported to a budget in this period. What it reported in earlier
-periods is gone with them. Refunding twice gives nothing back the second time. The id may be as show
-prints it, without its partition.`,
+periods is gone with them. Refunding twice gives nothing back the second time.`,
 		Example: "  flowfabric budget refund acme '{fp:3}:0197f3a0-…'",
 		Args:    exactly("NAME", "ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			id, err := spenderID(args[1])
+			id, err := executionID(args[1])
 			if err != nil {
 				return err
 			}
@@ -644,14 +643,6 @@ prints it, without its partition.`,
 			})
 		}),
 	}
-}
-
-// spenderID reads an execution whose partition may be left out: a ledger does not know it.
-func spenderID(text string) (flowfabric.ExecutionID, error) {
-	if u, err := flowfabric.ParseUUID(text); err == nil {
-		return flowfabric.MakeExecutionID(0, u), nil
-	}
-	return executionID(text)
 }
 
 func budgetRemoveCommand(a *app) *cobra.Command {

@@ -574,7 +574,7 @@ var budgetScenarios = []scenario{
 		same(w, "repeated", report(100, 3, 7), "OK true true true 32")
 		same(w, "the holder goes on", report(200, 2, 1), "OK true false false 33")
 		x := g.record(b)
-		same(w, "spenders", words(len(x.Spenders), x.Spenders[0].Execution, x.Spenders[0].Late, x.Spenders[0].Used["tokens"]), words(1, id.UUID(), 1, 33))
+		same(w, "spenders", words(len(x.Spenders), x.Spenders[0].Execution, x.Spenders[0].Late, x.Spenders[0].Used["tokens"]), words(1, id, 1, 33))
 	}},
 	{name: "spec 70 §2.4 an operator corrects, and it is in the book", run: func(w *world) {
 		g := newGates(w)

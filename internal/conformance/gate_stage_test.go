@@ -156,9 +156,9 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	s.active = list[slices.IndexFunc(list, func(g engine.Grant) bool { return g.Execution == active })]
 	s.spender = active
 	w.must("ff_admit", "1", s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
-	w.must("ff_report_usage", "1", s.budget, active.UUID().String(), "0", "0", "first", "1", "tokens", "40")
-	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "0", "0", "first", "1", "tokens", "5")
-	w.must("ff_report_usage", "1", s.spent, active.UUID().String(), "3", "1", "", "1", "pages", "7")
+	w.must("ff_report_usage", "1", s.budget, spenderText(active), "0", "0", "first", "1", "tokens", "40")
+	w.must("ff_report_usage", "1", s.spent, spenderText(active), "0", "0", "first", "1", "tokens", "5")
+	w.must("ff_report_usage", "1", s.spent, spenderText(active), "3", "1", "", "1", "pages", "7")
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
 	w.create(asks("gated")...)
@@ -188,6 +188,11 @@ func putBudget(name, expected, interval, refund, dimension, hard, soft string) [
 	return []string{"1", name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1", dimension, hard, soft}
 }
 
+// spenderText is the wire form of an execution that reports.
+func spenderText(id flowfabric.ExecutionID) string {
+	return strconv.Itoa(int(id.Partition())) + "." + id.UUID().String()
+}
+
 // holdText is the wire form of a hold.
 func holdText(g engine.Grant) string { return holdOf(g).String() }
 
@@ -205,12 +210,12 @@ func (w *world) gateCalls(s stagedGates) []call {
 	return []call{
 		{"ff_put_budget", putBudget(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
-		{"ff_report_usage", []string{"1", s.budget, s.spender.UUID().String(), "0", "0", "second", "1", "tokens", "45"}},
-		{"ff_report_usage", []string{"1", s.budget, s.spender.UUID().String(), "7", "1", "", "1", "tokens", "5"}},
-		{"ff_undo_usage", []string{"1", s.spent, s.spender.UUID().String(), "3", "1"}},
+		{"ff_report_usage", []string{"1", s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
+		{"ff_report_usage", []string{"1", s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
+		{"ff_undo_usage", []string{"1", s.spent, spenderText(s.spender), "3", "1"}},
 		{"ff_adjust_budget", []string{"1", s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{"1", s.budget, "me", "1", uuid.NewString()}},
-		{"ff_release_usage", []string{"1", "me", "1", s.budget, s.spender.UUID().String(), "asked"}},
+		{"ff_release_usage", []string{"1", "me", "1", s.budget, spenderText(s.spender), "asked"}},
 		{"ff_check_budgets", []string{"1", p, closed, "2", s.budget, s.spent}},
 		{"ff_read_budget", []string{"1", s.budget, "10", "10"}},
 		{"ff_list_budgets", []string{"1", "", "10"}},

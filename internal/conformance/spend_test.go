@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -71,6 +73,27 @@ var spendScenarios = []scenario{
 		w.no(err)
 		same(w, "undone", undone, true)
 		same(w, "used in the next period", g.spent(b, "tokens"), 25)
+
+		u = report(3)
+		_, _, err = w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		w.no(err)
+		own := func(key string) {
+			w.Helper()
+			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(20)})
+			w.no(err)
+		}
+		keep := func(what string, u engine.Usage, used int64) {
+			w.Helper()
+			undone, _, err := w.e.UndoUsage(w.ctx, u)
+			w.no(err)
+			same(w, what, words(undone, g.spent(b, "tokens")), words(false, used))
+		}
+		own("after-the-refund")
+		keep("what came after a refund", u, 45)
+		u = report(4)
+		g.advance(time.Minute + time.Millisecond)
+		own("in-the-next-period")
+		keep("what came in the next period", u, 20)
 	}},
 	{name: "spec 70 §2.4 who waits for a budget is told that a report was taken back", run: func(w *world) {
 		g := newGates(w)
@@ -85,6 +108,38 @@ var spendScenarios = []scenario{
 		w.no(err)
 		same(w, "wake", words(wake), words([]engine.Waiter{{Partition: w.p, Route: 3}}))
 		same(w, "used", g.spent(b, "tokens"), 0)
+	}},
+	{name: "spec 70 §2.4 a ledger is of a whole id: partition and UUID, written in one way", run: func(w *world) {
+		g, id := newGates(w), flowfabric.NewExecutionID(3)
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}}
+		})
+		twin := flowfabric.MakeExecutionID(65535, id.UUID())
+		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
+			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
+			w.no(err)
+		}
+		spent := map[flowfabric.ExecutionID]int64{}
+		for _, s := range g.record(b).Spenders {
+			spent[s.Execution] = s.Used["tokens"]
+		}
+		same(w, "spenders", words(len(spent), spent[id], spent[twin]), "2 40 41")
+		given, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		w.no(err)
+		same(w, "given back", words(given, g.spent(b, "tokens")), "[true] 41")
+		book := g.record(b).Book
+		same(w, "book", book[len(book)-1].Detail, id.String()+" asked tokens=40")
+		same(w, "warned of", slices.ContainsFunc(book, func(e engine.BookEntry) bool {
+			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
+		}), true)
+		name, root := id.UUID().String(), string(g.budgetRoot(b))
+		for _, who := range []string{name, "{fp:3}:" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
+			for _, c := range [][]string{{"ff_report_usage", "1", b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", "1", b, who, "5", "1"},
+				{"ff_release_usage", "1", "me", "1", b, who, "asked"}} {
+				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
+			}
+		}
+		w.check()
 	}},
 	{name: "spec 70 §1.2 a strict budget names the dimensions that it does not know", run: func(w *world) {
 		g := newGates(w)

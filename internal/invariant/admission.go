@@ -21,6 +21,7 @@ var (
 	gateName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 	gateDim    = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 	holdText   = regexp.MustCompile(`^\d{1,5}\.[0-9a-f-]{36}:\d{1,16}$`)
+	spenderID  = regexp.MustCompile(`^(0|[1-9]\d{0,4})\.[0-9a-f-]{36}$`)
 	waiterText = regexp.MustCompile(`^\d{1,5} [1-9]\d{0,15}$`)
 )
 
@@ -114,7 +115,8 @@ func (a *admission) owned(key string) {
 	if definition != "" && a.Hashes[definition+name] == nil {
 		a.wrong("%s belongs to nothing", key)
 	}
-	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText, ":qw:": holdText}[family]
+	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText, ":qw:": holdText,
+		":bx:": spenderID}[family]
 	for member := range a.ZSets[key] {
 		if shape != nil && !shape.MatchString(member) {
 			a.wrong("%s has %q", key, member)
@@ -189,6 +191,9 @@ func (a *admission) ledgers(name string, h, used map[string]string) {
 	began, _ := strconv.ParseFloat(h["ps"], 64)
 	for key, l := range a.Hashes {
 		id, is := strings.CutPrefix(key, ":bl:"+name+":")
+		if is && !spenderID.MatchString(id) {
+			a.wrong("%s is of no execution", key)
+		}
 		if !is || l["p"] != h["rc"] || a.ZSets[":bx:"+name][id] < began {
 			continue
 		}

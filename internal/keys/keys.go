@@ -75,8 +75,8 @@ func (p Partition) Bell(instance string) string   { return string(p) + ":bell:" 
 func (p Partition) Budget(name string) string   { return string(p) + ":bd:" + name }
 func (p Partition) Usage(name string) string    { return string(p) + ":bu:" + name }
 func (p Partition) Spenders(name string) string { return string(p) + ":bx:" + name }
-func (p Partition) Ledger(name string, id uuid.UUID) string {
-	return string(p) + ":bl:" + name + ":" + id.String()
+func (p Partition) Ledger(name, spender string) string {
+	return string(p) + ":bl:" + name + ":" + spender
 }
 func (p Partition) Report(name, key string) string   { return string(p) + ":br:" + name + ":" + key }
 func (p Partition) BudgetBook(name string) string    { return string(p) + ":bh:" + name }

@@ -44,6 +44,7 @@ type ledgerTruth struct {
 	reply  engine.Reported   // of the last report of the newest epoch
 	late   uint64
 	used   map[string]int64
+	undo   map[string]int64 // what that report counted, nil if nothing, or no more
 }
 
 // reportTruth is what was answered to a report with a key.
@@ -184,10 +185,7 @@ func (b *budgetTruth) freed() []string {
 
 // report counts all of it or nothing.
 func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string) {
-	id := ""
-	if !u.Execution.IsZero() {
-		id = u.Execution.UUID().String()
-	}
+	id := u.Execution.String()
 	for _, n := range u.Amounts {
 		if n < 0 || n > mostUsed {
 			return engine.Reported{}, "invalid_delta"
@@ -306,7 +304,7 @@ func (b *budgetTruth) count(u engine.Usage, id string, r engine.Reported, again 
 
 func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
 	if l.period != period {
-		l.used = map[string]int64{}
+		l.used, l.undo = map[string]int64{}, nil
 	}
 	l.period = period
 	if u.Sequence > 0 {
@@ -314,7 +312,10 @@ func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
 		if r.Late {
 			l.late++
 		} else {
-			l.newest, l.reply = u.Epoch, r
+			l.newest, l.reply, l.undo = u.Epoch, r, nil
+			if r.Applied {
+				l.undo = u.Amounts
+			}
 		}
 	}
 	if r.Applied {
@@ -337,9 +338,36 @@ func (b *budgetTruth) refund(id, outcome, by string, now int64) bool {
 	for dim, n := range l.used {
 		b.used[dim] = max(0, b.used[dim]-n)
 	}
-	l.used = map[string]int64{}
+	l.used, l.undo = map[string]int64{}, nil
 	b.book = append(b.book, "release "+by)
 	return true
+}
+
+// undo takes the last report of the newest holder back, if it was counted and not given back, from the period that it was counted in.
+func (b *budgetTruth) undo(u engine.Usage, now int64) (undone bool, wake []string, code string) {
+	if b == nil {
+		return false, nil, "budget_not_found"
+	}
+	l := b.ledgers[u.Execution.String()]
+	if l == nil || l.newest != u.Epoch || l.last[u.Epoch] != u.Sequence || l.undo == nil {
+		return false, nil, ""
+	}
+	b.roll(now)
+	freed := false
+	for dim, n := range l.undo {
+		n = min(n, l.used[dim])
+		if l.used[dim] -= n; l.used[dim] == 0 {
+			delete(l.used, dim)
+		}
+		if l.period == b.period && n > 0 {
+			b.used[dim], freed = max(0, b.used[dim]-n), true
+		}
+	}
+	l.undo = nil
+	if freed {
+		wake = b.freed()
+	}
+	return true, wake, ""
 }
 
 func (b *budgetTruth) adjust(by map[string]int64, who string, now int64) (used map[string]int64, wake []string, code string) {

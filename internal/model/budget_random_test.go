@@ -35,7 +35,7 @@ func TestBudgets(t *testing.T) {
 				newBudgets(t, s, seed, did).run()
 			}
 			t.Log(did)
-			for _, what := range []string{"put", "remove", "report", "report again", "adjust", "reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH",
+			for _, what := range []string{"put", "remove", "report", "report again", "undo", "undone", "adjust", "reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH",
 				"late", "replayed", "idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
 				if did[what] == 0 && seedAsked() == 0 {
 					t.Errorf("never happened: %s", what)
@@ -177,9 +177,12 @@ func newBudgets(t *testing.T, s *server, seed uint64, did map[string]int) *budge
 	x := &budgets{truth: map[string]*budgetTruth{}, epochs: map[flowfabric.ExecutionID]uint64{},
 		names: []string{nameIn(3, of, "a"), nameIn(3, of, "b"), nameIn(5, of, "c")}}
 	x.bounds = newBounds(t, s, seed, did, keys.BudgetRoot(3), keys.BudgetRoot(5))
-	for range 4 {
-		id := x.id()
-		x.ids, x.epochs[id] = append(x.ids, id), 10
+	for range 3 {
+		x.ids = append(x.ids, x.id())
+	}
+	x.ids = append(x.ids, flowfabric.MakeExecutionID(partition+1, x.ids[0].UUID())) // another one
+	for _, id := range x.ids {
+		x.epochs[id] = 10
 	}
 	return x
 }
@@ -195,8 +198,10 @@ func (x *budgets) run() {
 		switch n := x.r.IntN(100); {
 		case n < 45:
 			x.report(name)
-		case n < 55:
+		case n < 52:
 			x.repeat()
+		case n < 55:
+			x.undo()
 		case n < 60:
 			x.put(name)
 		case n < 66:
@@ -312,8 +317,8 @@ func (x *budgets) report(name string) {
 		if x.chance(20) {
 			u.Epoch--
 		}
-		if b := x.truth[name]; b != nil && b.ledgers[u.Execution.UUID().String()] != nil {
-			u.Sequence = b.ledgers[u.Execution.UUID().String()].last[u.Epoch]
+		if b := x.truth[name]; b != nil && b.ledgers[u.Execution.String()] != nil {
+			u.Sequence = b.ledgers[u.Execution.String()].last[u.Epoch]
 		}
 		u.Sequence++
 		if u.Sequence > 1 && x.chance(10) {
@@ -343,6 +348,28 @@ func (x *budgets) repeat() {
 		u.Budget = x.names[x.r.IntN(len(x.names))]
 	}
 	x.send("report again", u)
+}
+
+// undo takes one of the last reports of holders back, mostly the last.
+func (x *budgets) undo() {
+	x.t.Helper()
+	var last []engine.Usage
+	for _, u := range slices.Backward(x.sent) {
+		if u.Sequence > 0 && u.Epoch > 0 {
+			last = append(last, u)
+		}
+	}
+	if len(last) == 0 {
+		return
+	}
+	u := last[min(x.r.IntN(len(last)), x.r.IntN(4), x.r.IntN(4))]
+	x.say("undo %+v", u)
+	got, wake, err := x.s.e.UndoUsage(x.ctx, u)
+	want, woken, code := x.truth[u.Budget].undo(u, x.now)
+	x.same(x.code(err), code)
+	x.same(fmt.Sprint(got, x.woken(wake)), fmt.Sprint(want, woken))
+	x.did["undone"] += bool01(got)
+	x.did["undo"]++
 }
 
 func (x *budgets) send(what string, u engine.Usage) {
@@ -407,7 +434,7 @@ func (x *budgets) refund() {
 	x.no(err)
 	freed := map[string]bool{}
 	for _, r := range items {
-		ok := x.truth[r.Budget].refund(r.Execution.UUID().String(), r.Outcome, "me", x.now)
+		ok := x.truth[r.Budget].refund(r.Execution.String(), r.Outcome, "me", x.now)
 		freed[r.Budget] = freed[r.Budget] || ok
 		want = append(want, ok)
 		x.did["refunded"] += bool01(ok)

@@ -14,6 +14,7 @@ const (
 	checkFile     = "lua/admission/ff_check_holds.lua"
 	settleHolds   = "lua/admission/ff_settle_holds.lua"
 	releaseFile   = "lua/admission/ff_release_holds.lua"
+	undoFile      = "lua/admission/ff_undo_usage.lua"
 	refundFile    = "lua/admission/ff_release_usage.lua"
 	adjustFile    = "lua/admission/ff_adjust_budget.lua"
 	resetFile     = "lua/admission/ff_reset_budget.lua"
@@ -84,6 +85,18 @@ var gateMutants = []Mutant{
 		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
 	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
 		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
+	{"report: what was counted in an earlier period is taken back", "70 §2.5", reportFile,
+		`    local old = { 'la' }`, `    local old = { 'rp' }`, spending},
+	{"undo: twice", "70 §2.4", undoFile,
+		`local fields, gone, sets = { 'la', '' }, {}, {}`, `local fields, gone, sets = { 'la', l.la }, {}, {}`, spending},
+	{"undo: another report than the last", "70 §2.4", undoFile,
+		` or tonumber(l.q or '0') ~= sequence`, ``, spending},
+	{"undo: from a period that it was not counted in", "70 §2.5", undoFile,
+		`    if l.p == b.d.rc and back > 0 then`, `    if back > 0 then`, spending},
+	{"undo: nobody is woken", "70 §5.3", undoFile,
+		`  if #sets > 0 and not budget.exhausted(b) then`, `  if false then`, suite("spend")},
+	{"undo: what was given back is given back again", "70 §2.5", budgetFile,
+		`  gone[#gone + 1] = 'la'`, ``, spending},
 	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
 		`  if old and #old > 0 then redis.call('HDEL', key, unpack(old)) end`, ``, spending},
 	{"put budget: any revision will do", "70 §2", putBudgetFile,

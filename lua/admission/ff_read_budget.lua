@@ -1,5 +1,5 @@
 -- ff_read_budget: one budget as it is now: its record, what is used, how many routes wait for it, the newest entries of its
--- book, and who spent last. A spender is "<execution> <ms> <period> <reports that were late> <dimension>=<amount>,…"; they are
+-- book, and who spent last. A spender is "<partition>.<uuid> <ms> <period> <reports that were late> <dimension>=<amount>,…"; they are
 -- fewer than asked for if they have more than about 2,560 amounts.
 -- Flags:   no-writes
 -- Go:      Engine.ReadBudget

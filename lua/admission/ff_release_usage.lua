@@ -1,8 +1,9 @@
 -- ff_release_usage: gives back what executions reported in the current period of their budgets: because they ended in a way that a
--- budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has nothing is answered =.
+-- budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has nothing is answered =. The execution is
+-- "<partition>.<uuid>".
 -- Flags:   none
 -- Go:      Engine.ReleaseUsage
--- Args:    protocol by count {name id outcome}
+-- Args:    protocol by count {name execution outcome}
 -- Replies: OK count {answer} count {waiter}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_release_usage(k, argv)
@@ -13,7 +14,7 @@ local function ff_release_usage(k, argv)
   if not count or not argv[3 + 3 * count] or argv[4 + 3 * count] then return reply.err('invalid_input', 'count: 1..10 items') end
   for i = 4, 3 + 3 * count, 3 do
     if not budget.name(argv[i]) then return reply.err('invalid_input', 'budget') end
-    if not args.id(argv[i + 1]) then return reply.err('invalid_input', 'execution id') end
+    if not budget.spender(argv[i + 1]) then return reply.err('invalid_input', 'execution: partition.uuid') end
   end
 
   local out, waiters, known = { 1, 'OK', argv[3] }, {}, {}

@@ -1,7 +1,7 @@
 -- ff_report_usage: adds to what was used of a budget, all dimensions or none: what would pass a hard limit is refused, unless the
 -- budget only warns. A report is known again by its key (for a day; the same amounts are answered as the first time) or, from the holder
 -- of an execution, by epoch and sequence. A holder whose epoch is not the newest that was seen spent all the same: it counts, and is
--- marked late. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
+-- marked late. The execution is "<partition>.<uuid>"; '' = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
 -- Flags:   none
 -- Go:      Engine.ReportUsage
 -- Args:    protocol name execution epoch sequence key count {dimension amount}
@@ -51,15 +51,15 @@ end
 function ff_report.ledger(ctx, b, q, l, place, text, applied)
   if q.id == '' then return end
   local key, r = keys.ledger(ctx.r, q.name, q.id), ctx.r
-  if l.p ~= b.d.rc then -- of an earlier period
-    local old = {}
+  if l.p and l.p ~= b.d.rc then -- of an earlier period
+    local old = { 'la' } -- what was counted then is not taken back from what is now
     for field in pairs(l) do
       if string.sub(field, 1, 2) == 'd:' then
         old[#old + 1] = field
         l[field] = nil
       end
     end
-    if #old > 0 then redis.call('HDEL', key, unpack(old)) end
+    redis.call('HDEL', key, unpack(old))
   end
   if not l.b then redis.call('DEL', key) end -- what another budget of the name left
   local fields = { 'b', b.d.ct, 'p', b.d.rc }
@@ -99,7 +99,7 @@ end
 function ff_report.parse(argv)
   local q = { name = budget.name(argv[2]), id = argv[3], key = argv[6] }
   if not q.name then return nil, reply.err('invalid_input', 'budget') end
-  if q.id ~= '' and not args.id(q.id) then return nil, reply.err('invalid_input', 'execution id') end
+  if q.id ~= '' and not budget.spender(q.id) then return nil, reply.err('invalid_input', 'execution: partition.uuid') end
   q.epoch, q.sequence = args.int(argv[4], 0, 9007199254740991), args.int(argv[5], 0, 9007199254740991)
   if not q.epoch or not q.sequence or (q.sequence > 0) ~= (q.epoch > 0) or q.sequence > 0 and q.id == '' then
     return nil, reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')

@@ -1,7 +1,7 @@
 -- ff_undo_usage: takes back the last report of the holder of an execution, if it was counted, so that what one of several budgets
 -- refuses is counted by none. A report that was refused, taken back before, late, or followed by another one stays as it is. What
 -- was given back meanwhile is not given back twice. Breaches that the report met stay counted. Those who wait for the budget are
--- answered, to be woken.
+-- answered, to be woken. The execution is "<partition>.<uuid>".
 -- Flags:   none
 -- Go:      Engine.UndoUsage
 -- Args:    protocol name execution epoch sequence
@@ -10,9 +10,9 @@
 local function ff_undo_usage(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local name, id = budget.name(argv[2]), args.id(argv[3])
+  local name, id = budget.name(argv[2]), budget.spender(argv[3])
   if not name then return reply.err('invalid_input', 'budget') end
-  if not id then return reply.err('invalid_input', 'execution id') end
+  if not id then return reply.err('invalid_input', 'execution: partition.uuid') end
   local epoch, sequence = args.int(argv[4], 1, 9007199254740991), args.int(argv[5], 1, 9007199254740991)
   if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
   local b = budget.read(ctx, name)

@@ -20,6 +20,12 @@ function budget.dimension(text)
   return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
 end
 
+-- spender accepts an execution as "<partition>.<uuid>", in the one way to write it, so that each has one ledger.
+function budget.spender(text)
+  local partition, id = string.match(text or '', '^(%d+)%.(.*)$')
+  return args.int(partition, 0, 65535) and args.uuid(id) and text or nil
+end
+
 local function hash(key)
   local v, h = redis.call('HGETALL', key), {}
   for i = 1, #v, 2 do h[v[i]] = v[i + 1] end
@@ -152,7 +158,7 @@ function budget.judge(b, deltas)
   return out, nil, refused, hard_breach and 'HARD_BREACH' or soft_breach and 'SOFT_BREACH' or 'OK'
 end
 
--- ledger is what an execution reported to this budget (its field b is when the budget was made, so that one that was removed and made
+-- ledger is what an execution, a spender, reported to this budget (its field b is when the budget was made, so that one that was removed and made
 -- anew begins with none), empty if nothing.
 function budget.ledger(ctx, b, id)
   local l = hash(keys.ledger(ctx.r, b.name, id))
@@ -176,6 +182,7 @@ function budget.free(ctx, b, id, why, by)
     end
   end
   if #gone == 0 then return false end
+  gone[#gone + 1] = 'la' -- the last report is given back with all others
   table.sort(list)
   redis.call('HSET', keys.usage(ctx.r, b.name), unpack(sets))
   redis.call('HDEL', key, unpack(gone))

@@ -52,8 +52,8 @@ function keys.bell(r, instance) return r .. ':bell:' .. instance end  -- channel
 -- One per budget or quota, in partitions of their own.
 function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition
 function keys.usage(r, name) return r .. ':bu:' .. name end         -- hash: dimension -> used in this period
-function keys.spenders(r, name) return r .. ':bx:' .. name end      -- zset: execution by its last report
-function keys.ledger(r, name, id) return r .. ':bl:' .. name .. ':' .. id end -- hash: what an execution reported
+function keys.spenders(r, name) return r .. ':bx:' .. name end      -- zset: execution, as <partition>.<uuid>, by its last report
+function keys.ledger(r, name, spender) return r .. ':bl:' .. name .. ':' .. spender end -- hash: what an execution reported
 function keys.report(r, name, key) return r .. ':br:' .. name .. ':' .. key end -- string: a report that was applied
 function keys.budget_book(r, name) return r .. ':bh:' .. name end   -- list: what was said of it, periods among it
 function keys.budget_waiters(r, name) return r .. ':bw:' .. name end -- zset: closed route, as partition and id, by when
