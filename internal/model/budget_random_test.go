@@ -198,7 +198,7 @@ func (x *budgets) run() {
 		switch n := x.r.IntN(100); {
 		case n < 45:
 			x.report(name)
-		case n < 52:
+		case n < 53:
 			x.repeat()
 		case n < 55:
 			x.undo()
@@ -287,6 +287,11 @@ func (x *budgets) remove(name string) {
 	delete(x.truth, name)
 	x.pass(1) // a budget of the same name is another one from the next ms on
 	x.did["remove"]++
+	if x.chance(60) {
+		x.put(name)
+		x.repeat()
+		x.repeat()
+	}
 }
 
 func (x *budgets) report(name string) {
@@ -374,7 +379,11 @@ func (x *budgets) send(what string, u engine.Usage) {
 	x.say("%s %+v", what, u)
 	got, err := x.s.e.ReportUsage(x.ctx, u)
 	want, code := x.truth[u.Budget].report(u, x.now)
-	x.same(x.code(err), code)
+	said := x.code(err)
+	if x.truth[u.Budget] == nil && said == "budget_not_found" {
+		code = said // of two refusals either may be told
+	}
+	x.same(said, code)
 	if code == "" {
 		x.same(fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 		x.did[string(got.Verdict)]++

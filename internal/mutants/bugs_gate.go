@@ -91,7 +91,7 @@ var gateMutants = []Mutant{
 	{"report: what was counted in an earlier period is taken back", "70 §2.5", reportFile,
 		`    local old = { 'la' }`, `    local old = { 'rp' }`, spending},
 	{"undo: twice", "70 §2.4", undoFile,
-		`local fields, gone, sets = { 'la', '' }, {}, {}`, `local fields, gone, sets = { 'la', l.la }, {}, {}`, spending},
+		`local fields, gone, sets = { 'la', '' }, {}, {}`, `local fields, gone, sets = { 'la', l.la }, {}, {}`, suite("spend")},
 	{"undo: another report than the last", "70 §2.4", undoFile,
 		` or tonumber(l.q or '0') ~= sequence`, ``, spending},
 	{"undo: from a period that it was not counted in", "70 §2.5", undoFile,
