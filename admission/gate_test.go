@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -34,6 +36,48 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 		same(w, "delivered", w.deliver(0), 1)
 		w.complete(other.one()) // without another tick: it was woken
 	})
+}
+
+// What an attempt spent is given back once, although the owner of the tick died before it forgot that it had told: a replay's usage stays
+// counted. Spec 70 §3.3.
+func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
+	servers(t, func(w *world) {
+		g := w.budget(engine.BudgetSpec{Name: "b", Refund: []string{"failed"}})
+		id := w.create(0, g)
+		k := w.worker(w.e, 0)
+		spend := func(n, used int64) flowfabric.Fence {
+			w.Helper()
+			f := k.one().Fence
+			w.no2(w.e.ReportUsage(w.ctx, engine.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": n}}))
+			same(w, "used", w.used("b"), used)
+			return f
+		}
+		fail := func(f flowfabric.Fence) {
+			w.Helper()
+			w.no2(w.e.FailExecution(w.ctx, f, engine.Failure{Category: "x", Permanent: true}))
+		}
+		fail(spend(10, 10))
+		dies := &process{Engine: w.e, at: 3}
+		if _, err := admission.Deliver(w.ctx, dies, 0); err == nil || !dies.dead {
+			t.Fatalf("%v after %q", err, dies.names)
+		}
+		same(w, "given back", w.used("b"), 0)
+		w.no2(w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: uuid.New()}))
+		f := spend(50, 50)
+		same(w, "told again", w.deliver(0), 1)
+		same(w, "used", w.used("b"), 50)
+		fail(f)
+		w.deliver(0)
+		same(w, "used after the replay's own end", w.used("b"), 0)
+	})
+}
+
+// used is what was used of a budget's tokens.
+func (w *world) used(name string) int64 {
+	w.Helper()
+	b, err := w.e.ReadBudget(w.ctx, name, 0, 0)
+	w.no(err)
+	return b.Used["tokens"]
 }
 
 // no2 fails on the error of a call that answers something as well.

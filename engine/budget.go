@@ -175,7 +175,8 @@ type Breach struct {
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
-// ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; a breach is no error.
+// ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; ErrInvalidInput also of
+// what would be a 65th dimension of the period, of which those with limits have theirs kept free; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -203,7 +204,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 
 // UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
 // (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
-// waiters are to be woken with OpenRoutes. ErrBudgetNotFound.
+// waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost. ErrBudgetNotFound.
 func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
 	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution), strconv.FormatUint(u.Epoch, 10),
 		strconv.FormatUint(u.Sequence, 10))
@@ -291,6 +292,7 @@ type Refund struct {
 	Budget    string
 	Execution flowfabric.ExecutionID
 	Outcome   string
+	Epoch     uint64 // of the attempt that ended: if a later one has reported, nothing is given back; 0 = any
 }
 
 // RefundAsked is an operator's word.
@@ -316,7 +318,7 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
 	args := []string{protocol, by, strconv.Itoa(len(items))}
 	for _, x := range items {
-		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome)
+		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome, strconv.FormatUint(x.Epoch, 10))
 	}
 	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
 	if errors.Is(err, flowfabric.ErrPartitionMissing) {

@@ -294,7 +294,7 @@ var (
 		errors:  "invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict" + entered}
 	fnUndoUsage = function{name: "ff_undo_usage", method: "UndoUsage",
 		args:    "protocol name execution epoch sequence",
-		replies: "OK count {waiter}; ALREADY_SATISFIED 0",
+		replies: "OK count {waiter}; ALREADY_SATISFIED count {waiter}",
 		errors:  "invalid_input budget_not_found" + entered}
 	fnAdjustBudget = function{name: "ff_adjust_budget", method: "AdjustBudget",
 		args:    "protocol name by reason request count {dimension amount}",
@@ -305,7 +305,7 @@ var (
 		replies: "OK period left count {waiter}; ALREADY_SATISFIED the same",
 		errors:  "invalid_input budget_not_found" + entered}
 	fnReleaseUsage = function{name: "ff_release_usage", method: "ReleaseUsage",
-		args:    "protocol by count {name execution outcome}",
+		args:    "protocol by count {name execution outcome epoch}",
 		replies: "OK count {answer} count {waiter}",
 		errors:  "invalid_input" + entered}
 	fnCheckBudgets = function{name: "ff_check_budgets", method: "CheckBudgets",

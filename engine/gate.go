@@ -117,7 +117,11 @@ func (x *OutboxEntry) notice(partition uint16, r *reader) {
 	case "q":
 		x.Released = append(x.Released, Released{Quota: name, Hold: Hold{Execution: id, Epoch: h.unsigned()}, Ran: h.next() == "1"})
 	case "b":
-		x.Refunds = append(x.Refunds, Refund{Budget: name, Execution: id, Outcome: h.next()})
+		refund := Refund{Budget: name, Execution: id, Outcome: h.next()}
+		if h.rest != "" {
+			refund.Epoch = h.unsigned()
+		}
+		x.Refunds = append(x.Refunds, refund)
 	default:
 		r.stop("notice of kind %q", clip(kind))
 	}

@@ -102,7 +102,7 @@ var goodGates = map[string][]string{
 		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume},
 	"ff_open_route":  {"OK", "1", "1"},
 	"ff_check_holds": {"OK", "1", "1"},
-	"ff_read_outbox": {"OK", "1", "1", "1-1", "2", "q", "quota " + sampleUUID + " 7 1", "b", "budget " + sampleUUID + " failed"},
+	"ff_read_outbox": {"OK", "1", "1", "1-1", "2", "q", "quota " + sampleUUID + " 7 1", "b", "budget " + sampleUUID + " failed 7"},
 	"ff_trim_outbox": {"OK", "1", "0"},
 	"ff_read_gates": {"OK", "1700000000000", "2", "1", "n\x1fdefault", "b:a,q:b 1700000000000 me", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1fq:b",
 		"1700000000000", "quota b cap", "3"},

@@ -457,7 +457,7 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 
 // sameBudget tells whether two descriptions say the same.
 func sameBudget(a, b admission.Budget) bool {
-	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft && a.Reset == b.Reset && a.Strict == b.Strict &&
+	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft && a.Reset == b.Reset && a.StrictDimensions == b.StrictDimensions &&
 		slices.Equal(a.Refund, b.Refund) && maps.Equal(a.Limits, b.Limits)
 }
 

@@ -215,7 +215,7 @@ func (w *world) gateCalls(s stagedGates) []call {
 		{"ff_undo_usage", []string{"1", s.spent, spenderText(s.spender), "3", "1"}},
 		{"ff_adjust_budget", []string{"1", s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{"1", s.budget, "me", "1", uuid.NewString()}},
-		{"ff_release_usage", []string{"1", "me", "1", s.budget, spenderText(s.spender), "asked"}},
+		{"ff_release_usage", []string{"1", "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
 		{"ff_check_budgets", []string{"1", p, closed, "2", s.budget, s.spent}},
 		{"ff_read_budget", []string{"1", s.budget, "10", "10"}},
 		{"ff_list_budgets", []string{"1", "", "10"}},

@@ -2,8 +2,11 @@ package conformance
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -135,11 +138,180 @@ var spendScenarios = []scenario{
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
 		for _, who := range []string{name, "{fp:3}:" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
 			for _, c := range [][]string{{"ff_report_usage", "1", b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", "1", b, who, "5", "1"},
-				{"ff_release_usage", "1", "me", "1", b, who, "asked"}} {
+				{"ff_release_usage", "1", "me", "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}
 		}
 		w.check()
+	}},
+	{name: "spec 70 §2.4 a report of an epoch before the last two is counted already", run: func(w *world) {
+		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		b := g.budget(nil)
+		report := func(epoch uint64) string {
+			w.Helper()
+			r, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
+			w.no(err)
+			return words(r.Replayed, r.Late, g.spent(b, "tokens"))
+		}
+		for i, epoch := range []uint64{1, 2, 5} {
+			same(w, "of a holder", report(epoch), words(false, false, 10*(i+1)))
+		}
+		same(w, "of the first, whose reply was lost", report(1), "true true 30")
+		same(w, "and again", report(1), "true true 30")
+		same(w, "of one between the last two, which was never heard of", report(3), "false true 40")
+		same(w, "of what is the third now", report(2), "true true 40")
+		w.check()
+	}},
+	{name: "spec 70 §3.3 what a replay spent is not given back for the attempt before, however late that is told", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed"} })
+		k := g.asker("w1")
+		id := w.create(asking(flowfabric.Budget(b)))
+		run := func(n int64) flowfabric.Fence {
+			w.Helper()
+			f := k.granted(k.grants(1)...)[0].Fence
+			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: tokens(n)})
+			w.no(err)
+			return f
+		}
+		fail := func(f flowfabric.Fence) []engine.Refund {
+			w.Helper()
+			_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "broken", Permanent: true})
+			w.no(err)
+			entries, _, err := w.e.ReadOutbox(w.ctx, w.p)
+			w.no(err)
+			same(w, "told", words(entries[0].Refunds), words([]engine.Refund{{Budget: b, Execution: id, Outcome: "failed", Epoch: f.Epoch}}))
+			g.deliver()
+			return entries[0].Refunds
+		}
+		told := fail(run(10))
+		same(w, "given back", g.spent(b, "tokens"), 0)
+		w.advance(time.Millisecond)
+		_, err := w.e.ReplayExecution(w.ctx, id, engine.Replay{Request: uuid.New()})
+		w.no(err)
+		f := run(50)
+		again, wake, err := w.e.ReleaseUsage(w.ctx, "outbox", told)
+		w.no(err)
+		same(w, "told again", words(again, wake, g.spent(b, "tokens")), "[false] [] 50")
+		fail(f)
+		same(w, "the replay's own end", g.spent(b, "tokens"), 0)
+	}},
+	{name: "spec 70 §10 BS12 a budget counts 64 dimensions in a period, and keeps the places of those with limits", run: func(w *world) {
+		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"}, map[string]engine.Limit{"tokens": {Hard: 1000}, "cost": {}}
+		})
+		sequence := uint64(0)
+		report := func(more ...string) error {
+			by := map[string]int64{}
+			for _, dim := range more {
+				by[dim] = 1
+			}
+			sequence++
+			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: by})
+			return err
+		}
+		var many []string
+		for i := range 62 {
+			many = append(many, "d"+strconv.Itoa(i))
+		}
+		w.no(report(many...))
+		g.still(b, "a place that is kept", func() {
+			err := report("tokens", "other")
+			w.is(err, flowfabric.ErrInvalidInput)
+			same(w, "named", strings.Contains(err.Error(), "dimension other: a budget counts at most 64 in a period"), true)
+			_, _, err = w.e.AdjustBudget(w.ctx, b, map[string]int64{"other": 1}, "op", "")
+			w.is(err, flowfabric.ErrInvalidInput)
+		})
+		w.no(report("tokens", "cost", "d7"))
+		same(w, "counted", len(g.record(b).Used), 64)
+		_, _, _, err := w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: limits(1000)}, 1, "op")
+		w.no(err)
+		_, _, _, err = w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: map[string]engine.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
+		w.no(err)
+		w.is(report("new"), flowfabric.ErrInvalidInput)
+		given, _, err := w.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		w.no(err)
+		same(w, "given back", words(given, g.spent(b, "d61")), "[true] 0")
+		w.is(report("other"), flowfabric.ErrInvalidInput)
+		g.advance(time.Hour)
+		w.no(report("other", "new"))
+		same(w, "in the next period", len(g.record(b).Used), 2)
+		w.check()
+	}},
+	{name: "spec 70 §2.5 a ledger stays for a week, or until a day after its period", run: func(w *world) {
+		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour, 30 * 24 * time.Hour: 31 * 24 * time.Hour} {
+			b := g.budget(func(b *engine.BudgetSpec) { b.Reset = reset })
+			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
+			w.no(err)
+			w.lives(g.budgetRoot(b).Ledger(b, spenderText(id)), want)
+		}
+	}},
+	{name: "spec 70 §10 BS5 that a soft limit was passed is forgotten with the limit", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) {
+			b.Limits = map[string]engine.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
+		})
+		crossed := func(key string) string {
+			w.Helper()
+			r := g.spend(b, key, map[string]int64{"tokens": 2, "cost": 2})
+			return words(r.Breaches)
+		}
+		same(w, "both", crossed("1"), "[{cost false 2 1 true} {tokens false 2 1 true}]")
+		revision := uint64(1)
+		put := func(l map[string]engine.Limit) {
+			w.Helper()
+			r, _, _, err := w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Limits: l}, revision, "op")
+			w.no(err)
+			revision = r
+		}
+		put(map[string]engine.Limit{"cost": {Soft: 2}})
+		kept, err := w.do("HKEYS", g.budgetRoot(b).Budget(b)).AsStrSlice()
+		w.no(err)
+		same(w, "marks", words(slices.Contains(kept, "w:cost"), slices.Contains(kept, "w:tokens")), "true false")
+		put(map[string]engine.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
+		same(w, "the one that stayed was told", crossed("2"), "[{cost false 4 2 false} {tokens false 4 1 true}]")
+	}},
+	{name: "spec 70 §5.3 who was to be woken is told again when the call is, and waits no more once there is room", run: func(w *world) {
+		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Hour })
+		ask := func(route uint64, open bool) {
+			w.Helper()
+			rooms, err := w.e.CheckBudgets(w.ctx, w.p, route, []string{b})
+			w.no(err)
+			same(w, "room", rooms[0].Open, open)
+		}
+		u := engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(100)}
+		_, err := w.e.ReportUsage(w.ctx, u)
+		w.no(err)
+		ask(3, false)
+		three, four := []engine.Waiter{{Partition: w.p, Route: 3}}, []engine.Waiter{{Partition: w.p, Route: 4}}
+		for _, first := range []bool{true, false, false} {
+			undone, wake, err := w.e.UndoUsage(w.ctx, u)
+			w.no(err)
+			same(w, "undone", words(undone, wake), words(first, three))
+		}
+		g.spend(b, "k", tokens(100))
+		ask(3, false)
+		wider := engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: limits(200)}
+		for _, again := range []bool{false, true, true} {
+			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
+			w.no(err)
+			same(w, "wider", words(already, wake), words(again, three))
+		}
+		g.spend(b, "l", tokens(100))
+		ask(3, false)
+		ask(4, false)
+		g.advance(time.Hour)
+		ask(3, true)
+		same(w, "still waiting", g.record(b).Waiting, 1)
+		never := u
+		never.Sequence = 9
+		_, wake, err := w.e.UndoUsage(w.ctx, never)
+		w.no(err)
+		same(w, "nothing to undo, and room", words(wake), words(four))
+		same(w, "waiting", g.record(b).Waiting, 0)
 	}},
 	{name: "spec 70 §1.2 a budget that refuses dimensions without limits names them", run: func(w *world) {
 		g := newGates(w)

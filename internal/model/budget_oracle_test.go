@@ -34,6 +34,7 @@ type budgetTruth struct {
 	ledgers   map[string]*ledgerTruth
 	reports   map[string]reportTruth
 	spent     map[string]int64 // when an execution reported last
+	wakes     map[string]wakeTruth
 	book      []string
 }
 
@@ -53,6 +54,12 @@ type reportTruth struct {
 	until   int64
 	refused bool
 	reply   engine.Reported
+}
+
+// wakeTruth is who was to be woken by a call, which is told again when it is repeated.
+type wakeTruth struct {
+	until int64
+	who   []string
 }
 
 // mostUsed is the largest amount and total.
@@ -110,16 +117,18 @@ func (b *budgetTruth) put(s engine.BudgetSpec, expected uint64, by string, now i
 	case b == nil && expected > 0:
 		return b, false, nil, "budget_not_found"
 	case b != nil && fmt.Sprint(b.spec) == fmt.Sprint(s):
-		return b, true, nil, ""
+		return b, true, b.again(fmt.Sprint("put ", b.revision), now), ""
 	case b != nil && expected != b.revision:
 		return b, false, nil, "budget_conflict"
 	case b == nil:
 		b = &budgetTruth{created: now, began: now, used: map[string]int64{}, told: map[string]uint64{}, waiting: waitlist{},
-			ledgers: map[string]*ledgerTruth{}, reports: map[string]reportTruth{}, spent: map[string]int64{}}
+			ledgers: map[string]*ledgerTruth{}, reports: map[string]reportTruth{}, spent: map[string]int64{}, wakes: map[string]wakeTruth{}}
 		b.book = append(b.book, "created "+by)
 	default:
 		b.roll(now)
 		wake = b.waiting.take(256)
+		b.keep(fmt.Sprint("put ", b.revision+1), wake, now)
+		maps.DeleteFunc(b.told, func(dim string, _ uint64) bool { _, limited := s.Limits[dim]; return !limited })
 		b.book = append(b.book, "changed "+by)
 	}
 	if s.Reset == 0 {
@@ -183,6 +192,24 @@ func (b *budgetTruth) freed() []string {
 	return b.waiting.take(256)
 }
 
+// keep remembers for a day whom a call woke.
+func (b *budgetTruth) keep(call string, wake []string, now int64) {
+	if len(wake) > 0 {
+		b.wakes[call] = wakeTruth{now + 86_400_000, wake}
+	}
+}
+
+// again is whom a call wakes that has nothing to do: the same ones if it was made before.
+func (b *budgetTruth) again(call string, now int64) []string {
+	if w := b.wakes[call]; now < w.until {
+		return w.who
+	}
+	if b.at(now).full() != "" {
+		return nil
+	}
+	return b.waiting.take(256)
+}
+
 // report counts all of it or nothing.
 func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string) {
 	id := u.Execution.String()
@@ -215,6 +242,9 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 		l = &ledgerTruth{last: map[uint64]uint64{}, used: map[string]int64{}}
 	}
 	late := u.Sequence > 0 && u.Epoch < l.newest
+	if late && u.Epoch < l.second() {
+		return engine.Reported{Replayed: true, Verdict: engine.WithinBudget, Applied: true, Late: true, Period: l.period}, ""
+	}
 	if u.Sequence > 0 && u.Sequence <= l.last[u.Epoch] {
 		if !late && u.Sequence == l.last[u.Epoch] {
 			r := l.reply
@@ -325,14 +355,24 @@ func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
 	}
 }
 
-// refund gives back what an execution reported in this period.
-func (b *budgetTruth) refund(id, outcome, by string, now int64) bool {
+// second is the second newest epoch of which there was a report.
+func (l *ledgerTruth) second() (epoch uint64) {
+	for e := range l.last {
+		if e < l.newest {
+			epoch = max(epoch, e)
+		}
+	}
+	return epoch
+}
+
+// refund gives back what an execution reported in this period, unless after the attempt that ended.
+func (b *budgetTruth) refund(id, outcome, by string, epoch uint64, now int64) bool {
 	if b == nil || outcome != engine.RefundAsked && !slices.Contains(b.spec.Refund, outcome) {
 		return false
 	}
 	b.roll(now)
 	l := b.ledgers[id]
-	if l == nil || l.period != b.period || len(l.used) == 0 {
+	if l == nil || l.period != b.period || len(l.used) == 0 || epoch > 0 && l.newest > epoch {
 		return false
 	}
 	for dim, n := range l.used {
@@ -348,9 +388,9 @@ func (b *budgetTruth) undo(u engine.Usage, now int64) (undone bool, wake []strin
 	if b == nil {
 		return false, nil, "budget_not_found"
 	}
-	l := b.ledgers[u.Execution.String()]
+	l, call := b.ledgers[u.Execution.String()], fmt.Sprint(u.Execution, u.Epoch, u.Sequence)
 	if l == nil || l.newest != u.Epoch || l.last[u.Epoch] != u.Sequence || l.undo == nil {
-		return false, nil, ""
+		return false, b.again(call, now), ""
 	}
 	b.roll(now)
 	freed := false
@@ -366,6 +406,7 @@ func (b *budgetTruth) undo(u engine.Usage, now int64) (undone bool, wake []strin
 	l.undo = nil
 	if freed {
 		wake = b.freed()
+		b.keep(call, wake, now)
 	}
 	return true, wake, ""
 }
@@ -409,6 +450,7 @@ func (b *budgetTruth) room(partition uint16, route uint64, now int64) (engine.Ro
 	v := b.at(now)
 	dim := v.full()
 	if dim == "" {
+		delete(b.waiting, fmt.Sprintf("%d %d", partition, route))
 		return engine.Room{Open: true}, ""
 	}
 	b.waiting.add(now, partition, route)

@@ -343,9 +343,6 @@ func (x *budgets) repeat() {
 		return
 	}
 	u := x.sent[max(0, len(x.sent)-1-x.r.IntN(12))]
-	if u.Sequence > 0 && u.Epoch+1 < x.epochs[u.Execution] {
-		return // of a holder long ago, whose sequence is not remembered
-	}
 	switch x.r.IntN(8) {
 	case 0:
 		u.Amounts = map[string]int64{"tokens": 1}
@@ -437,13 +434,16 @@ func (x *budgets) refund() {
 	for range 1 + x.r.IntN(4) {
 		items = append(items, engine.Refund{Budget: x.names[x.r.IntN(2)], Execution: x.ids[x.r.IntN(len(x.ids))],
 			Outcome: []string{"failed", "cancelled", "expired", engine.RefundAsked}[x.r.IntN(4)]})
+		if r := &items[len(items)-1]; x.chance(50) {
+			r.Epoch = x.epochs[r.Execution] - uint64(x.r.IntN(2))
+		}
 	}
 	x.say("refund %v", items)
 	got, wake, err := x.s.e.ReleaseUsage(x.ctx, "me", items)
 	x.no(err)
 	freed := map[string]bool{}
 	for _, r := range items {
-		ok := x.truth[r.Budget].refund(r.Execution.String(), r.Outcome, "me", x.now)
+		ok := x.truth[r.Budget].refund(r.Execution.String(), r.Outcome, "me", r.Epoch, x.now)
 		freed[r.Budget] = freed[r.Budget] || ok
 		want = append(want, ok)
 		x.did["refunded"] += bool01(ok)

@@ -1,23 +1,24 @@
 package main
 
 const (
-	gateFile      = "lua/lib/gate.lua"
-	budgetFile    = "lua/lib/budget.lua"
-	quotaFile     = "lua/lib/quota.lua"
-	shareFile     = "lua/lib/share.lua"
-	reportFile    = "lua/admission/ff_report_usage.lua"
-	putBudgetFile = "lua/admission/ff_put_budget.lua"
-	putQuotaFile  = "lua/admission/ff_put_quota.lua"
-	askFile       = "lua/admission/ff_admit.lua"
-	grantedFile   = "lua/admission/ff_claim_granted.lua"
-	returnFile    = "lua/admission/ff_release_grant.lua"
-	checkFile     = "lua/admission/ff_check_holds.lua"
-	settleHolds   = "lua/admission/ff_settle_holds.lua"
-	releaseFile   = "lua/admission/ff_release_holds.lua"
-	undoFile      = "lua/admission/ff_undo_usage.lua"
-	refundFile    = "lua/admission/ff_release_usage.lua"
-	adjustFile    = "lua/admission/ff_adjust_budget.lua"
-	resetFile     = "lua/admission/ff_reset_budget.lua"
+	gateFile         = "lua/lib/gate.lua"
+	budgetFile       = "lua/lib/budget.lua"
+	quotaFile        = "lua/lib/quota.lua"
+	shareFile        = "lua/lib/share.lua"
+	reportFile       = "lua/admission/ff_report_usage.lua"
+	putBudgetFile    = "lua/admission/ff_put_budget.lua"
+	putQuotaFile     = "lua/admission/ff_put_quota.lua"
+	askFile          = "lua/admission/ff_admit.lua"
+	grantedFile      = "lua/admission/ff_claim_granted.lua"
+	returnFile       = "lua/admission/ff_release_grant.lua"
+	checkFile        = "lua/admission/ff_check_holds.lua"
+	settleHolds      = "lua/admission/ff_settle_holds.lua"
+	releaseFile      = "lua/admission/ff_release_holds.lua"
+	checkBudgetsFile = "lua/admission/ff_check_budgets.lua"
+	undoFile         = "lua/admission/ff_undo_usage.lua"
+	refundFile       = "lua/admission/ff_release_usage.lua"
+	adjustFile       = "lua/admission/ff_adjust_budget.lua"
+	resetFile        = "lua/admission/ff_reset_budget.lua"
 )
 
 var (
@@ -58,7 +59,7 @@ var gateMutants = []Mutant{
 	{"budget: a refund of an earlier period", "70 §10 BS15", budgetFile,
 		`  if l.p ~= b.d.rc then return false end`, ``, spending},
 	{"budget: a refund can be had twice", "70 §10 BS15", budgetFile,
-		`  redis.call('HDEL', key, unpack(gone))`, ``, spending},
+		`  budget.some('HDEL', key, gone)`, ``, spending},
 	{"budget: the ledger of one that was removed counts", "70-B8", budgetFile,
 		`return l.b == b.d.ct and l or {}`, `return l`, spending},
 	{"budget: woken ones wait still", "70 §5.3", budgetFile,
@@ -78,10 +79,14 @@ var gateMutants = []Mutant{
 	{"report: an old sequence counts again", "70-B28", reportFile,
 		`    if q.sequence < seq then return nil`, `    if false then return nil`, spending},
 	{"report: a late one counts twice", "70-B28", reportFile,
-		`  if q.epoch == e2 and q.sequence <= seq2 then`, `  if q.epoch == e2 and q.sequence < seq2 then`, spending},
+		`q.epoch == e2 and q.sequence <= seq2 then`, `q.epoch == e2 and q.sequence < seq2 then`, spending},
+	{"report: one of the third newest epoch counts every time", "70-B28", reportFile,
+		`  if q.epoch < e2 or `, `  if `, spending},
 	{"report: a late one takes over", "70-B28", reportFile,
 		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
 	{"report: a dimension without a limit counts anyway", "70 §2", reportFile,
+		`q2 = q.sequence, late = true }`, `q2 = q.sequence }`, spending},
+	{"report: strict budgets count anything", "70 §2", reportFile,
 		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
 	{"report: a refused one is in the ledger", "70 §10 BS2", reportFile,
 		`  ff_report.ledger(ctx, b, q, l, place, text, not refused)`, `  ff_report.ledger(ctx, b, q, l, place, text, true)`, spending},
@@ -98,7 +103,7 @@ var gateMutants = []Mutant{
 	{"undo: what was given back is given back again", "70 §2.5", budgetFile,
 		`  gone[#gone + 1] = 'la'`, ``, spending},
 	{"put budget: a removed limit stays", "70 §2", putBudgetFile,
-		`  if old and #old > 0 then redis.call('HDEL', key, unpack(old)) end`, ``, spending},
+		`  if old then budget.some('HDEL', key, old) end`, ``, spending},
 	{"put budget: any revision will do", "70 §2", putBudgetFile,
 		`if b and expected ~= b.d.up then`, `if b and expected == '' then`, spending},
 	{"adjust: below zero", "70-B24", adjustFile,
@@ -110,6 +115,25 @@ var gateMutants = []Mutant{
   budget.save(ctx, b)
   local nx`, `
   local nx`, spending},
+	{"put budget: what was told of a removed limit stays", "70 §10 BS5", putBudgetFile,
+		` or area == 'w:' and not stays[field]`, ``, spending},
+	{"put budget: who was to be woken is lost with the reply", "70 §5.3", putBudgetFile,
+		`  if before then return before end
+  if not budget.exhausted(b)`, `  if not budget.exhausted(b)`, spending},
+	{"undo: who was to be woken is lost with the reply", "70 §5.3", undoFile,
+		`    if before then return before end`, ``, suite("spend")},
+	{"report: any number of dimensions", "70 §10 BS12", reportFile,
+		`  if crowded then return budget.full(crowded) end`, ``, spending},
+	{"budget: dimensions without limits take the place of those with", "70 §10 BS12", budgetFile,
+		`used + limited > budget.dimensions and other`, `used > budget.dimensions and other`, spending},
+	{"report: the ledger is gone before its period is over", "70 §2.5", reportFile,
+		`math.max(budget.kept, budget.left(ctx, b) + ff_report.day)`, `budget.kept`, suite("spend")},
+	{"refund: what a later attempt spent", "70 §3.3", budgetFile,
+		`  if epoch > 0 and tonumber(l.e or '0') > epoch then return false end`, ``, suite("spend")},
+	{"finish: budgets are not told which attempt ended", "70 §3.3", gateFile,
+		`outcome .. ' ' .. (c.e or '0'))`, `outcome .. ' 0')`, suite("spend")},
+	{"check budgets: who begins waits still", "70 §7.1", checkBudgetsFile,
+		`        redis.call('ZREM', keys.budget_waiters(ctx.r, argv[i]), argv[2] .. ' ' .. argv[3])`, ``, spending},
 	{"refund: of any outcome", "70 §3.3", refundFile,
 		`',' .. argv[i + 2] .. ',', 1, true) then`, `',', 1, true) then`, spending},
 

@@ -19,6 +19,8 @@ local function ff_adjust_budget(k, argv)
   if before then return before end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
+  local crowded = budget.crowded(b, deltas)
+  if crowded then return budget.full(crowded) end
   local sets, list = {}, {}
   for i = 1, #deltas.order do
     local dim = deltas.order[i]

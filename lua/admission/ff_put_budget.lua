@@ -1,6 +1,6 @@
 -- ff_put_budget: makes a budget, or with an expected revision changes one. A budget that exists as it is described is
 -- ALREADY_SATISFIED, another one of the same name a conflict. A change may free those who wait: they are answered, as
--- "<partition> <route>", and no longer wait here.
+-- "<partition> <route>", and no longer wait here; the same call again answers the same ones.
 -- Flags:   none
 -- Go:      Engine.PutBudget
 -- Args:    protocol name expected scope mode onhard onsoft interval strict refund by count {dimension hard soft}
@@ -50,6 +50,14 @@ function ff_budget.answer(list, revision, waiters)
   return list
 end
 
+-- again is the reply when nothing is to be changed. It may be the change itself, made again because its reply was lost.
+function ff_budget.again(ctx, b)
+  local before, waiters = budget.said(ctx, b.name, 'put ' .. b.d.up), {}
+  if before then return before end
+  if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, b.name), 256, waiters) end
+  return ff_budget.answer({ 1, 'ALREADY_SATISFIED' }, b.d.up, waiters)
+end
+
 local function ff_put_budget(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -61,7 +69,7 @@ local function ff_put_budget(k, argv)
   local text = table.concat({ argv[4], argv[5], argv[6], argv[7], argv[8], argv[9], argv[10], table.concat(limits, ',') }, '\31')
   local b = budget.read(ctx, name)
   if not b and expected ~= '' then return reply.err('budget_not_found', name) end
-  if b and b.d.df == text then return ff_budget.answer({ 1, 'ALREADY_SATISFIED' }, b.d.up, {}) end
+  if b and b.d.df == text then return ff_budget.again(ctx, b) end
   if b and expected ~= b.d.up then return reply.err('budget_conflict', name, b.d.up) end
 
   local key, revision, waiters = keys.budget(ctx.r, name), reply.int(b and tonumber(b.d.up) + 1 or 1), {}
@@ -71,9 +79,11 @@ local function ff_put_budget(k, argv)
   if b then
     budget.save(ctx, b)
     old = {}
+    local stays = {}
+    for i = 1, #limits, 4 do stays['w' .. string.sub(limits[i], 2)] = true end
     for field in pairs(b.d) do
       local area = string.sub(field, 1, 2)
-      if area == 'h:' or area == 's:' then old[#old + 1] = field end
+      if area == 'h:' or area == 's:' or area == 'w:' and not stays[field] then old[#old + 1] = field end
     end
     if argv[8] == '0' then old[#old + 1] = 'nx' end
   else
@@ -85,10 +95,11 @@ local function ff_put_budget(k, argv)
     fields[#fields + 1] = 'nx'
     fields[#fields + 1] = reply.int(ctx.now + tonumber(argv[8]))
   end
-  if old and #old > 0 then redis.call('HDEL', key, unpack(old)) end
+  if old then budget.some('HDEL', key, old) end
   for i = 1, #limits do fields[#fields + 1] = limits[i] end
   redis.call('HSET', key, unpack(fields))
   budget.note(ctx, name, b and 'changed' or 'created', argv[11], (string.gsub(text, '\31', ' ')))
   if b then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  return ff_budget.answer({ 1, 'OK' }, revision, waiters)
+  local out = ff_budget.answer({ 1, 'OK' }, revision, waiters)
+  return waiters[1] and budget.say(ctx, name, 'put ' .. revision, out) or out
 end

@@ -1,7 +1,8 @@
 -- ff_report_usage: adds to what was used of a budget, all dimensions or none: what would pass a hard limit is refused, unless the
 -- budget only warns. A report is known again by its key (for a day; the same amounts are answered as the first time) or, from the holder
 -- of an execution, by epoch and sequence. A holder whose epoch is not the newest that was seen spent all the same: it counts, and is
--- marked late. The execution is "<partition>.<uuid>"; '' = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
+-- marked late; one before the second newest is answered as late and counted already, for its sequence is not known any more. A budget counts
+-- at most 64 dimensions in a period, of which those with limits have theirs kept free: another one is refused. The execution is "<partition>.<uuid>"; '' = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
 -- Flags:   none
 -- Go:      Engine.ReportUsage
 -- Args:    protocol name execution epoch sequence key count {dimension amount}
@@ -43,8 +44,8 @@ function ff_report.place(q, l)
     return { e = e, q = q.sequence, e2 = tonumber(l.e2 or '0'), q2 = tonumber(l.q2 or '0') }
   end
   local e2, seq2 = tonumber(l.e2 or '0'), tonumber(l.q2 or '0')
-  if q.epoch == e2 and q.sequence <= seq2 then return nil, reply.already('OK', '1', '1', '', '0', l.p or '0', '0') end
-  return { e = e, q = seq, e2 = math.max(e2, q.epoch), q2 = q.epoch >= e2 and q.sequence or seq2, late = true }
+  if q.epoch < e2 or q.epoch == e2 and q.sequence <= seq2 then return nil, reply.already('OK', '1', '1', '', '0', l.p or '0', '0') end
+  return { e = e, q = seq, e2 = q.epoch, q2 = q.sequence, late = true }
 end
 
 -- ledger writes what an execution reported, and when.
@@ -59,7 +60,7 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
         l[field] = nil
       end
     end
-    redis.call('HDEL', key, unpack(old))
+    budget.some('HDEL', key, old)
   end
   if not l.b then redis.call('DEL', key) end -- what another budget of the name left
   local fields = { 'b', b.d.ct, 'p', b.d.rc }
@@ -87,8 +88,8 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
       put('d:' .. dim, reply.int(math.min(9007199254740991, tonumber(l['d:' .. dim] or '0') + q.deltas.by[dim])))
     end
   end
-  redis.call('HSET', key, unpack(fields))
-  redis.call('PEXPIRE', key, reply.int(budget.kept))
+  budget.some('HSET', key, fields)
+  redis.call('PEXPIRE', key, reply.int(math.max(budget.kept, budget.left(ctx, b) + ff_report.day)))
   if not applied then return end
   redis.call('ZADD', keys.spenders(r, q.name), ctx.t, q.id)
   local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, q.name), '-inf', reply.int(ctx.now - budget.kept), 'LIMIT', '0', '10')
@@ -180,6 +181,8 @@ local function ff_report_usage(k, argv)
     place, before = ff_report.place(q, l)
     if not place then return before end
   end
+  local crowded = budget.crowded(b, q.deltas)
+  if crowded then return budget.full(crowded) end
   local breaches, overflow, refused, verdict = budget.judge(b, q.deltas)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
 

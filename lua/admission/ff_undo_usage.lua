@@ -1,11 +1,11 @@
 -- ff_undo_usage: takes back the last report of the holder of an execution, if it was counted, so that what one of several budgets
 -- refuses is counted by none. A report that was refused, taken back before, late, or followed by another one stays as it is. What
 -- was given back meanwhile is not given back twice. Breaches that the report met stay counted. Those who wait for the budget are
--- answered, to be woken. The execution is "<partition>.<uuid>".
+-- answered, to be woken, and again if the call is repeated. The execution is "<partition>.<uuid>".
 -- Flags:   none
 -- Go:      Engine.UndoUsage
 -- Args:    protocol name execution epoch sequence
--- Replies: OK count {waiter}; ALREADY_SATISFIED 0
+-- Replies: OK count {waiter}; ALREADY_SATISFIED count {waiter}
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
 local function ff_undo_usage(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -17,8 +17,14 @@ local function ff_undo_usage(k, argv)
   if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
-  local l = budget.ledger(ctx, b, id)
-  if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then return reply.already('0') end
+  local l, request = budget.ledger(ctx, b, id), id .. ' ' .. argv[4] .. ' ' .. argv[5]
+  if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then
+    local waiters = {}
+    local before = budget.said(ctx, name, request)
+    if before then return before end
+    if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
+    return reply.already(reply.int(#waiters), unpack(waiters))
+  end
 
   budget.save(ctx, b)
   local fields, gone, sets = { 'la', '' }, {}, {}
@@ -38,10 +44,11 @@ local function ff_undo_usage(k, argv)
       b.used[dim] = sets[#sets]
     end
   end
-  redis.call('HSET', keys.ledger(ctx.r, name, id), unpack(fields))
-  if #gone > 0 then redis.call('HDEL', keys.ledger(ctx.r, name, id), unpack(gone)) end
-  if #sets > 0 then redis.call('HSET', keys.usage(ctx.r, name), unpack(sets)) end
+  budget.some('HSET', keys.ledger(ctx.r, name, id), fields)
+  budget.some('HDEL', keys.ledger(ctx.r, name, id), gone)
+  budget.some('HSET', keys.usage(ctx.r, name), sets)
   local waiters = {}
   if #sets > 0 and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  return { 1, 'OK', reply.int(#waiters), unpack(waiters) }
+  local out = reply.ok(reply.int(#waiters), unpack(waiters))
+  return waiters[1] and budget.say(ctx, name, request, out) or out
 end

@@ -10,7 +10,8 @@ local budget = {}
 
 local US, most = '\31', 9007199254740991
 
-budget.kept = 604800000 -- ms that the ledger of an execution is kept after its last report
+budget.kept = 604800000 -- ms that the ledger of an execution is kept after its last report, at least
+budget.dimensions = 64 -- that are counted in a period, and that have limits
 
 function budget.name(text)
   return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil
@@ -42,13 +43,23 @@ local function roll(ctx, b)
   budget.reset(ctx, b, missed, nx + (missed + 1) * iv, 'time')
 end
 
+-- some runs a command on any number of fields.
+function budget.some(command, key, list)
+  for first = 1, #list, 1000 do redis.call(command, key, unpack(list, first, math.min(first + 999, #list))) end
+end
+
+-- listed writes amounts into one line, as many as a budget counts.
+function budget.listed(list)
+  table.sort(list)
+  return table.concat(list, ',', 1, math.min(#list, budget.dimensions))
+end
+
 -- reset begins a new period.
 function budget.reset(ctx, b, missed, nx, by)
   local list = {}
   for dim, n in pairs(b.used) do list[#list + 1] = dim .. '=' .. n end
-  table.sort(list)
   local d = b.d
-  b.past = { period = d.rc, began = d.ps, used = table.concat(list, ','), missed = missed, by = by }
+  b.past = { period = d.rc, began = d.ps, used = budget.listed(list), missed = missed, by = by }
   b.used, b.rolled = {}, true
   d.rc, d.ps, d.lr, d.ms, d.nx = reply.int(tonumber(d.rc) + 1), ctx.t, ctx.t, reply.int(missed), nx and reply.int(nx) or nil
   d.ba, d.bd = nil, nil
@@ -129,6 +140,30 @@ function budget.deltas(argv, i, signed)
   return { order = order, by = by }
 end
 
+-- crowded returns a dimension for which a budget has no place: it counts no more than 64 in a period, of which those with limits have
+-- theirs kept free.
+function budget.crowded(b, deltas)
+  local used, limited, new, other = 0, 0, nil, nil
+  for _ in pairs(b.used) do used = used + 1 end
+  for field in pairs(b.d) do
+    if string.sub(field, 1, 2) == 'h:' and not b.used[string.sub(field, 3)] then limited = limited + 1 end
+  end
+  for i = 1, #deltas.order do
+    local dim = deltas.order[i]
+    if not b.used[dim] then
+      used, new = used + 1, dim
+      if b.d['h:' .. dim] then limited = limited - 1 else other = dim end
+    end
+  end
+  if new and used > budget.dimensions then return new end
+  return other and used + limited > budget.dimensions and other or nil
+end
+
+-- full is the refusal of a dimension that has no place.
+function budget.full(dim)
+  return reply.err('invalid_input', 'dimension ' .. dim .. ': a budget counts at most ' .. reply.int(budget.dimensions) .. ' in a period')
+end
+
 -- judge says what a report would do: breaches, each { dim, kind, used, limit, crossed }, and whether it is refused.
 function budget.judge(b, deltas)
   local out, refused, hard_breach, soft_breach = {}, false, false, false
@@ -165,11 +200,13 @@ function budget.ledger(ctx, b, id)
   return l.b == b.d.ct and l or {}
 end
 
--- free gives the ledger's part of this period back, and returns whether there was any.
-function budget.free(ctx, b, id, why, by)
+-- free gives the ledger's part of this period back, and returns whether there was any. Nothing is given back for the end of an attempt, of
+-- this epoch, if a later one reported since; epoch 0 is any.
+function budget.free(ctx, b, id, why, by, epoch)
   local key = keys.ledger(ctx.r, b.name, id)
   local l = budget.ledger(ctx, b, id)
   if l.p ~= b.d.rc then return false end
+  if epoch > 0 and tonumber(l.e or '0') > epoch then return false end
   local list, gone, sets = {}, {}, {}
   for field, n in pairs(l) do
     if string.sub(field, 1, 2) == 'd:' then
@@ -183,14 +220,13 @@ function budget.free(ctx, b, id, why, by)
   end
   if #gone == 0 then return false end
   gone[#gone + 1] = 'la' -- the last report is given back with all others
-  table.sort(list)
-  redis.call('HSET', keys.usage(ctx.r, b.name), unpack(sets))
-  redis.call('HDEL', key, unpack(gone))
-  budget.note(ctx, b.name, 'release', by, id .. ' ' .. why .. ' ' .. table.concat(list, ','))
+  budget.some('HSET', keys.usage(ctx.r, b.name), sets)
+  budget.some('HDEL', key, gone)
+  budget.note(ctx, b.name, 'release', by, id .. ' ' .. why .. ' ' .. budget.listed(list))
   return true
 end
 
--- said is what an operator's call answered that was made before under the request id that its caller made up, nil when there was none.
+-- said is what a call answered that was made before under the request id that its caller made up, nil when there was none.
 function budget.said(ctx, name, request)
   local text = redis.call('GET', keys.report(ctx.r, name, ' ' .. request))
   local expiry, rest = string.match(text or '', '^(%d+) (.*)$')

@@ -4,7 +4,7 @@
 -- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
 -- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
 -- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
--- budgets "b <name> <execution> <outcome>".
+-- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>".
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -164,7 +164,9 @@ end
 function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
   if not outcome then return end
-  for name in string.gmatch(gate.of(ctx, c.r), 'b:([^,]+)') do note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome) end
+  for name in string.gmatch(gate.of(ctx, c.r), 'b:([^,]+)') do
+    note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.e or '0'))
+  end
 end
 
 -- flush writes what was noted, and has it delivered at once.

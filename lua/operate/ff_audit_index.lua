@@ -225,7 +225,9 @@ function ff_index.notice(kind, text)
     local epoch, ran = string.match(rest, '^(%d+) ([01])$')
     return ran and audit.whole(epoch) and true or false
   end
-  return kind == 'b' and (rest == 'failed' or rest == 'cancelled' or rest == 'expired')
+  local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
+  if epoch ~= '' and not audit.whole(epoch) then return false end
+  return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired')
 end
 
 -- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.
