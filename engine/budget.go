@@ -372,6 +372,12 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 	return out, nil
 }
 
+// AwaitBudget has a route woken when there is more room in a budget, though it may have some now.
+func (e *Engine) AwaitBudget(ctx context.Context, partition uint16, route uint64, name string) error {
+	_, err := e.onBudget(ctx, fnCheckBudgets, name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "1", name, "1")
+	return err
+}
+
 func (o *Room) read(r *reader) {
 	text := r.text()
 	switch {

@@ -309,7 +309,7 @@ var (
 		replies: "OK count {answer} count {waiter}",
 		errors:  "invalid_input" + entered}
 	fnCheckBudgets = function{name: "ff_check_budgets", method: "CheckBudgets",
-		args:    "protocol partition route count {name}",
+		args:    "protocol partition route count {name} [wait]",
 		replies: "OK count {answer}",
 		errors:  "invalid_input" + entered}
 	fnReadBudget = function{name: "ff_read_budget", method: "ReadBudget", readonly: true,

@@ -50,9 +50,11 @@ const (
 	OutcomeSuspend
 	// OutcomeChildren makes the children of Outcome.Children and gives up the lease until enough of them have ended.
 	OutcomeChildren
+	// OutcomeBlock puts the attempt back into its queue, which a budget closes: Outcome.Err is its [*OverBudgetError].
+	OutcomeBlock
 )
 
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children"}
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children", "block"}
 
 // String is a short lower-case name, fit for a metric label.
 func (k OutcomeKind) String() string {
@@ -66,7 +68,7 @@ func (k OutcomeKind) String() string {
 type Outcome struct {
 	Kind    OutcomeKind
 	Result  []byte            // OutcomeComplete: encoded, at most 1 MiB
-	Delay   time.Duration     // OutcomeDelay: whole milliseconds, 0..10 years
+	Delay   time.Duration     // OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
 	Failure engine.Failure    // OutcomeFail: within the bounds the server checks
 	Reason  string            // OutcomeCancel: at most 1 KiB
 	Suspend engine.Suspension // OutcomeSuspend

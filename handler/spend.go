@@ -17,7 +17,7 @@ const (
 	maxAmount = 1<<53 - 1
 	// spendGrace is how long what was spent may still be reported after the handler's context has ended.
 	spendGrace = 3 * time.Second
-	// blockedAtMost is the longest pause of an execution that a budget blocks; it asks again then.
+	// blockedAtMost is for how long the queue of an execution that a budget blocks is closed, if nobody wakes it.
 	blockedAtMost = 30 * time.Second
 )
 
@@ -35,6 +35,12 @@ type OverBudgetError struct {
 	Breaches []engine.Breach   // the limits it would have passed, with what was used before
 	Action   engine.HardAction // what the budget wants done about it
 	Left     time.Duration     // of the period; 0 = it does not end
+	Amounts  map[string]int64  // what was to be spent
+}
+
+// never tells whether the spend is larger than a limit, so that no period has room for it.
+func (e *OverBudgetError) never() bool {
+	return slices.ContainsFunc(e.Breaches, func(b engine.Breach) bool { return e.Amounts[b.Dimension] > b.Limit })
 }
 
 // Error names the budget, and each dimension with what was used and its limit.
@@ -71,9 +77,10 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 //
 // A refusal is a [*OverBudgetError]. What follows says the budget: with reject the handler decides, and an error it returns is a
 // failure of category budget_exceeded like any other; with fail its context ends, with this error as the cause, and whatever it
-// returns, the execution fails for good with that category; with block its context ends likewise, and it runs again, as the same
-// attempt, when the period ends or after 30 s, whichever is first. Frames, steps and earlier spends are kept. A budget that only
-// warns refuses nothing; that, and the crossing of a soft limit, is logged.
+// returns, the execution fails for good with that category; with block its context ends likewise, and it goes back into its queue,
+// which is closed until the budget has more room (its next period, a higher limit, something given back), at most 30 s; then it
+// runs again, as the same attempt. What no period has room for fails as with fail. Frames, steps and earlier spends are kept. A
+// budget that only warns refuses nothing; that, and the crossing of a soft limit, is logged.
 //
 // Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget marks them as
 // late then. They are counted once, however often the report must be sent.
@@ -100,6 +107,9 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) error {
 	}
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
+	if s.closed {
+		return fmt.Errorf("spend: %w: the handler has returned", flowfabric.ErrTaskConsumed)
+	}
 	ctx, cancel := outlive(ctx, spendGrace)
 	defer cancel()
 	if err := s.settle(ctx); err != nil {
@@ -136,6 +146,7 @@ type spending struct {
 	strange map[counter]time.Time // dimensions that a strict budget did not know, and until when that is believed
 	warned  map[counter]uint64    // the period in which a breach was logged
 	open    *spend                // that is being reported
+	closed  bool                  // the pass is over: what a goroutine of it spends now would stop nobody
 }
 
 // counter is a dimension of a budget.
@@ -212,7 +223,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	case err == nil:
 		o.sent = nil
 		s.undo(ctx, o)
-		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left})
+		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left, Amounts: sent.Amounts})
 	case errors.Is(err, flowfabric.ErrUnknownDimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {
@@ -301,6 +312,9 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if e.Action != engine.HardFail && e.Action != engine.HardBlock {
 		return e
 	}
+	if e.never() {
+		e.Action = engine.HardFail // to wait would be to wait for ever
+	}
 	t.mu.Lock()
 	first := t.stopped == nil
 	if first || t.stopped.err.Action == engine.HardBlock {
@@ -328,6 +342,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 			}
 			cancel()
 		}
+		s.closed = true
 		<-s.turn
 	}
 	t.mu.Lock()
@@ -343,5 +358,5 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if left := stopped.err.Left; left > 0 {
 		pause = min(pause, left)
 	}
-	return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost), Err: stopped.err}
+	return Outcome{Kind: OutcomeBlock, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost), Err: stopped.err}
 }

@@ -230,9 +230,9 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 // With fail and block the budget decides, whatever the handler returns. spec 70 §10 BS17.
 func TestBudgetStopsTheHandler(t *testing.T) {
 	boom := errors.New("boom")
-	failed := `fail result="" delay=0s category="budget_exceeded" reason="over budget a: tokens 0 of 10 used: over_budget: a hard budget limit was reached" permanent=true pause=policy cancel=""`
+	failed := `fail result="" delay=0s category="budget_exceeded" reason="over budget a: tokens 4 of 10 used: over_budget: a hard budget limit was reached" permanent=true pause=policy cancel=""`
 	delayed := func(d string) string {
-		return `delay result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
+		return `block result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
 	}
 	returns := map[string]func(error) error{
 		"nil": func(error) error { return nil }, "the error": func(err error) error { return err }, "another": func(error) error { return boom },
@@ -253,7 +253,10 @@ func TestBudgetStopsTheHandler(t *testing.T) {
 				b.purses["a"].left = tc.left
 				var seen error
 				out := b.run(t, func(ctx context.Context, task *handler.Task) error {
-					err := task.Spend(ctx, "tokens", 11)
+					if err := task.Spend(ctx, "tokens", 4); err != nil {
+						t.Error(err)
+					}
+					err := task.Spend(ctx, "tokens", 7)
 					seen = context.Cause(ctx)
 					time.Sleep(2 * time.Second)
 					return then(err)

@@ -253,6 +253,9 @@ func (t *Task) begin(codec Codec) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.codec, t.ended, t.stopped = codec, false, nil
+	if t.spending != nil {
+		t.spending.closed = false
+	}
 	clear(t.asked)
 	t.kids.begin()
 	if t.waits != nil {

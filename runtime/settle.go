@@ -87,6 +87,8 @@ func (j *job) send(o handler.Outcome) error {
 		case handler.OutcomeDelay:
 			_, err := j.store.DelayExecution(ctx, fence, o.Delay)
 			return j.settled(err, "delay", "")
+		case handler.OutcomeBlock:
+			return j.settled(j.block(ctx, o), "block", "")
 		case handler.OutcomeCancel:
 			_, err := j.store.CancelExecution(ctx, fence.Execution,
 				engine.Cancellation{Reason: o.Reason, Source: engine.CancelOwner, Fence: &fence})

@@ -205,16 +205,53 @@ func TestHardBreachIsRejected(t *testing.T) {
 	y.used("b", 40)
 }
 
-// With block the execution is put aside, as the same attempt and without a retry.
+// With block the execution goes back into its queue, which is closed until there is more room, and goes on as the same attempt.
 func TestHardBreachBlocks(t *testing.T) {
 	y := newTreasury(t, tokens("b", 45, engine.HardBlock))
 	y.work(nil, io.Discard, spree)
-	before := time.Now()
-	s := y.reach(y.submit("acme", "", "b"), flowfabric.CodeDelayedInterrupted)
-	if pause := s.DelayUntil.Sub(before); s.Attempts != 1 || s.Retries != 0 || pause < 29*time.Second || pause > time.Minute {
-		t.Errorf("%d attempts, %d retries, put aside for %s", s.Attempts, s.Retries, pause)
+	id := y.submit("acme", "", "b")
+	s := y.reach(id, flowfabric.CodeWaitingInterrupted)
+	if s.Attempts != 1 || s.Retries != 0 {
+		t.Errorf("%d attempts, %d retries", s.Attempts, s.Retries)
 	}
 	y.used("b", 40)
+	closed := func() (why string) {
+		for _, p := range y.engine.Gates(y.ctx) {
+			for _, c := range p.Closed {
+				why = c.Why
+			}
+		}
+		return why
+	}
+	for closed() != "budget b tokens 40 45" {
+		select {
+		case <-y.ctx.Done():
+			t.Fatalf("the route is closed because of %q", closed())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	b := tokens("b", 1000, engine.HardBlock)
+	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1, "test")
+	if err != nil || len(wake) != 1 {
+		t.Fatalf("%v, %v", wake, err)
+	}
+	if _, err := y.engine.OpenRoutes(y.ctx, wake[0].Partition, []uint64{wake[0].Route}); err != nil {
+		t.Fatal(err)
+	}
+	if s := y.reach(id, flowfabric.CodeCompleted); s.Attempts != 1 {
+		t.Errorf("%d attempts", s.Attempts)
+	}
+}
+
+// What no period of the budget has room for does not wait for one.
+func TestHardBreachForEver(t *testing.T) {
+	y := newTreasury(t, tokens("b", 45, engine.HardBlock))
+	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+		return "", task.Spend(ctx, "tokens", 46)
+	})
+	if s := y.reach(y.submit("acme", "", "b"), flowfabric.CodeFailed); s.FailureCategory != handler.CategoryOverBudget {
+		t.Errorf("it failed of %q", s.FailureCategory)
+	}
 }
 
 // A budget that warns counts everything, and says so in the log and in its book.

@@ -1,8 +1,8 @@
--- ff_check_budgets: tells whether budgets have room for work of a route to begin; whoever is refused is woken when there is room. An
+-- ff_check_budgets: tells whether budgets have room for work of a route to begin; whoever is refused, or asks with wait 1, is woken when there is more. An
 -- answer is + (there is room) or !<dimension> <used> <limit> <ms until the next period, 0 = none> or -<code> <detail>.
 -- Flags:   none
 -- Go:      Engine.CheckBudgets
--- Args:    protocol partition route count {name}
+-- Args:    protocol partition route count {name} [wait]
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_check_budgets(k, argv)
@@ -10,6 +10,8 @@ local function ff_check_budgets(k, argv)
   if not ctx then return refused end
   local partition, route_id, count = args.int(argv[2], 0, 65535), args.int(argv[3], 1, 9007199254740991), args.int(argv[4], 1, 16)
   if not partition or not route_id then return reply.err('invalid_input', 'partition and route') end
+  local always = count and argv[5 + count]
+  if always and always ~= '1' then return reply.err('invalid_input', 'wait: 1 or nothing') end
   if not count or not argv[4 + count] then return reply.err('invalid_input', 'count: 1..16 names') end
   local out = { 1, 'OK', argv[4] }
   for i = 5, 4 + count do
@@ -21,9 +23,12 @@ local function ff_check_budgets(k, argv)
       if dim then
         answer = '!' .. dim .. ' ' .. reply.int(budget.count(b, dim)) .. ' ' .. reply.int(budget.hard(b, dim)) .. ' ' ..
             reply.int(budget.left(ctx, b))
-        budget.wait(ctx, keys.budget_waiters(ctx.r, argv[i]), argv[2], argv[3])
+      end
+      local waiters = keys.budget_waiters(ctx.r, argv[i])
+      if dim or always then
+        budget.wait(ctx, waiters, argv[2], argv[3])
       else
-        redis.call('ZREM', keys.budget_waiters(ctx.r, argv[i]), argv[2] .. ' ' .. argv[3])
+        redis.call('ZREM', waiters, argv[2] .. ' ' .. argv[3])
       end
     end
     out[#out + 1] = answer

@@ -1,0 +1,26 @@
+package client
+
+import (
+	"strings"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+)
+
+// Whatever waits for a new attempt, in whichever of its homes, is not ended by the end of the last one.
+func TestNextEnd(t *testing.T) {
+	for _, code := range flowfabric.Codes() {
+		s, _ := flowfabric.Project(code)
+		if s.Terminal() {
+			continue
+		}
+		want := uint32(1) // the second attempt is the current one
+		if strings.HasPrefix(s.AttemptState, "pending_") || s.LifecyclePhase == "runnable" && strings.HasSuffix(string(code), "r") {
+			want = 2
+		}
+		if got := nextEnd(engine.Snapshot{State: s, Attempts: 2}); got != want {
+			t.Errorf("%s, after two attempts: %d is the first that can end, want %d", code, got, want)
+		}
+	}
+}
