@@ -189,8 +189,9 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 //
 // Errors: flowfabric.ErrInvalidDelta for amounts that are not 0..2^53-1, and ErrInvalidInput for a key, dimensions (1..64) or names that
 // cannot be, before any call; ErrInvalidDelta, too, when a total would pass 2^53-1; ErrIdempotencyConflict: the key named other amounts;
-// ErrUnknownDimension of a budget with StrictDimensions for a dimension that has no limits; ErrBudgetNotFound. After ErrTransport it may
-// have been counted: repeat it with the same key. Spec 70 §2.
+// ErrUnknownDimension of a budget with StrictDimensions for a dimension that has no limits, and ErrInvalidInput of any for a dimension
+// beyond the 64 that it counts in a period, of which those with limits have theirs kept free; ErrBudgetNotFound. After ErrTransport it
+// may have been counted: repeat it with the same key. Spec 70 §2.
 func (c *Client) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	_, err := c.gating(nil, flowfabric.ValidateGateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
 	var out admission.Reported

@@ -133,7 +133,7 @@ var gateMutants = []Mutant{
 	{"finish: budgets are not told which attempt ended", "70 §3.3", gateFile,
 		`outcome .. ' ' .. (c.e or '0'))`, `outcome .. ' 0')`, suite("spend")},
 	{"check budgets: who begins waits still", "70 §7.1", checkBudgetsFile,
-		`        redis.call('ZREM', keys.budget_waiters(ctx.r, argv[i]), argv[2] .. ' ' .. argv[3])`, ``, spending},
+		`        redis.call('ZREM', waiters, argv[2] .. ' ' .. argv[3])`, ``, spending},
 	{"refund: of any outcome", "70 §3.3", refundFile,
 		`',' .. argv[i + 2] .. ',', 1, true) then`, `',', 1, true) then`, spending},
 

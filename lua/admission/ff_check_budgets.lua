@@ -24,10 +24,11 @@ local function ff_check_budgets(k, argv)
         answer = '!' .. dim .. ' ' .. reply.int(budget.count(b, dim)) .. ' ' .. reply.int(budget.hard(b, dim)) .. ' ' ..
             reply.int(budget.left(ctx, b))
       end
+      local waiters = keys.budget_waiters(ctx.r, argv[i])
       if dim or always then
-        budget.wait(ctx, keys.budget_waiters(ctx.r, argv[i]), argv[2], argv[3])
+        budget.wait(ctx, waiters, argv[2], argv[3])
       else
-        redis.call('ZREM', keys.budget_waiters(ctx.r, argv[i]), argv[2] .. ' ' .. argv[3])
+        redis.call('ZREM', waiters, argv[2] .. ' ' .. argv[3])
       end
     end
     out[#out + 1] = answer
