@@ -112,6 +112,7 @@ type routePass struct {
 	id       uint64
 	gates    []flowfabric.Gate
 	known    bool
+	wakes    uint64 // when it was granted: who was woken since stays open
 	admitted []engine.Grant
 	back     []engine.GrantReturn
 	refusal  Refusal
@@ -123,7 +124,7 @@ func (g *Gate) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
 	for _, x := range reply.Grants {
 		r := by[x.Route]
 		if r == nil {
-			r = &routePass{id: x.Route}
+			r = &routePass{id: x.Route, wakes: x.Wakes}
 			r.gates, r.known = g.tables.gates(req.Partition, x.Route)
 			by[x.Route] = r
 			p.routes = append(p.routes, r)
@@ -197,7 +198,7 @@ func (p *pass) release(ctx context.Context) error {
 	for _, r := range p.routes {
 		back = append(back, r.back...)
 		if r.refusal.For > 0 {
-			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text()})
+			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text(), Wakes: r.wakes})
 			p.cfg.OnRefused(r.refusal, len(r.back))
 		}
 	}
@@ -233,7 +234,7 @@ func (p *pass) roomNow(ctx context.Context, r *routePass) bool {
 	case RefusedBudget:
 		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()})
 		return err == nil && len(rooms) == 1 && rooms[0].Open
-	case RefusedRate, RefusedCap:
+	case RefusedCap: // a window has room by time alone: then comes who was told so
 		a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), p.req.Partition, r.id, holdTTL, nil)
 		return err == nil && a.Why == ""
 	}
@@ -251,6 +252,7 @@ func (r *routePass) refuse(n int, reserved bool) {
 // close gives all but n back and remembers why. What refused last is what the others wait for, too.
 func (r *routePass) close(n int, reserved bool, why Refusal) {
 	r.refuse(n, reserved)
+	why.For = min(why.For, longestPause)
 	r.refusal = why
 }
 
