@@ -114,7 +114,7 @@ type outbox struct {
 	entries []engine.OutboxEntry
 }
 
-func (o outbox) ReadOutbox(context.Context, uint16) ([]engine.OutboxEntry, int, error) {
+func (o outbox) ReadOutbox(context.Context, uint16, string) ([]engine.OutboxEntry, int, error) {
 	return o.entries, len(o.entries), nil
 }
 
