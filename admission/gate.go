@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -19,7 +20,10 @@ const (
 	askTimeout = 1500 * time.Millisecond
 	// releaseTimeout bounds the call that gives back what does not run, also when the caller has gone.
 	releaseTimeout = 2 * time.Second
-	maxRoutes      = 4 // routes of one claim that are asked for at once
+	// checkTimeout is for all partitions of suspects together: what is certain does not wait for what is not.
+	checkTimeout = 200 * time.Millisecond
+	silence      = 5 * time.Second // for so long one that did not answer is not asked
+	maxRoutes    = 4               // routes of one claim that are asked for at once
 )
 
 // Engine is what a gate needs of the server.
@@ -51,6 +55,7 @@ type GateConfig struct {
 type Gate struct {
 	cfg    GateConfig
 	tables tables
+	silent silent
 }
 
 // NewGate builds a gate; it makes no call before the first claim.
@@ -62,7 +67,7 @@ func NewGate(cfg GateConfig) *Gate {
 	if cfg.OnRefused == nil {
 		cfg.OnRefused = func(Refusal, int) {}
 	}
-	return &Gate{cfg: cfg, tables: tables{by: map[uint16]*table{}}}
+	return &Gate{cfg: cfg, tables: tables{by: map[uint16]*table{}}, silent: silent{until: map[uint16]time.Time{}}}
 }
 
 // ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
@@ -112,6 +117,7 @@ type routePass struct {
 	id       uint64
 	gates    []flowfabric.Gate
 	known    bool
+	wakes    uint64 // when it was granted: who was woken since stays open
 	admitted []engine.Grant
 	back     []engine.GrantReturn
 	refusal  Refusal
@@ -123,7 +129,7 @@ func (g *Gate) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
 	for _, x := range reply.Grants {
 		r := by[x.Route]
 		if r == nil {
-			r = &routePass{id: x.Route}
+			r = &routePass{id: x.Route, wakes: x.Wakes}
 			r.gates, r.known = g.tables.gates(req.Partition, x.Route)
 			by[x.Route] = r
 			p.routes = append(p.routes, r)
@@ -197,7 +203,7 @@ func (p *pass) release(ctx context.Context) error {
 	for _, r := range p.routes {
 		back = append(back, r.back...)
 		if r.refusal.For > 0 {
-			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text()})
+			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text(), Wakes: r.wakes})
 			p.cfg.OnRefused(r.refusal, len(r.back))
 		}
 	}
@@ -233,7 +239,7 @@ func (p *pass) roomNow(ctx context.Context, r *routePass) bool {
 	case RefusedBudget:
 		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()})
 		return err == nil && len(rooms) == 1 && rooms[0].Open
-	case RefusedRate, RefusedCap:
+	case RefusedCap: // a window has room by time alone: then comes who was told so
 		a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), p.req.Partition, r.id, holdTTL, nil)
 		return err == nil && a.Why == ""
 	}
@@ -251,6 +257,7 @@ func (r *routePass) refuse(n int, reserved bool) {
 // close gives all but n back and remembers why. What refused last is what the others wait for, too.
 func (r *routePass) close(n int, reserved bool, why Refusal) {
 	r.refuse(n, reserved)
+	why.For = min(why.For, longestPause)
 	r.refusal = why
 }
 
@@ -328,25 +335,15 @@ func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why
 }
 
 // clear asks the partitions of suspects whether they are still held, tells the quota, and wakes who waits for what that frees. A partition that
-// does not answer leaves its suspects as they are.
+// does not answer in time leaves its suspects as they are.
 func (p *pass) clear(ctx context.Context, quota string, suspects []string) (freed int) {
 	by := map[uint16][]engine.Hold{}
 	for _, text := range suspects {
-		if h, err := engine.ParseHold(text); err == nil {
+		if h, err := engine.ParseHold(text); err == nil && !p.silent.is(h.Execution.Partition()) {
 			by[h.Execution.Partition()] = append(by[h.Execution.Partition()], h)
 		}
 	}
-	var texts []string
-	var states []engine.HoldState
-	for partition, holds := range by {
-		answers, err := p.cfg.Engine.CheckHolds(ctx, partition, holds)
-		if err != nil || len(answers) != len(holds) {
-			continue
-		}
-		for i, h := range holds {
-			texts, states = append(texts, h.String()), append(states, answers[i])
-		}
-	}
+	texts, states := p.checkHolds(ctx, by)
 	if len(texts) == 0 {
 		return 0
 	}
@@ -356,6 +353,32 @@ func (p *pass) clear(ctx context.Context, quota string, suspects []string) (free
 	}
 	_, _ = wake(ctx, p.cfg.Engine, waiters) // else they open by themselves
 	return freed
+}
+
+// checkHolds asks all partitions at once.
+func (p *pass) checkHolds(ctx context.Context, by map[uint16][]engine.Hold) (texts []string, states []engine.HoldState) {
+	timed, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	asking := pool.New()
+	for partition, holds := range by {
+		asking.Go(func() {
+			answers, err := p.cfg.Engine.CheckHolds(timed, partition, holds)
+			if err != nil || len(answers) != len(holds) {
+				if ctx.Err() == nil {
+					p.silent.note(partition)
+				}
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, h := range holds {
+				texts, states = append(texts, h.String()), append(states, answers[i])
+			}
+		})
+	}
+	asking.Wait()
+	return texts, states
 }
 
 // failed is a gate that is not there, or could not be asked: nothing runs. That the caller went away closes nothing.

@@ -215,7 +215,7 @@ func TestRateIsKept(t *testing.T) {
 			k.nothing()
 			same(w, "closed", len(w.why(0)), 1)
 		}
-		w.advance(3 * time.Second)
+		w.advance(4 * time.Second)
 		w.tick(0)
 		w.no2(w.e.RenewSession(w.ctx, 0, k.session, leaseTTL, 0))
 		k = w.worker(w.e, 0)
@@ -233,7 +233,7 @@ func TestLostWordOfARelease(t *testing.T) {
 		k := w.worker(w.e, 0)
 		claims := k.claim(10)
 		w.complete(claims[0])
-		entries, _, err := w.e.ReadOutbox(w.ctx, 0)
+		entries, _, err := w.e.ReadOutbox(w.ctx, 0, "")
 		w.no(err)
 		w.no2(w.e.TrimOutbox(w.ctx, 0, []string{entries[0].ID}))
 		w.create(1, q)

@@ -57,8 +57,8 @@ func (p *process) OpenRoutes(ctx context.Context, partition uint16, routes []uin
 	return waiting, err
 }
 
-func (p *process) ReadOutbox(ctx context.Context, partition uint16) (entries []engine.OutboxEntry, total int, err error) {
-	err = p.around("ReadOutbox", func() (e error) { entries, total, e = p.Engine.ReadOutbox(ctx, partition); return e })
+func (p *process) ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error) {
+	err = p.around("ReadOutbox", func() (e error) { entries, total, e = p.Engine.ReadOutbox(ctx, partition, after); return e })
 	return entries, total, err
 }
 

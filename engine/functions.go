@@ -365,7 +365,7 @@ var (
 		replies: "OK count {answer}",
 		errors:  "invalid_input" + entered}
 	fnReadOutbox = function{name: "ff_read_outbox", method: "ReadOutbox", readonly: true,
-		args:    "protocol",
+		args:    "protocol [after]",
 		replies: "OK entries count {entry notices {kind text}}",
 		errors:  "invalid_input" + entered}
 	fnTrimOutbox = function{name: "ff_trim_outbox", method: "TrimOutbox",

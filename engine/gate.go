@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,8 +69,20 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 	return err
 }
 
-// OpenRoutes opens up to 256 routes of a partition that gates had closed (lua/admission/ff_open_route.lua). waiting tells where something waits.
+// OpenRoutes opens routes of a partition that gates had closed, 64 a call (lua/admission/ff_open_route.lua). waiting tells where something
+// waits that is handed out; after an error, of the calls before it.
 func (e *Engine) OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
+	for batch := range slices.Chunk(routes, 64) {
+		some, err := e.openRoutes(ctx, partition, batch)
+		if err != nil {
+			return waiting, err
+		}
+		waiting = append(waiting, some...)
+	}
+	return waiting, nil
+}
+
+func (e *Engine) openRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
 	args := []string{protocol, strconv.Itoa(len(routes))}
 	for _, id := range routes {
 		args = append(args, strconv.FormatUint(id, 10))
@@ -91,9 +104,14 @@ type OutboxEntry struct {
 	Refunds  []Refund
 }
 
-// ReadOutbox reads the oldest entries of a partition's outbox, and how many there are (lua/admission/ff_read_outbox.lua).
-func (e *Engine) ReadOutbox(ctx context.Context, partition uint16) (entries []OutboxEntry, total int, err error) {
-	r, err := e.call(ctx, fnReadOutbox, partition, protocol)
+// ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and how many there are in
+// all (lua/admission/ff_read_outbox.lua).
+func (e *Engine) ReadOutbox(ctx context.Context, partition uint16, after string) (entries []OutboxEntry, total int, err error) {
+	args := []string{protocol}
+	if after != "" {
+		args = append(args, after)
+	}
+	r, err := e.call(ctx, fnReadOutbox, partition, args...)
 	if err != nil {
 		return nil, 0, err
 	}

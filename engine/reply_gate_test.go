@@ -75,7 +75,7 @@ var gateCallers = []caller{
 		_, err := e.CheckHolds(ctx, 3, []Hold{{Execution: sampleID, Epoch: 7}})
 		return err
 	}},
-	{"ff_read_outbox", func(ctx context.Context, e *Engine) error { _, _, err := e.ReadOutbox(ctx, 3); return err }},
+	{"ff_read_outbox", func(ctx context.Context, e *Engine) error { _, _, err := e.ReadOutbox(ctx, 3, ""); return err }},
 	{"ff_trim_outbox", func(ctx context.Context, e *Engine) error {
 		_, err := e.TrimOutbox(ctx, 3, []string{"1-1"})
 		return err
@@ -131,7 +131,7 @@ func TestGateInput(t *testing.T) {
 		"no holds":               {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
 		"no budgets":             {func() error { _, err := e.CheckBudgets(ctx, 0, 1, nil); return err }(), nil, ""},
 		"a partition too far":    {func() error { _, err := e.OpenRoutes(ctx, 60000, []uint64{1}); return err }(), flowfabric.ErrInvalidInput, "partition"},
-		"an outbox too far away": {func() error { _, _, err := e.ReadOutbox(ctx, 60000); return err }(), flowfabric.ErrInvalidInput, "partition"},
+		"an outbox too far away": {func() error { _, _, err := e.ReadOutbox(ctx, 60000, ""); return err }(), flowfabric.ErrInvalidInput, "partition"},
 	} {
 		if !errors.Is(c.err, c.want) || c.want == nil && c.err != nil || c.err != nil && !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v", what, c.err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,10 +44,11 @@ func newPost(n int) *post {
 	return p
 }
 
-func (p *post) ReadOutbox(context.Context, uint16) (out []engine.OutboxEntry, total int, err error) {
+func (p *post) ReadOutbox(_ context.Context, _ uint16, after string) (out []engine.OutboxEntry, total int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, id := range p.entries[:min(100, len(p.entries))] {
+	rest := p.entries[slices.Index(p.entries, after)+1:]
+	for _, id := range rest[:min(100, len(rest))] {
 		out = append(out, engine.OutboxEntry{ID: id, Released: []engine.Released{{Quota: "q" + id}}})
 	}
 	return out, len(p.entries), nil

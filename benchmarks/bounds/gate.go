@@ -200,7 +200,7 @@ func gates(b *bench) {
 		_, _, err := b.e.CompleteExecutions(b.ctx, 0, done, nil)
 		b.no(err)
 		for {
-			entries, _, err := b.e.ReadOutbox(b.ctx, 0)
+			entries, _, err := b.e.ReadOutbox(b.ctx, 0, "")
 			b.no(err)
 			if len(entries) == 0 {
 				return

@@ -3,6 +3,7 @@ package conformance
 import (
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
@@ -33,6 +34,41 @@ var attachScenarios = []scenario{
 		do("b:x,b:y", "", "OK", "b:x,b:y ")
 		do("b:y,b:x", "remove", "OK", "")
 		do("b:x", "remove", "ALREADY_SATISFIED", "")
+	}},
+	{name: "design §6 gates cost nothing again when nothing has any", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		level := func() string {
+			v, err := w.do("HGET", string(w.k), "gates").ToString()
+			if err != nil {
+				return "none"
+			}
+			return v
+		}
+		attach := func(gates string) { w.must("ff_attach", "1", "n\x1felsewhere", gates, "me") }
+		w.create()
+		same(w, "nothing", level(), "none")
+		attach("q:" + q)
+		same(w, "attached", level(), "2")
+		attach("")
+		same(w, "detached", level(), "none")
+		w.create(asking(flowfabric.Quota(q)))
+		attach("q:" + q)
+		attach("")
+		same(w, "work has gates", level(), "1")
+	}},
+	{name: "design §6 what is said of a suspect is 0, 1 or 2, or nothing is written", run: func(w *world) {
+		g := newGates(w)
+		q := g.quota(engine.QuotaSpec{Cap: 1})
+		w.create(asking(flowfabric.Quota(q)))
+		list := g.asker("w1").grants(1)
+		g.admit(q, 1, list...)
+		hold := holdOf(list[0]).String()
+		for _, verdict := range []string{"3", "", "held", "01"} {
+			_, _, err := g.e.SettleHolds(w.ctx, q, time.Minute, []string{hold, hold}, []engine.HoldState{engine.HoldGone, engine.HoldState(verdict)})
+			w.is(err, flowfabric.ErrInvalidInput)
+		}
+		same(w, "held", g.quotaIs(q).Held, 1)
 	}},
 	{name: "design §6 lanes are listed with their ageing and their weight", run: func(w *world) {
 		w.create()

@@ -213,7 +213,7 @@ var auditGateScenarios = []scenario{
 			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+w.item().ID.UUID().String()+" failed")
 		}
 		w.set("XADD", w.k.Outbox(), "*", "q", "one more")
-		if _, _, err := w.e.ReadOutbox(w.ctx, w.p); err == nil {
+		if _, _, err := w.e.ReadOutbox(w.ctx, w.p, ""); err == nil {
 			w.Fatal("the damage stops nobody")
 		}
 		same(w, "found", words(w.audit(false).Kinds), "map[phantom:2]")

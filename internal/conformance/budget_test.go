@@ -618,7 +618,7 @@ var budgetScenarios = []scenario{
 		w.complete(claims[2].Fence, "")
 		w.delay(claims[3].Fence, time.Hour)
 		same(w, "entries", w.tick().Outbox, 2)
-		entries, _, err := g.e.ReadOutbox(w.ctx, w.p)
+		entries, _, err := g.e.ReadOutbox(w.ctx, w.p, "")
 		w.no(err)
 		g.deliver()
 		same(w, "used", g.spent(b, "tokens"), 70)

@@ -11,7 +11,7 @@ import (
 // outbox is how many notices about quotas wait to be delivered.
 func (g *gates) outbox() (n int) {
 	g.Helper()
-	entries, _, err := g.e.ReadOutbox(g.ctx, g.p)
+	entries, _, err := g.e.ReadOutbox(g.ctx, g.p, "")
 	g.no(err)
 	for _, x := range entries {
 		n += len(x.Released)

@@ -118,7 +118,7 @@ func asking(list ...flowfabric.Gate) option {
 // deliver does what the owner of the tick does with the outbox.
 func (g *gates) deliver() {
 	g.Helper()
-	entries, _, err := g.e.ReadOutbox(g.ctx, g.p)
+	entries, _, err := g.e.ReadOutbox(g.ctx, g.p, "")
 	g.no(err)
 	for _, x := range entries {
 		for _, r := range x.Released {

@@ -180,7 +180,7 @@ func (d *drill) read1(id flowfabric.ExecutionID) flowfabric.Code { return d.gate
 
 // read takes the outbox over; tell delivers one notice of it, and sometimes one that was delivered before.
 func (d *drill) read(*asker) {
-	entries, _, err := d.e.ReadOutbox(d.ctx, d.p)
+	entries, _, err := d.e.ReadOutbox(d.ctx, d.p, "")
 	d.no(err)
 	for _, x := range entries {
 		d.notices = append(d.notices, x.Released...)

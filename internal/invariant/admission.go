@@ -94,13 +94,13 @@ func (a *admission) verify() {
 		}
 	}
 	for key := range a.Expires {
-		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") {
+		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") {
 			a.wrong("%s has a TTL", key)
 		}
 	}
-	for _, keys := range [][]string{names(a.Hashes), names(a.Texts)} {
+	for _, keys := range [][]string{names(a.Hashes), names(a.Texts), names(a.ZSets)} {
 		for _, key := range keys {
-			if (strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:")) && !a.Expires[key] {
+			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:")) && !a.Expires[key] {
 				a.wrong("%s stays for ever", key)
 			}
 		}

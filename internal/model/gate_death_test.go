@@ -215,7 +215,7 @@ func (x *death) tick() {
 // deliver tells everything twice, as an owner does who dies before he trims.
 func (x *death) deliver() {
 	for last := range 2 {
-		entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
+		entries, _, err := x.s.e.ReadOutbox(x.ctx, partition, "")
 		x.no(err)
 		for _, entry := range entries {
 			for _, r := range entry.Released {
@@ -290,7 +290,7 @@ func TestOldGrants(t *testing.T) {
 	x.slots(1, 0)
 	back(first.session, old, true)
 	state("R1f", old.Epoch)
-	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition)
+	entries, _, err := x.s.e.ReadOutbox(x.ctx, partition, "")
 	x.no(err)
 	if len(entries) == 0 || entries[0].Released[0].Hold.Epoch != old.Epoch || entries[0].Released[0].Ran {
 		x.fatal("the quotas are told %+v", entries)

@@ -546,7 +546,7 @@ func (x *gateRun) report(c engine.Claim, name string) task {
 // outbox reads what a partition has to tell, tells it, and trims it, a call each.
 func (x *gateRun) outbox(p uint16) task {
 	return func() func() {
-		entries, _, err := x.e.ReadOutbox(x.ctx, p)
+		entries, _, err := x.e.ReadOutbox(x.ctx, p, "")
 		x.no(err)
 		return func() {
 			for _, entry := range entries {

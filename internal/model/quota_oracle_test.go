@@ -34,14 +34,14 @@ func (q *quotaTruth) put(s engine.QuotaSpec, expected uint64, by string, now int
 	case q == nil && expected > 0:
 		return q, false, nil, "quota_policy_not_found"
 	case q != nil && q.spec == s:
-		return q, true, nil, ""
+		return q, true, append(q.forSlots.take(256), q.forRate.take(256)...), ""
 	case q != nil && expected != q.revision:
 		return q, false, nil, "quota_conflict"
 	case q == nil:
 		q = &quotaTruth{created: now, window: map[string]int64{}, slots: map[string]int64{}, forSlots: waitlist{}, forRate: waitlist{}}
 		q.book = append(q.book, "created "+by)
 	default:
-		wake = append(q.forSlots.take(128), q.forRate.take(128)...)
+		wake = append(q.forSlots.take(256), q.forRate.take(256)...)
 		q.book = append(q.book, "changed "+by)
 	}
 	q.spec, q.revision, q.changedBy = s, q.revision+1, by
@@ -87,15 +87,11 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	who := fmt.Sprintf("%d %d", partition, route)
 	switch a.Why {
 	case "": // he waits no longer
-		waiting := q.forRate
-		if q.spec.Cap > 0 {
-			waiting = q.forSlots
-		}
-		delete(waiting, who)
+		delete(q.forRate, who)
+		delete(q.forSlots, who)
 	case "rate":
-		first := slices.Min(slices.Collect(maps.Values(q.window)))
-		a.Retry = time.Duration(max(1, first+q.spec.Window.Milliseconds()-now)+jitter(who, now, q.spec.Jitter.Milliseconds())) * time.Millisecond
 		q.forRate.add(now, partition, route)
+		a.Retry = q.retry(who, now)
 	case "cap":
 		order := ordered(q.slots)
 		for _, hold := range order[:min(16, len(order))] {
@@ -108,6 +104,18 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 		q.forSlots.add(now, partition, route)
 	}
 	return a, ""
+}
+
+// retry is for the k-th who came within 30 s when so many starts have left the window that there is room for k.
+func (q *quotaTruth) retry(who string, now int64) time.Duration {
+	k := 0
+	for _, at := range q.forRate {
+		k += bool01(at > now-30_000)
+	}
+	starts, window := slices.Sorted(maps.Values(q.window)), q.spec.Window.Milliseconds()
+	place := max(1, min(len(starts), len(starts)-q.spec.Rate+k))
+	return time.Duration(max(min(100, window), starts[place-1]+window-now)+
+		jitter(who, now, max(q.spec.Jitter.Milliseconds(), min(1000, window/10)))) * time.Millisecond
 }
 
 func (q *quotaTruth) full(started, held int) string {
@@ -134,43 +142,47 @@ func ordered(set map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b)) })
 }
 
-// release forgets a hold, and its start if it never ran; undone tells that there was one.
-func (q *quotaTruth) release(hold string, ran bool) (freed, undone bool) {
+// release forgets a hold, and its start if it never ran.
+func (q *quotaTruth) release(hold string, ran bool) (freed bool) {
 	if q == nil {
-		return false, false
+		return false
 	}
 	_, freed = q.slots[hold]
 	delete(q.slots, hold)
 	if !ran {
-		_, undone = q.window[hold]
+		_, undone := q.window[hold]
 		delete(q.window, hold)
+		freed = freed || undone
 	}
-	return freed || undone, undone
+	return freed
 }
 
-// wake is who may come now: for slots, and for each start that did not happen.
-func (q *quotaTruth) wake(undone int) (out []string) {
+// wake is who may come now, for starts and for slots: some more than can, for not everybody still has work, but at most 256 with those
+// of the same call.
+func (q *quotaTruth) wake(now int64, before []string) []string {
 	if q == nil {
-		return nil
+		return before
 	}
-	if q.spec.Rate > 0 {
-		out = q.forRate.take(min(undone, 100))
+	take := func(w waitlist, free int) {
+		if free > 0 {
+			before = append(before, w.take(min(free+2, 256-len(before)))...)
+		}
 	}
 	free := 256
 	if q.spec.Cap > 0 {
 		free = q.spec.Cap - len(q.slots)
 	}
-	if free <= 0 {
-		return out
+	if q.spec.Rate > 0 {
+		take(q.forRate, min(free, q.spec.Rate-q.started(now)))
 	}
-	return append(out, q.forSlots.take(min(256, free+2))...) // some more than can come: not everybody still has work
+	take(q.forSlots, free)
+	return before
 }
 
 func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState, now int64) (freed int, wake []string, code string) {
 	if q == nil {
 		return 0, nil, "quota_policy_not_found"
 	}
-	undone := 0
 	for i, hold := range holds {
 		_, held := q.slots[hold]
 		if states[i] == engine.HoldHeld {
@@ -180,10 +192,9 @@ func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.H
 			continue
 		}
 		freed += bool01(held)
-		_, back := q.release(hold, states[i] != engine.HoldKilled)
-		undone += bool01(back)
+		q.release(hold, states[i] != engine.HoldKilled)
 	}
-	return freed, q.wake(undone), ""
+	return freed, q.wake(now, nil), ""
 }
 
 func (q *quotaTruth) record(now int64) string {

@@ -175,7 +175,7 @@ func (x *quotas) release() {
 	x.t.Helper()
 	var items []engine.Released
 	var woken, names []string
-	want, undone := 0, map[string]int{}
+	want := 0
 	for _, h := range x.some(1+x.r.IntN(6), 90) {
 		items = append(items, engine.Released{Quota: x.names[x.r.IntN(2)], Hold: h, Ran: x.chance(60)})
 	}
@@ -183,15 +183,13 @@ func (x *quotas) release() {
 	got, wake, err := x.s.e.ReleaseHolds(x.ctx, items)
 	x.no(err)
 	for _, r := range items {
-		freed, back := x.truth[r.Quota].release(holdText(r.Hold), r.Ran)
-		want += bool01(freed)
+		want += bool01(x.truth[r.Quota].release(holdText(r.Hold), r.Ran))
 		if !slices.Contains(names, r.Quota) {
 			names = append(names, r.Quota)
 		}
-		undone[r.Quota] += bool01(back)
 	}
 	for _, name := range names {
-		woken = append(woken, x.truth[name].wake(undone[name])...)
+		woken = x.truth[name].wake(x.now, woken)
 	}
 	x.same(fmt.Sprint(got, x.woken(wake)), fmt.Sprint(want, woken))
 	x.did["freed"] += got

@@ -52,13 +52,19 @@ local function ff_admit(k, argv)
     end
     admitted = admitted + 1
   end
-  if #began > 0 and q.rate > 0 then redis.call('ZADD', window, 'NX', unpack(began)) end
+  if #began > 0 and q.rate > 0 then
+    redis.call('ZADD', window, 'NX', unpack(began))
+    redis.call('PEXPIRE', window, reply.int(q.window + 1000)) -- an idle quota keeps nothing
+  end
   if #taken > 0 and q.cap > 0 then redis.call('ZADD', slots, unpack(taken)) end
   local retry, suspects = 0, {}
-  if not why then redis.call('ZREM', q.cap > 0 and keys.cap_waiters(ctx.r, name) or keys.rate_waiters(ctx.r, name), who) end
+  if not why then
+    redis.call('ZREM', keys.cap_waiters(ctx.r, name), who)
+    redis.call('ZREM', keys.rate_waiters(ctx.r, name), who)
+  end
   if why == 'rate' then
-    retry = quota.until_rate(ctx, q, who)
     budget.wait(ctx, keys.rate_waiters(ctx.r, name), argv[3], argv[4])
+    retry = quota.until_rate(ctx, q, who)
   elseif why == 'cap' then
     suspects = redis.call('ZRANGEBYSCORE', slots, '-inf', ctx.t, 'LIMIT', '0', '16')
     retry = quota.until_slot(ctx, q, who)

@@ -49,6 +49,15 @@ function ff_attach_do.change(old, gates, how)
   return table.concat(out, ',')
 end
 
+-- gated tells whether there is a route with gates; there are at most 1,024 routes.
+function ff_attach_do.gated(ctx)
+  local rows = redis.call('HVALS', keys.routes(ctx.r))
+  for i = 1, #rows do
+    if not string.find(rows[i], '\31$') then return true end
+  end
+  return false
+end
+
 local function ff_attach(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -76,6 +85,10 @@ local function ff_attach(k, argv)
   for i = 1, #all do
     if string.byte(all[i], 1) == 116 then level = '3' elseif level == '1' then level = '2' end
   end
-  redis.call('HSET', ctx.r, 'gates', level)
+  if #all == 0 and not ff_attach_do.gated(ctx) then
+    redis.call('HDEL', ctx.r, 'gates')
+  else
+    redis.call('HSET', ctx.r, 'gates', level)
+  end
   return reply.ok(gates)
 end

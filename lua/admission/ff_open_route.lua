@@ -1,4 +1,4 @@
--- ff_open_route: opens routes that a gate closed: there may be room. An answer is 1 if something waits there, else 0.
+-- ff_open_route: opens routes that a gate closed: there may be room. An answer is 1 if something waits there that is handed out, else 0.
 -- Flags:   allow-oom
 -- Go:      Engine.OpenRoutes
 -- Args:    protocol count {route}
@@ -7,8 +7,8 @@
 local function ff_open_route(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local count = args.int(argv[2], 1, 256)
-  if not count or not argv[2 + count] or argv[3 + count] then return reply.err('invalid_input', 'count: 1..256 routes') end
+  local count = args.int(argv[2], 1, 64)
+  if not count or not argv[2 + count] or argv[3 + count] then return reply.err('invalid_input', 'count: 1..64 routes') end
   local out = { 1, 'OK', argv[2] }
   for i = 3, 2 + count do
     if gate.of(ctx, argv[i]) ~= '' then redis.call('HINCRBY', keys.closings(ctx.r), 'w' .. argv[i], 1) end

@@ -1,5 +1,5 @@
 -- ff_release_holds: quotas are told that holds run no more; one that never ran (ran 0) did not start either. Repeating it changes nothing. Those
--- who wait for a slot are answered, as many as there are free ones, to be woken.
+-- who wait are answered, as many as there is room for, to be woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseHolds
 -- Args:    protocol count {name hold ran}
@@ -15,23 +15,22 @@ local function ff_release_holds(k, argv)
     if argv[i + 2] ~= '0' and argv[i + 2] ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
   end
 
-  local undone, order, released, waiters = {}, {}, 0, {}
+  local seen, order, released, waiters = {}, {}, 0, {}
   for i = 3, 2 + 3 * count, 3 do
     local name = argv[i]
     local freed = redis.call('ZREM', keys.slots(ctx.r, name), argv[i + 1])
-    if not undone[name] then
-      undone[name], order[#order + 1] = 0, name
+    if not seen[name] then
+      seen[name], order[#order + 1] = true, name
     end
     if argv[i + 2] == '0' then
       local back = redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1])
       freed = math.max(freed, back)
-      undone[name] = undone[name] + back
     end
     released = released + freed
   end
   for i = 1, #order do
     local q = quota.read(ctx, order[i])
-    if q then quota.wake(ctx, q, waiters, undone[order[i]]) end
+    if q then quota.wake(ctx, q, waiters) end
   end
-  return reply.ok(reply.int(released), reply.int(#waiters), unpack(waiters))
+  return quota.woken(reply.int(released), waiters)
 end

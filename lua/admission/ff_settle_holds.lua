@@ -1,5 +1,5 @@
 -- ff_settle_holds: what executions' partitions said of holds that were suspect: 1 it is held, which is good for ttl ms; 0 it is not; 2 it is not, and
--- never ran.
+-- never ran. Those who wait are answered, as many as there is room for, to be woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.SettleHolds
 -- Args:    protocol name ttl count {hold verdict}
@@ -12,7 +12,10 @@ local function ff_settle_holds(k, argv)
   if not name then return reply.err('invalid_input', 'quota') end
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..86400000') end
   if not count or not argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100 holds') end
-  local q, freed, undone, waiters = quota.read(ctx, name), 0, 0, {}
+  for i = 5, 4 + 2 * count, 2 do
+    if not string.find(argv[i + 1], '^[012]$') then return reply.err('invalid_input', 'verdict: 0, 1 or 2') end
+  end
+  local q, freed, waiters = quota.read(ctx, name), 0, {}
   if not q then return reply.err('quota_policy_not_found', name) end
 
   local slots = keys.slots(ctx.r, name)
@@ -21,9 +24,9 @@ local function ff_settle_holds(k, argv)
       redis.call('ZADD', slots, 'XX', reply.int(ctx.now + ttl), argv[i])
     else
       freed = freed + redis.call('ZREM', slots, argv[i])
-      if argv[i + 1] == '2' then undone = undone + redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
+      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
     end
   end
-  quota.wake(ctx, q, waiters, undone)
-  return reply.ok(reply.int(freed), reply.int(#waiters), unpack(waiters))
+  quota.wake(ctx, q, waiters)
+  return quota.woken(reply.int(freed), waiters)
 end

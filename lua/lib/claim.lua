@@ -327,7 +327,7 @@ function claim.run(ctx, q)
       local held = {}
       for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
-    elseif q.wait then
+    elseif q.wait and not other then -- the other half may have some: he comes again
       idle(ctx, q)
       registered = '1'
     end

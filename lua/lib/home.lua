@@ -132,10 +132,10 @@ function home.block(ctx, id, created)
   b[#b + 1] = id
 end
 
--- reopen hands out again what waits in a route that was closed, and tells whether there is anything.
+-- reopen hands out again what waits in a route that was closed, and tells whether there is anything that is handed out.
 function home.reopen(ctx, route_id)
   local waiting = redis.call('ZCARD', keys.queue(ctx.r, route_id))
-  if waiting == 0 or not lane.open(ctx, route_id) then return waiting > 0 end
+  if waiting == 0 or not lane.open(ctx, route_id) then return false end
   redis.call('SADD', gate.ready(ctx, route_id), route_id)
   root.need(ctx, ctx.now + 1000)
   bell.ring(ctx, route_id, math.min(waiting, 64))

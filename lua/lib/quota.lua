@@ -37,12 +37,18 @@ function quota.jitter(ctx, who, limit)
   return tonumber(string.sub(redis.sha1hex(who .. ctx.t), 1, 7), 16) % limit
 end
 
--- until_rate is in how many ms the oldest start leaves the window.
+-- until_rate is in how many ms there may be room in the window for one who waits, after he was registered: for the k-th who came
+-- within the last 30 s (older ones wait no more) when k starts have left it, not before 100 ms are over, and somewhat later, so that
+-- they come one after the other. At most the window and its jitter, which is at least a tenth of it, but no more than 1 s.
 function quota.until_rate(ctx, q, who)
+  local k = redis.call('ZCOUNT', keys.rate_waiters(ctx.r, q.name), '(' .. reply.int(ctx.now - 30000), '+inf')
+  local started = quota.started(ctx, q)
+  local place = math.max(1, math.min(started, started - q.rate + k))
   local head = redis.call('ZRANGEBYSCORE', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), '+inf', 'WITHSCORES',
-    'LIMIT', '0', '1')
+    'LIMIT', reply.int(place - 1), '1')
   local at = head[2] and args.score(head[2]) + q.window or ctx.now
-  return math.max(1, at - ctx.now) + quota.jitter(ctx, who, q.jitter)
+  return math.max(math.min(100, q.window), at - ctx.now) +
+    quota.jitter(ctx, who, math.max(q.jitter, math.min(1000, math.floor(q.window / 10))))
 end
 
 -- until_slot is in how many ms it is worth while to ask for a slot again if nobody gives one back.
@@ -52,11 +58,24 @@ function quota.until_slot(ctx, q, who)
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
 end
 
--- wake takes as many of those who wait for slots as there are free ones, and some more: not everybody who waited still has work; and
--- one who waits for the window for each start that did not happen.
-function quota.wake(ctx, q, out, undone)
-  if undone > 0 and q.rate > 0 then budget.waiters(keys.rate_waiters(ctx.r, q.name), math.min(undone, 100), out) end
+-- wake takes as many of those who wait for the window, and of those who wait for slots, as there is room for, and some more: not everybody
+-- who waited still has work. A call takes 256 at most; the others go on waiting.
+function quota.wake(ctx, q, out)
   local free = 256
-  if q.cap > 0 then free = math.min(256, q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name))) end
-  if free > 0 then budget.waiters(keys.cap_waiters(ctx.r, q.name), math.min(256, free + 2), out) end
+  if q.cap > 0 then free = q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name)) end
+  if free <= 0 then return end
+  if q.rate > 0 then quota.pop(keys.rate_waiters(ctx.r, q.name), math.min(free, q.rate - quota.started(ctx, q)), out) end
+  quota.pop(keys.cap_waiters(ctx.r, q.name), free, out)
+end
+
+function quota.pop(key, free, out)
+  local most = math.min(free + 2, 256 - #out)
+  if free > 0 and most > 0 then budget.waiters(key, most, out) end
+end
+
+-- woken answers a number and those who are to be woken, who may be more than a call can have as its arguments.
+function quota.woken(number, waiters)
+  local out = { 1, 'OK', number, reply.int(#waiters) }
+  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  return out
 end
