@@ -178,7 +178,7 @@ var spendScenarios = []scenario{
 			w.Helper()
 			_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "broken", Permanent: true})
 			w.no(err)
-			entries, _, err := w.e.ReadOutbox(w.ctx, w.p)
+			entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 			w.no(err)
 			same(w, "told", words(entries[0].Refunds), words([]engine.Refund{{Budget: b, Execution: id, Outcome: "failed", Epoch: f.Epoch}}))
 			g.deliver()

@@ -83,8 +83,6 @@ var gateMutants = []Mutant{
 	{"report: one of the third newest epoch counts every time", "70-B28", reportFile,
 		`  if q.epoch < e2 or `, `  if `, spending},
 	{"report: a late one takes over", "70-B28", reportFile,
-		`q2 = q.epoch >= e2 and q.sequence or seq2, late = true }`, `q2 = q.epoch >= e2 and q.sequence or seq2 }`, spending},
-	{"report: a dimension without a limit counts anyway", "70 §2", reportFile,
 		`q2 = q.sequence, late = true }`, `q2 = q.sequence }`, spending},
 	{"report: strict budgets count anything", "70 §2", reportFile,
 		`  if b.d.st ~= '1' then return nil end`, `  if b then return nil end`, spending},
