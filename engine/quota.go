@@ -18,7 +18,7 @@ type QuotaSpec struct {
 	Rate   int           // starts in any window, at most 1,000,000
 	Window time.Duration // whole ms, at most 30 days
 	Cap    int           // how many hold it at once, at most 1,000,000
-	Jitter time.Duration // at most this is added to when the next try is worth while; at most 60 s
+	Jitter time.Duration // at most this is added to when the next try is worth while; at most 60 s; a tenth of the window, up to 1 s, is added anyway
 }
 
 // Hold is one admission: an execution under an epoch.
