@@ -21,7 +21,7 @@ type QuotaSpec struct {
 	Rate   int
 	Window time.Duration // that slides, whole ms, at most 30 days; needed with Rate
 	Cap    int           // how many executions run at once, at most 1,000,000
-	Jitter time.Duration // at most this is added to when the next try is worth while; at most 60 s
+	Jitter time.Duration // at most this is added to when the next try is worth while, up to 60 s; a tenth of the window, up to 1 s, is anyway
 }
 
 // Hold is one admission: an execution under an epoch.

@@ -152,7 +152,7 @@ var gateMutants = []Mutant{
 	{"quota: what is in the window is forgotten", "70 §6", quotaFile,
 		`'-inf', reply.int(ctx.now - q.window), 'LIMIT', '0', '500')`, `'-inf', ctx.t, 'LIMIT', '0', '500')`, admitted},
 	{"quota: wakes though it is full", "70-B19", quotaFile,
-		`  if free <= 0 then return end`, ``, admitted},
+		`  if free > 0 and most > 0 then`, `  if most > 0 then`, admitted},
 	{"quota: who waits for the window is not woken", "70-B19", quotaFile,
 		`  if q.rate > 0 then quota.pop(keys.rate_waiters(ctx.r, q.name), math.min(free, q.rate - quota.started(ctx, q)), out) end`, ``, admitted},
 	{"quota: all who wait for the window come at once", "70-B31", quotaFile,

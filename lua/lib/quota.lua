@@ -63,7 +63,6 @@ end
 function quota.wake(ctx, q, out)
   local free = 256
   if q.cap > 0 then free = q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name)) end
-  if free <= 0 then return end
   if q.rate > 0 then quota.pop(keys.rate_waiters(ctx.r, q.name), math.min(free, q.rate - quota.started(ctx, q)), out) end
   quota.pop(keys.cap_waiters(ctx.r, q.name), free, out)
 end
