@@ -210,7 +210,7 @@ var auditGateScenarios = []scenario{
 		w.set("XDEL", w.k.Outbox(), x.ID)
 		w.set("XADD", w.k.Outbox(), "*", "z", "what", "q", x.FieldValues["q"])
 		for range 150 {
-			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+w.item().ID.UUID().String()+" failed")
+			w.set("XADD", w.k.Outbox(), "*", "b", "acme "+w.item().ID.UUID().String()+" failed 7")
 		}
 		w.set("XADD", w.k.Outbox(), "*", "q", "one more")
 		if _, _, err := w.e.ReadOutbox(w.ctx, w.p, ""); err == nil {
