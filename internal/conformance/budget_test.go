@@ -484,12 +484,10 @@ var budgetScenarios = []scenario{
 	{name: "spec 70 §10 BS19 five hundred wait, and the newest alone has room: it comes next", run: func(w *world) {
 		g := newGates(w)
 		k := g.asker("w1")
-		var budgets []string
 		for range 24 {
 			b := g.budget(nil)
 			g.spend(b, "1", tokens(100))
 			w.createN(20, asking(flowfabric.Budget(b)))
-			budgets = append(budgets, b)
 		}
 		last := g.budget(nil)
 		g.spend(last, "1", tokens(100))

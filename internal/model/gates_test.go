@@ -60,7 +60,6 @@ type gateWorker struct {
 	partition uint16
 	session   string
 	number    uint64
-	claimed   int64
 }
 
 // share is what was granted of one route.
