@@ -182,7 +182,7 @@ func wake(ctx context.Context, w Waker, waiters []engine.Waiter) (idle int, err 
 }
 
 // Wake opens the routes that a change of a budget or a quota returned: there may be room for what waits there. An error leaves
-// some closed; they open by themselves, after 30 s at most.
+// some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
 func Wake(ctx context.Context, w Waker, waiters []engine.Waiter) error {
 	_, err := wake(ctx, w, waiters)
 	return err

@@ -59,7 +59,7 @@
 //   - The outbox is not delivered: it stays. Telling a quota twice changes nothing.
 //   - A hold that nobody releases, because a failover lost the word of it: after 10 s it is suspect. When the quota is full, whoever is
 //     refused asks the execution's partition, which ends a grant that is over and says what is still held. No time alone frees a slot.
-//   - A wake is lost: a closed route opens by itself, a quota's after at most 10 s (a window's when there is room), a budget's after 30 s.
+//   - A wake is lost: a closed route opens by itself, a quota's after at most 10 s (a window's when there is room, after an hour at most), a budget's after 30 s.
 //   - A budget or quota does not answer, or is not there: nothing runs. The route is closed for 1 s, or 30 s.
 //
 // What is in several quotas is asked of them in the order of names; of budgets first, which does not use them up: work that passed a

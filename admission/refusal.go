@@ -10,7 +10,7 @@ import (
 
 // How long a route is closed at most, unless something wakes it.
 const (
-	longestPause = 30 * time.Second // whatever the reason: a wake may be lost
+	longestPause = time.Hour // of a rate that refuses; whatever makes room wakes earlier, but a wake may be lost
 	budgetPause  = 30 * time.Second
 	capPause     = 10 * time.Second
 	missingPause = 30 * time.Second
