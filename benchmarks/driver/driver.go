@@ -16,12 +16,13 @@
 //     without retention may stand beside it, under another name.
 //   - Settings are the system's defaults. A tuned driver stands beside the default one, under another name
 //     that says what was tuned.
-//   - Nothing is written to disk by the server, in any system.
+//   - Nothing is forced to disk by the server, in any system, outside the scenario about that.
 //   - Logging at level info into nothing, metrics on, as in production.
 package driver
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -31,11 +32,29 @@ type System interface {
 	Name() string
 	// Version of the system, as exactly as it is known.
 	Version() string
-	// Serve starts a private, empty server of the kind the system needs.
-	Serve(ctx context.Context) (Server, error)
+	// Serve starts a private, empty server of the kind the system needs. An error that wraps [ErrNotInstalled]
+	// says that this machine lacks something, and what installs it; the run then goes on without the system.
+	Serve(ctx context.Context, how Serving) (Server, error)
 	// Open connects producers and workers to a server that was just started or reset.
 	Open(ctx context.Context, s Server, cfg Settings) (Store, error)
 }
+
+// ErrNotInstalled is why a system cannot be measured on this machine.
+var ErrNotInstalled = errors.New("not installed")
+
+// Serving says how a server is to be run.
+type Serving struct {
+	Durability Durability
+}
+
+// Durability is what is on disk when a server confirms. It is [Volatile] in every scenario but the one about it.
+type Durability int
+
+const (
+	Volatile    Durability = iota // nothing is written to disk
+	EverySecond                   // written at once, and forced to the disk within a second or so
+	Always                        // forced to the disk before the confirmation
+)
 
 // Settings are the run's, for all systems.
 type Settings struct {
@@ -106,6 +125,12 @@ type Worker struct {
 	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
 	// are given one.
 	Lease time.Duration
+}
+
+// Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor time
+// counts as this process's.
+type Remote interface {
+	PIDs() []int
 }
 
 // Leaser is a [Store] whose workers renew what they hold. Lease returns the lease time that Work makes of the wish.

@@ -2,6 +2,7 @@ package measure_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -77,5 +78,22 @@ func TestMeter(t *testing.T) {
 	}
 	if len(commands) != 3 || commands["fcall"] != (driver.Command{Calls: 5, USec: 100}) {
 		t.Errorf("commands: %+v", commands)
+	}
+}
+
+// The processor time of a process is known from outside as from inside.
+func TestProcessTime(t *testing.T) {
+	before, err := measure.ProcessTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
+	}
+	after, err := measure.ProcessTime(os.Getpid())
+	if err != nil || after <= before {
+		t.Errorf("%v, then %v after a tenth of a second of work: %v", before, after, err)
+	}
+	if _, err := measure.ProcessTime(1 << 30); err == nil {
+		t.Error("a process that does not exist has a processor time")
 	}
 }

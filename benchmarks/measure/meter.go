@@ -15,6 +15,7 @@ import (
 // Meter measures the part of a scenario between Start and Stop. Use a new one for every part.
 type Meter struct {
 	server  driver.Server
+	others  []int // further processes of the client
 	profile *profile
 
 	began  time.Time
@@ -24,15 +25,16 @@ type Meter struct {
 }
 
 // Start collects garbage, so that no part pays for an earlier one, and begins. profile is the path, without a
-// suffix, of the processor profiles of this process and of the server; empty means none.
-func Start(ctx context.Context, s driver.Server, profile string) (*Meter, error) {
+// suffix, of the processor profiles of this process and of the server; empty means none. others are further processes
+// that must live until Stop, and count as this one.
+func Start(ctx context.Context, s driver.Server, profile string, others ...int) (*Meter, error) {
 	runtime.GC()
-	return StartHot(ctx, s, profile)
+	return StartHot(ctx, s, profile, others...)
 }
 
 // StartHot begins in the middle of the work, without a collection.
-func StartHot(ctx context.Context, s driver.Server, profile string) (m *Meter, err error) {
-	m = &Meter{server: s}
+func StartHot(ctx context.Context, s driver.Server, profile string, others ...int) (m *Meter, err error) {
+	m = &Meter{server: s, others: others}
 	if profile != "" {
 		if m.profile, err = startProfile(ctx, profile, s.PID()); err != nil {
 			return nil, err
@@ -41,7 +43,7 @@ func StartHot(ctx context.Context, s driver.Server, profile string) (m *Meter, e
 	if m.sample, err = s.Sample(ctx); err != nil {
 		return nil, err
 	}
-	if m.client, err = processTime(); err != nil {
+	if m.client, err = clientTime(others); err != nil {
 		return nil, err
 	}
 	m.allocs = allocations()
@@ -57,7 +59,7 @@ func (m *Meter) Stop(ctx context.Context, items int) (Figures, map[string]driver
 
 // StopAt is Stop for a part that ended at a moment just gone by.
 func (m *Meter) StopAt(ctx context.Context, items int, ended time.Time) (Figures, map[string]driver.Command, error) {
-	client, err := processTime()
+	client, err := clientTime(m.others)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,6 +98,19 @@ func count(commands map[string]driver.Command) (calls, all float64) {
 		}
 	}
 	return calls, all
+}
+
+// clientTime is the processor time of this process and of others so far.
+func clientTime(others []int) (time.Duration, error) {
+	sum, err := processTime()
+	for _, pid := range others {
+		used, e := ProcessTime(pid)
+		if e != nil {
+			return 0, e
+		}
+		sum += used
+	}
+	return sum, err
 }
 
 // processTime is the processor time of this process so far, user and system.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,12 +31,19 @@ func (r Result) NotAvailable() string {
 }
 
 // Run measures one scenario for all systems, round by round, in alternating order, so that a drift of the machine
-// meets them all. Every system has a server of its own, which ends with the scenario. progress is told what begins.
+// meets them all. Every system has a server of its own, which ends with the scenario; one that is not installed has no
+// figures, and it is an error when none is. progress is told what begins.
 func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options, progress func(system string, round int)) ([]Result, error) {
 	var results []*Result
 	benches := make([]*Bench, len(systems))
+	var missing error
 	for i, system := range systems {
-		s, err := system.Serve(ctx)
+		s, err := system.Serve(ctx, driver.Serving{})
+		if errors.Is(err, driver.ErrNotInstalled) {
+			results = append(results, &Result{Scenario: sc.Name, System: system.Name(), Rounds: []Round{{NotAvailable: "n/a: " + err.Error()}}})
+			missing = errors.Join(missing, fmt.Errorf("%s: %w", system.Name(), err))
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: start the server of %s: %w", sc.Name, system.Name(), err)
 		}
@@ -49,12 +57,18 @@ func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options, p
 			results[at].Rounds = append(results[at].Rounds, round)
 		}}
 	}
+	if !slices.ContainsFunc(benches, func(b *Bench) bool { return b != nil }) {
+		return nil, missing
+	}
 	for round := range o.Rounds {
 		for i := range benches {
 			if round%2 == 1 {
 				i = len(benches) - 1 - i
 			}
 			b := benches[i]
+			if b == nil { // not installed
+				continue
+			}
 			b.round = round
 			progress(b.System.Name(), round)
 			if err := once(ctx, sc, b); err != nil {

@@ -33,15 +33,19 @@ type plain struct {
 	stops  int
 }
 
-func (p *plain) Name() string                                 { return p.name }
-func (p *plain) Version() string                              { return "1" }
-func (p *plain) URL() string                                  { return "" }
-func (p *plain) PID() int                                     { return 0 }
-func (p *plain) Memory(context.Context) (float64, error)      { return float64(len(p.jobs)), nil }
-func (p *plain) Stop()                                        { p.stops++ }
-func (p *plain) Close()                                       {}
-func (p *plain) Serve(context.Context) (driver.Server, error) { p.served++; return p, nil }
-func (p *plain) Reset(context.Context) error                  { p.resets++; return nil }
+func (p *plain) Name() string                            { return p.name }
+func (p *plain) Version() string                         { return "1" }
+func (p *plain) URL() string                             { return "" }
+func (p *plain) PID() int                                { return 0 }
+func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.jobs)), nil }
+func (p *plain) Stop()                                   { p.stops++ }
+func (p *plain) Close()                                  {}
+
+func (p *plain) Serve(context.Context, driver.Serving) (driver.Server, error) {
+	p.served++
+	return p, nil
+}
+func (p *plain) Reset(context.Context) error { p.resets++; return nil }
 func (p *plain) Sample(context.Context) (driver.Sample, error) {
 	return driver.Sample{CPU: time.Second, Commands: map[string]driver.Command{}}, nil
 }

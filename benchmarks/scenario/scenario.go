@@ -95,12 +95,20 @@ func (b *Bench) close() {
 
 // start begins a measured part.
 func (b *Bench) start(ctx context.Context, variant string) (*measure.Meter, error) {
-	return measure.Start(ctx, b.Server, b.profile(variant))
+	return measure.Start(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
 // startHot begins a measured part in the middle of the work.
 func (b *Bench) startHot(ctx context.Context, variant string) (*measure.Meter, error) {
-	return measure.StartHot(ctx, b.Server, b.profile(variant))
+	return measure.StartHot(ctx, b.Server, b.profile(variant), b.others()...)
+}
+
+// others are the processes of the store besides this one.
+func (b *Bench) others() []int {
+	if remote, ok := b.Store.(driver.Remote); ok {
+		return remote.PIDs()
+	}
+	return nil
 }
 
 func (b *Bench) profile(variant string) string {

@@ -33,15 +33,30 @@ type Server struct {
 	name   string
 }
 
+// appendOnly are the options of the append-only file.
+var appendOnly = map[driver.Durability][]string{
+	driver.Volatile:    {"--appendonly", "no"},
+	driver.EverySecond: {"--appendonly", "yes", "--appendfsync", "everysec"},
+	driver.Always:      {"--appendonly", "yes", "--appendfsync", "always"},
+}
+
 // Start starts program (redis-server, valkey-server or a path) and waits until it answers. The end of ctx kills it.
 func Start(ctx context.Context, program string) (*Server, error) {
+	return StartWith(ctx, program, driver.Serving{})
+}
+
+// StartWith is [Start] of a server that may have to write. Its files are in a directory that ends with it.
+func StartWith(ctx context.Context, program string, how driver.Serving) (*Server, error) {
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, fmt.Errorf("%s: %w (make bench-deps): %w", program, driver.ErrNotInstalled, err)
+	}
 	dir, err := os.MkdirTemp("", "ffbench")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{dir: dir, socket: filepath.Join(dir, "s.sock")}
-	s.cmd = exec.CommandContext(ctx, program, "--dir", dir, "--port", "0", "--unixsocket", s.socket, "--save", "",
-		"--appendonly", "no", "--daemonize", "no")
+	args := []string{"--dir", dir, "--port", "0", "--unixsocket", s.socket, "--save", "", "--daemonize", "no"}
+	s.cmd = exec.CommandContext(ctx, program, append(args, appendOnly[how.Durability]...)...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
 		_ = os.RemoveAll(dir)
