@@ -69,7 +69,7 @@ local function heads(ctx, q, ready)
   for i = 1, #found do
     if #picked == q.max then break end
     local h = turn and share.following(turn) or found[i]
-    local c = core.read(ctx, h.id)
+    local c = ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id)
     if c.fl and c.s and graph.barred(ctx, c.fl) then
       barred = barred + 1
       if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
@@ -326,6 +326,7 @@ function claim.run(ctx, q)
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
+      ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     elseif q.wait and not other then -- the other half may have some: he comes again
       idle(ctx, q)
