@@ -27,6 +27,7 @@ func TestCompleterBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var batches []int
+		answers := map[string]string{}
 		c := newCompleter(func(_ uint16, items []engine.Completion) ([]engine.Settled, error) {
 			mu.Lock()
 			batches = append(batches, len(items))
@@ -34,29 +35,41 @@ func TestCompleterBatches(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			out := make([]engine.Settled, len(items))
 			for i, it := range items {
-				if len(it.Result) > 0 {
-					out[i].Err = fmt.Errorf("item %s", it.Result)
-				}
+				out[i].Err = fmt.Errorf("item %s", it.Result)
 			}
 			return out, nil
+		}, func(batch []completion, settled []engine.Settled, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for i, x := range batch {
+				answers[string(x.item.Result)] = settled[i].Err.Error()
+			}
+			if err != nil {
+				t.Error(err)
+			}
 		})
 		var wg conc.WaitGroup
 		send := func(result string) {
 			wg.Go(func() {
-				item := engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}
-				if _, err := c.complete(item); (err != nil) != (result != "") || err != nil && err.Error() != "item "+result {
-					t.Errorf("item %q answered %v", result, err)
-				}
+				c.complete(completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}})
 			})
 		}
-		send("")
+		send("first")
 		synctest.Wait()
 		for i := range 150 {
-			send(map[bool]string{true: fmt.Sprint(i)}[i%7 == 0])
+			send(fmt.Sprint(i))
 		}
 		wg.Wait()
 		if !slices.Equal(batches, []int{1, 100, 50}) {
 			t.Errorf("batches of %v", batches)
+		}
+		for result, answer := range answers {
+			if answer != "item "+result {
+				t.Errorf("item %s was answered %s", result, answer)
+			}
+		}
+		if len(answers) != 151 {
+			t.Errorf("%d answers", len(answers))
 		}
 	})
 }
@@ -66,7 +79,7 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 	q := &completions{}
 	one, two := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)
 	for i, id := range []flowfabric.ExecutionID{one, two, one, two} {
-		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
+		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
 	}
 	for range 2 {
 		if got := len(q.take()); got != 2 {
@@ -81,9 +94,9 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 func TestCompletionBatchBytes(t *testing.T) {
 	q := &completions{}
 	for range 5 {
-		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
+		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
 	}
-	q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
+	q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
 		sizes = append(sizes, len(q.take()))

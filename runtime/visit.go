@@ -116,7 +116,7 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 			r.handBack(held)
 			continue
 		}
-		r.jobs.Go(func() { r.work(held, route) })
+		r.hands.do(&job{run: r, held: held, route: route})
 	}
 	return used
 }
