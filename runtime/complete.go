@@ -4,6 +4,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -18,6 +19,7 @@ type completer struct {
 	send     func(partition uint16, items []engine.Completion) ([]engine.Settled, error) // as many answers as items, or an error
 	answered func(batch []completion, answers []engine.Settled, err error)               // must not block
 
+	calls  atomic.Int32 // under way
 	mu     sync.Mutex
 	queues map[uint16]*completions
 }
@@ -55,14 +57,27 @@ func (c *completer) complete(own completion) {
 	if !lead {
 		return
 	}
-	goruntime.Gosched() // handlers that end at the same moment join this batch
+	c.gather(q)
 	for batch := c.next(q); batch != nil; batch = c.next(q) {
 		items := make([]engine.Completion, len(batch))
 		for i, e := range batch {
 			items[i] = e.item
 		}
+		c.calls.Add(1)
 		answers, err := c.send(partition, items)
+		c.calls.Add(-1)
 		c.answered(batch, answers, err)
+	}
+}
+
+// gather lets handlers that end at the same moment join a batch: as long as others that are ready to run bring some.
+func (c *completer) gather(q *completions) {
+	for before, n := 0, 1; n > before && n < flowfabric.MaxBatch; {
+		before = n
+		goruntime.Gosched()
+		c.mu.Lock()
+		n = len(q.waiting)
+		c.mu.Unlock()
 	}
 }
 

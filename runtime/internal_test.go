@@ -128,7 +128,8 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// Slots are taken before a partition is visited, shared between hot partitions, and never exceeded.
+// Slots are taken before a partition is visited, at most half of them for one, and never exceeded. A visit that would get
+// fewer waits a moment while others are about to be freed.
 func TestSchedulerSharesSlots(t *testing.T) {
 	s := newScheduler(3, newSlots(8))
 	now := time.Now()
@@ -136,14 +137,35 @@ func TestSchedulerSharesSlots(t *testing.T) {
 		t.Fatal("visits a partition that is not hot")
 	}
 	s.ringAll(s.partitions)
-	var got []int
-	for i := range 4 {
-		_, n, _ := s.pick(now.Add(time.Duration(i-10) * gather)) // no visit is young
-		got = append(got, n)
+	expect := func(what string, at time.Time, want int, again time.Duration) {
+		t.Helper()
+		if _, n, pause := s.pick(at); n != want || pause != again {
+			t.Errorf("%s: %d slots, looks again in %v; want %d, %v", what, n, pause, want, again)
+		}
 	}
-	if !slices.Equal(got, []int{4, 2, 2, 0}) {
-		t.Errorf("slots %v, want a half each and the last all", got)
+	expect("the first", now, 4, 0)
+	s.slots.take(2)
+	expect("two are left", now, 0, gather)
+	expect("and more may be freed", now.Add(gather/2), 0, gather/2)
+	expect("but were not", now.Add(gather), 2, 0)
+	expect("none is left", now.Add(2*gather), 0, time.Hour)
+	s.slots.put(1)
+	expect("the wait begins anew", now.Add(2*gather), 0, gather)
+	s.slots.put(3)
+	expect("enough are free", now.Add(2*gather), 4, 0)
+	for _, p := range s.partitions {
+		s.ended(p)
 	}
+	s.slots.put(1)
+	expect("nothing is under way", now, 1, 0)
+	for _, p := range s.partitions {
+		s.ended(p)
+	}
+	s.slots.put(1)
+	s.settling = func() bool { return true }
+	expect("a settling call is under way", now, 0, gather)
+	s.settling = func() bool { return false }
+	s.slots.take(s.slots.free())
 	s.slots.put(8)
 	for _, p := range s.partitions {
 		s.failed(p, now)

@@ -67,6 +67,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.samples = newSampler(r)
 	r.sched.onOwed = r.passes.poke
 	r.done = newCompleter(r.completeBatch, r.completed)
+	r.sched.settling = func() bool { return r.done.calls.Load() > 0 }
 	r.name = newMembership(r)
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)

@@ -88,8 +88,9 @@ func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int)
 	return slices.Concat(took...), err
 }
 
-// counter is a no-op handler that knows when the warm-up and when everything was handled.
+// counter is a handler that does nothing, or takes its time, and that knows when the warm-up and when everything was handled.
 type counter struct {
+	work       time.Duration // that a job takes
 	warm, all  int64
 	handled    atomic.Int64
 	warmed     chan struct{} // closed by the warm-th job
@@ -102,6 +103,9 @@ func newCounter(all int) *counter {
 }
 
 func (c *counter) handle(context.Context, []byte) {
+	if c.work > 0 {
+		time.Sleep(c.work)
+	}
 	n := c.handled.Add(1)
 	if n == c.warm {
 		close(c.warmed)
@@ -159,6 +163,7 @@ func lifecycle(ctx context.Context, b *Bench) error {
 // work measures one worker that handles all items while feed runs, and files the figures.
 func (b *Bench) work(ctx context.Context, feed func() error) error {
 	c := newCounter(b.Items)
+	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
 	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
