@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -204,17 +205,23 @@ func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-cha
 
 // oneByOneAs is oneByOne of a variant.
 func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
-	const rest = 3 * time.Millisecond
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
-	for i := range b.warm() + b.Samples {
-		if i == b.warm() {
+	warm, poll := b.warm(), b.poll()
+	for i, first := 0, time.Now(); len(took) < b.Samples; i++ {
+		if poll > 0 && len(took) > 0 && time.Since(first) > pollPatience*b.Window {
+			break
+		}
+		if poll > 0 && i < warm && time.Since(first) > pollPatience*b.Window/warmShare {
+			warm = i
+		}
+		if i == warm {
 			var err error
 			if m, err = b.start(ctx, variant); err != nil {
 				return err
 			}
 		}
-		if err := pause(ctx, rest); err != nil {
+		if err := pause(ctx, rest(poll)); err != nil {
 			return err
 		}
 		started := time.Now()
@@ -223,7 +230,7 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 		}
 		select {
 		case at := <-began:
-			if i >= b.warm() {
+			if i >= warm {
 				took = append(took, at.Sub(started))
 			}
 		case <-ctx.Done():
@@ -239,4 +246,26 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 	f.Latencies(took)
 	b.done(variant, f, commands)
 	return nil
+}
+
+// pollPatience is how many windows a round of samples may take when workers poll, which can mean a second for each. There are
+// then fewer samples.
+const pollPatience = 5
+
+// poll is the mean time between two looks of an idle worker, 0 if workers are woken.
+func (b *Bench) poll() time.Duration {
+	if poller, ok := b.Store.(driver.Poller); ok {
+		return poller.Poll()
+	}
+	return 0
+}
+
+// rest is the time between two samples. A worker that polls has just looked when a handler begins, so that a job always 3 ms later
+// would always wait for a whole interval; hence one to two intervals, at random.
+func rest(poll time.Duration) time.Duration {
+	const least = 3 * time.Millisecond
+	if poll == 0 {
+		return least
+	}
+	return max(least, poll+rand.N(poll))
 }
