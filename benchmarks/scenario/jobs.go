@@ -96,16 +96,23 @@ type counter struct {
 	warmed     chan struct{} // closed by the warm-th job
 	finished   chan struct{} // closed by the last
 	finishedAt time.Time
+	wave       int64
+	waves      chan struct{} // one for every wave jobs
 }
 
 func newCounter(all int) *counter {
-	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{})}
+	wave := max(all/waveShare, 1)
+	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{}),
+		wave: int64(wave), waves: make(chan struct{}, all/wave)}
 }
 
 func (c *counter) handle(context.Context, []byte) {
 	n := c.handled.Add(1)
 	if n == c.warm {
 		close(c.warmed)
+	}
+	if n%c.wave == 0 {
+		c.waves <- struct{}{}
 	}
 	if n == c.all {
 		c.finishedAt = time.Now()
@@ -145,26 +152,42 @@ func drain(ctx context.Context, b *Bench) error {
 	if err := b.fill(ctx, b.Items); err != nil {
 		return err
 	}
-	return b.work(ctx, func() error { return nil })
+	return b.work(ctx, func(*counter) error { return nil })
 }
 
-// lifecycle starts a worker, then many goroutines that submit.
+// waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
+const waveShare = 20
+
+// lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
+// time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
+// submitted by the end of the warm-up.
 func lifecycle(ctx context.Context, b *Bench) error {
 	all := b.payloads(b.Items)
-	return b.work(ctx, func() error {
-		_, err := b.send(ctx, all, b.Concurrency, 1)
-		return err
+	return b.work(ctx, func(c *counter) error {
+		for i := 0; len(all) > 0; i++ {
+			if i >= 2 {
+				if err := c.await(ctx, c.waves); err != nil {
+					return err
+				}
+			}
+			wave := all[:min(int(c.wave), len(all))]
+			if _, err := b.send(ctx, wave, b.Concurrency, 1); err != nil {
+				return err
+			}
+			all = all[len(wave):]
+		}
+		return nil
 	})
 }
 
 // work measures one worker that handles all items while feed runs, and files the figures.
-func (b *Bench) work(ctx context.Context, feed func() error) error {
+func (b *Bench) work(ctx context.Context, feed func(c *counter) error) error {
 	c := newCounter(b.Items)
 	var f measure.Figures
 	var commands map[string]driver.Command
 	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		p.Go(func(context.Context) error { return feed() })
+		p.Go(func(context.Context) error { return feed(c) })
 		p.Go(func(ctx context.Context) (err error) {
 			f, commands, err = b.measureWork(ctx, c)
 			return err
