@@ -15,21 +15,30 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// job is one claimed execution on its way through its handler.
+// job is one claimed execution on its way through its handler. It owns the claim and one slot, and gives both back.
 type job struct {
 	*run
 	held  *lease.Held
 	route engine.Route
+
+	outcome *handler.Outcome // what is left to settle, after the completer had no luck
 }
 
-// work runs one claim from start to settlement. It owns the claim and one slot, and gives both back.
-func (r *run) work(held *lease.Held, route engine.Route) {
-	r.metrics.inFlight.Inc()
+// work runs one claim from start to settlement, or hands it to the completer, which gives claim and slot back.
+func (r *run) work(j *job) {
+	handed := false
 	defer func() {
-		r.metrics.inFlight.Dec()
-		r.slots.put(1)
+		if !handed {
+			r.metrics.inFlight.Dec()
+			r.slots.put(1)
+		}
 	}()
-	j := &job{run: r, held: held, route: route}
+	if j.outcome != nil { // the completer had no luck
+		j.settle(*j.outcome, nil)
+		return
+	}
+	r.metrics.inFlight.Inc()
+	held, route := j.held, j.route
 	handle, ok := r.handlers[route.Kind]
 	switch {
 	case !ok: // its route would not be in our interest
@@ -69,7 +78,11 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 			continue
 		}
 		settled = true
-		j.settle(outcome, writer)
+		if handed = j.completes(outcome, writer); handed {
+			j.done.complete(completion{j, engine.Completion{Fence: j.held.Fence(), Result: outcome.Result}})
+		} else {
+			j.settle(outcome, writer)
+		}
 		return
 	}
 }

@@ -328,12 +328,14 @@ function claim.run(ctx, q)
       for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
       ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
-    elseif q.wait and not other then -- the other half may have some: he comes again
-      idle(ctx, q)
-      registered = '1'
     end
     for i = 1, #strays do rehome(ctx, strays[i]) end
     more = home.apply(ctx) or more
+    -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
+    if q.wait and not other and (#claims == 0 or #claims < q.max and not more) then
+      idle(ctx, q)
+      registered = '1'
+    end
     if more and #claims > 0 then
       for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
     end
