@@ -9,7 +9,7 @@
 //   - asynq: default settings and a retention of an hour, so that the outcome of a task can be asked for like that of an execution.
 //   - asynq-delete: default settings only. asynq then deletes a task as soon as it succeeds.
 //   - asynq-tuned: like asynq, but a worker with nothing to do looks every 5 ms for tasks, where the default is 1 s, and has as many
-//     connections as handlers, where the default is 10 per processor. asynq polls, so this is how its users lower the time that a
+//     connections as handlers (at most 100), where the default is 10 per processor. asynq polls, so this is how its users lower the time that a
 //     task waits for an idle worker; most are content with 100 ms. At 1 ms the latency is lower still, but 64 idle workers would take
 //     a server's whole core (scenario idle says what they take at 5 ms).
 //
@@ -27,7 +27,6 @@ package asynq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -83,7 +82,7 @@ func (s System) Name() string { return s.name }
 func (s System) Version() string {
 	connections := "10 per processor"
 	if s.tuned {
-		connections = "as many as handlers"
+		connections = fmt.Sprintf("as many as handlers, at most %d", mostConnections)
 	}
 	return fmt.Sprintf("%s, go-redis %s; Retention %s, TaskCheckInterval %s, a worker's connections %s",
 		module("github.com/hibiken/asynq"), module("github.com/redis/go-redis/v9"), s.retention, s.check(), connections)
@@ -121,6 +120,9 @@ func (s System) Open(_ context.Context, at driver.Server, _ driver.Settings) (dr
 	}
 	to := asynq.RedisClientOpt{Network: "unix", Addr: socket}
 	st := &store{system: s, to: to, client: asynq.NewClient(to), inspector: asynq.NewInspector(to)}
+	if s.retention > 0 {
+		st.options = append(st.options, asynq.Retention(s.retention))
+	}
 	if err := st.client.Ping(); err != nil {
 		st.Close()
 		return nil, fmt.Errorf("asynq: connect to %s: %w", at.URL(), err)
@@ -133,6 +135,7 @@ type store struct {
 	system    System
 	to        asynq.RedisClientOpt
 	client    *asynq.Client
+	options   []asynq.Option // of every task
 	inspector *asynq.Inspector
 }
 
@@ -142,11 +145,7 @@ func (s *store) Close() {
 }
 
 func (s *store) Submit(ctx context.Context, payload []byte) error {
-	var options []asynq.Option
-	if s.system.retention > 0 {
-		options = append(options, asynq.Retention(s.system.retention))
-	}
-	_, err := s.client.EnqueueContext(ctx, asynq.NewTask(kind, payload), options...)
+	_, err := s.client.EnqueueContext(ctx, asynq.NewTask(kind, payload), s.options...)
 	return err
 }
 
@@ -198,10 +197,14 @@ func (s *store) Poll() time.Duration { return s.system.check() }
 
 // Done implements [driver.Counter].
 func (s *store) Done(context.Context) (int, error) {
-	info, err := s.inspector.GetQueueInfo(queue)
-	if errors.Is(err, asynq.ErrQueueNotFound) { // nothing was ever submitted
+	queues, err := s.inspector.Queues()
+	if err == nil && !slices.Contains(queues, queue) { // it begins to exist with its first task
 		return 0, nil
 	}
+	if err != nil {
+		return 0, fmt.Errorf("asynq: list queues: %w", err)
+	}
+	info, err := s.inspector.GetQueueInfo(queue)
 	if err != nil {
 		return 0, fmt.Errorf("asynq: count completed tasks: %w", err)
 	}
