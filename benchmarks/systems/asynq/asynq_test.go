@@ -2,6 +2,8 @@ package asynq_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +24,9 @@ var configurations = []struct {
 	retained int
 	settings string
 }{
-	{asynq.Default(program), 1, "Retention 1h0m0s, TaskCheckInterval 1s, a worker's connections 10 per processor"},
-	{asynq.Delete(program), 0, "Retention 0s, TaskCheckInterval 1s, a worker's connections 10 per processor"},
-	{asynq.Tuned(program), 1, "Retention 1h0m0s, TaskCheckInterval 5ms, a worker's connections as many as handlers, at most 100"},
+	{asynq.Default(program), 1, fmt.Sprintf("Retention 1h0m0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
+	{asynq.Delete(program), 0, fmt.Sprintf("Retention 0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
+	{asynq.Tuned(program), 1, "Retention 1h0m0s, TaskCheckInterval 5ms, PoolSize 100"},
 }
 
 func TestConfigurations(t *testing.T) {
