@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,13 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
+var block = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+
+// prose is a document without its blocks.
+func prose(t *testing.T, document string) string {
+	return block.ReplaceAllString(read(t, document), "")
+}
+
 // Every block of Go in the notes is code of this package, line by line, so that it compiles and a test has run it.
 func TestBlocksAreCode(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
@@ -34,7 +42,6 @@ func TestBlocksAreCode(t *testing.T) {
 	for _, file := range files {
 		code = append(code, dedented(read(t, file)))
 	}
-	block := regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 	for _, document := range documents {
 		found := block.FindAllStringSubmatch(read(t, document), -1)
 		n := 0
@@ -82,7 +89,7 @@ func TestNamesExist(t *testing.T) {
 	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Execution|Task|Config|Worker|World|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
 	for _, document := range documents {
 		seen := 0
-		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(read(t, document), -1) {
+		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(prose(t, document), -1) {
 			m := ours.FindStringSubmatch(quoted[1])
 			if m == nil {
 				continue
@@ -174,12 +181,17 @@ func receiver(e ast.Expr) string {
 func TestCommandsAndLinks(t *testing.T) {
 	manual := read(t, "../cli.md")
 	for _, document := range documents {
-		text := read(t, document)
+		text := prose(t, document)
 		commands := regexp.MustCompile("`flowfabric ([a-z-]+(?: [a-z-]+)?)").FindAllStringSubmatch(text, -1)
 		for _, c := range commands {
 			first, _, _ := strings.Cut(c[1], " ")
 			if !strings.Contains(manual, "### flowfabric "+c[1]+"\n") && !strings.Contains(manual, "### flowfabric "+first+"\n") {
 				t.Errorf("%s: flowfabric %s is no command", document, c[1])
+			}
+		}
+		for _, l := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(headings(text), l[1]) {
+				t.Errorf("%s: no heading is #%s", document, l[1])
 			}
 		}
 		for _, l := range regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
@@ -194,4 +206,13 @@ func TestCommandsAndLinks(t *testing.T) {
 			t.Errorf("%s: %d commands", document, len(commands))
 		}
 	}
+}
+
+// headings are the anchors of a document.
+func headings(text string) (anchors []string) {
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		kept := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		anchors = append(anchors, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return anchors
 }
