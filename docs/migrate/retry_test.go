@@ -89,6 +89,9 @@ func DeadLetters(ctx context.Context, c *client.Client, tell func(engine.Snapsho
 			continue
 		}
 		seen, err := c.Get(ctx, event.Execution)
+		if errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound) {
+			continue // its retention is over: whoever reads so late misses it
+		}
 		if err != nil {
 			return err
 		}

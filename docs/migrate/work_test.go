@@ -37,7 +37,7 @@ func SubmitRefresh(ctx context.Context, c *client.Client, account string, now ti
 	return !exec.Duplicate(), nil
 }
 
-// Digest collects what happened to a user until a time.
+// Digest is the news of a user of the five minutes that end at Until.
 type Digest struct {
 	User  string
 	Until time.Time
@@ -45,17 +45,23 @@ type Digest struct {
 
 var SendDigest = handler.Define[Digest, int]("digest:send")
 
+// Notice is one piece of news.
+type Notice struct {
+	ID   int64
+	Text string
+}
+
 // Notices is where news of users are kept until they are sent: a table, a list in Redis.
 type Notices interface {
 	Add(ctx context.Context, user, text string) error
-	Before(ctx context.Context, user string, until time.Time) ([]string, error)
-	Delete(ctx context.Context, user string, until time.Time) error
+	All(ctx context.Context, user string) ([]Notice, error)
+	Delete(ctx context.Context, user string, news []Notice) error
 }
 
 // Digests sends one mail for all news of five minutes.
 type Digests struct {
 	Notices Notices
-	Send    func(ctx context.Context, key, user string, texts []string) error
+	Send    func(ctx context.Context, key, user string, news []Notice) error
 }
 
 // Notify keeps the news, and makes sure that they will be collected.
@@ -70,19 +76,19 @@ func (d *Digests) Notify(ctx context.Context, c *client.Client, user, text strin
 }
 
 func (d *Digests) Handle(ctx context.Context, t *handler.Task, in Digest) (int, error) {
-	texts, err := handler.Step(ctx, t, "collect", func(ctx context.Context) ([]string, error) {
-		return d.Notices.Before(ctx, in.User, in.Until)
+	news, err := handler.Step(ctx, t, "collect", func(ctx context.Context) ([]Notice, error) {
+		return d.Notices.All(ctx, in.User) // also what came a moment ago, whose own digest then finds nothing left
 	})
-	if err != nil || len(texts) == 0 {
+	if err != nil || len(news) == 0 {
 		return 0, err
 	}
 	_, err = handler.Step(ctx, t, "send", func(ctx context.Context) (bool, error) {
-		return true, d.Send(ctx, t.ID().String(), in.User, texts)
+		return true, d.Send(ctx, t.ID().String(), in.User, news)
 	})
 	if err != nil {
 		return 0, err
 	}
-	return len(texts), d.Notices.Delete(ctx, in.User, in.Until) // harmless to repeat
+	return len(news), d.Notices.Delete(ctx, in.User, news) // harmless to repeat
 }
 
 // Pools are several workers in one process: each serves a lane with slots of its own.
@@ -147,56 +153,50 @@ func TestSubmitRefresh(t *testing.T) {
 // board is Notices in memory.
 type board struct {
 	mu    sync.Mutex
-	notes []note
-}
-
-type note struct {
-	user, text string
-	at         time.Time
+	last  int64
+	notes map[string][]Notice
 }
 
 func (b *board) Add(_ context.Context, user, text string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notes = append(b.notes, note{user, text, time.Now()})
+	b.last++
+	b.notes[user] = append(b.notes[user], Notice{b.last, text})
 	return nil
 }
 
-func (b *board) Before(_ context.Context, user string, until time.Time) (texts []string, err error) {
+func (b *board) All(_ context.Context, user string) ([]Notice, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, n := range b.notes {
-		if n.user == user && n.at.Before(until) {
-			texts = append(texts, n.text)
-		}
-	}
-	return texts, nil
+	return slices.Clone(b.notes[user]), nil
 }
 
-func (b *board) Delete(_ context.Context, user string, until time.Time) error {
+func (b *board) Delete(_ context.Context, user string, news []Notice) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notes = slices.DeleteFunc(b.notes, func(n note) bool { return n.user == user && n.at.Before(until) })
+	b.notes[user] = slices.DeleteFunc(b.notes[user], func(n Notice) bool { return slices.Contains(news, n) })
 	return nil
 }
 
 func TestDigests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []string
-		d := &Digests{Notices: &board{}, Send: func(_ context.Context, _, user string, texts []string) error {
-			sent = append(sent, fmt.Sprint(user, texts))
+		notices := &board{notes: map[string][]Notice{}}
+		d := &Digests{Notices: notices, Send: func(_ context.Context, _, user string, news []Notice) error {
+			sent = append(sent, fmt.Sprint(user, news))
 			return nil
 		}}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(SendDigest, d.Handle))
-		for i := range 7 { // one a minute, from 00:00: five before 00:05
+		w.Sleep(30 * time.Second)
+		for i := range 7 { // one a minute, from 00:00:30: five before 00:05
 			if err := d.Notify(t.Context(), w.Client(), "anna", fmt.Sprint(i)); err != nil {
 				t.Fatal(err)
 			}
 			w.Sleep(time.Minute)
 		}
 		w.Sleep(10 * time.Minute)
-		if want := []string{"anna[0 1 2 3 4]", "anna[5 6]"}; !slices.Equal(sent, want) {
-			t.Errorf("sent %q, want %q", sent, want)
+		if want := []string{"anna[{1 0} {2 1} {3 2} {4 3} {5 4}]", "anna[{6 5} {7 6}]"}; !slices.Equal(sent, want) || len(notices.notes["anna"]) != 0 {
+			t.Errorf("sent %q, want %q; left %v", sent, want, notices.notes)
 		}
 	})
 }
