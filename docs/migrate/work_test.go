@@ -291,24 +291,31 @@ func TestLimitMail(t *testing.T) {
 }
 
 func TestScheduleAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var due []string
-		w := fftest.New(t, runtime.Config{}, handler.Bind(Nightly, func(_ context.Context, t *handler.Task, _ string) (int, error) {
-			due = append(due, t.Tags()[schedule.TagDue])
-			return 0, nil
-		}))
-		for range 3 { // three processes start
-			if err := ScheduleAll(t.Context(), w.Client()); err != nil {
-				t.Fatal(err)
-			}
+	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Namespace: t.Name(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 { // three processes start
+		if err := ScheduleAll(t.Context(), c); err != nil {
+			t.Fatal(err)
 		}
-		w.Sleep(2*time.Hour + time.Minute) // from midnight UTC
-		if want := []string{"2000-01-01T02:00:00Z"}; !slices.Equal(due, want) {
-			t.Errorf("ran for %q, want %q", due, want)
+	}
+	x, err := c.GetSchedule(t.Context(), "nightly-report") // never changed since it was made
+	if err != nil || x.Revision != x.Incarnation || x.Decoded.Overlap != schedule.OverlapSkip || x.Decoded.Item.Policy.AttemptTimeout != time.Hour {
+		t.Errorf("%+v, %v", x, err)
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.NextRuns(t.Context(), "nightly-report", 2)
+	if err != nil || len(next) != 2 {
+		t.Fatalf("%v, %v", next, err)
+	}
+	for _, at := range next {
+		if clock := at.In(berlin).Format("15:04:05"); clock != "03:00:00" || !at.After(time.Now()) {
+			t.Errorf("next at %s, %s in Berlin", at, clock)
 		}
-		next, err := w.Client().NextRuns(t.Context(), "nightly-report", 1)
-		if want := time.Date(2000, 1, 2, 2, 0, 0, 0, time.UTC); err != nil || len(next) != 1 || !next[0].Equal(want) {
-			t.Errorf("next %v, %v", next, err)
-		}
-	})
+	}
 }
