@@ -20,8 +20,15 @@ type job struct {
 	*run
 	held  *lease.Held
 	route engine.Route
+	logs  jobLog // of its logger
 
 	outcome *handler.Outcome // what is left to settle, after the completer had no luck
+}
+
+func newJob(r *run, held *lease.Held, route engine.Route) *job {
+	j := &job{run: r, held: held, route: route}
+	j.logs = jobLog{r.log.Handler(), j}
+	return j
 }
 
 // work runs one claim from start to settlement, or hands it to the completer, which gives claim and slot back.
@@ -96,21 +103,16 @@ func hopeless(category, reason string) handler.Outcome {
 // deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
 func (j *job) context() (context.Context, context.CancelFunc) {
 	ctx, claim := j.held.Context(), j.held.Claim()
-	cancels := make([]context.CancelFunc, 0, 2)
-	bound := func(d time.Duration, cause error) {
-		if d > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, d, cause)
-			cancels = append(cancels, cancel)
-		}
+	ends := func() {}
+	if claim.DeadlineIn > 0 {
+		ctx, ends = context.WithTimeoutCause(ctx, claim.DeadlineIn, flowfabric.ErrDeadline)
 	}
-	bound(claim.DeadlineIn, flowfabric.ErrDeadline)
-	bound(claim.TimeLeft, flowfabric.ErrAttemptTimeout)
-	return ctx, func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
+	if claim.TimeLeft > 0 {
+		sooner, cancel := context.WithTimeoutCause(ctx, claim.TimeLeft, flowfabric.ErrAttemptTimeout)
+		later := ends
+		return sooner, func() { cancel(); later() }
 	}
+	return ctx, ends
 }
 
 // AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.

@@ -178,7 +178,7 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 			r.handBack(held)
 			continue
 		}
-		r.hands.do(&job{run: r, held: held, route: route})
+		r.hands.do(newJob(r, held, route))
 	}
 	return used
 }
