@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
 )
 
 // costName and boundsName are the scenarios that are not about systems but about the functions of the library.
@@ -25,7 +26,9 @@ const (
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
-	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric":  func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"river":       func(options) driver.System { return river.System{} },
+	"river-tuned": func(options) driver.System { return river.System{Tuned: true} },
 }
 
 // options are the flags.
