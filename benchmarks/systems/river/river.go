@@ -225,3 +225,24 @@ func (s *store) Done(ctx context.Context) (n int, err error) {
 	}
 	return n, nil
 }
+
+// Settle implements [driver.Settler]: rows of jobs that were fetched are "running" until they are completed.
+func (s *store) Settle(ctx context.Context, most int) (left int, err error) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		// It counts no further than it must, so that asking costs next to nothing.
+		const count = "SELECT count(*) FROM (SELECT FROM river_job WHERE state = 'running' LIMIT $1) fetched"
+		if err := s.pool.QueryRow(ctx, count, most+1).Scan(&left); err != nil {
+			return 0, fmt.Errorf("count running jobs: %w", err)
+		}
+		if left <= most {
+			return left, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return left, context.Cause(ctx)
+		}
+	}
+}
