@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,6 +33,7 @@ const (
 
 	owner    = "postgres" // the role that owns everything
 	database = "bench"    // where jobs are
+	port     = "5432"     // of the socket's name; there is no other
 )
 
 // Server is a running server and a connection for looking at it. It is a [driver.Server], which is used by one goroutine.
@@ -83,8 +86,8 @@ func (s *Server) start(ctx context.Context, t *template) error {
 		return err
 	}
 	defer log.Close()
-	args := []string{"-D", data, "-k", s.dir, "-c", "listen_addresses="}
-	for _, setting := range settings(s.how) {
+	args := []string{"-D", data, "-k", s.dir, "-p", port, "-c", "listen_addresses="}
+	for _, setting := range slices.Concat(Settings, durable[s.how]) {
 		args = append(args, "-c", setting)
 	}
 	s.cmd = exec.CommandContext(ctx, filepath.Join(t.bin, "postgres"), args...)
@@ -128,7 +131,7 @@ func (s *Server) connect(ctx context.Context) error {
 		return err
 	}
 	number, _, _ := strings.Cut(version, " ") // what follows is the distribution's
-	s.name = fmt.Sprintf("postgresql %s (%s)", number, strings.Join(settings(s.how), ", "))
+	s.name = fmt.Sprintf("postgresql %s, %s", number, strings.Join(durable[s.how], ", "))
 	return nil
 }
 
@@ -159,14 +162,14 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Name is "postgresql 15.8 (…)" with the settings that differ from PostgreSQL's.
+// Name is "postgresql 15.8, …" with the settings of its durability; [Settings] are the others.
 func (s *Server) Name() string { return s.name }
 
 // URL of the database for jobs, as pgx understands it.
 func (s *Server) URL() string { return s.url(database) }
 
 func (s *Server) url(database string) string {
-	return fmt.Sprintf("postgres://%s@/%s?host=%s", owner, database, s.dir)
+	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir), port)
 }
 
 // PID of the first process, from which all others descend.

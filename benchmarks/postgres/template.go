@@ -22,19 +22,22 @@ type template struct {
 	archive *os.File
 }
 
-var made struct {
-	sync.Mutex
-	*template
-}
+// debian is where Debian has the programs of every release, and not in PATH.
+const debian = "/usr/lib/postgresql/*/bin"
 
-// initialized returns the template. It is made again after a failure, which may have been the end of a context.
+var (
+	making sync.Mutex
+	made   *template
+)
+
+// initialized returns the template. A failure is not remembered: it may have been the end of a context.
 func initialized(ctx context.Context) (*template, error) {
-	made.Lock()
-	defer made.Unlock()
-	if made.template != nil {
-		return made.template, nil
+	making.Lock()
+	defer making.Unlock()
+	if made != nil {
+		return made, nil
 	}
-	bin, err := programs()
+	bin, err := programs(debian)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func initialized(ctx context.Context) (*template, error) {
 	if err := errors.Join(os.Remove(t.archive.Name()), t.run(ctx, dir, nil, t.archive, "tar", "-cf", "-", "-C", data, ".")); err != nil {
 		return nil, errors.Join(err, t.archive.Close())
 	}
-	made.template = t
+	made = t
 	return t, nil
 }
 
@@ -92,20 +95,20 @@ func (t *template) run(ctx context.Context, dir string, in, out *os.File, progra
 	return nil
 }
 
-// programs is the directory of initdb and postgres: the one of PATH, or the newest where Debian has them.
-func programs() (string, error) {
+// programs is the directory of initdb and postgres: the one of PATH, or of the newest release in a pattern of directories.
+func programs(pattern string) (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil && has(filepath.Dir(path), "postgres") {
 			return filepath.Dir(path), nil
 		}
 	}
-	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	dirs, err := filepath.Glob(pattern)
 	if err != nil {
 		return "", err
 	}
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return !has(dir, "initdb") || !has(dir, "postgres") })
 	if len(dirs) == 0 {
-		return "", fmt.Errorf("PostgreSQL: %w (make bench-deps): no initdb and postgres in PATH or /usr/lib/postgresql/*/bin", driver.ErrNotInstalled)
+		return "", fmt.Errorf("PostgreSQL: %w (make bench-deps): no initdb and postgres in PATH or %s", driver.ErrNotInstalled, pattern)
 	}
 	return slices.MaxFunc(dirs, func(a, b string) int { return release(a) - release(b) }), nil
 }
