@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
 )
 
 // costName and boundsName are the scenarios that are not about systems but about the functions of the library.
@@ -34,6 +35,8 @@ var known = map[string]func(options) driver.System{
 	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
 	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
 	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
+	"river":        func(options) driver.System { return river.System{} },
+	"river-tuned":  func(options) driver.System { return river.System{Tuned: true} },
 }
 
 // options are the flags.

@@ -150,6 +150,15 @@ type Counter interface {
 	Done(ctx context.Context) (int, error)
 }
 
+// Settler is a [Counter] whose workers settle jobs many at once, some time after their handlers have returned. Throughput of
+// others ends with the last handler, when no more jobs than handlers can run at once are unsettled; that of a Settler ends
+// when as few are, and counts the jobs that were settled meanwhile.
+type Settler interface {
+	Counter
+	// Settle waits until at most so many of the jobs that workers have fetched are not settled, and returns how many.
+	Settle(ctx context.Context, most int) (left int, err error)
+}
+
 // Sharer is a [Store] of several tenants, among whom its workers share themselves out.
 type Sharer interface {
 	// SubmitFor submits jobs of a tenant; many of them in the way the system has for many.

@@ -144,11 +144,36 @@ func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, m
 	if err != nil {
 		return nil, nil, err
 	}
+	if settler, ok := b.Store.(driver.Settler); ok {
+		return b.measureSettling(ctx, c, m, settler)
+	}
 	before := c.handled.Load()
 	if err := c.await(ctx, c.finished); err != nil {
 		return nil, nil, err
 	}
 	return m.StopAt(ctx, int(c.all-before), c.finishedAt)
+}
+
+// measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it ends
+// when no more of them are than in other systems, and tells how long after the last handler that was.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler) (measure.Figures, map[string]driver.Command, error) {
+	before, err := s.Done(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.await(ctx, c.finished); err != nil {
+		return nil, nil, err
+	}
+	left, err := s.Settle(ctx, b.Concurrency)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended := time.Now()
+	f, commands, err := m.StopAt(ctx, int(c.all)-before-left, ended)
+	if err == nil {
+		f[measure.Backlog] = float64(ended.Sub(c.finishedAt)) / float64(time.Millisecond)
+	}
+	return f, commands, err
 }
 
 // drain fills the queue, then starts one worker.

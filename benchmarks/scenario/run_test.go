@@ -219,3 +219,39 @@ func TestLifecycleBoundsWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// settling is a system whose workers settle later than their handlers return.
+type settling struct {
+	*plain
+	most []int // what Settle was asked
+}
+
+func (s *settling) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, server, cfg)
+	return s, err
+}
+
+func (s *settling) Done(context.Context) (int, error) { return 50, nil }
+func (s *settling) Settle(_ context.Context, most int) (int, error) {
+	s.most = append(s.most, most)
+	return 3, nil
+}
+
+// What was settled counts, and not what was handled, up to the moment when as few are unsettled as in other systems.
+func TestSettlingLate(t *testing.T) {
+	var log []string
+	for _, name := range []string{"drain", "lifecycle"} {
+		late := &settling{plain: &plain{name: "late", log: &log}}
+		for _, round := range run(t, name, late)[0].Rounds {
+			if got := round.Figures[measure.Items]; got != 200-50-3 {
+				t.Errorf("%s: %v items, want 147", name, got)
+			}
+			if _, ok := round.Figures[measure.Backlog]; !ok {
+				t.Errorf("%s does not tell how long settling took", name)
+			}
+		}
+		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
+			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
+		}
+	}
+}
