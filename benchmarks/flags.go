@@ -26,6 +26,12 @@ const (
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
 	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric-valkey": func(options) driver.System {
+		return flowfabric.System{Title: "flowfabric-valkey", Program: "valkey-server"}
+	},
+	"flowfabric-cluster": func(o options) driver.System {
+		return flowfabric.System{Title: "flowfabric-cluster", Program: o.server, Cluster: true}
+	},
 }
 
 // options are the flags.
