@@ -32,26 +32,35 @@ func submit(ctx context.Context, b *Bench) error {
 		if err := b.open(ctx); err != nil {
 			return err
 		}
-		all := b.payloads(v.items)
-		if _, err := b.send(ctx, all[:v.items/warmShare], v.goroutines, v.perCall); err != nil {
-			return err
-		}
-		m, err := b.start(ctx, v.name)
+		f, commands, err := b.measureSubmit(ctx, v.name, v.items, v.goroutines, v.perCall)
 		if err != nil {
 			return err
 		}
-		took, err := b.send(ctx, all, v.goroutines, v.perCall)
-		if err != nil {
-			return err
-		}
-		f, commands, err := m.Stop(ctx, len(all))
-		if err != nil {
-			return err
-		}
-		f.Latencies(took)
 		b.done(v.name, f, commands)
 	}
 	return nil
+}
+
+// measureSubmit measures producers that submit so many jobs, after a tenth as many to warm up.
+func (b *Bench) measureSubmit(ctx context.Context, variant string, items, goroutines, perCall int) (measure.Figures, map[string]driver.Command, error) {
+	all := b.payloads(items)
+	if _, err := b.send(ctx, all[:items/warmShare], goroutines, perCall); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.start(ctx, variant)
+	if err != nil {
+		return nil, nil, err
+	}
+	took, err := b.send(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, commands, err := m.Stop(ctx, len(all))
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Latencies(took)
+	return f, commands, nil
 }
 
 // send submits all payloads, each goroutine its share, and returns how long the calls took.
@@ -144,21 +153,32 @@ func drain(ctx context.Context, b *Bench) error {
 	if err := b.fill(ctx, b.Items); err != nil {
 		return err
 	}
-	return b.work(ctx, func() error { return nil })
+	return b.work(ctx, "", b.Items, func() error { return nil })
 }
 
 // lifecycle starts a worker, then many goroutines that submit.
-func lifecycle(ctx context.Context, b *Bench) error {
-	all := b.payloads(b.Items)
-	return b.work(ctx, func() error {
+func lifecycle(ctx context.Context, b *Bench) error { return b.lifecycle(ctx, "", b.Items) }
+
+func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
+	all := b.payloads(items)
+	return b.work(ctx, variant, items, func() error {
 		_, err := b.send(ctx, all, b.Concurrency, 1)
 		return err
 	})
 }
 
-// work measures one worker that handles all items while feed runs, and files the figures.
-func (b *Bench) work(ctx context.Context, feed func() error) error {
-	c := newCounter(b.Items)
+// work measures one worker that handles so many jobs while feed runs, and files the figures.
+func (b *Bench) work(ctx context.Context, variant string, items int, feed func() error) error {
+	f, commands, err := b.worked(ctx, items, feed)
+	if err == nil {
+		b.done(variant, f, commands)
+	}
+	return err
+}
+
+// worked is work that files nothing.
+func (b *Bench) worked(ctx context.Context, items int, feed func() error) (measure.Figures, map[string]driver.Command, error) {
+	c := newCounter(items)
 	var f measure.Figures
 	var commands map[string]driver.Command
 	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
@@ -171,16 +191,12 @@ func (b *Bench) work(ctx context.Context, feed func() error) error {
 		return p.Wait()
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if handled := c.handled.Load(); handled != c.all {
-		return fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
+		return nil, nil, fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
 	}
-	if err := b.retained(ctx, f); err != nil {
-		return err
-	}
-	b.done("", f, commands)
-	return nil
+	return f, commands, b.retained(ctx, f)
 }
 
 // latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.

@@ -2,9 +2,11 @@ package scenario_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
-	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond}
+	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -31,6 +33,7 @@ type plain struct {
 	resets int
 	served int
 	stops  int
+	how    []driver.Durability
 }
 
 func (p *plain) Name() string                            { return p.name }
@@ -41,8 +44,9 @@ func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.
 func (p *plain) Stop()                                   { p.stops++ }
 func (p *plain) Close()                                  {}
 
-func (p *plain) Serve(context.Context, driver.Serving) (driver.Server, error) {
+func (p *plain) Serve(_ context.Context, how driver.Serving) (driver.Server, error) {
 	p.served++
+	p.how = append(p.how, how.Durability)
 	return p, nil
 }
 func (p *plain) Reset(context.Context) error { p.resets++; return nil }
@@ -130,7 +134,7 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
@@ -140,7 +144,7 @@ func TestLackingFeatures(t *testing.T) {
 
 func TestPlainSystemRunsTheRest(t *testing.T) {
 	var log []string
-	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory"} {
+	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory", "payload", "durability"} {
 		for _, r := range run(t, name, &plain{name: "plain", log: &log}) {
 			if r.NotAvailable() != "" || len(r.Summary) == 0 {
 				t.Errorf("%s %s: %q, %+v", name, r.Variant, r.NotAvailable(), r.Summary)
@@ -149,5 +153,110 @@ func TestPlainSystemRunsTheRest(t *testing.T) {
 				t.Errorf("%s: a system that cannot count has a count", name)
 			}
 		}
+	}
+}
+
+// What a system lacks of a scenario is no reason to leave out the rest.
+func TestGrowthWithoutRoutes(t *testing.T) {
+	var log []string
+	results := run(t, "growth", &sized{plain: &plain{name: "plain", log: &log}, warm: 5})
+	if len(results) != 7 || !strings.HasPrefix(results[6].NotAvailable(), "n/a") || results[6].Variant != "routes" {
+		t.Fatalf("%+v", results)
+	}
+	for _, r := range results[:6] {
+		if r.Summary[measure.Throughput].Min <= 0 || len(r.Rounds) != tiny.Rounds {
+			t.Errorf("%s: %+v", r.Variant, r)
+		}
+	}
+}
+
+// In every second round the last value comes first; results are in the order of the values all the same, and are compared with the first.
+func TestValuesAlternate(t *testing.T) {
+	var log []string
+	p := &plain{name: "plain", log: &log}
+	sizes := &sized{plain: p, warm: 20}
+	results := run(t, "payload", sizes)
+	if got := fmt.Sprint(sizes.order); got != "[8 64 64 8]" {
+		t.Errorf("payloads in the order %s, want [8 64 64 8]", got)
+	}
+	if len(results) != 2 || results[0].Variant != "8 B" || results[1].Variant != "64 B" {
+		t.Fatalf("%+v", results)
+	}
+	if _, ok := results[0].Summary[measure.OfFirst]; ok {
+		t.Error("the first value is compared with itself")
+	}
+	for i := range tiny.Rounds {
+		first, second := results[0].Rounds[i].Figures, results[1].Rounds[i].Figures
+		if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want || want <= 0 {
+			t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i, second[measure.OfFirst], want)
+		}
+	}
+	if p.served != 1 {
+		t.Errorf("%d servers", p.served)
+	}
+}
+
+// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and its workers go on after the
+// warm-up only when the server was looked at.
+type sized struct {
+	*plain
+	order []int
+	used  time.Duration
+	warm  int64
+	mu    sync.Mutex
+	seen  chan struct{} // closed by the first look after a worker has begun
+}
+
+func (s *sized) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	s.mu.Lock()
+	seen := make(chan struct{})
+	s.seen = seen
+	s.mu.Unlock()
+	var begun atomic.Int64
+	handle := w.Handle
+	w.Handle = func(ctx context.Context, payload []byte) {
+		if begun.Add(1) > s.warm {
+			<-seen
+		}
+		handle(ctx, payload)
+	}
+	return s.plain.Work(ctx, w)
+}
+
+func (s *sized) Serve(context.Context, driver.Serving) (driver.Server, error) {
+	s.served++
+	return s, nil
+}
+func (s *sized) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, server, cfg)
+	return s, err
+}
+
+func (s *sized) Sample(context.Context) (driver.Sample, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen != nil {
+		close(s.seen)
+		s.seen = nil
+	}
+	s.used += time.Second
+	return driver.Sample{CPU: s.used, Commands: map[string]driver.Command{}}, nil
+}
+
+func (s *sized) SubmitMany(ctx context.Context, payloads [][]byte) error {
+	s.order = append(s.order, len(payloads[0]))
+	return s.plain.SubmitMany(ctx, payloads)
+}
+
+// Every way of serving has a server of its own, and rounds alternate between them.
+func TestServings(t *testing.T) {
+	var log []string
+	p := &plain{name: "plain", log: &log}
+	results := run(t, "durability", p)
+	if p.served != 3 || p.stops != 3 || fmt.Sprint(p.how) != "[nothing on disk on disk every second on disk always]" {
+		t.Errorf("%d servers, %d of them stopped: %v", p.served, p.stops, p.how)
+	}
+	if len(results) != 9 || len(results[8].Rounds) != tiny.Rounds || results[8].Variant != "on disk always: lifecycle" {
+		t.Errorf("%+v", results)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/sourcegraph/conc/pool"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
@@ -52,9 +53,9 @@ func (c *Cluster) start(ctx context.Context, program string, how driver.Serving)
 		first, next := i*slots/primaries, (i+1)*slots/primaries
 		calls := [][]string{{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)},
 			{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(next - 1)}}
-		if i > 0 {
-			host, port, _ := net.SplitHostPort(addresses[0])
-			_, bus, _ := net.SplitHostPort(addresses[primaries])
+		for other := range i { // all of them, because word of a third node takes seconds to go round
+			host, port, _ := net.SplitHostPort(addresses[other])
+			_, bus, _ := net.SplitHostPort(addresses[primaries+other])
 			calls = append(calls, []string{"CLUSTER", "MEET", host, port, bus})
 		}
 		for _, call := range calls {
@@ -184,14 +185,15 @@ func (c *Cluster) Sample(ctx context.Context) (driver.Sample, error) {
 
 // Memory adds up what the nodes' data occupy.
 func (c *Cluster) Memory(ctx context.Context) (sum float64, err error) {
+	resting := pool.NewWithResults[float64]().WithContext(ctx).WithFirstError()
 	for _, s := range c.nodes {
-		one, err := s.Memory(ctx)
-		if err != nil {
-			return 0, err
-		}
+		resting.Go(s.Memory)
+	}
+	each, err := resting.Wait()
+	for _, one := range each {
 		sum += one
 	}
-	return sum, nil
+	return sum, err
 }
 
 // WatchSlow makes every node remember its long calls, from now on.

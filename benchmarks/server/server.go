@@ -206,7 +206,7 @@ func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 	return out, nil
 }
 
-// Memory is used_memory without the buffers of clients, once it has come to rest: the server frees connections and
+// Memory is used_memory without the buffers of clients and of a cluster's links, once it has come to rest: the server frees connections and
 // counts their buffers some time after they were closed.
 func (s *Server) Memory(ctx context.Context) (float64, error) {
 	last, err := s.memory(ctx)
@@ -233,10 +233,11 @@ func (s *Server) memory(ctx context.Context) (float64, error) {
 	}
 	used, err1 := strconv.ParseFloat(info["used_memory"], 64)
 	clients, err2 := strconv.ParseFloat(cmp.Or(info["mem_clients_normal"], "0"), 64)
-	if err := errors.Join(err1, err2); err != nil {
+	links, err3 := strconv.ParseFloat(cmp.Or(info["mem_cluster_links"], "0"), 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return 0, fmt.Errorf("INFO memory: %w", err)
 	}
-	return used - clients, nil
+	return used - clients - links, nil
 }
 
 // info reads sections of INFO as name and value.
