@@ -104,7 +104,7 @@ var exactOf = map[string]map[string]map[string]float64{
 	},
 	"partitions": {
 		"submit, 16 partitions": {measure.Items: 300},
-		"drain, 1 partition":    {measure.Retained: 330}, // and those that warmed up
+		"drain, 1 partitions":   {measure.Retained: 330}, // and those that warmed up
 		"drain, 256 partitions": {measure.Retained: 330},
 		"idle, 256 partitions":  {measure.Workers: 3},
 	},
