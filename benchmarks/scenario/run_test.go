@@ -244,7 +244,9 @@ func (s *sized) Sample(context.Context) (driver.Sample, error) {
 }
 
 func (s *sized) SubmitMany(ctx context.Context, payloads [][]byte) error {
+	s.mu.Lock()
 	s.order = append(s.order, len(payloads[0]))
+	s.mu.Unlock()
 	return s.plain.SubmitMany(ctx, payloads)
 }
 
