@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
@@ -64,7 +65,7 @@ func (b *Bench) beside(ctx context.Context, waiting int, file filing) error {
 		}
 		file(v.name, f, commands)
 	}
-	c := newCounter(n)
+	c := &crowd{warm: int64(max(n/warmShare, 1)), all: int64(n), warmed: make(chan struct{}), finished: make(chan struct{})}
 	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
 		f, commands, err := b.measureSome(ctx, c)
 		if err == nil {
@@ -72,6 +73,33 @@ func (b *Bench) beside(ctx context.Context, waiting int, file filing) error {
 		}
 		return err
 	})
+}
+
+// crowd is a no-op handler of a queue in which more jobs wait than are counted.
+type crowd struct {
+	warm, all        int64
+	handled          atomic.Int64
+	warmed, finished chan struct{} // closed by the job of that number
+}
+
+func (c *crowd) handle(context.Context, []byte) {
+	n := c.handled.Add(1)
+	if n == c.warm {
+		close(c.warmed)
+	}
+	if n == c.all {
+		close(c.finished)
+	}
+}
+
+// await waits for a channel of the crowd.
+func (c *crowd) await(ctx context.Context, ch <-chan struct{}) error {
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("after %d of %d jobs: %w", c.handled.Load(), c.all, context.Cause(ctx))
+	}
 }
 
 // pile submits n jobs, bulk at a time, and keeps only a part of them in its own memory.
@@ -87,9 +115,9 @@ func (b *Bench) pile(ctx context.Context, n, bulk int) error {
 	return nil
 }
 
-// measureSome measures from the end of the warm-up until all of the counter's jobs are handled, of a queue in which more wait. Those that
-// the worker has begun beyond them by then count as well.
-func (b *Bench) measureSome(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
+// measureSome measures from the end of the warm-up until as many jobs are handled as count. Those that the worker has handled beyond them
+// by the end of the measurement count as well.
+func (b *Bench) measureSome(ctx context.Context, c *crowd) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -158,66 +158,61 @@ func TestPlainSystemRunsTheRest(t *testing.T) {
 
 // What a system lacks of a scenario is no reason to leave out the rest.
 func TestGrowthWithoutRoutes(t *testing.T) {
-	var log []string
-	results := run(t, "growth", &sized{plain: &plain{name: "plain", log: &log}, warm: 5})
-	if len(results) != 7 || !strings.HasPrefix(results[6].NotAvailable(), "n/a") || results[6].Variant != "routes" {
-		t.Fatalf("%+v", results)
-	}
-	for _, r := range results[:6] {
-		if r.Summary[measure.Throughput].Min <= 0 || len(r.Rounds) != tiny.Rounds {
-			t.Errorf("%s: %+v", r.Variant, r)
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		results := run(t, "growth", &sized{plain: &plain{name: "plain", log: &log}})
+		if len(results) != 7 || !strings.HasPrefix(results[6].NotAvailable(), "n/a") || results[6].Variant != "routes" {
+			t.Fatalf("%+v", results)
 		}
-	}
+		for _, r := range results[:6] {
+			if r.Summary[measure.Throughput].Min <= 0 || len(r.Rounds) != tiny.Rounds {
+				t.Errorf("%s: %+v", r.Variant, r)
+			}
+		}
+	})
 }
 
 // In every second round the last value comes first; results are in the order of the values all the same, and are compared with the first.
 func TestValuesAlternate(t *testing.T) {
-	var log []string
-	p := &plain{name: "plain", log: &log}
-	sizes := &sized{plain: p, warm: 20}
-	results := run(t, "payload", sizes)
-	if got := fmt.Sprint(sizes.order); got != "[8 64 64 8]" {
-		t.Errorf("payloads in the order %s, want [8 64 64 8]", got)
-	}
-	if len(results) != 2 || results[0].Variant != "8 B" || results[1].Variant != "64 B" {
-		t.Fatalf("%+v", results)
-	}
-	if _, ok := results[0].Summary[measure.OfFirst]; ok {
-		t.Error("the first value is compared with itself")
-	}
-	for i := range tiny.Rounds {
-		first, second := results[0].Rounds[i].Figures, results[1].Rounds[i].Figures
-		if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want || want <= 0 {
-			t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i, second[measure.OfFirst], want)
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		p := &plain{name: "plain", log: &log}
+		sizes := &sized{plain: p}
+		results := run(t, "payload", sizes)
+		if got := fmt.Sprint(sizes.order); got != "[8 64 64 8]" {
+			t.Errorf("payloads in the order %s, want [8 64 64 8]", got)
 		}
-	}
-	if p.served != 1 {
-		t.Errorf("%d servers", p.served)
-	}
+		if len(results) != 2 || results[0].Variant != "8 B" || results[1].Variant != "64 B" {
+			t.Fatalf("%+v", results)
+		}
+		if _, ok := results[0].Summary[measure.OfFirst]; ok {
+			t.Error("the first value is compared with itself")
+		}
+		for i := range tiny.Rounds {
+			first, second := results[0].Rounds[i].Figures, results[1].Rounds[i].Figures
+			if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want || want <= 0 {
+				t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i, second[measure.OfFirst], want)
+			}
+		}
+		if p.served != 1 {
+			t.Errorf("%d servers", p.served)
+		}
+	})
 }
 
-// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and its workers go on after the
-// warm-up only when the server was looked at.
+// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and a job takes a millisecond of
+// a virtual clock.
 type sized struct {
 	*plain
+	mu    sync.Mutex
 	order []int
 	used  time.Duration
-	warm  int64
-	mu    sync.Mutex
-	seen  chan struct{} // closed by the first look after a worker has begun
 }
 
 func (s *sized) Work(ctx context.Context, w driver.Worker) (func() error, error) {
-	s.mu.Lock()
-	seen := make(chan struct{})
-	s.seen = seen
-	s.mu.Unlock()
-	var begun atomic.Int64
 	handle := w.Handle
 	w.Handle = func(ctx context.Context, payload []byte) {
-		if begun.Add(1) > s.warm {
-			<-seen
-		}
+		time.Sleep(time.Millisecond)
 		handle(ctx, payload)
 	}
 	return s.plain.Work(ctx, w)
@@ -235,10 +230,6 @@ func (s *sized) Open(ctx context.Context, server driver.Server, cfg driver.Setti
 func (s *sized) Sample(context.Context) (driver.Sample, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen != nil {
-		close(s.seen)
-		s.seen = nil
-	}
 	s.used += time.Second
 	return driver.Sample{CPU: s.used, Commands: map[string]driver.Command{}}, nil
 }
