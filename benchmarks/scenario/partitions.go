@@ -34,7 +34,7 @@ func partitions(ctx context.Context, b *Bench) error {
 			return err
 		}
 		file("submit", steady(submitted), commands)
-		drained, commands, err := b.worked(ctx, b.Items+b.Items/warmShare, func() error { return nil })
+		drained, commands, err := b.worked(ctx, b.Items+b.Items/warmShare, func(*counter) error { return nil })
 		if err != nil {
 			return err
 		}

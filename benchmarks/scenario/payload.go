@@ -21,7 +21,7 @@ func payloadSizes(ctx context.Context, b *Bench) error {
 		if err := b.fill(ctx, b.Items); err != nil {
 			return err
 		}
-		f, commands, err := b.worked(ctx, b.Items, func() error { return nil })
+		f, commands, err := b.worked(ctx, b.Items, func(*counter) error { return nil })
 		if err == nil {
 			file("", f, commands)
 		}

@@ -2,7 +2,6 @@ package scenario_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -156,100 +155,69 @@ func TestPlainSystemRunsTheRest(t *testing.T) {
 	}
 }
 
-// What a system lacks of a scenario is no reason to leave out the rest.
-func TestGrowthWithoutRoutes(t *testing.T) {
+// polling is a system whose workers look for jobs from time to time.
+type polling struct{ *plain }
+
+func (p polling) Poll() time.Duration { return 200 * time.Millisecond }
+
+func (p polling) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := p.plain.Open(ctx, s, cfg)
+	return p, err
+}
+
+// Jobs come at any moment between two looks of a worker that polls, and there are only as many samples as a round has time for.
+func TestLatencyOfPollingSystems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
-		results := run(t, "growth", &sized{plain: &plain{name: "plain", log: &log}})
-		if len(results) != 7 || !strings.HasPrefix(results[6].NotAvailable(), "n/a") || results[6].Variant != "routes" {
-			t.Fatalf("%+v", results)
+		began := time.Now()
+		r := run(t, "latency", polling{&plain{name: "polling", log: &log}})[0]
+		if n := r.Summary[measure.Items]; n.Min != 1 || n.Max != 1 { // five windows are over after the first
+			t.Errorf("%v samples, want 1", n)
 		}
-		for _, r := range results[:6] {
-			if r.Summary[measure.Throughput].Min <= 0 || len(r.Rounds) != tiny.Rounds {
-				t.Errorf("%s: %+v", r.Variant, r)
-			}
+		// Two rounds of a warm-up and a sample, one to two intervals before each.
+		if took := time.Since(began); took < 4*200*time.Millisecond || took > 8*200*time.Millisecond {
+			t.Errorf("two rounds took %v", took)
+		}
+		r = run(t, "latency", &plain{name: "plain", log: &log})[0]
+		if n := r.Summary[measure.Items]; n.Min != float64(tiny.Samples) {
+			t.Errorf("%v samples of a system that does not poll, want %d", n, tiny.Samples)
 		}
 	})
 }
 
-// In every second round the last value comes first; results are in the order of the values all the same, and are compared with the first.
-func TestValuesAlternate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log []string
-		p := &plain{name: "plain", log: &log}
-		sizes := &sized{plain: p}
-		results := run(t, "payload", sizes)
-		if got := fmt.Sprint(sizes.order); got != "[8 64 64 8]" {
-			t.Errorf("payloads in the order %s, want [8 64 64 8]", got)
-		}
-		if len(results) != 2 || results[0].Variant != "8 B" || results[1].Variant != "64 B" {
-			t.Fatalf("%+v", results)
-		}
-		if _, ok := results[0].Summary[measure.OfFirst]; ok {
-			t.Error("the first value is compared with itself")
-		}
-		for i := range tiny.Rounds {
-			first, second := results[0].Rounds[i].Figures, results[1].Rounds[i].Figures
-			if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want || want <= 0 {
-				t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i, second[measure.OfFirst], want)
-			}
-		}
-		if p.served != 1 {
-			t.Errorf("%d servers", p.served)
-		}
-	})
-}
-
-// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and a job takes a millisecond of
-// a virtual clock.
-type sized struct {
+// slow is a system whose worker begins when producers submit no more. It keeps how many jobs waited then.
+type slow struct {
 	*plain
-	mu    sync.Mutex
-	order []int
-	used  time.Duration
+	most int
 }
 
-func (s *sized) Work(ctx context.Context, w driver.Worker) (func() error, error) {
-	handle := w.Handle
-	w.Handle = func(ctx context.Context, payload []byte) {
-		time.Sleep(time.Millisecond)
-		handle(ctx, payload)
-	}
-	return s.plain.Work(ctx, w)
-}
-
-func (s *sized) Serve(context.Context, driver.Serving) (driver.Server, error) {
-	s.served++
-	return s, nil
-}
-func (s *sized) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
-	_, err := s.plain.Open(ctx, server, cfg)
+func (s *slow) Open(ctx context.Context, at driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, at, cfg)
 	return s, err
 }
 
-func (s *sized) Sample(context.Context) (driver.Sample, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used += time.Second
-	return driver.Sample{CPU: s.used, Commands: map[string]driver.Command{}}, nil
+func (s *slow) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	handle := w.Handle
+	var once sync.Once
+	w.Handle = func(ctx context.Context, job []byte) {
+		once.Do(func() {
+			synctest.Wait()
+			s.most = max(s.most, len(s.jobs)+1)
+		})
+		handle(ctx, job)
+	}
+	w.Concurrency = 1
+	return s.plain.Work(ctx, w)
 }
 
-func (s *sized) SubmitMany(ctx context.Context, payloads [][]byte) error {
-	s.mu.Lock()
-	s.order = append(s.order, len(payloads[0]))
-	s.mu.Unlock()
-	return s.plain.SubmitMany(ctx, payloads)
-}
-
-// Every way of serving has a server of its own, and rounds alternate between them.
-func TestServings(t *testing.T) {
-	var log []string
-	p := &plain{name: "plain", log: &log}
-	results := run(t, "durability", p)
-	if p.served != 3 || p.stops != 3 || fmt.Sprint(p.how) != "[nothing on disk on disk every second on disk always]" {
-		t.Errorf("%d servers, %d of them stopped: %v", p.served, p.stops, p.how)
-	}
-	if len(results) != 9 || len(results[8].Rounds) != tiny.Rounds || results[8].Variant != "on disk always: lifecycle" {
-		t.Errorf("%+v", results)
-	}
+// Producers of lifecycle do not submit everything before a worker wakes up.
+func TestLifecycleBoundsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		s := &slow{plain: &plain{name: "slow", log: &log}}
+		run(t, "lifecycle", s)
+		if want := 2 * tiny.Items / 20; s.most != want {
+			t.Errorf("%d jobs waited for the worker, want two waves, which is %d", s.most, want)
+		}
+	})
 }
