@@ -34,6 +34,9 @@ func main() {
 
 // run measures what the arguments ask for, prints tables to out and what it is doing to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) > 0 && commands[args[0]] != nil {
+		return commands[args[0]](ctx, args[1:], out, progress)
+	}
 	o, err := parse(args, progress)
 	if err != nil {
 		return err
