@@ -130,7 +130,7 @@ func warnings(older, newer Document) (out []string) {
 		}
 	}
 	each("version of", versions(older), versions(newer))
-	each("server of", servers(older), servers(newer))
+	each("server of", serversOf(older), serversOf(newer))
 	var inOne []string
 	for _, name := range names(older.Modules, newer.Modules) {
 		was, is := older.Modules[name], newer.Modules[name]
@@ -170,7 +170,7 @@ func versions(d Document) map[string]string {
 	return out
 }
 
-func servers(d Document) map[string]string {
+func serversOf(d Document) map[string]string {
 	out := map[string]string{}
 	for _, r := range d.Results {
 		if r.Server != "" {

@@ -109,7 +109,7 @@ func head(out io.Writer, cells ...string) {
 }
 
 func targetTable(out io.Writer, lines []Line, several bool) {
-	compared := slices.ContainsFunc(lines, func(l Line) bool { return len(l.Target.Peers) > 0 || l.Target.Base != "" })
+	compared := slices.ContainsFunc(lines, func(l Line) bool { return len(l.Target.Peers) > 0 })
 	cells := func(target, own string, peer []string, wanted, verdict, run string) []string {
 		out := []string{target, own}
 		if compared {
@@ -176,7 +176,7 @@ func about(out io.Writer, d Document) {
 	}
 	fmt.Fprintf(out, ", load %.1f at the beginning; %s.\n\n", m.Load, m.Go)
 	head(out, "System", "Version", "Server")
-	servers := servers(d)
+	servers := serversOf(d)
 	for _, s := range d.Systems {
 		row(out, s.Name, s.Version, servers[s.Name])
 	}

@@ -14,8 +14,8 @@ import (
 // Subject is the system that targets are about.
 const Subject = "flowfabric"
 
-// Target is one line of the project's targets: a figure of FlowFabric, or its ratio to that of a peer or of another variant in
-// the same round, and what it should be.
+// Target is one line of the project's targets: a figure of FlowFabric, or its ratio to that of a peer in the same
+// round, and what it should be.
 type Target struct {
 	Line     string // the target in words
 	Scenario string
@@ -23,7 +23,6 @@ type Target struct {
 	Figure   string
 	Want     Settings // those of the run that are set here must be the same; payload and concurrency are 256 and 64 unless they are
 	Peers    []string // the ratio is taken to the one of them that did best in the run; none: to nobody
-	Base     string   // or the ratio is taken to this variant, a pattern likewise
 	Bound    Bound
 	Note     string // what must be known to read the verdict
 	Constant bool   // the bound comes from figures of another machine or day, so that no verdict is one of this run
@@ -74,7 +73,7 @@ type Line struct {
 	Target  Target
 	Run     int // from 1; 0: in no run
 	Variant string
-	Peer    string // the system or variant that the ratio is to; empty: the figure itself is judged
+	Peer    string // the system that the ratio is to; empty: the figure itself is judged
 	Ours    measure.Spread
 	Theirs  measure.Spread
 	Value   measure.Spread // what is judged: the figure, or the ratio of figures of the same round
@@ -156,7 +155,7 @@ func (t Target) line(d Document, ours scenario.Result) (l Line, why string) {
 		return l, "no figure " + t.Figure
 	}
 	l = Line{Target: t, Variant: ours.Variant, Ours: measure.SpreadOf(figures), Value: measure.SpreadOf(figures), Rounds: len(figures)}
-	if len(t.Peers) > 0 || t.Base != "" {
+	if len(t.Peers) > 0 {
 		theirs, reason := t.other(d, ours)
 		if reason != "" {
 			return l, reason
@@ -166,21 +165,16 @@ func (t Target) line(d Document, ours scenario.Result) (l Line, why string) {
 			return l, "no round has figures of both"
 		}
 		l.Peer, l.Theirs = theirs.System, measure.SpreadOf(values(theirs, t.Figure))
-		if t.Base != "" {
-			l.Peer = theirs.Variant
-		}
 		l.Value, l.Rounds = measure.SpreadOf(pairs), len(pairs)
 	}
 	l.Verdict = t.Bound.Judge(l.Value)
 	return l, ""
 }
 
-// other is what the ratio is taken to: the base variant, or the peer that did best.
+// other is what the ratio is taken to: the peer that did best.
 func (t Target) other(d Document, ours scenario.Result) (best scenario.Result, why string) {
 	for _, r := range d.Results {
-		isBase := t.Base != "" && r.System == ours.System && matches(t.Base, r.Variant)
-		isPeer := slices.Contains(t.Peers, r.System) && r.Variant == ours.Variant
-		if r.Scenario != ours.Scenario || !isBase && !isPeer {
+		if r.Scenario != ours.Scenario || r.Variant != ours.Variant && r.NotAvailable() == "" || !slices.Contains(t.Peers, r.System) {
 			continue
 		}
 		if reason := r.NotAvailable(); reason != "" {
@@ -199,8 +193,6 @@ func (t Target) other(d Document, ours scenario.Result) (best scenario.Result, w
 		return best, ""
 	case why != "":
 		return best, why
-	case t.Base != "":
-		return best, "no variant " + t.Base
 	}
 	return best, strings.Join(t.Peers, ", ") + " not in the run"
 }
