@@ -4,7 +4,7 @@
 //	System ──Serve──▶ Server (private, empty)          one per scenario
 //	   └────Open────▶ Store ──Submit, SubmitMany──▶    one per round, after Server.Reset
 //	                    └────Work──▶ handler           one worker per call, as if it were a process
-//	                    └────Streamer, Suspender, Leaser, Counter: only systems that have it
+//	                    └────Streamer, Suspender, Leaser, Counter, Poller: only systems that have it
 //
 // # What every driver keeps, so that figures can be compared
 //

@@ -8,13 +8,13 @@
 //
 //   - asynq: default settings and a retention of an hour, so that the outcome of a task can be asked for like that of an execution.
 //   - asynq-delete: default settings only. asynq then deletes a task as soon as it succeeds.
-//   - asynq-tuned: like asynq, but a worker with nothing to do looks every 5 ms for tasks, where the default is 1 s, and has as many
-//     connections as handlers, where the default is 10 per processor. asynq polls, so this is how its users lower the time that a
-//     task waits for an idle worker; most are content with 100 ms. At 1 ms the latency is lower still, but 64 idle workers would take
-//     a server's whole core (scenario idle says what they take at 5 ms).
+//   - asynq-tuned: like asynq, but a worker with nothing to do looks every 5 ms for tasks (TaskCheckInterval), where the default is 1 s,
+//     and clients and workers have up to 100 connections (PoolSize), where the default is 10 per processor. asynq polls, so this is
+//     how its users lower the time that a task waits for an idle worker; most are content with 100 ms. At 1 ms the wait is
+//     shorter still, for five times what scenario idle shows. More connections save goroutines from waiting for one.
 //
-// asynq enqueues one task in a call and has nothing for many. SubmitMany therefore calls it from as many goroutines as the client has
-// connections, which is the fastest it can do. Tasks are confirmed one by one.
+// asynq enqueues one task in a call and has nothing for many. SubmitMany therefore calls it from as many goroutines as a client has
+// connections by default; more of them were no faster. Tasks are confirmed one by one.
 //
 // # What differs from its defaults, and why
 //
@@ -27,7 +27,6 @@ package asynq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -53,8 +52,11 @@ const (
 	tunedCheck   = 5 * time.Millisecond // see the comment of the package
 	endless      = 10 * time.Minute     // for handlers to end
 
-	mostConnections = 100 // of a tuned worker: thousands at once are more than a socket's backlog
+	tunedConnections = 100 // at most, opened when they are needed
 )
+
+// defaultConnections is what the client library allows when nothing is asked for.
+func defaultConnections() int { return 10 * runtime.GOMAXPROCS(0) }
 
 // System is asynq in one configuration. It is a [driver.System].
 type System struct {
@@ -71,7 +73,7 @@ func Default(program string) System {
 // Delete is asynq with its default settings; completed tasks are deleted.
 func Delete(program string) System { return System{name: "asynq-delete", program: program} }
 
-// Tuned is [Default] with workers that poll every 5 ms and have a connection for every handler.
+// Tuned is [Default] with workers that poll every 5 ms and with more connections.
 func Tuned(program string) System {
 	return System{name: "asynq-tuned", program: program, retention: hour, tuned: true}
 }
@@ -81,11 +83,11 @@ func (s System) Name() string { return s.name }
 
 // Version names the versions of asynq and of its Redis client, and the settings that tell configurations apart.
 func (s System) Version() string {
-	connections := "10 per processor"
+	connections := defaultConnections()
 	if s.tuned {
-		connections = "as many as handlers"
+		connections = tunedConnections
 	}
-	return fmt.Sprintf("%s, go-redis %s; Retention %s, TaskCheckInterval %s, a worker's connections %s",
+	return fmt.Sprintf("%s, go-redis %s; Retention %s, TaskCheckInterval %s, PoolSize %d",
 		module("github.com/hibiken/asynq"), module("github.com/redis/go-redis/v9"), s.retention, s.check(), connections)
 }
 
@@ -120,7 +122,13 @@ func (s System) Open(_ context.Context, at driver.Server, _ driver.Settings) (dr
 		return nil, fmt.Errorf("asynq: the server is at %s, want a unix socket", at.URL())
 	}
 	to := asynq.RedisClientOpt{Network: "unix", Addr: socket}
+	if s.tuned {
+		to.PoolSize = tunedConnections
+	}
 	st := &store{system: s, to: to, client: asynq.NewClient(to), inspector: asynq.NewInspector(to)}
+	if s.retention > 0 {
+		st.options = append(st.options, asynq.Retention(s.retention))
+	}
 	if err := st.client.Ping(); err != nil {
 		st.Close()
 		return nil, fmt.Errorf("asynq: connect to %s: %w", at.URL(), err)
@@ -133,6 +141,7 @@ type store struct {
 	system    System
 	to        asynq.RedisClientOpt
 	client    *asynq.Client
+	options   []asynq.Option // of every task
 	inspector *asynq.Inspector
 }
 
@@ -142,21 +151,16 @@ func (s *store) Close() {
 }
 
 func (s *store) Submit(ctx context.Context, payload []byte) error {
-	var options []asynq.Option
-	if s.system.retention > 0 {
-		options = append(options, asynq.Retention(s.system.retention))
-	}
-	_, err := s.client.EnqueueContext(ctx, asynq.NewTask(kind, payload), options...)
+	_, err := s.client.EnqueueContext(ctx, asynq.NewTask(kind, payload), s.options...)
 	return err
 }
 
-// SubmitMany submits one by one, on all connections of the client at once.
+// SubmitMany submits one by one, on many connections at once.
 func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
 	if len(payloads) == 0 {
 		return nil
 	}
-	connections := 10 * runtime.GOMAXPROCS(0)
-	share := (len(payloads) + connections - 1) / connections
+	share := (len(payloads) + defaultConnections() - 1) / defaultConnections()
 	p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 	for part := range slices.Chunk(payloads, share) {
 		p.Go(func(ctx context.Context) error {
@@ -173,13 +177,13 @@ func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
 
 // Work starts a server of asynq, which is what it calls a worker process.
 func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	to, log := s.to, newLog()
+	log := newLog()
 	cfg := asynq.Config{Concurrency: w.Concurrency, Logger: log, LogLevel: asynq.InfoLevel, ShutdownTimeout: endless,
 		BaseContext: func() context.Context { return ctx }}
 	if s.system.tuned {
-		cfg.TaskCheckInterval, to.PoolSize = tunedCheck, min(w.Concurrency, mostConnections)
+		cfg.TaskCheckInterval = tunedCheck
 	}
-	worker := asynq.NewServer(to, cfg)
+	worker := asynq.NewServer(s.to, cfg)
 	err = worker.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		w.Handle(ctx, t.Payload())
 		return nil
@@ -198,10 +202,14 @@ func (s *store) Poll() time.Duration { return s.system.check() }
 
 // Done implements [driver.Counter].
 func (s *store) Done(context.Context) (int, error) {
-	info, err := s.inspector.GetQueueInfo(queue)
-	if errors.Is(err, asynq.ErrQueueNotFound) { // nothing was ever submitted
+	queues, err := s.inspector.Queues()
+	if err == nil && !slices.Contains(queues, queue) { // it begins to exist with its first task
 		return 0, nil
 	}
+	if err != nil {
+		return 0, fmt.Errorf("asynq: list queues: %w", err)
+	}
+	info, err := s.inspector.GetQueueInfo(queue)
 	if err != nil {
 		return 0, fmt.Errorf("asynq: count completed tasks: %w", err)
 	}
