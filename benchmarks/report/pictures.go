@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/chart"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
@@ -18,20 +17,29 @@ type Picture struct {
 	SVG         []byte
 }
 
-// drawing is a kind of chart that a scenario has.
+// drawing is a kind of chart that a scenario has, of the variants that match a pattern.
 type drawing struct {
-	scenario, name, title string
-	draw                  func(title string, results []scenario.Result) (svg []byte, err error) // nil: there is nothing to draw
+	scenario, variants, name, title string
+	draw                            func(title string, results []scenario.Result) (svg []byte, err error) // nil: there is nothing to draw
 }
 
+const perSecond, perJob = "jobs/s, more is better", "server µs per job, less is better"
+
 var drawings = []drawing{
-	{"drain", "drain", "drain: jobs per second", bars(measure.Throughput, "jobs/s, more is better")},
-	{"drain", "drain-cpu", "drain: processor time per job", processor},
-	{"lifecycle", "lifecycle", "lifecycle: jobs per second", bars(measure.Throughput, "jobs/s, more is better")},
-	{"lifecycle", "lifecycle-cpu", "lifecycle: processor time per job", processor},
-	{"submit", "submit", "submit: jobs per second", bars(measure.Throughput, "jobs/s, more is better")},
-	{"latency", "latency", "submit until the handler has begun, idle worker", latencies},
-	{"memory", "memory", "memory per completed job", bars(measure.Done, "bytes without the payload, less is better")},
+	{"drain", "*", "drain", "drain: jobs per second", bars(measure.Throughput, perSecond)},
+	{"drain", "*", "drain-cpu", "drain: processor time per job", processor},
+	{"payload", "*", "payload", "drain, other payloads: jobs per second", bars(measure.Throughput, perSecond)},
+	{"lifecycle", "*", "lifecycle", "lifecycle: jobs per second", bars(measure.Throughput, perSecond)},
+	{"lifecycle", "*", "lifecycle-cpu", "lifecycle: processor time per job", processor},
+	{"durability", "*: lifecycle", "durability", "lifecycle on servers that write to disk: jobs per second", bars(measure.Throughput, perSecond)},
+	{"submit", "*", "submit", "submit: jobs per second", bars(measure.Throughput, perSecond)},
+	{"latency", "*", "latency", "submit until the handler has begun, idle worker", latencies},
+	{"memory", "*", "memory", "memory per completed job", bars(measure.Done, "bytes without the payload, less is better")},
+	{"processes", "*", "processes", "drain by several processes: jobs per second", scaled(measure.Throughput, "worker processes", perSecond)},
+	{"growth", "submit, * waiting", "growth-submit", "submitting beside jobs that wait", scaled(measure.ServerItem, "jobs that wait", perJob)},
+	{"growth", "work, * waiting", "growth-work", "working beside jobs that wait", scaled(measure.ServerItem, "jobs that wait", perJob)},
+	{"partitions", "submit, * partitions", "partitions-submit", "submitting to several partitions", scaled(measure.ServerItem, "partitions", perJob)},
+	{"partitions", "drain, * partitions", "partitions-drain", "working in several partitions", scaled(measure.ServerItem, "partitions", perJob)},
 }
 
 // Pictures draws the charts of runs; a run's number is in the names of files when there are several.
@@ -46,7 +54,8 @@ func Pictures(runs []Document) (out []Picture, err error) {
 				if len(runs) > 1 {
 					p.File, p.Title = fmt.Sprintf("run%d-%s.svg", i+1, kind.name), fmt.Sprintf("%s (run %d)", kind.title, i+1)
 				}
-				if p.SVG, err = kind.draw(p.Title, results); err != nil {
+				chosen := slices.DeleteFunc(slices.Clone(results), func(r scenario.Result) bool { return !matches(kind.variants, r.Variant) })
+				if p.SVG, err = kind.draw(p.Title, chosen); err != nil {
 					return nil, err
 				}
 				if p.SVG != nil {
@@ -110,13 +119,13 @@ func latencies(title string, results []scenario.Result) ([]byte, error) {
 	return chart.Dots{Title: title, Axis: "ms, logarithmic, less is better", Series: []string{"p50", "p99"}, Rows: lines}.SVG()
 }
 
-// scaled draws how a figure grows with the first number of the variant's name.
+// scaled draws how a figure changes with the last number in the variant's name.
 func scaled(figure, x, y string) func(string, []scenario.Result) ([]byte, error) {
 	return func(title string, results []scenario.Result) ([]byte, error) {
 		c := chart.Lines{Title: title, X: x, Y: y}
 		for _, r := range results {
 			s, ok := r.Summary[figure]
-			at, numbered := firstNumber(r.Variant)
+			at, numbered := lastNumber(r.Variant)
 			if !ok || !numbered {
 				continue
 			}
@@ -133,10 +142,13 @@ func scaled(figure, x, y string) func(string, []scenario.Result) ([]byte, error)
 	}
 }
 
-var digits = regexp.MustCompile(`\d[\d,]*`)
+var digits = regexp.MustCompile(`\d+`)
 
-func firstNumber(s string) (float64, bool) {
-	found := digits.FindString(s)
-	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
+func lastNumber(s string) (float64, bool) {
+	all := digits.FindAllString(s, -1)
+	if len(all) == 0 {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(all[len(all)-1], 64)
 	return v, err == nil && v > 0
 }
