@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,13 @@ const (
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
-	"flowfabric":   func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric-valkey": func(options) driver.System {
+		return flowfabric.System{Title: "flowfabric-valkey", Program: "valkey-server"}
+	},
+	"flowfabric-cluster": func(o options) driver.System {
+		return flowfabric.System{Title: "flowfabric-cluster", Program: o.server, Cluster: true}
+	},
 	"asynq":        func(o options) driver.System { return asynq.Default(o.server) },
 	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
 	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
@@ -66,6 +73,8 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Members, "members", 1000, "members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
+	growth := f.String("growth", "10000,100000", "comma-separated numbers of jobs that wait in growth, ascending")
+	payloads := f.String("payloads", "4096", "comma-separated bytes of a job's payload in payload, ascending")
 	f.StringVar(&s.ProfileDir, "profiles", "",
 		"directory for processor profiles of the measured parts: .pprof of this process, .perf of the server if perf is there")
 	if err := f.Parse(args); err != nil {
@@ -74,7 +83,31 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unknown argument %q; options begin with a dash, see -h", f.Arg(0))
 	}
+	if s.Growth, err = ascending("growth", *growth, 100, 10_000_000); err != nil {
+		return o, err
+	}
+	if s.Payloads, err = ascending("payloads", *payloads, 1, 64<<10); err != nil {
+		return o, err
+	}
 	return o, o.choose(*scenarios, *systems)
+}
+
+// ascending reads a list of at most eight numbers.
+func ascending(flag, text string, least, most int) (out []int, err error) {
+	for _, part := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("-%s: %q in %q, want numbers of %d..%d", flag, part, text, least, most)
+		}
+		if len(out) > 0 && n <= out[len(out)-1] {
+			return nil, fmt.Errorf("-%s is %q, want ascending numbers", flag, text)
+		}
+		out = append(out, n)
+	}
+	if len(out) > 8 {
+		return nil, fmt.Errorf("-%s has %d numbers, want at most 8", flag, len(out))
+	}
+	return out, nil
 }
 
 // choose checks what was asked for.
@@ -140,7 +173,7 @@ func names() []string {
 func usage(f *flag.FlagSet) {
 	out := f.Output()
 	fmt.Fprint(out, "Usage: go run . [options]; go run . report|compare|guard -h tells of the other commands\n\n"+
-		"Every scenario starts a private server, on a unix socket and without a disk, and ends it.\n\nScenarios:\n")
+		"Every scenario starts private servers, on unix sockets and (but for durability) without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
 	}
@@ -165,5 +198,5 @@ func (o options) settings() report.Settings {
 	s := o.sizes
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
 		Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
-		Workers: s.Workers, Members: s.Members, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+		Workers: s.Workers, Members: s.Members, Growth: s.Growth, Payloads: s.Payloads, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

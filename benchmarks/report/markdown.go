@@ -124,6 +124,9 @@ func targetTable(out io.Writer, lines []Line, several bool) {
 	var notes []string
 	for _, l := range lines {
 		name := l.Target.Line
+		if l.Variant != "" && strings.Contains(l.Target.Variant, "*") {
+			name += " — " + l.Variant
+		}
 		if l.Target.Note != "" {
 			at := slices.Index(notes, l.Target.Note)
 			if at < 0 {

@@ -84,7 +84,7 @@ func TestWhyATargetWasNotMeasured(t *testing.T) {
 	for target, want := range map[string]string{
 		"drain ≥ 2.5× River":         "river-tuned: n/a: postgres: not installed",
 		"drain ≥ 15× the reference":  "reference not in the run",
-		"4 KiB drain":                "the run has -payload 256, the target is about 4096",
+		"4 KiB drain":                "no run has scenario payload",
 		"lifecycle ≥ 4× BullMQ":      "no run has scenario lifecycle",
 		"submit, batches of 100":     "submit has no variant \"batches of *\" in the run",
 		"append, 32 frames a call ≥": "no run has scenario append",
@@ -92,6 +92,36 @@ func TestWhyATargetWasNotMeasured(t *testing.T) {
 		if l := judge(t, target, first()); l.Verdict != report.NotMeasured || l.Why != want || l.Run != 0 {
 			t.Errorf("%s: %q because %q, want because %q", target, l.Verdict, l.Why, want)
 		}
+	}
+}
+
+// A run under other settings is not what the targets are about.
+func TestTargetsOfOtherSettings(t *testing.T) {
+	d := first()
+	d.Settings.Payload = 64
+	if l := judge(t, "drain ≥ 4× asynq", d); l.Verdict != report.NotMeasured || l.Why != "the run has -payload 64, the target is about 256" {
+		t.Errorf("%q because %q", l.Verdict, l.Why)
+	}
+	d = second()
+	d.Settings.Workers = 8
+	if l := judge(t, "idle, 64 workers, 64 partitions: < 200", d); l.Verdict != report.NotMeasured || l.Why != "the run has -workers 8, the target is about 64" {
+		t.Errorf("%q because %q", l.Verdict, l.Why)
+	}
+}
+
+// Every variant that a target is about has a line; the first of those that are compared has nothing to be compared with.
+func TestTargetsOfSeveralVariants(t *testing.T) {
+	d := first()
+	d.Results = []scenario.Result{
+		result("partitions", "submit, 1 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {10, 10}}),
+		result("partitions", "submit, 64 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {11, 11}, measure.OfFirst: {1.1, 1.1}}),
+		result("partitions", "drain, 256 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {15, 15}, measure.OfFirst: {1.5, 1.5}}),
+		result("partitions", "idle, 256 partitions", "flowfabric", map[string][]float64{measure.CallsSec: {15, 15}}),
+	}
+	i := slices.IndexFunc(report.Targets, func(t report.Target) bool { return t.Scenario == "partitions" })
+	lines := report.Judge(report.Targets[i:i+1], []report.Document{d})
+	if len(lines) != 2 || lines[0].Variant != "submit, 64 partitions" || lines[0].Verdict != report.Met || lines[1].Verdict != report.Missed {
+		t.Errorf("%+v", lines)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
-	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond}
+	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -32,6 +32,7 @@ type plain struct {
 	resets int
 	served int
 	stops  int
+	how    []driver.Durability
 }
 
 func (p *plain) Name() string                            { return p.name }
@@ -42,8 +43,9 @@ func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.
 func (p *plain) Stop()                                   { p.stops++ }
 func (p *plain) Close()                                  {}
 
-func (p *plain) Serve(context.Context, driver.Serving) (driver.Server, error) {
+func (p *plain) Serve(_ context.Context, how driver.Serving) (driver.Server, error) {
 	p.served++
+	p.how = append(p.how, how.Durability)
 	return p, nil
 }
 func (p *plain) Reset(context.Context) error { p.resets++; return nil }
@@ -131,7 +133,7 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
@@ -141,7 +143,7 @@ func TestLackingFeatures(t *testing.T) {
 
 func TestPlainSystemRunsTheRest(t *testing.T) {
 	var log []string
-	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory"} {
+	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory", "payload", "durability"} {
 		for _, r := range run(t, name, &plain{name: "plain", log: &log}) {
 			if r.NotAvailable() != "" || len(r.Summary) == 0 {
 				t.Errorf("%s %s: %q, %+v", name, r.Variant, r.NotAvailable(), r.Summary)
