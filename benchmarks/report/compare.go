@@ -170,10 +170,11 @@ func versions(d Document) map[string]string {
 	return out
 }
 
+// serversOf are the servers of the systems in their first scenario; one that is about servers has others besides.
 func serversOf(d Document) map[string]string {
 	out := map[string]string{}
 	for _, r := range d.Results {
-		if r.Server != "" {
+		if r.Server != "" && out[r.System] == "" {
 			out[r.System] = r.Server
 		}
 	}

@@ -15,8 +15,9 @@ func scenarioTable(out io.Writer, results []scenario.Result) {
 	fmt.Fprintf(out, "\n### %s\n\n", results[0].Scenario)
 	if i := slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == results[0].Scenario }); i >= 0 {
 		about := scenario.All[i].About
-		fmt.Fprintf(out, "%s%s.\n\n", strings.ToUpper(about[:1]), about[1:])
+		fmt.Fprintf(out, "%s%s. ", strings.ToUpper(about[:1]), about[1:])
 	}
+	fmt.Fprintf(out, "Servers: %s.\n\n", or(strings.Join(servers(results), "; "), "none"))
 	varied := slices.ContainsFunc(results, func(r scenario.Result) bool { return r.Variant != "" })
 	columns := columnsIn(results)
 	var cells []string
