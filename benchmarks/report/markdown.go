@@ -156,17 +156,22 @@ func targetTable(out io.Writer, lines []Line, several bool) {
 
 // verdict is the verdict with what restricts it.
 func (l Line) verdict() string {
+	text := string(l.Verdict)
 	switch {
 	case l.Verdict == NotMeasured:
-		return string(l.Verdict) + ": " + l.Why
-	case l.Target.Constant:
-		return string(l.Verdict) + ", by a constant of another run"
+		return text + ": " + l.Why
+	case l.Verdict == Shown:
+		return ""
 	case l.Verdict == Missed:
-		return "**" + string(l.Verdict) + "**"
-	case l.Rounds == 1 && l.Verdict != Shown:
-		return string(l.Verdict) + " (one round only)"
+		text = "**" + text + "**"
 	}
-	return string(l.Verdict)
+	if l.Target.Constant {
+		text += ", by a constant of another run"
+	}
+	if l.Rounds == 1 {
+		text += " (one round only)"
+	}
+	return text
 }
 
 // about tells where, when and how a run took place.
