@@ -35,12 +35,6 @@ var (
 
 const width = 560 // points
 
-// drawn is what package plot wants of something that is drawn over the axes.
-type drawn interface {
-	plot.Plotter
-	plot.DataRanger
-}
-
 // blank is a plot with the fonts and colours of all charts.
 func blank(title string) *plot.Plot {
 	p := plot.New()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,6 +96,26 @@ func wellFormed(t *testing.T, name string, svg []byte) string {
 		t.Errorf("%s: the root is %q", name, root)
 	}
 	return texts
+}
+
+// The axis begins where the points do.
+func TestTheAxisBeginsWithThePoints(t *testing.T) {
+	at := func(x float64) []chart.Point {
+		return []chart.Point{{X: x, Y: chart.Range{Median: 1, Least: 1, Most: 1}}}
+	}
+	for _, x := range []float64{0.002, 1, 5000} {
+		svg, err := chart.Lines{Title: "x", Lines: []chart.Line{{Label: "a", Points: append(at(x), at(10*x)...)}}}.SVG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := regexp.MustCompile(`<path d="M([0-9.]+),[0-9.]+A`).FindSubmatch(svg) // of the first dot
+		if first == nil {
+			t.Fatalf("no dots in %s", svg)
+		}
+		if left, err := strconv.ParseFloat(string(first[1]), 64); err != nil || left > 120 {
+			t.Errorf("from %v on: the first dot is %v points from the left of 560", x, left)
+		}
+	}
 }
 
 func TestWhatCannotBeDrawn(t *testing.T) {

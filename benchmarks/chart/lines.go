@@ -49,10 +49,10 @@ func (l Lines) SVG() ([]byte, error) {
 	if len(marks) == 0 {
 		return nil, fmt.Errorf("draw %q: no points", l.Title)
 	}
-	p.X.Min, p.X.Max = least/1.15, most*1.15*math.Pow(most/least, 0.3) // room for the legend
-	p.Y.Min, p.Y.Max = 0, max(top*1.08, 1e-9)
 	p.X.Scale, p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogScale{}, marks, ticks{plot.DefaultTicks{}}
 	p.Add(lines{l})
+	p.X.Min, p.X.Max = least/1.15, most*1.15*math.Pow(most/least, 0.45) // room for the legend; after Add, which widens
+	p.Y.Min, p.Y.Max = 0, max(top*1.08, 1e-9)
 	for i, line := range l.Lines {
 		p.Legend.Add(line.Label+" ", swatch(series[i%len(series)]))
 	}

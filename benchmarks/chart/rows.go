@@ -72,9 +72,9 @@ func (d Dots) SVG() ([]byte, error) {
 	if err := finite(d.Title, least, most); err != nil {
 		return nil, err
 	}
-	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most*1.01)))
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{plot.LogTicks{Prec: -1}}
 	p.Add(dots{d})
+	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most*1.01))) // after Add, which widens
 	for i, name := range d.Series {
 		p.Legend.Add(name+" ", swatch(series[i%len(series)]))
 	}
