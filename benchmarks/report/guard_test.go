@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A guard is a ratio, its bound leaves about a third above what is usual, and it says what may have broken.
+// A guard is a ratio, its bound allows about half as much again as is usual, and it says what may have broken.
 func TestGuardsAreGenerousRatios(t *testing.T) {
 	for _, g := range report.Guards {
 		room := g.Bound.Most / g.Usual
