@@ -61,6 +61,7 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	s := &o.sizes
 	f.IntVar(&s.Items, "n", 20_000, "jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
 	f.IntVar(&s.Payload, "payload", 256, "bytes of a job's payload and of a frame")
+	f.DurationVar(&s.Work, "work", 0, "how long a handler takes in drain and lifecycle, at most 1s")
 	f.IntVar(&s.Concurrency, "c", 64, "submitting goroutines, handlers of a worker, streams appended to")
 	f.IntVar(&s.Batch, "batch", 32, "frames per append")
 	f.IntVar(&s.Partitions, "partitions", 64, "partitions of a store")
@@ -142,6 +143,9 @@ func (o *options) choose(scenarios, systems string) error {
 			return fmt.Errorf("-%s is %d, want %d..%d", n.flag, n.got, n.least, n.most)
 		}
 	}
+	if s.Work < 0 || s.Work > time.Second {
+		return fmt.Errorf("-work is %v, want 0..1s", s.Work)
+	}
 	if s.Lease < time.Second || s.Window <= 0 || s.Settle < 0 {
 		return fmt.Errorf("want -lease of 1s or more, -window above 0 and -settle not below it")
 	}
@@ -197,6 +201,6 @@ func (o options) bounds() bounds.Options {
 func (o options) settings() report.Settings {
 	s := o.sizes
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
-		Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
+		Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
 		Workers: s.Workers, Members: s.Members, Growth: s.Growth, Payloads: s.Payloads, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

@@ -205,7 +205,12 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 		}
 	}
 	var err error
-	if s.item.Payload, s.item.Digest, err = def.Encode(in); err != nil {
+	if s.keyed {
+		s.item.Payload, s.item.Digest, err = def.Encode(in)
+	} else { // its id is new: there is nothing to compare a repetition with
+		s.item.Payload, err = def.Payload(in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it

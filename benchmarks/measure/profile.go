@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 )
 
 // profile is the recording of two processes: this one by the Go runtime in <path>.pprof, and the server by perf in
-// <path>.perf, where perf is installed and allowed to.
+// <path>.perf, where perf is installed and allowed to. What this process has allocated by the end, since its start, is in
+// <path>.allocs.
 type profile struct {
+	path string
 	own  *os.File
 	perf *exec.Cmd // nil without perf
 }
@@ -28,7 +31,7 @@ func startProfile(ctx context.Context, path string, server int) (*profile, error
 		_ = own.Close()
 		return nil, err
 	}
-	p := &profile{own: own}
+	p := &profile{path: path, own: own}
 	if _, err := exec.LookPath("perf"); err == nil && server > 0 {
 		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", strconv.Itoa(server), "-o", path+".perf")
 		if perf.Start() == nil {
@@ -45,5 +48,9 @@ func (p *profile) stop() error {
 		_ = p.perf.Process.Signal(os.Interrupt) // makes it write its file
 		_ = p.perf.Wait()
 	}
-	return p.own.Close()
+	allocs, err := os.Create(p.path + ".allocs")
+	if err != nil {
+		return errors.Join(err, p.own.Close())
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), p.own.Close())
 }

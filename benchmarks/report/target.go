@@ -146,6 +146,9 @@ func (t Target) unlike(s Settings) string {
 			return fmt.Sprintf("the run has -%s %d, the target is about %d", n.name, n.got, n.want)
 		}
 	}
+	if s.Work != "" && s.Work != "0s" {
+		return fmt.Sprintf("the run has -work %s, the target is about handlers that do nothing", s.Work)
+	}
 	return ""
 }
 

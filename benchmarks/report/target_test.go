@@ -102,6 +102,11 @@ func TestTargetsOfOtherSettings(t *testing.T) {
 	if l := judge(t, "drain ≥ 4× asynq", d); l.Verdict != report.NotMeasured || l.Why != "the run has -payload 64, the target is about 256" {
 		t.Errorf("%q because %q", l.Verdict, l.Why)
 	}
+	d = first()
+	d.Settings.Work = "1ms"
+	if l := judge(t, "drain ≥ 4× asynq", d); l.Verdict != report.NotMeasured || !strings.Contains(l.Why, "-work 1ms") {
+		t.Errorf("%q because %q", l.Verdict, l.Why)
+	}
 	d = second()
 	d.Settings.Workers = 8
 	if l := judge(t, "idle, 64 workers, 64 partitions: < 200", d); l.Verdict != report.NotMeasured || l.Why != "the run has -workers 8, the target is about 64" {

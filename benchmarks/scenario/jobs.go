@@ -98,8 +98,9 @@ func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int)
 	return slices.Concat(took...), err
 }
 
-// counter is a no-op handler that knows when the warm-up and when everything was handled.
+// counter is a handler that does nothing, or takes its time, and that knows when the warm-up and when everything was handled.
 type counter struct {
+	work       time.Duration // that a job takes
 	warm, all  int64
 	handled    atomic.Int64
 	warmed     chan struct{} // closed by the warm-th job
@@ -116,6 +117,9 @@ func newCounter(all int) *counter {
 }
 
 func (c *counter) handle(context.Context, []byte) {
+	if c.work > 0 {
+		time.Sleep(c.work)
+	}
 	n := c.handled.Add(1)
 	if n == c.warm {
 		close(c.warmed)
@@ -203,6 +207,7 @@ func (b *Bench) work(ctx context.Context, variant string, items int, feed func(c
 // worked is work that files nothing.
 func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) error) (measure.Figures, map[string]driver.Command, error) {
 	c := newCounter(items)
+	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
 	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
