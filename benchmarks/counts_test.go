@@ -15,11 +15,11 @@ var perJob = []struct {
 	scenario, variant      string
 	calls, commands, alloc float64 // at most
 }{
-	{"submit", "one goroutine", 1.1, 13, 28},  // usual: 1, 11, 14
-	{"submit", "32 goroutines", 0.5, 8, 28},   // 0.06, 3.5, 14: one call for all that wait
-	{"submit", "batches of 100", 0.05, 4, 24}, // 0.01, 3.1, 12: one call for each partition at most
-	{"drain", "", 1, 16, 76},                  // 0.25, 8, 38: claims and settles in batches
-	{"lifecycle", "", 1.5, 24, 110},           // 0.35, 12, 55
+	{"submit", "one goroutine", 1.1, 13, 24},  // usual: 1, 11, 12
+	{"submit", "32 goroutines", 0.5, 8, 24},   // 0.04, 3.3, 11: one call for all that wait
+	{"submit", "batches of 100", 0.05, 4, 20}, // 0.01, 3.1, 9: one call for each partition at most
+	{"drain", "", 1, 16, 44},                  // 0.14, 7.2, 18: claims and settles in batches
+	{"lifecycle", "", 1.5, 24, 70},            // 0.2, 10.6, 31
 }
 
 func TestJobsStayCheap(t *testing.T) {

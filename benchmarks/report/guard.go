@@ -22,21 +22,21 @@ var ceiling = []string{"raw"}
 
 // Guards are what the command guard checks. Processor time of the server is what depends least on what else the machine does.
 var Guards = []Guard{
-	{Target{Line: "submit, one by one", Scenario: "submit", Variant: "one goroutine", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 11}}, 7.5,
+	{Target{Line: "submit, one by one", Scenario: "submit", Variant: "one goroutine", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 10.5}}, 7,
 		"ff_create_execution makes more commands, or a lone submit makes more than one call"},
-	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 19}}, 13,
+	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 14}}, 9,
 		"submits do not share calls any more, or a call costs more for each"},
-	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 43}}, 30,
+	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 33}}, 22,
 		"a batch of submits goes to more calls, or a call costs more for each"},
-	{Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 130}}, 90,
+	{Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 108}}, 70,
 		"a worker does not claim or settle in batches any more, or a call costs more for each"},
-	{Target{Line: "lifecycle", Scenario: "lifecycle", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 55}}, 37,
+	{Target{Line: "lifecycle", Scenario: "lifecycle", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 50}}, 33,
 		"under mixed load batches are smaller, or workers are called too often"},
-	{Target{Line: "latency", Scenario: "latency", Figure: measure.P50, Peers: ceiling, Bound: Bound{Most: 8}}, 5.2,
+	{Target{Line: "latency", Scenario: "latency", Figure: measure.P50, Peers: ceiling, Bound: Bound{Most: 7.3}}, 4.7,
 		"an idle worker is not woken at once any more, or claims later than it could"},
-	{Target{Line: "latency", Scenario: "latency", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 13}}, 8.5,
+	{Target{Line: "latency", Scenario: "latency", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 10.5}}, 6.8,
 		"one job makes more calls than it needs"},
-	{Target{Line: "append", Scenario: "append", Figure: measure.RawRatio, Bound: Bound{Least: 0.23}}, 0.36,
+	{Target{Line: "append", Scenario: "append", Figure: measure.RawRatio, Bound: Bound{Least: 0.25}}, 0.39,
 		"frames are not appended in one call any more, or a call does more for each"},
 }
 
