@@ -24,9 +24,9 @@ var ceiling = []string{"raw"}
 var Guards = []Guard{
 	{Target{Line: "submit, one by one", Scenario: "submit", Variant: "one goroutine", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 10.5}}, 7,
 		"ff_create_execution makes more commands, or a lone submit makes more than one call"},
-	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 14}}, 9,
+	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 18}}, 11.5,
 		"submits do not share calls any more, or a call costs more for each"},
-	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 33}}, 22,
+	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 43}}, 27,
 		"a batch of submits goes to more calls, or a call costs more for each"},
 	{Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 108}}, 70,
 		"a worker does not claim or settle in batches any more, or a call costs more for each"},
