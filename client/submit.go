@@ -16,7 +16,8 @@ import (
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
-// Policy, deadline, lane, priority and capabilities come from the definition, options override them.
+// Policy, deadline, lane, priority and capabilities come from the definition; options override them, of the policy [Retries], [Timeout] and
+// [Retention].
 //
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.

@@ -20,8 +20,8 @@ type Definition[In, Out any] struct {
 	err   error
 }
 
-// Info is what a definition says about its executions, without the types. Producers may override everything but
-// Kind and Policy per submission.
+// Info is what a definition says about its executions, without the types. Producers may override everything but Kind per submission, and
+// of Policy the number of retries, the timeout and the retention.
 type Info struct {
 	Kind         string
 	Lane         string            // default "default"
