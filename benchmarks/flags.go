@@ -179,7 +179,7 @@ func names() []string {
 
 func usage(f *flag.FlagSet) {
 	out := f.Output()
-	fmt.Fprint(out, "Usage: go run . [options]\n\n"+
+	fmt.Fprint(out, "Usage: go run . [options]; go run . report|compare|guard -h tells of the other commands\n\n"+
 		"Every scenario starts private servers, on unix sockets and (but for durability) without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)

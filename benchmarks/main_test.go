@@ -30,15 +30,22 @@ func TestMain(m *testing.M) {
 var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
 	" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 32,512 -window 300ms -settle 100ms")
 
+// needRedis skips a test that cannot run without redis-server.
+func needRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
+	}
+	t.Skip("redis-server is not installed; see make deps")
+}
+
 // measured runs the program with args and returns its JSON document and its tables.
 func measured(t *testing.T, args ...string) (report.Document, string) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
-		}
-		t.Skip("redis-server is not installed; see make deps")
-	}
+	needRedis(t)
 	path := filepath.Join(t.TempDir(), "results", "run.json")
 	var tables bytes.Buffer
 	if err := run(t.Context(), append(args, "-json", path), &tables, io.Discard); err != nil {

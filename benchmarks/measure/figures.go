@@ -67,11 +67,16 @@ func Summary(rounds []Figures) map[string]Spread {
 				}
 			}
 			if len(values) == len(rounds) {
-				out[name] = Spread{Median(values), slices.Min(values), slices.Max(values)}
+				out[name] = SpreadOf(values)
 			}
 		}
 	}
 	return out
+}
+
+// SpreadOf sums up values, of which there must be one at least.
+func SpreadOf(values []float64) Spread {
+	return Spread{Median(values), slices.Min(values), slices.Max(values)}
 }
 
 // Median of values, 0 of none.

@@ -66,15 +66,10 @@ func (d Document) Print(out io.Writer) error {
 	s := d.Settings
 	fmt.Fprintf(out, "%d items of %d B, concurrency %d, %d partitions, medians (least–most) of %d rounds\n",
 		s.Items, s.Payload, s.Concurrency, s.Partitions, s.Rounds)
-	for begin := 0; begin < len(d.Results); {
-		end := begin
-		for end < len(d.Results) && d.Results[end].Scenario == d.Results[begin].Scenario {
-			end++
-		}
-		if err := table(out, d.Results[begin:end]); err != nil {
+	for _, results := range d.byScenario() {
+		if err := table(out, results); err != nil {
 			return err
 		}
-		begin = end
 	}
 	if d.Cost != nil {
 		fmt.Fprint(out, "\ncost: ")
@@ -89,18 +84,22 @@ func (d Document) Print(out io.Writer) error {
 	return nil
 }
 
+// byScenario are the results in parts of one scenario each.
+func (d Document) byScenario() (parts [][]scenario.Result) {
+	for begin := 0; begin < len(d.Results); {
+		end := begin
+		for end < len(d.Results) && d.Results[end].Scenario == d.Results[begin].Scenario {
+			end++
+		}
+		parts, begin = append(parts, d.Results[begin:end]), end
+	}
+	return parts
+}
+
 // table writes one scenario: a line per variant and system, a column for every figure that any of them has.
 func table(out io.Writer, results []scenario.Result) error {
 	name := results[0].Scenario
-	var columns []column
-	for _, c := range columnsOf(name) {
-		for _, r := range results {
-			if _, ok := r.Summary[c.figure]; ok {
-				columns = append(columns, c)
-				break
-			}
-		}
-	}
+	columns := columnsIn(results)
 	fmt.Fprintf(out, "\n%s (%s)\n", name, strings.Join(servers(results), "; "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := []string{"", "system"}
@@ -120,6 +119,16 @@ func table(out io.Writer, results []scenario.Result) error {
 		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
+}
+
+// columnsIn are the columns of a scenario in which any of its results has something.
+func columnsIn(results []scenario.Result) (columns []column) {
+	for _, c := range columnsOf(results[0].Scenario) {
+		if slices.ContainsFunc(results, func(r scenario.Result) bool { _, ok := r.Summary[c.figure]; return ok }) {
+			columns = append(columns, c)
+		}
+	}
+	return columns
 }
 
 // servers are those that were used, each once.
@@ -145,6 +154,10 @@ func cell(summary map[string]measure.Spread, figure string) string {
 	if !ok {
 		return ""
 	}
+	return spread(s)
+}
+
+func spread(s measure.Spread) string {
 	median, least, most := number(s.Median), number(s.Min), number(s.Max)
 	if least == most {
 		return median
@@ -155,6 +168,8 @@ func cell(summary map[string]measure.Spread, figure string) string {
 // number keeps three digits or so.
 func number(v float64) string {
 	switch a := math.Abs(v); {
+	case math.IsInf(v, 0):
+		return "∞"
 	case a >= 10_000:
 		return fmt.Sprintf("%.1fk", v/1000)
 	case a >= 100 || v == math.Trunc(v):
