@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/bullmq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
 )
 
@@ -26,6 +27,7 @@ const (
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
 	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"bullmq":     func(o options) driver.System { return bullmq.System{Program: o.server} },
 }
 
 // options are the flags.

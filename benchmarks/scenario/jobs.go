@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -36,11 +37,15 @@ func submit(ctx context.Context, b *Bench) error {
 		if _, err := b.send(ctx, all[:v.items/warmShare], v.goroutines, v.perCall); err != nil {
 			return err
 		}
+		send, err := b.prepare(ctx, all, v.goroutines, v.perCall)
+		if err != nil {
+			return err
+		}
 		m, err := b.start(ctx, v.name)
 		if err != nil {
 			return err
 		}
-		took, err := b.send(ctx, all, v.goroutines, v.perCall)
+		took, err := send(ctx)
 		if err != nil {
 			return err
 		}
@@ -56,6 +61,23 @@ func submit(ctx context.Context, b *Bench) error {
 
 // send submits all payloads, each goroutine its share, and returns how long the calls took.
 func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
+	send, err := b.prepare(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, err
+	}
+	return send(ctx)
+}
+
+// prepare does what is no part of sending: a store that submits from another process is given the payloads there.
+func (b *Bench) prepare(ctx context.Context, all [][]byte, goroutines, perCall int) (send func(context.Context) ([]time.Duration, error), err error) {
+	if producer, ok := b.Store.(driver.Producer); ok && len(all) > 0 {
+		return producer.Prepare(ctx, all, goroutines, perCall)
+	}
+	return func(ctx context.Context) ([]time.Duration, error) { return b.sendHere(ctx, all, goroutines, perCall) }, nil
+}
+
+// sendHere is send in this process.
+func (b *Bench) sendHere(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -101,12 +123,16 @@ func newCounter(all int) *counter {
 	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{})}
 }
 
-func (c *counter) handle(context.Context, []byte) {
-	n := c.handled.Add(1)
-	if n == c.warm {
+func (c *counter) handle(context.Context, []byte) { c.add(1) }
+
+// add counts n jobs.
+func (c *counter) add(n int) {
+	now := c.handled.Add(int64(n))
+	before := now - int64(n)
+	if before < c.warm && c.warm <= now {
 		close(c.warmed)
 	}
-	if n == c.all {
+	if before < c.all && c.all <= now {
 		c.finishedAt = time.Now()
 		close(c.finished)
 	}
@@ -149,9 +175,12 @@ func drain(ctx context.Context, b *Bench) error {
 
 // lifecycle starts a worker, then many goroutines that submit.
 func lifecycle(ctx context.Context, b *Bench) error {
-	all := b.payloads(b.Items)
+	send, err := b.prepare(ctx, b.payloads(b.Items), b.Concurrency, 1)
+	if err != nil {
+		return err
+	}
 	return b.work(ctx, func() error {
-		_, err := b.send(ctx, all, b.Concurrency, 1)
+		_, err := send(ctx)
 		return err
 	})
 }
@@ -161,7 +190,7 @@ func (b *Bench) work(ctx context.Context, feed func() error) error {
 	c := newCounter(b.Items)
 	var f measure.Figures
 	var commands map[string]driver.Command
-	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 		p.Go(func(context.Context) error { return feed() })
 		p.Go(func(ctx context.Context) (err error) {
@@ -183,14 +212,34 @@ func (b *Bench) work(ctx context.Context, feed func() error) error {
 	return nil
 }
 
-// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.
+// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again. On the way it checks
+// that handlers get the payload.
 func latency(ctx context.Context, b *Bench) error {
+	all := b.payloads(b.warm() + b.Samples)
 	began := make(chan time.Time, 1)
-	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) { began <- time.Now() }}
-	return b.working(ctx, worker, func() error {
-		all := b.payloads(b.warm() + b.Samples)
-		return b.oneByOne(ctx, nil, began, func(i int) error { return b.Store.Submit(ctx, all[i]) })
+	var submitted atomic.Pointer[[]byte]
+	var wrong atomic.Int64
+	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(ctx context.Context, payload []byte) {
+		at := driver.Began(ctx)
+		if !bytes.Equal(payload, *submitted.Load()) {
+			wrong.Add(1)
+		}
+		began <- at
+	}}
+	err := b.working(ctx, worker, func() error {
+		return b.oneByOneSince(ctx, "", nil, began, func(i int) (time.Time, error) {
+			submitted.Store(&all[i])
+			if producer, ok := b.Store.(driver.Producer); ok {
+				return producer.SubmitAt(ctx, all[i])
+			}
+			since := time.Now()
+			return since, b.Store.Submit(ctx, all[i])
+		})
 	})
+	if n := wrong.Load(); err == nil && n > 0 {
+		return fmt.Errorf("%d of %d handlers got another payload than was submitted", n, len(all))
+	}
+	return err
 }
 
 // warm is how many samples are not measured.
@@ -204,6 +253,14 @@ func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-cha
 
 // oneByOneAs is oneByOne of a variant.
 func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+	return b.oneByOneSince(ctx, variant, extra, began, func(i int) (time.Time, error) {
+		since := time.Now()
+		return since, start(i)
+	})
+}
+
+// oneByOneSince is oneByOneAs where start tells since when time counts.
+func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) (time.Time, error)) error {
 	const rest = 3 * time.Millisecond
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
@@ -217,14 +274,14 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 		if err := pause(ctx, rest); err != nil {
 			return err
 		}
-		started := time.Now()
-		if err := start(i); err != nil {
+		since, err := start(i)
+		if err != nil {
 			return err
 		}
 		select {
 		case at := <-began:
 			if i >= b.warm() {
-				took = append(took, at.Sub(started))
+				took = append(took, at.Sub(since))
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))

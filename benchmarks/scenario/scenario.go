@@ -124,6 +124,9 @@ func (b *Bench) profile(variant string) string {
 
 // done files the figures of a variant.
 func (b *Bench) done(variant string, f measure.Figures, commands map[string]driver.Command) {
+	if len(b.others()) > 0 { // what they allocate is not known
+		delete(f, measure.AllocItem)
+	}
 	b.record(variant, Round{Figures: f, Commands: commands})
 }
 

@@ -96,7 +96,7 @@ func (b *Bench) window(ctx context.Context, variant string) (measure.Figures, ma
 
 // idle starts many workers, each with connections of its own, and gives them nothing to do.
 func idle(ctx context.Context, b *Bench) (err error) {
-	nobody := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) {}}
+	nobody := driver.Worker{Concurrency: b.Concurrency, Counts: true, Handle: func(context.Context, []byte) {}}
 	stops := pool.New().WithErrors()
 	defer func() { err = errors.Join(err, stops.Wait()) }()
 	over := make(chan struct{})
@@ -136,7 +136,7 @@ func memory(ctx context.Context, b *Bench) error {
 		return err
 	}
 	first := newCounter(b.Partitions)
-	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		return first.await(ctx, first.finished)
 	})
 	if err != nil {
