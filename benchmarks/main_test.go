@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,7 +21,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if asked, err := work(context.Background()); asked { // by the scenario with processes of their own
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // small is a run of everything that takes seconds.
 var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
@@ -54,6 +65,7 @@ func measured(t *testing.T, args ...string) (report.Document, string) {
 var positive = map[string][]string{
 	"submit":    {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
 	"drain":     {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"processes": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.MostShare},
 	"lifecycle": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
 	"latency":   {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
 	"append":    {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
@@ -70,6 +82,7 @@ var present = map[string][]string{"memory": {measure.Waiting, measure.Active, me
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
 	"drain":     {measure.Retained: 300},
+	"processes": {measure.Retained: 300},
 	"lifecycle": {measure.Retained: 300},
 	"latency":   {measure.Items: 20},
 	"suspend":   {measure.Items: 20},
@@ -84,7 +97,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9}
+var variants = map[string]int{"submit": 3, "processes": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)

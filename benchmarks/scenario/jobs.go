@@ -149,12 +149,12 @@ func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
 }
 
 // measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
-// are handled but perhaps not yet settled then, as are those in flight at the beginning.
-func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
+// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that work.
+func (b *Bench) measureWork(ctx context.Context, c *counter, variant string, workers ...int) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}
-	m, err := b.startHot(ctx, "")
+	m, err := b.startHot(ctx, variant, workers...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +194,7 @@ func (b *Bench) work(ctx context.Context, feed func() error) error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 		p.Go(func(context.Context) error { return feed() })
 		p.Go(func(ctx context.Context) (err error) {
-			f, commands, err = b.measureWork(ctx, c)
+			f, commands, err = b.measureWork(ctx, c, "")
 			return err
 		})
 		return p.Wait()

@@ -44,6 +44,7 @@ type Scenario struct {
 var All = []Scenario{
 	{"submit", "producers only: one goroutine, many goroutines, batches of 100", submit},
 	{"drain", "a worker empties a queue that was filled before", drain},
+	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
 	{"latency", "one job at a time on an idle worker: submit until its handler starts", latency},
 	{"append", "frames of running jobs, many per call, beside raw pipelined XADD", appendFrames},
@@ -98,9 +99,9 @@ func (b *Bench) start(ctx context.Context, variant string) (*measure.Meter, erro
 	return measure.Start(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
-// startHot begins a measured part in the middle of the work.
-func (b *Bench) startHot(ctx context.Context, variant string) (*measure.Meter, error) {
-	return measure.StartHot(ctx, b.Server, b.profile(variant), b.others()...)
+// startHot begins a measured part in the middle of the work, in which further processes take part.
+func (b *Bench) startHot(ctx context.Context, variant string, more ...int) (*measure.Meter, error) {
+	return measure.StartHot(ctx, b.Server, b.profile(variant), append(b.others(), more...)...)
 }
 
 // others are the processes of the store besides this one.

@@ -32,8 +32,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sourcegraph/conc/pool"
-
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
@@ -102,23 +100,13 @@ func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, e
 	return server.StartWith(ctx, s.Program, how)
 }
 
-// Open starts the producer's and the workers' process.
+// Open starts the producer's process. The workers' process is started with the first of them.
 func (s System) Open(ctx context.Context, srv driver.Server, _ driver.Settings) (driver.Store, error) {
-	out := &store{system: s, url: srv.URL(), workers: map[int]*worker{}}
-	p := pool.New().WithErrors()
-	p.Go(func() (err error) {
-		out.producer, err = s.start(ctx, out.url, "producer.js", func(message) {})
-		return err
-	})
-	p.Go(func() (err error) {
-		out.host, err = s.start(ctx, out.url, "worker.js", out.news)
-		return err
-	})
-	if err := p.Wait(); err != nil {
-		out.Close()
+	producer, err := s.start(ctx, srv.URL(), "producer.js", func(message) {})
+	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &store{system: s, url: srv.URL(), producer: producer, workers: map[int]*worker{}}, nil
 }
 
 // store is one round's processes.
@@ -126,23 +114,35 @@ type store struct {
 	system   System
 	url      string
 	producer *process
-	host     *process // of the workers
 
 	mu      sync.Mutex
-	last    int // number of a worker or a batch
+	host    *process // of the workers; nil before the first
+	last    int      // number of a worker or a batch
 	workers map[int]*worker
 }
 
+func (s *store) processes() []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.host == nil {
+		return []*process{s.producer}
+	}
+	return []*process{s.producer, s.host}
+}
+
 func (s *store) Close() {
-	for _, p := range []*process{s.producer, s.host} {
-		if p != nil {
-			_ = p.close() // rounds that failed have said so already
-		}
+	for _, p := range s.processes() {
+		_ = p.close() // rounds that failed have said so already
 	}
 }
 
 // PIDs implements [driver.Remote].
-func (s *store) PIDs() []int { return []int{s.producer.pid(), s.host.pid()} }
+func (s *store) PIDs() (out []int) {
+	for _, p := range s.processes() {
+		out = append(out, p.pid())
+	}
+	return out
+}
 
 // number is new for every call.
 func (s *store) number() int {

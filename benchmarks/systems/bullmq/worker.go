@@ -43,17 +43,18 @@ func (t *troubles) err() error {
 const stopTimeout = 30 * time.Second
 
 func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	number := s.number()
 	handling, cancel := context.WithCancel(ctx)
-	here := &worker{ctx: handling, handle: w.Handle, host: s.host}
-	s.mu.Lock()
-	s.workers[number] = here
-	s.mu.Unlock()
+	here := &worker{ctx: handling, handle: w.Handle}
+	number, err := s.enlist(ctx, here)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	stop = func() error {
 		// Stopping goes on when the run is cancelled; then the process is dead and says so.
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer done()
-		_, err := s.host.call(ctx, request{Op: "stop", Worker: number})
+		_, err := here.host.call(ctx, request{Op: "stop", Worker: number})
 		cancel()
 		here.running.Wait()
 		s.mu.Lock()
@@ -61,11 +62,26 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 		s.mu.Unlock()
 		return errors.Join(err, here.trouble.err())
 	}
-	_, err = s.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency, LeaseMS: w.Lease.Milliseconds(), Counts: w.Counts})
+	_, err = here.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency, LeaseMS: w.Lease.Milliseconds(), Counts: w.Counts})
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil
+}
+
+// enlist gives a worker a number and the process of all workers.
+func (s *store) enlist(ctx context.Context, w *worker) (number int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.host == nil {
+		if s.host, err = s.system.start(ctx, s.url, "worker.js", s.news); err != nil {
+			return 0, err
+		}
+	}
+	w.host = s.host
+	s.last++
+	s.workers[s.last] = w
+	return s.last, nil
 }
 
 // Lease implements [driver.Leaser]: BullMQ renews the locks of a worker's jobs.
