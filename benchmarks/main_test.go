@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
@@ -211,6 +212,14 @@ func TestArguments(t *testing.T) {
 		if !strings.Contains(help.String(), "\n  "+name+" ") {
 			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
 		}
+	}
+}
+
+// A child of this program that cannot do its task says why.
+func TestChildOfNoSystem(t *testing.T) {
+	_, err := child.Start(t.Context(), child.Task{System: "nothing"}, func(int) {})
+	if err == nil || !strings.Contains(err.Error(), `no system "nothing"`) {
+		t.Errorf("%v, want an error that names the system", err)
 	}
 }
 

@@ -15,8 +15,11 @@
 //
 // Processor time of both processes counts as client ([driver.Remote]), this one's reading of messages included. BullMQ carries JSON, so the
 // payload is base64, in and out. Settings are BullMQ's and ioredis' defaults: completed jobs are kept without limit, events are
-// written, jobs are not retried. Workers of one store share a process, as those of other systems do; its name says "process", so
-// further ones can be had ([driver.Spawner]).
+// written, jobs are not retried. Workers of one store share a process, as those of other systems do; [driver.Spawner] gives further ones.
+//
+// V8 compiles what it has seen run often: client time per job halves within the first thousands of jobs. Programs in production have run
+// for long, so processes live as long as their server, over all rounds, with new connections in each; and before the first round
+// some thousand jobs go through them.
 package bullmq
 
 import (
@@ -44,6 +47,8 @@ type System struct {
 	Node string
 	// Dir is where its packages are installed; "" is node/ beside this file.
 	Dir string
+	// Cold leaves out the jobs that let the just-in-time compiler see the code before anything is measured.
+	Cold bool
 }
 
 // Name is "bullmq".
@@ -87,7 +92,7 @@ func (s System) dir() string {
 	return filepath.Join(filepath.Dir(file), "node")
 }
 
-// Serve starts a server.
+// Serve starts a server, and the processes that submit and work.
 func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
 	if _, err := exec.LookPath(s.node()); err != nil {
 		return nil, fmt.Errorf("%s: %w (make bench-deps): %w", s.node(), driver.ErrNotInstalled, err)
@@ -97,23 +102,55 @@ func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, e
 			return nil, err
 		}
 	}
-	return server.StartWith(ctx, s.Program, how)
-}
-
-// Open starts the producer's process. The workers' process is started with the first of them.
-func (s System) Open(ctx context.Context, srv driver.Server, _ driver.Settings) (driver.Store, error) {
-	producer, err := s.start(ctx, srv.URL(), "producer.js", func(message) {})
+	srv, err := server.StartWith(ctx, s.Program, how)
 	if err != nil {
 		return nil, err
 	}
-	return &store{system: s, url: srv.URL(), producer: producer, workers: map[int]*worker{}}, nil
+	out := &served{Server: srv, processes: &processes{ctx: ctx, system: s, url: srv.URL()}}
+	if s.Cold {
+		return out, nil
+	}
+	if err := s.warm(ctx, out); err != nil {
+		out.Stop()
+		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	return out, nil
 }
 
-// store is one round's processes.
+// served is a server with the processes that were started for it.
+type served struct {
+	*server.Server
+	processes *processes
+}
+
+// Stop ends the processes, then the server.
+func (s *served) Stop() {
+	s.processes.close()
+	s.Server.Stop()
+}
+
+// Open opens a queue.
+func (s System) Open(ctx context.Context, srv driver.Server, _ driver.Settings) (driver.Store, error) {
+	own, ok := srv.(*served)
+	if !ok {
+		return nil, fmt.Errorf("bullmq: %T was not started by this driver", srv)
+	}
+	producer, err := own.processes.take("producer.js")
+	if err != nil {
+		return nil, err
+	}
+	out := &store{processes: own.processes, producer: producer, workers: map[int]*worker{}}
+	if _, err := producer.call(ctx, request{Op: "open"}); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// store is an open queue, and the processes that belong to it meanwhile.
 type store struct {
-	system   System
-	url      string
-	producer *process
+	processes *processes
+	producer  *process
 
 	mu      sync.Mutex
 	host    *process // of the workers; nil before the first
@@ -121,7 +158,7 @@ type store struct {
 	workers map[int]*worker
 }
 
-func (s *store) processes() []*process {
+func (s *store) own() []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.host == nil {
@@ -130,15 +167,22 @@ func (s *store) processes() []*process {
 	return []*process{s.producer, s.host}
 }
 
+// Close lets the processes be used by the next store.
 func (s *store) Close() {
-	for _, p := range s.processes() {
-		_ = p.close() // rounds that failed have said so already
+	ctx, done := context.WithTimeout(context.Background(), stopTimeout)
+	defer done()
+	for _, p := range s.own() {
+		if _, err := p.call(ctx, request{Op: "close"}); err != nil { // a dead one has said so before
+			_ = p.close()
+			continue
+		}
+		s.processes.give(p)
 	}
 }
 
 // PIDs implements [driver.Remote].
 func (s *store) PIDs() (out []int) {
-	for _, p := range s.processes() {
+	for _, p := range s.own() {
 		out = append(out, p.pid())
 	}
 	return out

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve starts a server, if the machine has what is needed: Node.js is optional everywhere.
 func serve(t *testing.T) (System, driver.Server) {
 	t.Helper()
-	system := System{Program: "redis-server"}
+	system := System{Program: "redis-server", Cold: true}
 	srv, err := system.Serve(t.Context(), driver.Serving{})
 	if errors.Is(err, driver.ErrNotInstalled) {
 		if _, missing := exec.LookPath("redis-server"); missing != nil && os.Getenv("CI") != "" {
@@ -270,13 +270,70 @@ func TestTroubles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, script), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := System{Dir: dir}.start(t.Context(), s.url, script, func(message) {})
+		_, err := System{Dir: dir}.start(t.Context(), s.processes.url, script)
 		if want := map[string]string{"mad.js": "invalid character", "dead.js": "cannot go on"}[script]; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", script, err, want)
 		}
 	}
-	if _, err := (System{}).start(t.Context(), "postgres://x", "worker.js", nil); err == nil || !strings.Contains(err.Error(), "postgres://x") {
+	if _, err := (System{}).start(t.Context(), "postgres://x", "worker.js"); err == nil || !strings.Contains(err.Error(), "postgres://x") {
 		t.Errorf("%v, want an error about the server", err)
+	}
+}
+
+// The next store has the same processes, unless they are dead, and nothing of the last one.
+func TestProcessesLiveOn(t *testing.T) {
+	system, srv := serve(t)
+	var before []int
+	for round := range 3 {
+		opened, err := system.Open(t.Context(), srv, driver.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*store)
+		if err := s.Submit(t.Context(), []byte{byte(round)}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan []byte, 10)
+		stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 1, Handle: func(_ context.Context, payload []byte) { got <- payload }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if payload := <-got; !bytes.Equal(payload, []byte{byte(round)}) {
+			t.Errorf("round %d: payload %x", round, payload)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		pids := s.PIDs()
+		if round > 0 && (pids[0] == before[0]) != (round == 1) || round > 0 && pids[1] != before[1] {
+			t.Errorf("round %d: processes %v after %v", round, pids, before)
+		}
+		if before = pids; round == 1 {
+			_ = s.producer.cmd.Process.Kill()
+		}
+		s.Close()
+	}
+}
+
+func TestWarming(t *testing.T) {
+	_, cold := serve(t)
+	if n := len(cold.(*served).processes.free); n != 0 {
+		t.Errorf("%d processes before anything was opened", n)
+	}
+	srv, err := System{Program: "redis-server"}.Serve(t.Context(), driver.Serving{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	if n := len(srv.(*served).processes.free); n != 2 {
+		t.Errorf("%d processes are free after warming up, want the producer's and the workers'", n)
+	}
+	sample, err := srv.Sample(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := sample.Commands["evalsha"].Calls; n < 2*warmJobs {
+		t.Errorf("%v script calls, want one or more for each of %d jobs", n, 2*warmJobs)
 	}
 }
 

@@ -57,13 +57,14 @@ type process struct {
 
 	writing sync.Mutex
 	mu      sync.Mutex
+	news    func(message)
 	last    int
 	waiting map[int]chan<- message
 	ended   error // set when nothing comes any more
 }
 
-// start starts a script of the directory and waits until it is connected. news is called by one goroutine. The end of ctx kills it.
-func (s System) start(ctx context.Context, url, script string, news func(message)) (*process, error) {
+// start starts a script of the directory and waits until it is there. The end of ctx kills it.
+func (s System) start(ctx context.Context, url, script string) (*process, error) {
 	where, err := connection(url)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (s System) start(ctx context.Context, url, script string, news func(message
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s %s: %w", s.node(), script, err)
 	}
-	p.reader.Go(func() { p.read(out, news) })
+	p.reader.Go(func() { p.read(out) })
 	if _, err := p.call(ctx, request{Op: "ready"}); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -94,8 +95,15 @@ func (s System) start(ctx context.Context, url, script string, news func(message
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
+// listen sets who is told news, by one goroutine.
+func (p *process) listen(news func(message)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.news = news
+}
+
 // read hands on what the process says until it ends, and then wakes everyone who still waits.
-func (p *process) read(out io.Reader, news func(message)) {
+func (p *process) read(out io.Reader) {
 	lines := json.NewDecoder(out)
 	var err error
 	for {
@@ -103,11 +111,14 @@ func (p *process) read(out io.Reader, news func(message)) {
 		if err = lines.Decode(&m); err != nil {
 			break
 		}
-		if m.ID == 0 {
-			news(m)
+		p.mu.Lock()
+		if news := p.news; m.ID == 0 {
+			p.mu.Unlock()
+			if news != nil {
+				news(m)
+			}
 			continue
 		}
-		p.mu.Lock()
 		answer := p.waiting[m.ID]
 		delete(p.waiting, m.ID)
 		p.mu.Unlock()
@@ -147,8 +158,10 @@ func (p *process) call(ctx context.Context, r request) (message, error) {
 	r.ID = p.last
 	p.waiting[r.ID] = answer
 	p.mu.Unlock()
-	if err := p.tell(r); err != nil {
-		return message{}, err
+	if err := p.tell(r); err != nil { // it does not listen any more: why?
+		_ = p.cmd.Process.Kill()
+		p.reader.Wait()
+		return message{}, fmt.Errorf("%w: %w", err, p.ended)
 	}
 	select {
 	case m, ok := <-answer:

@@ -45,7 +45,7 @@ const stopTimeout = 30 * time.Second
 func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
 	handling, cancel := context.WithCancel(ctx)
 	here := &worker{ctx: handling, handle: w.Handle}
-	number, err := s.enlist(ctx, here)
+	number, err := s.enlist(here)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -70,13 +70,14 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 }
 
 // enlist gives a worker a number and the process of all workers.
-func (s *store) enlist(ctx context.Context, w *worker) (number int, err error) {
+func (s *store) enlist(w *worker) (number int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.host == nil {
-		if s.host, err = s.system.start(ctx, s.url, "worker.js", s.news); err != nil {
+		if s.host, err = s.processes.take("worker.js"); err != nil {
 			return 0, err
 		}
+		s.host.listen(s.news)
 	}
 	w.host = s.host
 	s.last++
@@ -115,17 +116,18 @@ func (s *store) news(m message) {
 
 // Spawn implements [driver.Spawner].
 func (s *store) Spawn(ctx context.Context, concurrency int, handled func(n int)) (driver.Spawned, error) {
+	p, err := s.processes.take("worker.js")
+	if err != nil {
+		return driver.Spawned{}, err
+	}
 	var trouble troubles
-	p, err := s.system.start(ctx, s.url, "worker.js", func(m message) {
+	p.listen(func(m message) {
 		if m.Trouble != "" {
 			trouble.add(errors.New(m.Trouble))
 			return
 		}
 		handled(m.Handled)
 	})
-	if err != nil {
-		return driver.Spawned{}, err
-	}
 	const number = 1
 	return driver.Spawned{
 		PID: p.pid(),
@@ -136,8 +138,11 @@ func (s *store) Spawn(ctx context.Context, concurrency int, handled func(n int))
 		Stop: func() error {
 			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 			defer done()
-			_, err := p.call(ctx, request{Op: "stop", Worker: number})
-			return errors.Join(err, p.close(), trouble.err())
+			if _, err := p.call(ctx, request{Op: "stop", Worker: number}); err != nil {
+				return errors.Join(err, p.close(), trouble.err())
+			}
+			s.processes.give(p)
+			return trouble.err()
 		},
 	}, nil
 }

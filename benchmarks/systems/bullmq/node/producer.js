@@ -7,7 +7,7 @@ const { queueName, jobName, connection, now, encode, serve } = require('./lines'
 // bulk is how many jobs go into one call where a queue is only filled.
 const bulk = 1000;
 
-const queue = new Queue(queueName, { connection });
+let queue; // of this round
 const prepared = new Map(); // payloads by the number of their batch
 
 const buffers = payloads => payloads.map(text => Buffer.from(text, 'base64'));
@@ -19,7 +19,10 @@ function* chunks(list, size) {
 }
 
 serve({
-  ready: async () => {
+  ready: () => {},
+
+  open: async () => {
+    queue = new Queue(queueName, { connection });
     await queue.waitUntilReady();
   },
 
@@ -62,6 +65,8 @@ serve({
   done: async () => ({ count: await queue.getCompletedCount() }),
 
   close: async () => {
-    await queue.close();
+    prepared.clear();
+    await queue?.close();
+    queue = undefined;
   },
 });

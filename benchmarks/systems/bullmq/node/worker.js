@@ -39,6 +39,12 @@ function asking(worker) {
   };
 }
 
+async function stop(worker) {
+  const w = workers.get(worker);
+  workers.delete(worker);
+  await w?.close();
+}
+
 serve({
   ready: () => {},
 
@@ -57,9 +63,12 @@ serve({
     asked.delete(ask);
   },
 
-  stop: async ({ worker }) => {
-    const w = workers.get(worker);
-    workers.delete(worker);
-    await w.close();
+  stop: ({ worker }) => stop(worker),
+
+  // close stops what was not stopped; handlers that still wait have nobody to wait for.
+  close: async () => {
+    for (const answer of asked.values()) answer();
+    asked.clear();
+    await Promise.all(Array.from(workers.keys(), stop));
   },
 });
