@@ -74,7 +74,7 @@ func (s System) start(ctx context.Context, url, script string) (*process, error)
 		return nil, err
 	}
 	p := &process{script: script, said: &limited{}, waiting: map[int]chan<- message{}}
-	p.cmd = exec.CommandContext(ctx, s.node(), "--expose-gc", filepath.Join(s.dir(), script), string(settings))
+	p.cmd = exec.CommandContext(ctx, s.node(), filepath.Join(s.dir(), script), string(settings))
 	p.cmd.Stderr = p.said
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

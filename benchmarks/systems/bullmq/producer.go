@@ -37,9 +37,6 @@ func (s *store) Prepare(ctx context.Context, payloads [][]byte, submitters, perC
 			return nil, err
 		}
 	}
-	if _, err := s.producer.call(ctx, request{Op: "collect"}); err != nil {
-		return nil, err
-	}
 	return func(ctx context.Context) ([]time.Duration, error) {
 		answer, err := s.producer.call(ctx, request{Op: "send", Batch: batch, Submitters: submitters, PerCall: perCall})
 		return answer.Took, err

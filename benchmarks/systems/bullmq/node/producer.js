@@ -43,9 +43,6 @@ serve({
     prepared.set(batch, (prepared.get(batch) ?? []).concat(buffers(payloads)));
   },
 
-  // collect frees what earlier parts have left, as the harness does in its own process.
-  collect: () => global.gc(),
-
   // send submits a batch by concurrent submitters, each its share, and answers how long their calls took.
   send: async ({ batch, submitters, perCall }) => {
     const payloads = prepared.get(batch);
