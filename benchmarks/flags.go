@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +16,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/bullmq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
 )
 
 // costName and boundsName are the scenarios that are not about systems but about the functions of the library.
@@ -26,8 +30,12 @@ const (
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
-	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
-	"bullmq":     func(o options) driver.System { return bullmq.System{Program: o.server} },
+	"flowfabric":   func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"asynq":        func(o options) driver.System { return asynq.Default(o.server) },
+	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
+	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
+	"bullmq":       func(o options) driver.System { return bullmq.System{Program: o.server} },
+	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
 }
 
 // options are the flags.
@@ -42,7 +50,7 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.SetOutput(errors)
 	f.Usage = func() { usage(f) }
 	scenarios := f.String("scenarios", "all", "comma-separated scenarios, or all")
-	systems := f.String("system", "flowfabric", "comma-separated systems: "+strings.Join(names(), ", "))
+	systems := f.String("system", "flowfabric", "comma-separated systems, or all: "+strings.Join(names(), ", "))
 	f.StringVar(&o.server, "server", "redis-server", "server program to start: redis-server, valkey-server or a path")
 	f.StringVar(&o.json, "json", "", "file for the JSON document with every round's raw numbers")
 	s := &o.sizes
@@ -82,7 +90,9 @@ func (o *options) choose(scenarios, systems string) error {
 			return fmt.Errorf("-scenarios: unknown scenario %q, want some of %s", name, strings.Join(all, ","))
 		}
 	}
-	o.systems = strings.Split(systems, ",")
+	if o.systems = names(); systems != "all" {
+		o.systems = strings.Split(systems, ",")
+	}
 	for _, name := range o.systems {
 		if known[name] == nil {
 			return fmt.Errorf("-system: unknown system %q, want some of %s", name, strings.Join(names(), ","))
@@ -115,13 +125,18 @@ func scenarioNames() []string {
 	return append(out, costName, boundsName)
 }
 
+// names are the known systems: FlowFabric first, the ceiling last, the others in alphabetical order.
 func names() []string {
-	var out []string
-	for name := range known {
-		out = append(out, name)
+	place := func(name string) int {
+		switch {
+		case strings.HasPrefix(name, "flowfabric"):
+			return 0
+		case name == "raw":
+			return 2
+		}
+		return 1
 	}
-	slices.Sort(out)
-	return out
+	return slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 }
 
 func usage(f *flag.FlagSet) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -117,10 +118,14 @@ type counter struct {
 	warmed     chan struct{} // closed by the warm-th job
 	finished   chan struct{} // closed by the last
 	finishedAt time.Time
+	wave       int64
+	waves      chan struct{} // one for every wave jobs
 }
 
 func newCounter(all int) *counter {
-	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{})}
+	wave := max(all/waveShare, 1)
+	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{}),
+		wave: int64(wave), waves: make(chan struct{}, all/wave)}
 }
 
 func (c *counter) handle(context.Context, []byte) { c.add(1) }
@@ -131,6 +136,9 @@ func (c *counter) add(n int) {
 	before := now - int64(n)
 	if before < c.warm && c.warm <= now {
 		close(c.warmed)
+	}
+	for range min(now, c.all)/c.wave - min(before, c.all)/c.wave {
+		c.waves <- struct{}{}
 	}
 	if before < c.all && c.all <= now {
 		c.finishedAt = time.Now()
@@ -170,29 +178,48 @@ func drain(ctx context.Context, b *Bench) error {
 	if err := b.fill(ctx, b.Items); err != nil {
 		return err
 	}
-	return b.work(ctx, func() error { return nil })
+	return b.work(ctx, func(*counter) error { return nil })
 }
 
-// lifecycle starts a worker, then many goroutines that submit.
+// waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
+const waveShare = 20
+
+// lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
+// time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
+// submitted by the end of the warm-up.
 func lifecycle(ctx context.Context, b *Bench) error {
-	send, err := b.prepare(ctx, b.payloads(b.Items), b.Concurrency, 1)
-	if err != nil {
-		return err
+	all := b.payloads(b.Items)
+	waves := slices.Collect(slices.Chunk(all, max(b.Items/waveShare, 1)))
+	sends := make([]func(context.Context) ([]time.Duration, error), len(waves))
+	for i, wave := range waves {
+		var err error
+		if sends[i], err = b.prepare(ctx, wave, b.Concurrency, 1); err != nil {
+			return err
+		}
 	}
-	return b.work(ctx, func() error {
-		_, err := send(ctx)
-		return err
+	return b.work(ctx, func(c *counter) error {
+		for i, send := range sends {
+			if i >= 2 {
+				if err := c.await(ctx, c.waves); err != nil {
+					return err
+				}
+			}
+			if _, err := send(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // work measures one worker that handles all items while feed runs, and files the figures.
-func (b *Bench) work(ctx context.Context, feed func() error) error {
+func (b *Bench) work(ctx context.Context, feed func(c *counter) error) error {
 	c := newCounter(b.Items)
 	var f measure.Figures
 	var commands map[string]driver.Command
 	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		p.Go(func(context.Context) error { return feed() })
+		p.Go(func(context.Context) error { return feed(c) })
 		p.Go(func(ctx context.Context) (err error) {
 			f, commands, err = b.measureWork(ctx, c, "")
 			return err
@@ -261,17 +288,23 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 
 // oneByOneSince is oneByOneAs where start tells since when time counts.
 func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) (time.Time, error)) error {
-	const rest = 3 * time.Millisecond
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
-	for i := range b.warm() + b.Samples {
-		if i == b.warm() {
+	warm, poll := b.warm(), b.poll()
+	for i, first := 0, time.Now(); len(took) < b.Samples; i++ {
+		if poll > 0 && len(took) > 0 && time.Since(first) > pollPatience*b.Window {
+			break
+		}
+		if poll > 0 && i < warm && time.Since(first) > pollPatience*b.Window/warmShare {
+			warm = i
+		}
+		if i == warm {
 			var err error
 			if m, err = b.start(ctx, variant); err != nil {
 				return err
 			}
 		}
-		if err := pause(ctx, rest); err != nil {
+		if err := pause(ctx, rest(poll)); err != nil {
 			return err
 		}
 		since, err := start(i)
@@ -280,7 +313,7 @@ func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure
 		}
 		select {
 		case at := <-began:
-			if i >= b.warm() {
+			if i >= warm {
 				took = append(took, at.Sub(since))
 			}
 		case <-ctx.Done():
@@ -296,4 +329,26 @@ func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure
 	f.Latencies(took)
 	b.done(variant, f, commands)
 	return nil
+}
+
+// pollPatience is how many windows a round of samples may take when workers poll, which can mean a second for each. There are
+// then fewer samples.
+const pollPatience = 5
+
+// poll is the mean time between two looks of an idle worker, 0 if workers are woken.
+func (b *Bench) poll() time.Duration {
+	if poller, ok := b.Store.(driver.Poller); ok {
+		return poller.Poll()
+	}
+	return 0
+}
+
+// rest is the time between two samples. A worker that polls has just looked when a handler begins, so that a job always 3 ms later
+// would always wait for a whole interval; hence one to two intervals, at random.
+func rest(poll time.Duration) time.Duration {
+	const least = 3 * time.Millisecond
+	if poll == 0 {
+		return least
+	}
+	return max(least, poll+rand.N(poll))
 }
