@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/bullmq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
@@ -41,6 +42,7 @@ var known = map[string]func(options) driver.System{
 	"asynq":        func(o options) driver.System { return asynq.Default(o.server) },
 	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
 	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
+	"bullmq":       func(o options) driver.System { return bullmq.System{Program: o.server} },
 	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
 	"river":        func(options) driver.System { return river.System{} },
 	"river-tuned":  func(options) driver.System { return river.System{Tuned: true} },

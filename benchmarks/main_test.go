@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -16,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
@@ -23,6 +25,13 @@ import (
 
 // The driver of a cluster closes its former connections after a rest of its own, even when it was closed itself.
 func TestMain(m *testing.M) {
+	if asked, err := work(context.Background()); asked { // by the scenario with processes of their own
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
@@ -77,6 +86,7 @@ var positive = map[string][]string{
 	"durability": {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
 	"growth":     {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
 	"calls":      {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
+	"processes":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.MostShare},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
@@ -86,6 +96,7 @@ var present = map[string][]string{"memory": {measure.Waiting, measure.Active, me
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
 	"drain":     {measure.Retained: 300},
+	"processes": {measure.Retained: 300},
 	"lifecycle": {measure.Retained: 300},
 	"latency":   {measure.Items: 20},
 	"suspend":   {measure.Items: 20},
@@ -129,7 +140,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "durability": 9, "growth": 15,
+var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 15,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
@@ -295,6 +306,14 @@ func TestArguments(t *testing.T) {
 		if !strings.Contains(help.String(), "\n  "+name+" ") {
 			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
 		}
+	}
+}
+
+// A child of this program that cannot do its task says why.
+func TestChildOfNoSystem(t *testing.T) {
+	_, err := child.Start(t.Context(), child.Task{System: "nothing"}, func(int) {})
+	if err == nil || !strings.Contains(err.Error(), `no system "nothing"`) {
+		t.Errorf("%v, want an error that names the system", err)
 	}
 }
 

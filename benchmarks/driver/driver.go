@@ -140,12 +140,38 @@ type Worker struct {
 	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
 	// are given one.
 	Lease time.Duration
+	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have such a
+	// handler there, and afterwards call Handle once for every job that it handled, without the payload.
+	Counts bool
 }
 
 // Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor time
 // counts as this process's.
 type Remote interface {
 	PIDs() []int
+}
+
+// Producer is a [Store] that submits from a process of its own. Where calls are timed, that process makes and times them, so that
+// what the two processes say to each other is no part of the figures.
+type Producer interface {
+	// Prepare hands payloads over. send then submits them as so many concurrent submitters, each its share and perCall jobs in a
+	// call, and returns how long the calls took.
+	Prepare(ctx context.Context, payloads [][]byte, submitters, perCall int) (send func(context.Context) ([]time.Duration, error), err error)
+	// SubmitAt is Submit; it returns when the other process began, by the clock of [Began].
+	SubmitAt(ctx context.Context, payload []byte) (time.Time, error)
+}
+
+// Spawner is a [Store] that can have workers in further processes of its own. For other stores the harness starts itself again.
+type Spawner interface {
+	// Spawn starts a process that is ready to work. handled is told of jobs that a no-op handler has handled.
+	Spawn(ctx context.Context, concurrency int, handled func(n int)) (Spawned, error)
+}
+
+// Spawned is a worker in a process of its own.
+type Spawned struct {
+	PID   int
+	Begin func(ctx context.Context) error // lets it work; called once
+	Stop  func() error                    // lets running handlers end, and waits until the process has ended
 }
 
 // Leaser is a [Store] whose workers renew what they hold. Lease returns the lease time that Work makes of the wish.

@@ -45,6 +45,12 @@ const (
 	Share      = "share"           // of what was handed out, that went to the tenant in question
 )
 
+// The shares of jobs that the least and the most busy process handled.
+const (
+	LeastShare = "share_least"
+	MostShare  = "share_most"
+)
+
 // Figures are what one round measured, by name.
 type Figures map[string]float64
 

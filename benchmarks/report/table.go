@@ -33,6 +33,10 @@ var own = map[string][]column{
 		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
 		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
 	},
+	"processes": {
+		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
+		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"}, {measure.MostShare, "most share"}, {measure.Retained, "retained"},
+	},
 	"tenants": {
 		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"}, {measure.ServerItem, "srv µs"},
 		{measure.CallsItem, "calls"},

@@ -66,7 +66,7 @@ func (b *Bench) beside(ctx context.Context, waiting int, file filing) error {
 		file(v.name, f, commands)
 	}
 	c := &crowd{warm: int64(max(n/warmShare, 1)), all: int64(n), warmed: make(chan struct{}), finished: make(chan struct{})}
-	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
+	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		f, commands, err := b.measureSome(ctx, c)
 		if err == nil {
 			file("work", f, commands)

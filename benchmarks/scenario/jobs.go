@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -48,11 +49,15 @@ func (b *Bench) measureSubmit(ctx context.Context, variant string, items, gorout
 	if _, err := b.send(ctx, all[:items/warmShare], goroutines, perCall); err != nil {
 		return nil, nil, err
 	}
+	send, err := b.prepare(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, nil, err
+	}
 	m, err := b.start(ctx, variant)
 	if err != nil {
 		return nil, nil, err
 	}
-	took, err := b.send(ctx, all, goroutines, perCall)
+	took, err := send(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,6 +71,23 @@ func (b *Bench) measureSubmit(ctx context.Context, variant string, items, gorout
 
 // send submits all payloads, each goroutine its share, and returns how long the calls took.
 func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
+	send, err := b.prepare(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, err
+	}
+	return send(ctx)
+}
+
+// prepare does what is no part of sending: a store that submits from another process is given the payloads there.
+func (b *Bench) prepare(ctx context.Context, all [][]byte, goroutines, perCall int) (send func(context.Context) ([]time.Duration, error), err error) {
+	if producer, ok := b.Store.(driver.Producer); ok && len(all) > 0 {
+		return producer.Prepare(ctx, all, goroutines, perCall)
+	}
+	return func(ctx context.Context) ([]time.Duration, error) { return b.sendHere(ctx, all, goroutines, perCall) }, nil
+}
+
+// sendHere is send in this process.
+func (b *Bench) sendHere(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -120,14 +142,20 @@ func (c *counter) handle(context.Context, []byte) {
 	if c.work > 0 {
 		time.Sleep(c.work)
 	}
-	n := c.handled.Add(1)
-	if n == c.warm {
+	c.add(1)
+}
+
+// add counts n jobs.
+func (c *counter) add(n int) {
+	now := c.handled.Add(int64(n))
+	before := now - int64(n)
+	if before < c.warm && c.warm <= now {
 		close(c.warmed)
 	}
-	if n%c.wave == 0 {
+	for range min(now, c.all)/c.wave - min(before, c.all)/c.wave {
 		c.waves <- struct{}{}
 	}
-	if n == c.all {
+	if before < c.all && c.all <= now {
 		c.finishedAt = time.Now()
 		close(c.finished)
 	}
@@ -144,17 +172,17 @@ func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
 }
 
 // measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
-// are handled but perhaps not yet settled then, as are those in flight at the beginning.
-func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
+// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that work.
+func (b *Bench) measureWork(ctx context.Context, c *counter, variant string, workers ...int) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}
-	m, err := b.startHot(ctx, "")
+	m, err := b.startHot(ctx, variant, workers...)
 	if err != nil {
 		return nil, nil, err
 	}
 	if settler, ok := b.Store.(driver.Settler); ok {
-		return b.measureSettling(ctx, c, m, settler)
+		return b.measureSettling(ctx, c, m, settler, b.Concurrency*max(len(workers), 1))
 	}
 	before := c.handled.Load()
 	if err := c.await(ctx, c.finished); err != nil {
@@ -164,8 +192,8 @@ func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, m
 }
 
 // measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it ends
-// when no more of them are than in other systems, and tells how long after the last handler that was.
-func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler) (measure.Figures, map[string]driver.Command, error) {
+// when no more than most of them are, as in other systems, and tells how long after the last handler that was.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler, most int) (measure.Figures, map[string]driver.Command, error) {
 	before, err := s.Done(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +201,7 @@ func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Mete
 	if err := c.await(ctx, c.finished); err != nil {
 		return nil, nil, err
 	}
-	left, err := s.Settle(ctx, b.Concurrency)
+	left, err := s.Settle(ctx, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,18 +231,24 @@ func lifecycle(ctx context.Context, b *Bench) error { return b.lifecycle(ctx, ""
 
 func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
 	all := b.payloads(items)
+	sends := make([]func(context.Context) ([]time.Duration, error), 0, waveShare+1)
+	for wave := range slices.Chunk(all, max(items/waveShare, 1)) {
+		send, err := b.prepare(ctx, wave, b.Concurrency, 1)
+		if err != nil {
+			return err
+		}
+		sends = append(sends, send)
+	}
 	return b.work(ctx, variant, items, func(c *counter) error {
-		for i := 0; len(all) > 0; i++ {
+		for i, send := range sends {
 			if i >= 2 {
 				if err := c.await(ctx, c.waves); err != nil {
 					return err
 				}
 			}
-			wave := all[:min(int(c.wave), len(all))]
-			if _, err := b.send(ctx, wave, b.Concurrency, 1); err != nil {
+			if _, err := send(ctx); err != nil {
 				return err
 			}
-			all = all[len(wave):]
 		}
 		return nil
 	})
@@ -235,11 +269,11 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
-	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: b.Work == 0}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 		p.Go(func(context.Context) error { return feed(c) })
 		p.Go(func(ctx context.Context) (err error) {
-			f, commands, err = b.measureWork(ctx, c)
+			f, commands, err = b.measureWork(ctx, c, "")
 			return err
 		})
 		return p.Wait()
@@ -253,14 +287,34 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	return f, commands, b.retained(ctx, f)
 }
 
-// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.
+// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again. On the way it checks
+// that handlers get the payload.
 func latency(ctx context.Context, b *Bench) error {
+	all := b.payloads(b.warm() + b.Samples)
 	began := make(chan time.Time, 1)
-	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) { began <- time.Now() }}
-	return b.working(ctx, worker, func() error {
-		all := b.payloads(b.warm() + b.Samples)
-		return b.oneByOne(ctx, nil, began, func(i int) error { return b.Store.Submit(ctx, all[i]) })
+	var submitted atomic.Pointer[[]byte]
+	var wrong atomic.Int64
+	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(ctx context.Context, payload []byte) {
+		at := driver.Began(ctx)
+		if !bytes.Equal(payload, *submitted.Load()) {
+			wrong.Add(1)
+		}
+		began <- at
+	}}
+	err := b.working(ctx, worker, func() error {
+		return b.oneByOneSince(ctx, "", nil, began, func(i int) (time.Time, error) {
+			submitted.Store(&all[i])
+			if producer, ok := b.Store.(driver.Producer); ok {
+				return producer.SubmitAt(ctx, all[i])
+			}
+			since := time.Now()
+			return since, b.Store.Submit(ctx, all[i])
+		})
 	})
+	if n := wrong.Load(); err == nil && n > 0 {
+		return fmt.Errorf("%d of %d handlers got another payload than was submitted", n, len(all))
+	}
+	return err
 }
 
 // warm is how many samples are not measured.
@@ -274,6 +328,14 @@ func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-cha
 
 // oneByOneAs is oneByOne of a variant.
 func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+	return b.oneByOneSince(ctx, variant, extra, began, func(i int) (time.Time, error) {
+		since := time.Now()
+		return since, start(i)
+	})
+}
+
+// oneByOneSince is oneByOneAs where start tells since when time counts.
+func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) (time.Time, error)) error {
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
 	warm, poll := b.warm(), b.poll()
@@ -293,14 +355,14 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 		if err := pause(ctx, rest(poll)); err != nil {
 			return err
 		}
-		started := time.Now()
-		if err := start(i); err != nil {
+		since, err := start(i)
+		if err != nil {
 			return err
 		}
 		select {
 		case at := <-began:
 			if i >= warm {
-				took = append(took, at.Sub(started))
+				took = append(took, at.Sub(since))
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))

@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,19 @@ func (p *plain) Work(ctx context.Context, w driver.Worker) (func() error, error)
 	return sync.OnceValue(func() error { cancel(); handlers.Wait(); return nil }), nil
 }
 
+// Spawn is a worker in this process that stands for one in another.
+func (p *plain) Spawn(ctx context.Context, concurrency int, handled func(int)) (driver.Spawned, error) {
+	var stop func() error
+	return driver.Spawned{
+		PID: os.Getpid(),
+		Begin: func(context.Context) (err error) {
+			stop, err = p.Work(ctx, driver.Worker{Concurrency: concurrency, Handle: func(context.Context, []byte) { handled(1) }})
+			return err
+		},
+		Stop: func() error { return stop() },
+	}, nil
+}
+
 func find(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
 	i := slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == name })
@@ -138,6 +152,93 @@ func TestLackingFeatures(t *testing.T) {
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
 		}
+	}
+}
+
+// What several processes count adds up, and their shares to one.
+func TestProcesses(t *testing.T) {
+	var log []string
+	results := run(t, "processes", &plain{name: "plain", log: &log})
+	if len(results) != 3 {
+		t.Fatalf("%d results, want 3", len(results))
+	}
+	for i, n := range []float64{1, 2, 4} {
+		least, most := results[i].Summary[measure.LeastShare], results[i].Summary[measure.MostShare]
+		if most.Max > 1 || most.Min < 1/n || least.Max > 1/n || n == 1 && least.Min != 1 {
+			t.Errorf("%s: least share %+v, most %+v", results[i].Variant, least, most)
+		}
+	}
+}
+
+// another is a system whose handlers get something else than was submitted.
+type another struct{ *plain }
+
+func (a another) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := a.plain.Open(ctx, s, cfg)
+	return a, err
+}
+
+func (a another) Submit(ctx context.Context, payload []byte) error {
+	return a.plain.Submit(ctx, append(payload[:len(payload)-1:len(payload)-1], payload[len(payload)-1]+1))
+}
+
+func TestLatencyChecksPayloads(t *testing.T) {
+	var log []string
+	_, err := scenario.Run(t.Context(), find(t, "latency"), []driver.System{another{&plain{name: "a", log: &log}}}, tiny, func(string, int) {})
+	if err == nil || !strings.Contains(err.Error(), "another payload") {
+		t.Errorf("%v, want an error about payloads", err)
+	}
+}
+
+// elsewhere submits and begins jobs by another clock, an hour ahead, on which every job begins 7 ms after it was submitted.
+type elsewhere struct {
+	*plain
+	prepared *int // jobs
+}
+
+func (e elsewhere) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := e.plain.Open(ctx, s, cfg)
+	return e, err
+}
+
+var ahead = time.Now().Add(time.Hour)
+
+func (e elsewhere) Prepare(_ context.Context, payloads [][]byte, submitters, perCall int) (func(context.Context) ([]time.Duration, error), error) {
+	*e.prepared += len(payloads)
+	return func(ctx context.Context) ([]time.Duration, error) {
+		calls := (len(payloads) + perCall - 1) / perCall
+		return slices.Repeat([]time.Duration{time.Duration(submitters) * time.Second}, calls), e.SubmitMany(ctx, payloads)
+	}, nil
+}
+
+func (e elsewhere) SubmitAt(ctx context.Context, payload []byte) (time.Time, error) {
+	return ahead, e.Submit(ctx, payload)
+}
+
+func (e elsewhere) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	handle := w.Handle
+	w.Handle = func(ctx context.Context, payload []byte) {
+		handle(driver.WithBegan(ctx, ahead.Add(7*time.Millisecond)), payload)
+	}
+	return e.plain.Work(ctx, w)
+}
+
+// A store that submits from another process times its calls itself.
+func TestProducersOfAnotherProcess(t *testing.T) {
+	var log []string
+	prepared := 0
+	system := elsewhere{&plain{name: "e", log: &log}, &prepared}
+	for i, want := range []float64{1000, 4000, 1000} { // tiny has four submitters
+		if r := run(t, "submit", system)[i]; r.Summary[measure.P50].Median != want {
+			t.Errorf("submit, %s: p50 %v ms, want %v", r.Variant, r.Summary[measure.P50].Median, want)
+		}
+	}
+	if r := run(t, "latency", system)[0]; r.Summary[measure.P50].Median != 7 || r.Summary[measure.P99].Median != 7 {
+		t.Errorf("latency: %+v", r.Summary)
+	}
+	prepared = 0
+	if run(t, "lifecycle", system); prepared != tiny.Rounds*tiny.Items {
+		t.Errorf("lifecycle prepared %d jobs, want %d", prepared, tiny.Rounds*tiny.Items)
 	}
 }
 
@@ -255,5 +356,11 @@ func TestSettlingLate(t *testing.T) {
 		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
 			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
 		}
+	}
+	late := &settling{plain: &plain{name: "late", log: &log}}
+	run(t, "processes", late)
+	slices.Sort(late.most)
+	if c := tiny.Concurrency; !slices.Equal(late.most, []int{c, c, 2 * c, 2 * c, 4 * c, 4 * c}) {
+		t.Errorf("processes waited until %v were left, want %d of each worker", late.most, c)
 	}
 }

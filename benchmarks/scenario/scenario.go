@@ -48,6 +48,7 @@ var All = []Scenario{
 	{"submit", "producers only: one goroutine, many goroutines, batches of 100", submit},
 	{"drain", "a worker empties a queue that was filled before", drain},
 	{"payload", "drain with other sizes of payloads", payloadSizes},
+	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
 	{"durability", "submit and lifecycle on servers that write to disk: not at all, every second, before they confirm", durability},
 	{"latency", "one job at a time on an idle worker: submit until its handler starts", latency},
@@ -113,9 +114,9 @@ func (b *Bench) start(ctx context.Context, variant string) (*measure.Meter, erro
 	return measure.Start(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
-// startHot begins a measured part in the middle of the work.
-func (b *Bench) startHot(ctx context.Context, variant string) (*measure.Meter, error) {
-	return measure.StartHot(ctx, b.Server, b.profile(variant), b.others()...)
+// startHot begins a measured part in the middle of the work, in which further processes take part.
+func (b *Bench) startHot(ctx context.Context, variant string, more ...int) (*measure.Meter, error) {
+	return measure.StartHot(ctx, b.Server, b.profile(variant), append(b.others(), more...)...)
 }
 
 // others are the processes of the store besides this one.
@@ -141,6 +142,9 @@ func (b *Bench) profile(variant string) string {
 
 // done files the figures of a variant.
 func (b *Bench) done(variant string, f measure.Figures, commands map[string]driver.Command) {
+	if len(b.others()) > 0 { // what they allocate is not known
+		delete(f, measure.AllocItem)
+	}
 	b.record(variant, Round{Figures: f, Commands: commands})
 }
 

@@ -105,7 +105,7 @@ func idle(ctx context.Context, b *Bench) error {
 
 // idling measures idle workers.
 func (b *Bench) idling(ctx context.Context, variant string) (f measure.Figures, commands map[string]driver.Command, err error) {
-	nobody := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) {}}
+	nobody := driver.Worker{Concurrency: b.Concurrency, Counts: true, Handle: func(context.Context, []byte) {}}
 	stops := pool.New().WithErrors()
 	defer func() { err = errors.Join(err, stops.Wait()) }()
 	over := make(chan struct{})
@@ -146,7 +146,7 @@ func memory(ctx context.Context, b *Bench) error {
 		return err
 	}
 	first := newCounter(b.Partitions)
-	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		return first.await(ctx, first.finished)
 	})
 	if err != nil {
