@@ -56,6 +56,10 @@ const (
 	Always                        // forced to the disk before the confirmation
 )
 
+func (d Durability) String() string {
+	return [...]string{"nothing on disk", "on disk every second", "on disk always"}[d]
+}
+
 // Settings are the run's, for all systems.
 type Settings struct {
 	// Partitions to spread the work over, where the system has such a thing.
@@ -78,6 +82,17 @@ type Server interface {
 	Memory(ctx context.Context) (float64, error)
 	// Stop ends the process and removes its files.
 	Stop()
+}
+
+// Filer is a [Server] that tells the directory of its files.
+type Filer interface {
+	Dir() string
+}
+
+// Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one that does
+// nothing; flush is how long a call may wait for others before they are sent together.
+type Callable interface {
+	Trivial(ctx context.Context, flush time.Duration) (call func(context.Context) error, stop func(), err error)
 }
 
 // Sample is the state of a server's counters, or the difference of two.
@@ -148,6 +163,31 @@ type Poller interface {
 // Counter is a [Store] that can tell how many completed jobs the server retains.
 type Counter interface {
 	Done(ctx context.Context) (int, error)
+}
+
+// Settler is a [Counter] whose workers settle jobs many at once, some time after their handlers have returned. Throughput of
+// others ends with the last handler, when no more jobs than handlers can run at once are unsettled; that of a Settler ends
+// when as few are, and counts the jobs that were settled meanwhile.
+type Settler interface {
+	Counter
+	// Settle waits until at most so many of the jobs that workers have fetched are not settled, and returns how many.
+	Settle(ctx context.Context, most int) (left int, err error)
+}
+
+// Partitioned is a [Store] that spreads work over as many partitions as [Settings] say. Partitions is how many there are.
+type Partitioned interface {
+	Partitions() int
+}
+
+// Router is a [Store] whose workers can take work from several routes: kinds of jobs, queues, or whatever the server keeps apart.
+// Routes is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes from all.
+type Router interface {
+	Routes(n int) Store
+}
+
+// Lightest is a [Store] that can make the call of its own that costs the server least.
+type Lightest interface {
+	Lightest(ctx context.Context) error
 }
 
 // Sharer is a [Store] of several tenants, among whom its workers share themselves out.

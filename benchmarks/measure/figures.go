@@ -17,6 +17,7 @@ const (
 	P99        = "p99_ms"                  //
 	ServerItem = "server_us_per_item"      // processor time of the whole server process
 	ClientItem = "client_us_per_item"      // processor time of this process, the harness included
+	OfFirst    = "server_ratio_to_first"   // ServerItem / that of the first variant in the same round
 	AllocItem  = "client_allocs_per_item"  // objects that this process allocated, the harness included
 	CallsItem  = "calls_per_item"          // function and script calls
 	CmdsItem   = "commands_per_item"       // executed by the server, those inside functions and scripts included

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
 // profile is the recording of two processes: this one by the Go runtime in <path>.pprof, and the server by perf in
@@ -19,7 +21,7 @@ type profile struct {
 	perf *exec.Cmd // nil without perf
 }
 
-func startProfile(ctx context.Context, path string, server int) (*profile, error) {
+func startProfile(ctx context.Context, path string, s driver.Server) (*profile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -32,13 +34,26 @@ func startProfile(ctx context.Context, path string, server int) (*profile, error
 		return nil, err
 	}
 	p := &profile{path: path, own: own}
-	if _, err := exec.LookPath("perf"); err == nil && server > 0 {
-		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", strconv.Itoa(server), "-o", path+".perf")
+	if _, err := exec.LookPath("perf"); err == nil && s.PID() > 0 {
+		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", processes(s), "-o", path+".perf")
 		if perf.Start() == nil {
 			p.perf = perf
 		}
 	}
 	return p, nil
+}
+
+// processes of the server, as perf wants them. A server may have several; perf follows those that they start later.
+func processes(s driver.Server) string {
+	list := strconv.Itoa(s.PID())
+	if several, ok := s.(interface{ PIDs() []int }); ok {
+		for _, pid := range several.PIDs() {
+			if pid != s.PID() {
+				list += "," + strconv.Itoa(pid)
+			}
+		}
+	}
+	return list
 }
 
 // stop ends both recordings. What perf has to complain about only means that there is no profile of the server.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,9 +17,9 @@ type column struct{ figure, title string }
 
 // shared are the columns of the throughput and latency scenarios.
 var shared = []column{
-	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"},
+	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
 	{measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
-	{measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
+	{measure.Backlog, "left ms"}, {measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
 }
 
 // own are the columns of the others.
@@ -40,9 +41,18 @@ var own = map[string][]column{
 		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"},
 		{measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},
 	},
+	"partitions": {
+		{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
+		{measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Retained, "retained"},
+		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"},
+	},
+	"calls": {
+		{measure.Throughput, "/s"}, {measure.RawRatio, "of nothing's"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CmdsItem, "commands"},
+	},
 	"memory": {
 		{measure.Items, "jobs"}, {measure.Waiting, "B waiting"}, {measure.Active, "B active"}, {measure.Done, "B done"},
-		{measure.Retained, "retained"},
+		{measure.Retained, "retained"}, {measure.Parked, "B suspended"},
 	},
 }
 
@@ -91,7 +101,7 @@ func table(out io.Writer, results []scenario.Result) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "\n%s (%s)\n", name, results[0].Server)
+	fmt.Fprintf(out, "\n%s (%s)\n", name, strings.Join(servers(results), "; "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := []string{"", "system"}
 	for _, c := range columns {
@@ -110,6 +120,16 @@ func table(out io.Writer, results []scenario.Result) error {
 		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
+}
+
+// servers are those that were used, each once.
+func servers(results []scenario.Result) (names []string) {
+	for _, r := range results {
+		if r.Server != "" && !slices.Contains(names, r.Server) {
+			names = append(names, r.Server)
+		}
+	}
+	return names
 }
 
 func columnsOf(name string) []column {

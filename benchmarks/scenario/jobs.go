@@ -33,26 +33,35 @@ func submit(ctx context.Context, b *Bench) error {
 		if err := b.open(ctx); err != nil {
 			return err
 		}
-		all := b.payloads(v.items)
-		if _, err := b.send(ctx, all[:v.items/warmShare], v.goroutines, v.perCall); err != nil {
-			return err
-		}
-		m, err := b.start(ctx, v.name)
+		f, commands, err := b.measureSubmit(ctx, v.name, v.items, v.goroutines, v.perCall)
 		if err != nil {
 			return err
 		}
-		took, err := b.send(ctx, all, v.goroutines, v.perCall)
-		if err != nil {
-			return err
-		}
-		f, commands, err := m.Stop(ctx, len(all))
-		if err != nil {
-			return err
-		}
-		f.Latencies(took)
 		b.done(v.name, f, commands)
 	}
 	return nil
+}
+
+// measureSubmit measures producers that submit so many jobs, after a tenth as many to warm up.
+func (b *Bench) measureSubmit(ctx context.Context, variant string, items, goroutines, perCall int) (measure.Figures, map[string]driver.Command, error) {
+	all := b.payloads(items)
+	if _, err := b.send(ctx, all[:items/warmShare], goroutines, perCall); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.start(ctx, variant)
+	if err != nil {
+		return nil, nil, err
+	}
+	took, err := b.send(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, commands, err := m.Stop(ctx, len(all))
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Latencies(took)
+	return f, commands, nil
 }
 
 // send submits all payloads, each goroutine its share, and returns how long the calls took.
@@ -144,6 +153,9 @@ func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, m
 	if err != nil {
 		return nil, nil, err
 	}
+	if settler, ok := b.Store.(driver.Settler); ok {
+		return b.measureSettling(ctx, c, m, settler)
+	}
 	before := c.handled.Load()
 	if err := c.await(ctx, c.finished); err != nil {
 		return nil, nil, err
@@ -151,12 +163,34 @@ func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, m
 	return m.StopAt(ctx, int(c.all-before), c.finishedAt)
 }
 
+// measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it ends
+// when no more of them are than in other systems, and tells how long after the last handler that was.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler) (measure.Figures, map[string]driver.Command, error) {
+	before, err := s.Done(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.await(ctx, c.finished); err != nil {
+		return nil, nil, err
+	}
+	left, err := s.Settle(ctx, b.Concurrency)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended := time.Now()
+	f, commands, err := m.StopAt(ctx, int(c.all)-before-left, ended)
+	if err == nil {
+		f[measure.Backlog] = float64(ended.Sub(c.finishedAt)) / float64(time.Millisecond)
+	}
+	return f, commands, err
+}
+
 // drain fills the queue, then starts one worker.
 func drain(ctx context.Context, b *Bench) error {
 	if err := b.fill(ctx, b.Items); err != nil {
 		return err
 	}
-	return b.work(ctx, func(*counter) error { return nil })
+	return b.work(ctx, "", b.Items, func(*counter) error { return nil })
 }
 
 // waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
@@ -165,9 +199,11 @@ const waveShare = 20
 // lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
 // time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
 // submitted by the end of the warm-up.
-func lifecycle(ctx context.Context, b *Bench) error {
-	all := b.payloads(b.Items)
-	return b.work(ctx, func(c *counter) error {
+func lifecycle(ctx context.Context, b *Bench) error { return b.lifecycle(ctx, "", b.Items) }
+
+func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
+	all := b.payloads(items)
+	return b.work(ctx, variant, items, func(c *counter) error {
 		for i := 0; len(all) > 0; i++ {
 			if i >= 2 {
 				if err := c.await(ctx, c.waves); err != nil {
@@ -184,9 +220,18 @@ func lifecycle(ctx context.Context, b *Bench) error {
 	})
 }
 
-// work measures one worker that handles all items while feed runs, and files the figures.
-func (b *Bench) work(ctx context.Context, feed func(c *counter) error) error {
-	c := newCounter(b.Items)
+// work measures one worker that handles so many jobs while feed runs, and files the figures.
+func (b *Bench) work(ctx context.Context, variant string, items int, feed func(c *counter) error) error {
+	f, commands, err := b.worked(ctx, items, feed)
+	if err == nil {
+		b.done(variant, f, commands)
+	}
+	return err
+}
+
+// worked is work that files nothing.
+func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) error) (measure.Figures, map[string]driver.Command, error) {
+	c := newCounter(items)
 	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
@@ -200,16 +245,12 @@ func (b *Bench) work(ctx context.Context, feed func(c *counter) error) error {
 		return p.Wait()
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if handled := c.handled.Load(); handled != c.all {
-		return fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
+		return nil, nil, fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
 	}
-	if err := b.retained(ctx, f); err != nil {
-		return err
-	}
-	b.done("", f, commands)
-	return nil
+	return f, commands, b.retained(ctx, f)
 }
 
 // latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.

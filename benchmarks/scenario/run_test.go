@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
-	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond}
+	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -32,6 +32,7 @@ type plain struct {
 	resets int
 	served int
 	stops  int
+	how    []driver.Durability
 }
 
 func (p *plain) Name() string                            { return p.name }
@@ -42,8 +43,9 @@ func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.
 func (p *plain) Stop()                                   { p.stops++ }
 func (p *plain) Close()                                  {}
 
-func (p *plain) Serve(context.Context, driver.Serving) (driver.Server, error) {
+func (p *plain) Serve(_ context.Context, how driver.Serving) (driver.Server, error) {
 	p.served++
+	p.how = append(p.how, how.Durability)
 	return p, nil
 }
 func (p *plain) Reset(context.Context) error { p.resets++; return nil }
@@ -131,7 +133,7 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
@@ -141,7 +143,7 @@ func TestLackingFeatures(t *testing.T) {
 
 func TestPlainSystemRunsTheRest(t *testing.T) {
 	var log []string
-	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory"} {
+	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory", "payload", "durability"} {
 		for _, r := range run(t, name, &plain{name: "plain", log: &log}) {
 			if r.NotAvailable() != "" || len(r.Summary) == 0 {
 				t.Errorf("%s %s: %q, %+v", name, r.Variant, r.NotAvailable(), r.Summary)
@@ -218,4 +220,40 @@ func TestLifecycleBoundsWhatWaits(t *testing.T) {
 			t.Errorf("%d jobs waited for the worker, want two waves, which is %d", s.most, want)
 		}
 	})
+}
+
+// settling is a system whose workers settle later than their handlers return.
+type settling struct {
+	*plain
+	most []int // what Settle was asked
+}
+
+func (s *settling) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, server, cfg)
+	return s, err
+}
+
+func (s *settling) Done(context.Context) (int, error) { return 50, nil }
+func (s *settling) Settle(_ context.Context, most int) (int, error) {
+	s.most = append(s.most, most)
+	return 3, nil
+}
+
+// What was settled counts, and not what was handled, up to the moment when as few are unsettled as in other systems.
+func TestSettlingLate(t *testing.T) {
+	var log []string
+	for _, name := range []string{"drain", "lifecycle"} {
+		late := &settling{plain: &plain{name: "late", log: &log}}
+		for _, round := range run(t, name, late)[0].Rounds {
+			if got := round.Figures[measure.Items]; got != 200-50-3 {
+				t.Errorf("%s: %v items, want 147", name, got)
+			}
+			if _, ok := round.Figures[measure.Backlog]; !ok {
+				t.Errorf("%s does not tell how long settling took", name)
+			}
+		}
+		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
+			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
+		}
+	}
 }
