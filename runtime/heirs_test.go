@@ -120,7 +120,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			if !lose && (joined < length-2 || found < length-2 || own > length/3) {
 				t.Errorf("%d completions claimed, and found %d members, want nearly all of %d; and %d claims of their own, want few", joined, found, length, own)
 			}
-			if lose && joined < length/2 {
+			if lose && joined < length/6 { // each that is lost is settled again alone, and claimed for by a visit
 				t.Errorf("%d completions claimed: no reply worth mentioning was lost", joined)
 			}
 		})
