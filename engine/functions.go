@@ -92,7 +92,7 @@ var (
 		errors: "invalid_input session_not_empty" + entered}
 
 	fnAppend = function{name: "ff_append_frames", method: "AppendFrames",
-		args:    fenceIn + " first count {type encoding correlation produced payload} [modes base document keep]",
+		args:    fenceIn + " first count {type encoding correlation produced payload} [modes base document keep] or type {payload}",
 		replies: "OK id frames sequence version appended; ALREADY_SATISFIED the same",
 		errors: "invalid_input payload_too_large execution_not_found stream_closed execution_not_active " +
 			"stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence" + entered}

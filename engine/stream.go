@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +52,55 @@ func ParseStreamID(text string) (StreamID, error) {
 // Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
 // ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §3, §6.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []Frame) (Appended, error) {
-	args := append(fenceArgs(make([]string, 0, 12+5*len(frames)+1), f), strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
-	args = append([]string{protocol}, args...)
+	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
+	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
+	r, err := e.appendPlain(ctx, f, head, frames)
+	if r == nil && err == nil {
+		r, err = e.call(ctx, fnAppend, f.Execution.Partition(), spellFrames(head, frames)...)
+	}
+	if err != nil {
+		return Appended{}, err
+	}
+	out := Appended{Duplicate: r.already}
+	id, idErr := ParseStreamID(r.text())
+	if idErr != nil {
+		r.stop("%w", idErr)
+	}
+	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
+	return out, r.fail()
+}
+
+// appendPlain sends frames of which nothing is to be said but one type: that type, and a payload each. It returns neither a
+// reply nor an error for others, and from a library that does not know this form, which is refused by the number of its arguments.
+func (e *Engine) appendPlain(ctx context.Context, f flowfabric.Fence, head []string, frames []Frame) (*reader, error) {
+	if !alike(frames) {
+		return nil, nil
+	}
+	args := append(head, frames[0].Type)
+	for i := range frames {
+		args = append(args, rueidis.BinaryString(frames[i].Payload))
+	}
+	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
+	if refusal, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrInvalidInput) && slices.Equal(refusal.Detail, []string{"count: 1..100"}) {
+		e.doubts.add(e.roots[f.Execution.Partition()])
+		return nil, nil
+	}
+	return r, err
+}
+
+// alike tells whether frames are durable, utf8 and of one type, without correlation or a time of their own.
+func alike(frames []Frame) bool {
+	for i := range frames {
+		x := &frames[i]
+		if x.Mode != ModeDurable || x.Encoding != "" && x.Encoding != "utf8" || x.Correlation != "" || !x.ProducedAt.IsZero() || x.Type != frames[0].Type {
+			return false
+		}
+	}
+	return len(frames) > 0 && len(frames) <= flowfabric.MaxAppendFrames
+}
+
+// spellFrames adds five arguments for each frame, and what is to be said of their modes.
+func spellFrames(args []string, frames []Frame) []string {
 	for i := range frames {
 		x := &frames[i]
 		encoding, produced := x.Encoding, ""
@@ -63,18 +112,7 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 		}
 		args = append(args, x.Type, encoding, x.Correlation, produced, rueidis.BinaryString(x.Payload))
 	}
-	args = appendModes(args, frames)
-	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
-	if err != nil {
-		return Appended{}, err
-	}
-	out := Appended{Duplicate: r.already}
-	id, idErr := ParseStreamID(r.text())
-	if idErr != nil {
-		r.stop("%w", idErr)
-	}
-	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
-	return out, r.fail()
+	return appendModes(args, frames)
 }
 
 // ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An

@@ -77,6 +77,28 @@ func (k *Keeper) Claim(ctx context.Context, req engine.ClaimRequest) (Reply, err
 	return reply, err
 }
 
+// ClaimWith is Claim by another call, which does something else as well: call sends the request with what it is for. It is made at
+// most once, and not at all if another claim is under way or the keeper takes no more; made tells. An answer to the claim
+// that cannot be had leaves it pending, as in Claim.
+func (k *Keeper) ClaimWith(ctx context.Context, req engine.ClaimRequest,
+	call func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)) (reply Reply, made bool, err error) {
+	p := k.partition(req.Partition)
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	default:
+		return Reply{}, false, nil
+	}
+	s, err := k.begin(p, &req)
+	if err != nil {
+		return Reply{}, false, err
+	}
+	start := k.cfg.Clock()
+	answer, err := call(ctx, req)
+	reply, err = k.finish(s, start, answer, err)
+	return reply, true, err
+}
+
 // claim makes one call. The caller has the partition's turn.
 func (k *Keeper) claim(ctx context.Context, p *partition, req engine.ClaimRequest) (Reply, error) {
 	s, err := k.begin(p, &req)

@@ -38,7 +38,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait",
-	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "claim", "modes", "audit", "joined", "registry",
+	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "audit", "joined", "registry",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}

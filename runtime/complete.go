@@ -16,8 +16,8 @@ const maxCompleteBytes = 900 << 10
 // completer batches completions per partition without a timer: while one call is in flight, later completions
 // of that partition wait and go together with the next. A lone completion is sent at once.
 type completer struct {
-	send     func(partition uint16, items []engine.Completion) ([]engine.Settled, error) // as many answers as items, or an error
-	answered func(batch []completion, answers []engine.Settled, err error)               // must not block
+	send     func(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) // as many answers as items, or an error
+	answered func(batch []completion, answers []engine.Settled, err error)                           // must not block
 
 	calls  atomic.Int32 // under way
 	mu     sync.Mutex
@@ -31,11 +31,12 @@ type completions struct {
 
 // completion is one job that waits to be settled.
 type completion struct {
-	job  *job
-	item engine.Completion
+	job   *job
+	item  engine.Completion
+	heirs bool // its end may make others claimable in its partition: it is a member of a flow
 }
 
-func newCompleter(send func(uint16, []engine.Completion) ([]engine.Settled, error),
+func newCompleter(send func(uint16, []engine.Completion, bool) ([]engine.Settled, error),
 	answered func([]completion, []engine.Settled, error)) *completer {
 	return &completer{send: send, answered: answered, queues: map[uint16]*completions{}}
 }
@@ -59,12 +60,12 @@ func (c *completer) complete(own completion) {
 	}
 	c.gather(q)
 	for batch := c.next(q); batch != nil; batch = c.next(q) {
-		items := make([]engine.Completion, len(batch))
+		items, heirs := make([]engine.Completion, len(batch)), false
 		for i, e := range batch {
-			items[i] = e.item
+			items[i], heirs = e.item, heirs || e.heirs
 		}
 		c.calls.Add(1)
-		answers, err := c.send(partition, items)
+		answers, err := c.send(partition, items, heirs)
 		c.calls.Add(-1)
 		c.answered(batch, answers, err)
 	}

@@ -10,7 +10,8 @@
 //
 // A slot is taken before work is asked for, so nothing ever waits here under a running lease. An empty claim
 // registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
-// rings a partition costs nothing but its share of the fallback poll.
+// rings a partition costs nothing but its share of the fallback poll. Completions of members of flows claim in the same call, as a
+// visit of their partition: what they free mostly runs here, without a ring and a claim of its own.
 //
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
 // several of them, in one lane, shares it by weight (client.SetShare), whatever each has waiting.

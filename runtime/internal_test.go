@@ -28,7 +28,7 @@ func TestCompleterBatches(t *testing.T) {
 		var mu sync.Mutex
 		var batches []int
 		answers := map[string]string{}
-		c := newCompleter(func(_ uint16, items []engine.Completion) ([]engine.Settled, error) {
+		c := newCompleter(func(_ uint16, items []engine.Completion, _ bool) ([]engine.Settled, error) {
 			mu.Lock()
 			batches = append(batches, len(items))
 			mu.Unlock()

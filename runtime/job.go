@@ -86,7 +86,7 @@ func (r *run) work(j *job) {
 		}
 		settled = true
 		if handed = j.completes(outcome, writer); handed {
-			j.done.complete(completion{j, engine.Completion{Fence: j.held.Fence(), Result: outcome.Result}})
+			j.done.complete(completion{j, engine.Completion{Fence: j.held.Fence(), Result: outcome.Result}, !j.held.Claim().Flow.IsZero()})
 		} else {
 			j.settle(outcome, writer)
 		}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,11 +132,40 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	return p, n, 0
 }
 
-// ended books the end of a visit; whatever was learned meanwhile decides whether the partition is hot again.
+// join makes a call that goes to p anyhow its visit, with up to n slots: registered tells whether the server will ring. It returns no
+// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim. Such a visit waits for nobody and
+// is not counted, for it costs no call; it ends with left.
+func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.visiting || p.stale || p.failures > 0 || p.digest == "" {
+		return 0, false
+	}
+	if slots = s.slots.take(min(n, flowfabric.MaxBatch)); slots == 0 {
+		return 0, false
+	}
+	if p.queued {
+		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
+	}
+	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
+	if s.owing { // it may have got the last slot
+		s.onOwed()
+	}
+	return slots, p.registered
+}
+
+// ended books the end of a visit.
 func (s *scheduler) ended(p *partition) {
 	s.mu.Lock()
-	p.visiting = false
 	s.visits--
+	s.mu.Unlock()
+	s.left(p)
+}
+
+// left decides, by what was learned meanwhile, whether a partition that was visited is hot again.
+func (s *scheduler) left(p *partition) {
+	s.mu.Lock()
+	p.visiting = false
 	if p.rung || !p.registered {
 		s.enqueue(p)
 	}

@@ -150,8 +150,15 @@ func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) err
 }
 
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
-func (r *run) completeBatch(partition uint16, items []engine.Completion) ([]engine.Settled, error) {
-	settled, _, err := r.store.CompleteExecutions(r.ctx, partition, items, nil)
+func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs bool) ([]engine.Settled, error) {
+	var settled []engine.Settled
+	made, err := false, error(nil)
+	if heirs {
+		settled, made, err = r.completeAndClaim(partition, items)
+	}
+	if !made {
+		settled, _, err = r.store.CompleteExecutions(r.ctx, partition, items, nil)
+	}
 	if err == nil && len(settled) != len(items) {
 		err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
 	}
@@ -159,7 +166,7 @@ func (r *run) completeBatch(partition uint16, items []engine.Completion) ([]engi
 }
 
 func (r *run) completeAlone(ctx context.Context, item engine.Completion) error {
-	settled, err := r.completeBatch(item.Fence.Execution.Partition(), []engine.Completion{item})
+	settled, err := r.completeBatch(item.Fence.Execution.Partition(), []engine.Completion{item}, false)
 	if err != nil {
 		return err
 	}

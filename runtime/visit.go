@@ -62,11 +62,7 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 	if failures := r.sched.answered(p); failures > 0 {
 		r.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
 	}
-	p.rotation++
-	p.learn(reply.ClaimReply)
-	if interest := r.offer.interest(p.table); p.digest == "" || !slices.Equal(interest, p.interest) {
-		p.interest, p.digest = interest, ""
-		r.sched.open(p)
+	if r.learned(p, reply) {
 		return reply.Held, true, nil
 	}
 	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
@@ -80,6 +76,70 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 		r.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
 	return reply.Held, false, nil
+}
+
+// learned takes in what a claim says of routes, and tells whether the interest is another now: then it has to be stored.
+func (r *run) learned(p *partition, reply lease.Reply) bool {
+	p.rotation++
+	p.learn(reply.ClaimReply)
+	interest := r.offer.interest(p.table)
+	if p.digest != "" && slices.Equal(interest, p.interest) {
+		return false
+	}
+	p.interest, p.digest = interest, ""
+	r.sched.open(p)
+	return true
+}
+
+// completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make claimable: so
+// the next member of a chain needs no ring and no call of its own. made is false if nothing was sent, because the
+// partition is being visited, is in trouble or not known yet, or because there is no slot.
+func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
+	p := r.sched.partitions[partition]
+	slots, registered := r.sched.join(p, 2*len(items)) // more than are freed, so that the claim tells whether that was all
+	if slots == 0 {
+		return nil, false, nil
+	}
+	defer r.sched.left(p)
+	defer func() { r.slots.put(slots) }()
+	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
+	defer cancel()
+	began := time.Now()
+	reply, made, err := r.keeper.ClaimWith(ctx, engine.ClaimRequest{
+		Partition: p.id, Max: slots, Interest: p.digest, Table: p.version, Wait: !registered, Rotation: p.rotation,
+	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
+		var answer *engine.ClaimReply
+		if settled, answer, err = r.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
+			next = *answer
+		}
+		return next, err
+	})
+	switch {
+	case !made:
+		return nil, false, nil
+	case err != nil: // of the claim, if there are answers: a visit makes it again, and deals with what is wrong
+		r.metrics.claimFailed()
+		r.sched.open(p)
+		if errors.Is(err, flowfabric.ErrUnknownInterest) {
+			p.digest = ""
+		}
+		if settled != nil {
+			err = nil
+		}
+		return settled, true, err
+	}
+	r.health.success()
+	r.metrics.claimed(len(reply.Held), true, time.Since(began))
+	switch {
+	case r.learned(p, reply), reply.More, reply.Duplicate:
+		r.sched.open(p)
+	case reply.Registered:
+		r.sched.registered(p, time.Now())
+	case !registered:
+		r.sched.open(p)
+	}
+	slots -= r.start(p, reply.Held, slots)
+	return settled, true, nil
 }
 
 // declare stores the partition's interest and remembers its digest.

@@ -31,6 +31,35 @@ var bellScenarios = []scenario{
 		same(w, "not rung by the tick but by the promotion", w.tick().Rung, 0)
 		ear.hears("w")
 	}},
+	{name: "design §6 a claim that comes up short registers at once", run: func(w *world) {
+		k := w.worker("w1")
+		k.one(w.create())
+		ear := w.listen(engine.BellChannel(w.p, "w1"))
+		w.createN(5)
+		ask := func(max int) engine.ClaimReply {
+			r, err := w.e.ClaimNext(w.ctx, k.request(max))
+			w.no(err)
+			k.number++
+			w.check()
+			return r
+		}
+		r := ask(2)
+		same(w, "as many as asked for, and there is more", words(len(r.Claims), r.Registered, r.More), "2 false true")
+		r = ask(3)
+		same(w, "as many as asked for", words(len(r.Claims), r.Registered, r.More), "3 false false")
+		w.createN(2)
+		ear.silent() // it is not registered
+		w.create(deadline(time.Millisecond))
+		w.advance(time.Millisecond)
+		r = ask(5)
+		same(w, "fewer, but something that is overdue is left", words(len(r.Claims), r.Registered), "2 false")
+		w.tick()
+		w.create()
+		r = ask(5)
+		same(w, "fewer", words(len(r.Claims), r.Registered, r.More), "1 true false")
+		w.create()
+		ear.hears("w")
+	}},
 	{name: "design §6 every way to become claimable rings", run: func(w *world) {
 		for _, way := range []string{"release", "retry at once", "retry later", "requeue", "delay over"} {
 			w.reset()

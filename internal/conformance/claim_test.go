@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -97,6 +98,71 @@ var claimScenarios = []scenario{
 		}
 		same(w, "claimed", claimed, len(ids))
 		same(w, "ready", len(w.ready()), 0)
+	}},
+	{name: "spec 10 §3.1 the heads of several routes come in one order", run: func(w *world) {
+		total := 0
+		for k, n := range []int{1, 3, 50, 7, 20} {
+			for i := range n {
+				w.create(kind("k"+strconv.Itoa(k)), priority((i*7+k*3)%5))
+				if total++; total%3 == 0 {
+					w.advance(time.Millisecond)
+				}
+			}
+		}
+		k := w.worker("w1")
+		var all []engine.Claim
+		for _, size := range []int{1, 2, 20, 20, 3, 20, 20} {
+			all = append(all, k.claim(size)...)
+		}
+		same(w, "claimed", len(all), total)
+		sorted := slices.SortedFunc(slices.Values(all), func(a, b engine.Claim) int {
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Fence.Execution.String(), b.Fence.Execution.String()))
+		})
+		for i := range all {
+			same(w, fmt.Sprintf("place %d", i), all[i].Fence.Execution, sorted[i].Fence.Execution)
+		}
+	}},
+	{name: "design §6 what an execution has besides is not forgotten at its end", run: func(w *world) {
+		ways := map[string]option{"nothing": payload(nil), "deadline": deadline(time.Hour), "timeout": timeout(time.Minute), "both": func(x *engine.NewExecution) {
+			deadline(time.Hour)(x)
+			timeout(time.Minute)(x)
+		}, "retention": retention(time.Hour), "frames": payload(nil), "waitpoint": payload(nil),
+			"waitpoint, and claimed again": payload(nil)}
+		w.rotate("k1", 0)
+		k := w.worker("w1")
+		for _, older := range []bool{false, true} {
+			for way, with := range ways {
+				id := w.create(with)
+				c := k.one(id)
+				switch way {
+				case "frames":
+					_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("x")}})
+					w.no(err)
+				case "waitpoint":
+					w.pend(c.Fence, "p")
+				case "waitpoint, and claimed again":
+					w.pend(c.Fence, "p")
+					w.release(c.Fence)
+					c = k.one(id)
+				}
+				w.check()
+				if older { // claimed by a library that did not write it
+					w.no(w.do("HDEL", w.k.Core(id.UUID()), "x").Error())
+				}
+				w.complete(c.Fence, "r")
+				w.code(id, "T1")
+				kept, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+				w.no(err)
+				want := 24 * time.Hour
+				if way == "retention" {
+					want = time.Hour
+				}
+				same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
+				if way == "frames" {
+					same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 0))["y"], "attempt_success")
+				}
+			}
+		}
 	}},
 	{name: "spec 10 §9 #18 racing workers never share", run: func(w *world) {
 		w.createN(60)

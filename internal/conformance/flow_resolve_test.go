@@ -349,6 +349,41 @@ var flowResolveScenarios = []scenario{
 		w.check()
 		same(w, "claimed", words(len(next.Claims), string(next.Claims[0].Inputs["from-a"]), next.Claims[0].Flow == g.id), "2 r true")
 	}},
+	{name: "design §6 a claim with a completion is served first, and others are rung for what it leaves", run: func(w *world) {
+		for _, c := range []struct{ max, claimed, rung int }{{10, 3, 0}, {1, 1, 2}, {0, 0, 2}} { // 0: the claim is refused
+			w.reset()
+			g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d", []string{"a"}).submit(engine.SealClosed)
+			a := g.claim()["a"]
+			var ears []*ear
+			for _, name := range []string{"idle1", "idle2"} {
+				w.worker(name).nothing()
+				ears = append(ears, w.listen(engine.BellChannel(w.p, name)))
+			}
+			q := g.w.request(max(c.max, 1))
+			if c.max == 0 {
+				q.Number += 7
+			}
+			out, next, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: a.Fence}}, &q)
+			w.no(out[0].Err)
+			if c.max == 0 {
+				w.is(err, flowfabric.ErrClaimOrder)
+			} else {
+				w.no(err)
+				g.w.number++
+				same(w, "claimed", len(next.Claims), c.claimed)
+			}
+			w.check()
+			h := g.header()
+			same(w, "header", words(h.Count[flowfabric.Waiting], h.Count[flowfabric.Active], h.Count[flowfabric.Completed]), words(3-c.claimed, c.claimed, 1))
+			for _, e := range ears {
+				if c.rung > 0 {
+					e.hears("w")
+				} else {
+					e.silent()
+				}
+			}
+		}
+	}},
 	{name: "spec 60 §4 a wide end goes on in the backlog, first come first served, and the tick does it", run: func(w *world) {
 		g := w.flow().node("a", nil).node("b", nil)
 		for i := range 100 {

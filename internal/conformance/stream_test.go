@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +81,40 @@ var streamScenarios = []scenario{
 		appendAs("terminal", done, flowfabric.ErrStreamClosed, "T1")
 		w.advance(ttl)
 		appendAs("expired", f, flowfabric.ErrStaleAppend, "expired")
+	}},
+	{name: "frames of which only a type is said are what they would be if spelled out", run: func(w *world) {
+		k := w.worker("w1")
+		short, long := k.one(w.create()).Fence, k.one(w.create()).Fence
+		spelled := func(f flowfabric.Fence, first, n int) answer {
+			args := slices.Concat([]string{"1"}, fenceArgs(f), []string{strconv.Itoa(first), strconv.Itoa(n)})
+			for i := range n {
+				args = append(args, "token", "", "", "", strconv.Itoa(first+i))
+			}
+			return w.fcall("ff_append_frames", args...)
+		}
+		for _, b := range [][2]int{{1, 1}, {2, 97}, {90, 30}, {100, 80}, {150, 100}, {250, 52}} { // over every hundred, with repeats
+			a, r := w.frames(short, uint64(b[0]), b[1]), spelled(long, b[0], b[1])
+			same(w, fmt.Sprint("answer to ", b), words(a.Count, a.LastSequence), strings.Join(r.slots[1:3], " "))
+		}
+		same(w, "meta", words(w.meta(short).Bytes, w.meta(short).Count), words(w.meta(long).Bytes, 301))
+		for _, f := range []flowfabric.Fence{short, long} { // from here on their logs share an order
+			_, err := w.e.AppendFrames(w.ctx, f, 302, []engine.Frame{{Mode: engine.ModeBestEffort, TTL: time.Minute, Keep: 64}})
+			w.no(err)
+		}
+		w.frames(short, 301, 4)
+		spelled(long, 303, 2)
+		for _, f := range []flowfabric.Fence{short, long} {
+			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 1000)
+			w.no(err)
+			same(w, "frames", len(got), 303)
+			for i, x := range got {
+				sequence := i + 1 + i/301
+				same(w, "frame", words(x.Sequence, x.Type, x.Encoding, string(x.Payload), x.Durables), words(sequence, "token", "utf8", sequence, i+1))
+				if i > 0 && x.ID.Compare(got[i-1].ID) <= 0 {
+					w.Fatalf("id %s after %s", x.ID, got[i-1].ID)
+				}
+			}
+		}
 	}},
 	{name: "spec 30 §11 #4 a paused attempt takes no frames", run: func(w *world) {
 		id := w.create()

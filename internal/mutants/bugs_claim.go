@@ -1,6 +1,9 @@
 package main
 
-const claimFile = "lua/lib/claim.lua"
+const (
+	claimFile = "lua/lib/claim.lua"
+	mergeFile = "lua/lib/merge.lua"
+)
 
 // claimMutants break the handing out of work: order, fences, numbers, what a claim carries.
 var claimMutants = []Mutant{
@@ -31,11 +34,41 @@ var claimMutants = []Mutant{
 	{"claim: work past its deadline is handed out", "10 §9 #58", claimFile,
 		`if not c.dl or tonumber(c.dl) > ctx.now then`, `if true then`, suite("holes")},
 	{"claim: one more than asked for", "design §6 slot first", claimFile,
-		`#picked == q.max`, `#picked > q.max`, suite("claim")},
+		`while #picked < q.max do`, `while #picked <= q.max do`, suite("claim")},
 	{"claim: the worst score first", "10 §3.1", claimFile,
 		`return a.score < b.score`, `return a.score > b.score`, suite("claim")},
 	{"claim: equal scores in reverse order of creation", "10-D51", claimFile,
-		`return a.id < b.id`, `return a.id > b.id`, suite("holes")},
+		`return a.id < b.id`, `return a.id > b.id`, suite("fair")},
+	{"merge: the worst score first", "10 §3.1", mergeFile,
+		`return a.score < b.score`, `return a.score > b.score`, suite("claim")},
+	{"merge: equal scores in reverse order of creation", "10-D51", mergeFile,
+		`return a.id < b.id`, `return a.id > b.id`, suite("holes|claim")},
+	{"merge: only the first heads of a route", "10 §3.1", mergeFile,
+		`if not l.id and l.read < m.each and not l.ended then`, `if not l.id and l.read == 0 then`, suite("claim")},
+	{"merge: the heap is not kept", "10 §3.1", mergeFile,
+		`    if k < n and before(lists[k + 1], lists[k]) then k = k + 1 end`, ``, suite("claim")},
+	{"merge: a head that was followed stays on top", "10 §3.1", mergeFile,
+		`  if m.n > 1 then sink(m.lists, m.n) end`, ``, suite("claim")},
+	{"claim: registers although more is left", "design §6 doorbell", claimFile,
+		`#claims < q.max and not more)`, `#claims < q.max)`, suite("bell")},
+	{"claim: registers with all it asked for", "design §6 doorbell", claimFile,
+		`(#claims == 0 or #claims < q.max and not more)`, `(#claims == 0 or not more)`, suite("bell")},
+	{"claim: who came up short does not register", "design §6 doorbell", claimFile,
+		`(#claims == 0 or #claims < q.max and not more)`, `#claims == 0`, suite("bell")},
+	{"claim: says that nothing is special whatever there is", "10-X4", claimFile,
+		`(timeout or c.dl or c.rt or c.fl or c.wp or c.fa) and '0' or '1'`, `'1'`, suite("settle|stream|flow")},
+	{"claim: forgets a deadline when it says that nothing is special", "10-X4", claimFile,
+		`(timeout or c.dl or`, `(timeout or`, suite("claim")},
+	{"claim: forgets a retention when it says that nothing is special", "10 §9", claimFile,
+		`c.dl or c.rt or`, `c.dl or`, suite("claim")},
+	{"claim: forgets waitpoints when it says that nothing is special", "20 §6.2", claimFile,
+		`c.fl or c.wp or`, `c.fl or`, suite("claim")},
+	{"append: the first frames leave an execution plain", "30 §11 #6", appendFile,
+		`, 'x', '0')`, `)`, suite("stream|claim")},
+	{"waitpoint: opening one leaves an execution plain", "20 §6.2", "lua/lib/waitpoint.lua",
+		`, 'uw', '1', 'x', '0')`, `, 'uw', '1')`, suite("suspend|claim")},
+	{"complete: what an older library claimed is taken for plain", "ADR 3", completeFile,
+		`if v[7] ~= '1' then`, `if v[7] == '0' then`, suite("claim")},
 	{"claim: a resumed attempt gets its whole time again", "10-D27", claimFile,
 		`c.to and (c.tr or c.to)`, `c.to`, suite("settle|time|claim")},
 	{"claim: no alarm for the attempt timeout", "10-D27", claimFile,

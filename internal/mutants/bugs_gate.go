@@ -218,7 +218,7 @@ var gateMutants = []Mutant{
 		`then -- without a home; what it holds of quotas is given back now
     if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end`, `then`, deaths},
 	{"complete: quotas are not told", "70-B2", settleFile,
-		`  if ctx.gates then gate.leave(ctx, v[10], id, v[4], '1') end`, ``, deaths},
+		`  if ctx.gates then gate.leave(ctx, v[6], id, v[4], '1') end`, ``, deaths},
 	{"finish: budgets are not told", "70 §3.3", settleFile,
 		`  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end`, ``, gated},
 	{"gate: closed routes are handed out", "70-B19", gateFile,

@@ -95,7 +95,7 @@ var signalMutants = []Mutant{
 	{"token: any will do", "20 §2.3", tokenFile,
 		`not token.same(w.digest, digest)`, `#digest ~= 64`, waits},
 	{"token: half of it will do", "20 §2.3", tokenFile,
-		`for i = 1, #a do`, `for i = 1, 32 do`, waits},
+		`for i = 1, #x do`, `for i = 1, 32 do`, waits},
 	{"token: differences cancel out", "20 §2.3", tokenFile,
 		`difference + d * d`, `difference + d`, waits},
 	{"token: it outlives its key", "20 §2.3", tokenFile,

@@ -258,7 +258,7 @@ var suspendMutants = []Mutant{
 	{"finish: the alarm of a suspension stays", "10-X4", settleFile,
 		`  if c.dl or c.ta or c.tt or c.gx`, `  if c.dl or c.ta or c.gx`, waits},
 	{"complete: handed out waitpoints stay open", "20 §6.2", settleFile,
-		`  if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end`, ``, suite("golden|suspend|signal")},
+		`    if w[4] then waitpoint.abandon(ctx, { wp = w[4] }, id, 'attempt_ended') end`, ``, suite("golden|suspend|signal")},
 	{"finish: a suspended attempt has no record", "10-D38", settleFile,
 		` or
       core.suspended(c)

@@ -65,13 +65,16 @@ local function ff_complete_execution(k, argv)
   end
   local members = ctx.members or 0
   if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end
+  if q and members > 0 then home.expect(ctx) end
   home.apply(ctx)
+  local coming = home.taking(ctx)
   if q and members > 0 then -- what their ends made to do is paid for by claiming less
     q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.nodes))
   end
   out[4 + count] = wants
   if q then
     local claimed = claim.run(ctx, q)
+    if coming then home.met(ctx, coming, ctx.claims) end
     out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end
   end

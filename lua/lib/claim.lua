@@ -23,6 +23,25 @@ function claim.parse(argv, i)
   return q
 end
 
+-- gather reads the heads of routes of several namespaces, as many of each as was said, and sorts them.
+local function gather(ctx, turn, found)
+  for i = 1, #turn.routes do
+    local route_id, each, before = turn.routes[i], turn.each[i], #found
+    local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1), 'WITHSCORES')
+    for m = 1, #members, 2 do
+      found[#found + 1] = { id = members[m], score = args.score(members[m + 1]), route = route_id }
+    end
+    local seen = #found - before
+    turn.seen[i] = seen
+    if seen < each then home.counted(ctx, route_id, seen) end
+    if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
+  end
+  table.sort(found, function(a, b)
+    if a.score ~= b.score then return a.score < b.score end
+    return a.id < b.id
+  end)
+end
+
 -- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
 -- turns; the fourth result is by what.
 local function heads(ctx, q, ready)
@@ -33,43 +52,25 @@ local function heads(ctx, q, ready)
   -- A few more than wanted: heads whose deadline has passed stay for the tick and must not hide what is behind them.
   local each = math.max(1, math.min(q.max + 4, math.floor(256 / considered)))
   local from = #ready > 64 and q.rotation % #ready * 64 or 0
-  for i = 1, considered do
-    local route_id = ready[(from + i - 1) % #ready + 1]
-    if turn then
-      route_id = turn.routes[i]
-      each = turn.each[i]
-    end
-    local queue, before = keys.queue(ctx.r, route_id), #found
-    if considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
-      local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1))
-      for m = 1, #members do found[m] = { id = members[m], route = route_id } end
-    else
-      local members = redis.call('ZRANGE', queue, '0', reply.int(each - 1), 'WITHSCORES')
-      for m = 1, #members, 2 do
-        found[#found + 1] = { id = members[m], score = args.score(members[m + 1]), route = route_id }
-      end
-    end
-    local seen = #found - before
-    if turn then turn.seen[i] = seen end
-    if seen < each then home.counted(ctx, route_id, seen) end
-    if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
-  end
-  if considered > 1 then
-    table.sort(found, function(a, b)
-      if a.score ~= b.score then return a.score < b.score end
-      return a.id < b.id
-    end)
-  end
-  if turn and turn.lanes then
-    share.add(turn, found)
-  else
-    turn = nil
+  local merged = not turn and considered > 1 and merge.open(ctx, ready, from, considered, each, q.max + 4) or nil
+  if turn then
+    gather(ctx, turn, found)
+    if turn.lanes then share.add(turn, found) else turn = nil end
+  elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
+    local route_id = ready[1]
+    local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
+    for i = 1, #members do found[i] = { id = members[i], route = route_id } end
+    if #members < each then home.counted(ctx, route_id, #members) end
+    if #members == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
   local picked, barred = {}, 0
-  for i = 1, #found do
-    if #picked == q.max then break end
-    local h = turn and share.following(turn) or found[i]
-    local c = core.read(ctx, h.id)
+  local i, seen = 0, #found
+  while #picked < q.max do
+    i = i + 1
+    local h
+    if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
+    if not h then break end
+    local c = ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id)
     if c.fl and c.s and graph.barred(ctx, c.fl) then
       barred = barred + 1
       if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
@@ -83,7 +84,8 @@ local function heads(ctx, q, ready)
       cores[#cores + 1] = { head = h, core = c }
     end
   end
-  return picked, cores, #found > #picked or #ready > considered, turn
+  if merged then seen = merged.taken + merged.n end -- at least; what comes behind is found by whoever takes them out
+  return picked, cores, seen > #picked or #ready > considered, turn
 end
 
 -- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
@@ -327,6 +329,7 @@ function claim.run(ctx, q)
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
+      ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     end
     for i = 1, #strays do rehome(ctx, strays[i]) end

@@ -7,21 +7,24 @@ local function touch(ctx)
   ctx.nodes = ctx.nodes - 1
 end
 
--- promote makes a blocked member claimable. A delay counts from here.
-function flow.promote(ctx, c, id)
+-- promote makes a blocked member claimable. A delay counts from here. g is what its group becomes by that, nil if it stays.
+function flow.promote(ctx, c, id, g)
   local key, code = keys.core(ctx.r, id), 'R1' .. string.sub(c.s, 3)
   local due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
   redis.call('ZREM', keys.blocked(ctx.r), id)
   if c.s == 'R3f' and due > ctx.now then
     code = 'R2af'
     redis.call('HSET', key, 's', code, 'du', reply.int(due))
+    if g then redis.call('HSET', key, 'g', g) end
     home.delay(ctx, due, id)
   else
-    redis.call('HSET', key, 's', code)
+    if g then redis.call('HSET', key, 's', code, 'g', g) else redis.call('HSET', key, 's', code) end
     if c.du then redis.call('HDEL', key, 'du') end
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
+  c.s = code
+  c.du = code == 'R2af' and reply.int(due) or nil
 end
 
 -- skip ends a member whose group cannot be satisfied any more, by the same routine as every other end (60-F8).
@@ -53,15 +56,18 @@ function flow.stop(ctx, h, mode, by, reason)
   if mode ~= 'flow_only' then graph.push(ctx, 'c', h.id, h.id) end
 end
 
--- decided does what the decision of a group asks for; c is the core of its member.
+-- decided writes a group that was decided just now, and does what that asks for; c is the core of its member.
 function flow.decided(ctx, h, c, id, g)
   if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end
-  if not core.blocked(c) then return end
-  if g.state == 's' then
-    flow.promote(ctx, c, id)
-  else
-    flow.skip(ctx, c, id)
+  local text = group.text(g)
+  if core.blocked(c) and g.state == 's' then
+    flow.promote(ctx, c, id, text)
+    c.g = text
+    if ctx.coming then ctx.fresh[id] = c end -- a claim in this call need not read it again
+    return
   end
+  redis.call('HSET', keys.core(ctx.r, id), 'g', text)
+  if core.blocked(c) then flow.skip(ctx, c, id) end
 end
 
 -- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is replayed is
@@ -86,8 +92,8 @@ function flow.edge(ctx, h, e, id)
   group.count(g, old, -1)
   group.count(g, mark, 1)
   local now = not graph.barred(ctx, h.id) and group.decide(g)
+  if now then return flow.decided(ctx, h, core.read(ctx, id), id, g) end
   redis.call('HSET', key, 'g', group.text(g))
-  if now then flow.decided(ctx, h, core.read(ctx, id), id, g) end
 end
 
 -- child tells a member that waits for children how one of them ended.
@@ -115,8 +121,12 @@ function steps.u(ctx, h, e)
     if not code or graph.outcomes[code] then return true end
   end
   local from = tonumber(e.at) or 0
-  local list = redis.call('LRANGE', keys.outgoing(ctx.r, e.id), reply.int(from), reply.int(from + ctx.nodes - 1))
-  local wanted = ctx.nodes
+  local wanted, list = ctx.nodes, e.list
+  if list and #list < wanted then
+    e.list = nil
+  else
+    list = redis.call('LRANGE', keys.outgoing(ctx.r, e.id), reply.int(from), reply.int(from + wanted - 1))
+  end
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)

@@ -78,7 +78,9 @@ end
 function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   ctx.work = ctx.work or {}
   local q = ctx.work
-  q[#q + 1] = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
+  local e = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
+  q[#q + 1] = e
+  return e
 end
 
 -- leads is how many edges leave a member.
@@ -88,13 +90,15 @@ local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)
 -- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
   if outcome == 'k' then graph.tally(ctx, 'T5') end
-  local n = leads(ctx, id)
+  local list = redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '7') -- mostly all of it, so that it is read once
+  local n = #list
   if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
   elseif n == 1 and c.owner then
     c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
-    graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
+    local e = graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
+    if n < 8 then e.list = list end
   end
   if c.wt and string.find(c.wt, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
 end

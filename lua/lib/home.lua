@@ -142,6 +142,32 @@ function home.reopen(ctx, route_id)
   return true
 end
 
+-- expect says that a claim follows in this call: apply rings nobody for what the claim may take, writes no headers that it will
+-- change again, and remembers the cores of members that become claimable. It ends with met.
+function home.expect(ctx)
+  ctx.coming, ctx.fresh = {}, {}
+end
+
+-- taking ends what apply leaves to the claim; what it enqueues itself is rung for as ever.
+function home.taking(ctx)
+  local coming = ctx.coming
+  ctx.coming = nil
+  return coming
+end
+
+-- met rings for what was enqueued before the claim and is still there: one less for each that it took from the same route. claims
+-- may be nil.
+function home.met(ctx, coming, claims)
+  for i = 1, claims and #claims or 0 do
+    local route = claims[i].route
+    if route and coming[route] then coming[route] = coming[route] - 1 end
+  end
+  for route, n in pairs(coming) do
+    if n > 0 then bell.ring(ctx, route, n) end
+  end
+  if ctx.flows then graph.flush(ctx) end
+end
+
 -- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
 function home.apply(ctx)
   if ctx.blocked then -- before the work, which may free them again
@@ -185,7 +211,11 @@ function home.apply(ctx)
       if lane.open(ctx, route) and gate.open(ctx, route) then
         redis.call('SADD', gate.ready(ctx, route), route)
         root.need(ctx, ctx.now + 1000)
-        bell.ring(ctx, route, #members / 2)
+        if ctx.coming then
+          ctx.coming[route] = #members / 2
+        else
+          bell.ring(ctx, route, #members / 2)
+        end
       end
     end
     ctx.enqueued = nil
@@ -201,7 +231,7 @@ function home.apply(ctx)
     ctx.purged = nil
   end
   if ctx.outgoing then gate.flush(ctx) end
-  if ctx.flows then graph.flush(ctx) end
+  if ctx.flows and not ctx.coming then graph.flush(ctx) end
   feed.flush(ctx)
   return rest
 end

@@ -59,6 +59,7 @@ end
 
 -- repeated answers a delivery that was made before: the first one's id and effect, and what became of the waitpoint.
 function signal.repeated(ctx, id, wid, w, g)
+  if w.signals == '0' then return nil end -- nothing was brought to it yet
   local text = redis.call('HGET', keys.delivered(ctx.r, id, wid), mark(g))
   if not text then return nil end
   local first, effect, expiry = string.match(text, '^(%S+) (%S+) (%d+)$')
@@ -99,10 +100,13 @@ end
 
 -- state loads what was satisfied so far of an open suspension.
 local function state(ctx, id, u, nodes)
-  local s = { counts = {}, tokens = {}, changed = {}, key = keys.satisfied(ctx.r, id) }
+  local s = { counts = {}, tokens = {}, changed = {} }
   for i = 1, #nodes do
     local n = u['n' .. reply.int(i)]
-    if n then s.counts[i] = tonumber(n) end
+    if n then
+      s.counts[i] = tonumber(n)
+      s.key = keys.satisfied(ctx.r, id) -- else there is none
+    end
   end
   return s
 end

@@ -47,9 +47,9 @@ end
 -- same compares two digests in a time that does not depend on where they differ.
 function token.same(a, b)
   if #a ~= #b then return false end
-  local difference = 0
-  for i = 1, #a do
-    local d = string.byte(a, i) - string.byte(b, i)
+  local difference, x, y = 0, { string.byte(a, 1, #a) }, { string.byte(b, 1, #b) }
+  for i = 1, #x do
+    local d = x[i] - y[i]
     difference = difference + d * d
   end
   return difference == 0

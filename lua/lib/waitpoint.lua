@@ -8,8 +8,13 @@ local parts = { 'state', 'key', 'kid', 'digest', 'nonce', 'created', 'activated'
   'last', 'closed', 'reason', 'bytes' }
 local most_open, most_kept = 64, 128
 
+-- record matches all fifteen parts at once, which costs a third of as many cuts.
+local two = '([^\31]*)\31([^\31]*)\31'
+local record = '^' .. two .. two .. two .. two .. two .. two .. two .. '([^\31]*)$'
+
 function waitpoint.decode(text)
-  local values, w = pack.split(text, US), {}
+  local values, w = { string.match(text, record) }, {}
+  if #values == 0 then values = pack.split(text, US) end
   for i = 1, #parts do w[parts[i]] = values[i] or '' end
   return w
 end

@@ -2,9 +2,11 @@
 -- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2). Frames are durable
 -- unless modes says otherwise, one word a frame: d, s (a summary delta: base is the document's version before the batch,
 -- document what it is after it) or l<ttl in ms> (best effort: keep is how many the live log holds). Spec 30 §3.
+-- Plain frames (durable, utf8, of one type, nothing else said about them) are that type and a payload each: most batches
+-- are such, and four more arguments a frame cost as much as storing it.
 -- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
--- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload} [modes base document keep]
+-- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload} [modes base document keep] or type {payload}
 -- Replies: OK id frames sequence version appended; ALREADY_SATISFIED the same
 -- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_append = { encodings = { [''] = true, json = true, bytes = true }, names = { 't', 'e', 'c', 'w' } }
@@ -35,11 +37,51 @@ function ff_append.judge(argv, count)
   return bytes
 end
 
+-- measure is judge for plain frames.
+function ff_append.measure(argv, count)
+  if #argv[9] > 128 then return nil, reply.err('invalid_input', 'frame type: at most 128 bytes') end
+  local bytes = 0
+  for i = 10, 9 + count do
+    local size = #argv[i]
+    if size > 65536 then return nil, reply.err('payload_too_large', 'frame: at most 65536 bytes') end
+    bytes = bytes + size
+  end
+  return bytes
+end
+
+-- spell gives plain frames the five arguments that others have.
+function ff_append.spell(argv, count)
+  local out = { unpack(argv, 1, 8) }
+  for n = 1, count do
+    local i = 4 + 5 * n
+    out[i], out[i + 1], out[i + 2], out[i + 3], out[i + 4] = argv[9], '', '', '', argv[9 + n]
+  end
+  return out
+end
+
+local two = {} -- the last two digits of numbers: to join them to what comes before costs a fifth of formatting a number
+
+-- plain writes plain frames from number from of the batch on; the last one trims. This loop is what a frame costs.
+function ff_append.plain(key, argv, first, from, count, keep)
+  local call, kind, ids, high = redis.call, argv[9], {}, nil
+  for n = from, count - 1 do
+    local sequence, text = first + n - 1, nil
+    local low = sequence % 100
+    if sequence < 100 then
+      text = reply.int(sequence)
+    else
+      if low == 0 or not high then high = reply.int((sequence - low) / 100) end
+      two[low] = two[low] or (low < 10 and '0' or '') .. reply.int(low)
+      text = high .. two[low]
+    end
+    ids[n - from + 1] = call('XADD', key, '*', 'q', text, 'p', argv[9 + n], 't', kind)
+  end
+  ids[count - from + 1] = call('XADD', key, 'MAXLEN', '~', keep, '*', 'q', reply.int(first + count - 1), 'p', argv[9 + count], 't', kind)
+  return ids
+end
+
 -- add writes one frame; absent parts are not stored.
 function ff_append.add(key, argv, i, sequence, trim)
-  if not trim and argv[i + 1] == '' and argv[i + 2] == '' and argv[i + 3] == '' then -- the common frame
-    return redis.call('XADD', key, '*', 'q', sequence, 'p', argv[i + 4], 't', argv[i])
-  end
   local w = { 'q', sequence, 'p', argv[i + 4] }
   for part = 1, 4 do
     if argv[i + part - 1] ~= '' then
@@ -76,14 +118,15 @@ local function ff_append_frames(k, argv)
   if not f then return bad end
   local first, count = args.int(argv[7], 1, 9007199254740000), args.int(argv[8], 1, 100)
   if not first then return reply.err('invalid_input', 'first sequence') end
-  if not count or (#argv ~= 8 + 5 * count and #argv ~= 12 + 5 * count) then
+  local plain = count and #argv == 9 + count -- never as many as the other forms have
+  if not count or not plain and #argv ~= 8 + 5 * count and #argv ~= 12 + 5 * count then
     return reply.err('invalid_input', 'count: 1..100')
   end
   local bytes, mixed
-  bytes, bad = ff_append.judge(argv, count)
+  bytes, bad = (plain and ff_append.measure or ff_append.judge)(argv, count)
   if not bytes then return bad end
   if bytes > 524288 then return reply.err('payload_too_large', 'batch: at most 524288 bytes') end
-  if #argv > 8 + 5 * count then
+  if not plain and #argv > 8 + 5 * count then
     mixed, bad = modes.parse(argv, 9 + 5 * count, count)
     if not mixed then return bad end
   end
@@ -103,7 +146,11 @@ local function ff_append_frames(k, argv)
     return reply.err('summary_version_conflict', m[7] or '0')
   end
 
-  for i = 1, skip do bytes = bytes - #argv[9 + 5 * (i - 1) + 4] end
+  if plain and (m[7] or m[8]) then
+    argv = ff_append.spell(argv, count)
+    plain = false
+  end
+  for n = 1, skip do bytes = bytes - #argv[plain and 9 + n or 8 + 5 * n] end
   local keep = tonumber(m[6] or '0')
   local key, ids, fresh, spelled = keys.stream(ctx.r, f.id, f.attempt), {}, count - skip, nil
   if c.fa ~= f.attempt then
@@ -114,6 +161,8 @@ local function ff_append_frames(k, argv)
   if mixed or m[7] or m[8] then -- an attempt that ever was mixed takes its ids from the order that its logs share
     ids, spelled, fresh = modes.append(ctx, f, argv, mixed, { first = first, skip = skip, count = count,
       last = m[4], total = total, version = m[7], live = m[8], keep = keep > 0 and keep or 10000 })
+  elseif plain then
+    ids = ff_append.plain(key, argv, first, skip + 1, count, keep > 0 and keep or 10000)
   else
     for n = skip + 1, count do
       local trim = n == count and (keep > 0 and keep or 10000) or nil
@@ -125,7 +174,10 @@ local function ff_append_frames(k, argv)
   redis.call('HSET', meta, 'c', reply.int(now_total), 'b', reply.int(tonumber(m[2] or '0') + bytes),
     'q', reply.int(first + count - 1), 'i', ids[#ids])
   local channel = keys.frames(ctx.r, f.id)
-  if publish.listeners(channel) > 0 then publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip, spelled)) end
+  if publish.listeners(channel) > 0 then
+    if plain then argv = ff_append.spell(argv, count) end
+    publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip, spelled))
+  end
   return reply.ok(ids[#ids], reply.int(now_total), reply.int(first + count - 1), mixed and mixed.version or m[7] or '0',
     reply.int(#ids))
 end

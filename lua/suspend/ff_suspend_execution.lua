@@ -43,10 +43,10 @@ function ff_suspend.parse(argv)
 end
 
 -- bind reads the pending waitpoints and makes the fresh ones, in memory. Returns an error reply, or nil.
-function ff_suspend.bind(ctx, id, q)
+function ff_suspend.bind(ctx, c, id, q)
   for n = 1, q.count do
     local wid, b = q.list[n], q.bound[n]
-    local w = waitpoint.read(ctx, id, wid)
+    local w = c.uw and waitpoint.read(ctx, id, wid) -- else it never had any
     if b.mode == 'p' then
       if not w then return reply.err('waitpoint_not_found', b.key) end
       local expired = w.state == 'x' or (w.state == 'p' and tonumber(w.expires) <= ctx.now)
@@ -156,7 +156,7 @@ local function ff_suspend_execution(k, argv)
   if not nodes then return reply.err('invalid_resume_condition', wrong) end
   if nodes[1].op == 'T' and not q.timeout then return reply.err('invalid_resume_condition', 'timeout_only_without_deadline') end
   local c = core.read(ctx, f.id)
-  local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, f.id, q)
+  local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)

@@ -1,0 +1,67 @@
+-- merge: the heads of several routes in the order of their scores. A few of each route are read at first, and more of the one
+-- whose are used up: to read and sort all that might be wanted costs more than the claims themselves.
+local merge = {}
+
+local function before(a, b)
+  if a.score ~= b.score then return a.score < b.score end
+  return a.id < b.id
+end
+
+-- follow makes the next member of a route its head, nil when there is none.
+local function follow(ctx, m, l)
+  l.at = l.at + 2
+  l.id = l.members[l.at]
+  if not l.id and l.read < m.each and not l.ended then
+    local n = math.min(m.chunk, m.each - l.read)
+    l.members = redis.call('ZRANGE', keys.queue(ctx.r, l.route), reply.int(l.read), reply.int(l.read + n - 1), 'WITHSCORES')
+    local seen = #l.members / 2
+    l.read, l.at, l.id = l.read + seen, 1, l.members[1]
+    if seen < n then
+      l.ended = true
+      home.counted(ctx, l.route, l.read)
+    end
+  end
+  if l.id then l.score = args.score(l.members[l.at + 1]) end
+end
+
+-- sink moves the first list to where its head belongs: lists are a heap by their heads.
+local function sink(lists, n)
+  local top, i, k = lists[1], 1, 2
+  while k <= n do
+    if k < n and before(lists[k + 1], lists[k]) then k = k + 1 end
+    if not before(lists[k], top) then break end
+    lists[i] = lists[k]
+    i = k
+    k = 2 * i
+  end
+  lists[i] = top
+end
+
+-- open begins with count routes of a list, from position from on and round it; of each it will read at most each members, and want
+-- are wanted in all.
+function merge.open(ctx, ready, from, count, each, want)
+  local m = { each = each, chunk = math.min(each, math.floor((want + count - 1) / count) + 1), taken = 0, lists = {} }
+  for i = 1, count do
+    local l = { route = ready[(from + i - 1) % #ready + 1], members = {}, at = -1, read = 0 }
+    follow(ctx, m, l)
+    if l.id then m.lists[#m.lists + 1] = l else redis.call('SREM', gate.ready(ctx, l.route), l.route) end
+  end
+  table.sort(m.lists, before)
+  m.n = #m.lists
+  return m
+end
+
+-- next takes the best head of all, nil when no route has another.
+function merge.next(ctx, m)
+  if m.n == 0 then return nil end
+  local l = m.lists[1]
+  local h = { id = l.id, route = l.route }
+  follow(ctx, m, l)
+  if not l.id then
+    m.lists[1] = m.lists[m.n]
+    m.n = m.n - 1
+  end
+  if m.n > 1 then sink(m.lists, m.n) end
+  m.taken = m.taken + 1
+  return h
+end

@@ -1,0 +1,107 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+)
+
+// choosy is a store that, of the first batch of several completions, settles only the first item.
+type choosy struct {
+	store
+	chosen atomic.Bool
+}
+
+func (c *choosy) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+	if len(items) == 1 || !c.chosen.CompareAndSwap(false, true) {
+		return c.store.CompleteExecutions(ctx, p, items, next)
+	}
+	settled, reply, err := c.store.CompleteExecutions(ctx, p, items[:1], next)
+	for range items[1:] {
+		settled = append(settled, engine.Settled{Err: flowfabric.NewError("ff_complete_execution", flowfabric.CodeOf(flowfabric.ErrOutOfMemory))})
+	}
+	return settled, reply, err
+}
+
+// Of a batch of completions each gets its own answer: what was refused is settled again, by itself, and keeps its slot until then.
+func TestCompletedBatch(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 1, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const all = 16
+	var begun atomic.Int64
+	together := make(chan struct{})
+	kind := handler.Define[string, string]("k")
+	w, err := New(Config{URL: server.URL(), Logger: quiet, Concurrency: 2 * all}, handler.Bind(kind, func(ctx context.Context, _ *handler.Task, in string) (string, error) {
+		if begun.Add(1) == all {
+			close(together)
+		}
+		select {
+		case <-together:
+		case <-ctx.Done():
+		}
+		return in, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &choosy{}
+	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
+		s, release, err := open(ctx, cfg)
+		c.store = s
+		return c, release, err
+	}
+	var items []engine.NewExecution
+	for range all {
+		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"x"`)})
+	}
+	if _, err := e.CreateExecutions(ctx, 0, items); err != nil {
+		t.Fatal(err)
+	}
+	run, stop := context.WithCancel(ctx)
+	var wg conc.WaitGroup
+	wg.Go(func() {
+		if err := w.Run(run); err != nil {
+			t.Error(err)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+	for _, x := range items {
+		for {
+			s, err := e.ReadExecution(ctx, x.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.State.Code == flowfabric.CodeCompleted {
+				if s.Attempts != 1 {
+					t.Errorf("%s took %d attempts", x.ID, s.Attempts)
+				}
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if !c.chosen.Load() {
+		t.Error("there was no batch of several")
+	}
+}
