@@ -257,6 +257,16 @@ var timeScenarios = []scenario{
 		_, _, err = w.e.Poll(w.ctx, []uint16{partitions})
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
+	{name: "ADR 22 what a dead session leaves behind is looked after", run: func(w *world) {
+		k := w.worker("w1")
+		id := k.one(w.create()).Fence.Execution
+		w.tick()
+		w.advance(ttl + time.Millisecond)
+		r := w.tick()
+		same(w, "requeued", r.Requeued, 1)
+		w.code(id, flowfabric.CodeWaitingReclaim)
+		same(w, "in a second", words(r.Idle, r.Next <= time.Second), words(false, true))
+	}},
 	{name: "ADR 22 a poll tells what is, and by whom it is shared", run: func(w *world) {
 		poll := func(brief string) string {
 			w.Helper()
