@@ -50,7 +50,7 @@ type polled struct {
 }
 
 const (
-	driverNotices = 6 * time.Second // until the driver drops a connection whose peer does not answer
+	driverNotices = 7 * time.Second // until the driver drops a connection whose peer does not answer
 	driverCloses  = time.Second     // and how long it waits for an answer to the end of one
 )
 
