@@ -142,6 +142,9 @@ func (l *look) quiet() {
 		l.wrong("the root is quiet until %q", text)
 		return
 	}
+	if upto > l.Now+10_000 {
+		l.wrong("the root is quiet until %d, too far ahead of %d", upto, l.Now)
+	}
 	for _, index := range []string{":done", ":schedules", ":flowdue", ":workers"} {
 		for member, at := range l.ZSets[index] {
 			if index == ":workers" {
