@@ -9,10 +9,10 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench
+.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench bench-deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows, goroutine owners)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -66,3 +66,6 @@ demo: ## all five examples, nothing to install, about a minute: streaming, peopl
 
 bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
 	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)
+
+bench-deps: ## install what the benchmarks of other systems need, where that is possible (Debian, as root): PostgreSQL, Node.js, npm packages
+	@./tools/install-bench-servers

@@ -125,15 +125,18 @@ func (p Policy) Pack() string {
 	case -1:
 		replays = 0
 	}
-	packed := fmt.Sprintf("%d,%d,%d,%d,%d,%d,%d,%d,%d", r.MaxRetries, fixed, initial.Milliseconds(), ceiling.Milliseconds(),
-		int64(multiplier*1000+0.5), jitter, reclaims, replays, p.StreamFrames)
+	packed := strconv.AppendInt(make([]byte, 0, 64), int64(r.MaxRetries), 10)
+	for _, n := range [...]int64{int64(fixed), initial.Milliseconds(), ceiling.Milliseconds(), int64(multiplier*1000 + 0.5), int64(jitter),
+		int64(reclaims), int64(replays), int64(p.StreamFrames)} {
+		packed = strconv.AppendInt(append(packed, ','), n, 10)
+	}
 	if p.Retention > 0 {
-		packed += "," + strconv.FormatInt(int64(p.Retention/time.Second), 10)
+		packed = strconv.AppendInt(append(packed, ','), int64(p.Retention/time.Second), 10)
 	}
 	if len(r.Categories) > 0 {
-		packed += ";" + strings.Join(slices.Sorted(slices.Values(r.Categories)), ",")
+		packed = append(append(packed, ';'), strings.Join(slices.Sorted(slices.Values(r.Categories)), ",")...)
 	}
-	return packed
+	return string(packed)
 }
 
 // UnpackPolicy reads what [Policy.Pack] wrote (the attempt timeout travels beside it). The error wraps

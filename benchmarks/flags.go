@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +16,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
 )
 
 // costName and boundsName are the scenarios that are not about systems but about the functions of the library.
@@ -25,7 +30,13 @@ const (
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
-	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric":   func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"asynq":        func(o options) driver.System { return asynq.Default(o.server) },
+	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
+	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
+	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
+	"river":        func(options) driver.System { return river.System{} },
+	"river-tuned":  func(options) driver.System { return river.System{Tuned: true} },
 }
 
 // options are the flags.
@@ -40,12 +51,13 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.SetOutput(errors)
 	f.Usage = func() { usage(f) }
 	scenarios := f.String("scenarios", "all", "comma-separated scenarios, or all")
-	systems := f.String("system", "flowfabric", "comma-separated systems: "+strings.Join(names(), ", "))
+	systems := f.String("system", "flowfabric", "comma-separated systems, or all: "+strings.Join(names(), ", "))
 	f.StringVar(&o.server, "server", "redis-server", "server program to start: redis-server, valkey-server or a path")
 	f.StringVar(&o.json, "json", "", "file for the JSON document with every round's raw numbers")
 	s := &o.sizes
 	f.IntVar(&s.Items, "n", 20_000, "jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
 	f.IntVar(&s.Payload, "payload", 256, "bytes of a job's payload and of a frame")
+	f.DurationVar(&s.Work, "work", 0, "how long a handler takes in drain and lifecycle, at most 1s")
 	f.IntVar(&s.Concurrency, "c", 64, "submitting goroutines, handlers of a worker, streams appended to")
 	f.IntVar(&s.Batch, "batch", 32, "frames per append")
 	f.IntVar(&s.Partitions, "partitions", 64, "partitions of a store")
@@ -80,7 +92,9 @@ func (o *options) choose(scenarios, systems string) error {
 			return fmt.Errorf("-scenarios: unknown scenario %q, want some of %s", name, strings.Join(all, ","))
 		}
 	}
-	o.systems = strings.Split(systems, ",")
+	if o.systems = names(); systems != "all" {
+		o.systems = strings.Split(systems, ",")
+	}
 	for _, name := range o.systems {
 		if known[name] == nil {
 			return fmt.Errorf("-system: unknown system %q, want some of %s", name, strings.Join(names(), ","))
@@ -99,6 +113,9 @@ func (o *options) choose(scenarios, systems string) error {
 			return fmt.Errorf("-%s is %d, want %d..%d", n.flag, n.got, n.least, n.most)
 		}
 	}
+	if s.Work < 0 || s.Work > time.Second {
+		return fmt.Errorf("-work is %v, want 0..1s", s.Work)
+	}
 	if s.Lease < time.Second || s.Window <= 0 || s.Settle < 0 {
 		return fmt.Errorf("want -lease of 1s or more, -window above 0 and -settle not below it")
 	}
@@ -113,13 +130,18 @@ func scenarioNames() []string {
 	return append(out, costName, boundsName)
 }
 
+// names are the known systems: FlowFabric first, the ceiling last, the others in alphabetical order.
 func names() []string {
-	var out []string
-	for name := range known {
-		out = append(out, name)
+	place := func(name string) int {
+		switch {
+		case strings.HasPrefix(name, "flowfabric"):
+			return 0
+		case name == "raw":
+			return 2
+		}
+		return 1
 	}
-	slices.Sort(out)
-	return out
+	return slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 }
 
 func usage(f *flag.FlagSet) {
@@ -149,6 +171,6 @@ func (o options) bounds() bounds.Options {
 func (o options) settings() report.Settings {
 	s := o.sizes
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
-		Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
+		Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
 		Workers: s.Workers, Members: s.Members, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,6 +199,29 @@ func TestArguments(t *testing.T) {
 		if !strings.Contains(help.String(), "\n  "+name+" ") {
 			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
 		}
+	}
+}
+
+// Systems are measured in the order in which they are known: FlowFabric first, the ceiling last.
+func TestAllSystems(t *testing.T) {
+	o, err := parse([]string{"-system", "all"}, io.Discard)
+	if err != nil || len(o.systems) != len(known) || o.systems[0] != "flowfabric" || o.systems[len(o.systems)-1] != "raw" {
+		t.Errorf("all systems are %v: %v", o.systems, err)
+	}
+	if o, err := parse(nil, io.Discard); err != nil || !slices.Equal(o.systems, []string{"flowfabric"}) {
+		t.Errorf("without a flag the systems are %v: %v", o.systems, err)
+	}
+	d, tables := measured(t, append(small, "-rounds", "1", "-scenarios", "drain,append", "-system", "flowfabric,asynq-tuned,raw")...)
+	for i, want := range []string{"flowfabric", "asynq-tuned", "raw"} {
+		if r := d.Results[i]; r.System != want || r.Summary[measure.Throughput].Median <= 0 || d.Systems[i].Name != want {
+			t.Errorf("result %d is of %s, want %s: %+v", i, r.System, want, r.Summary)
+		}
+		if r := d.Results[3+i]; r.Scenario != "append" || (r.NotAvailable() == "") != (want == "flowfabric") {
+			t.Errorf("append of %s: %q, %+v", want, r.NotAvailable(), r.Summary)
+		}
+	}
+	if !strings.Contains(tables, "n/a: ") {
+		t.Errorf("the tables do not say what is lacking:\n%s", tables)
 	}
 }
 

@@ -111,6 +111,7 @@ type store interface {
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
+	ReadInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, bool, error)
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error)
 	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c engine.Cancellation) (bool, error)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -126,8 +127,14 @@ func (c *coalescer) submit(ctx context.Context, sub *submission) (engine.Created
 
 	c.mu.Lock()
 	l := c.lane(sub)
-	if l.inFlight == 0 { // nobody to join: no queue, no goroutine, the caller's own context
+	alone := l.inFlight == 0
+	if alone {
 		l.inFlight++
+		c.mu.Unlock()
+		runtime.Gosched() // callers that are ready to run at the same moment join
+		c.mu.Lock()
+	}
+	if alone && len(l.queue) == 0 { // nobody to join: no queue, no goroutine, the caller's own context
 		b := c.form(l, []*pending{p})
 		c.mu.Unlock()
 		defer c.handOver(l)
@@ -137,7 +144,9 @@ func (c *coalescer) submit(ctx context.Context, sub *submission) (engine.Created
 	p.done = make(chan struct{})
 	sub.item.Tags = maps.Clone(sub.item.Tags) // the caller may leave before they are sent
 	l.queue = append(l.queue, p)
-	if l.inFlight < l.limit && (len(l.queue) >= longQueue || time.Since(l.started) > slowCall) {
+	if alone {
+		c.fork(l)
+	} else if l.inFlight < l.limit && (len(l.queue) >= longQueue || time.Since(l.started) > slowCall) {
 		l.inFlight++
 		c.fork(l)
 	}
@@ -239,6 +248,7 @@ func (c *coalescer) flush(l *lane, b batch) {
 		for _, p := range b.items {
 			close(p.done)
 		}
+		runtime.Gosched() // who was answered may have more
 		c.mu.Lock()
 		b = c.next(l)
 		c.mu.Unlock()

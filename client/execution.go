@@ -34,6 +34,20 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 	return &Execution[Out]{client: c, id: id, decode: def.Decode}
 }
 
+// AttachKey returns a handle on the execution that [Submit] of def makes, or made, under an [IdempotencyKey], in the client's namespace
+// or another one ([Namespace]). Like [Attach] it makes no call; for a key that is not legal its methods answer
+// flowfabric.ErrInvalidInput.
+func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, opts ...NamespaceOption) *Execution[Out] {
+	s := submission{key: key, item: engine.NewExecution{Namespace: c.cfg.Namespace}}
+	for _, o := range opts {
+		o.submit(&s)
+	}
+	if def.Err() != nil || s.validateKey() != nil || flowfabric.ValidateName("namespace", s.item.Namespace) != nil {
+		return Attach(c, def, flowfabric.ExecutionID{})
+	}
+	return Attach(c, def, flowfabric.DeriveExecutionID(c.store.Partitions(), s.item.Namespace, def.Kind(), key))
+}
+
 // ID names the execution; its text form is what other processes need for [Attach].
 func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 
@@ -146,6 +160,22 @@ func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Sna
 		return engine.Snapshot{}, operated("get", id, err)
 	}
 	return s, nil
+}
+
+// RawInput is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was submitted empty.
+// Errors: those of [Client.Get].
+func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
+	if err := c.admit("input of", id); err != nil {
+		return nil, err
+	}
+	raw, stored, err := c.store.ReadInput(ctx, id)
+	if err == nil && !stored { // empty, or there is no such execution
+		_, err = c.store.ReadExecution(ctx, id)
+	}
+	if err != nil {
+		return nil, operated("input of", id, err)
+	}
+	return raw, nil
 }
 
 // RawResult is [Execution.Result] without decoding: the bytes the handler's codec wrote, empty when it wrote none.

@@ -153,6 +153,13 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 	return engine.Snapshot{ID: id, State: state}, nil
 }
 
+func (f *fakeStore) ReadInput(_ context.Context, id flowfabric.ExecutionID) ([]byte, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x, ok := f.stored[id]
+	return x.Payload, ok && len(x.Payload) > 0, nil
+}
+
 func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -121,6 +121,17 @@ func Retention(d time.Duration) WorkOption {
 	return workFunc(func(s *submission) { s.item.Policy.Retention = d })
 }
 
+// Retries overrides how often the execution is tried again after a failed attempt, 0..1000; the pauses are those of the definition,
+// 1 s growing to 60 s if it has no retries, see handler.Retry.
+func Retries(n int) WorkOption {
+	return workFunc(func(s *submission) { s.item.Policy.Retry.MaxRetries = n })
+}
+
+// Timeout overrides how long one attempt may run, see handler.Timeout: 1 ms..10 years. 0 takes back what the definition says: no bound.
+func Timeout(d time.Duration) WorkOption {
+	return workFunc(func(s *submission) { s.item.Policy.AttemptTimeout = d })
+}
+
 type namespace string
 
 func (n namespace) submit(s *submission)         { s.item.Namespace = string(n) }

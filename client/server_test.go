@@ -318,3 +318,31 @@ func TestDeadlineInThePast(t *testing.T) {
 		t.Errorf("%v, want ErrExpired", err)
 	}
 }
+
+// What was submitted can be read as long as the execution is there; an empty input is not a missing one.
+func TestRawInput(t *testing.T) {
+	ctx, c, _ := open(t)
+	x, err := client.Submit(ctx, c, write, draft{"tides"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `{"Topic":"tides"}` || err != nil {
+		t.Errorf("input %q, %v", raw, err)
+	}
+	empty, err := client.Submit(ctx, c, handler.Define[[]byte, []byte]("raw"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := c.RawInput(ctx, empty.ID()); len(raw) != 0 || err != nil {
+		t.Errorf("an empty input: %q, %v", raw, err)
+	}
+	if err := errors.Join(c.Cancel(ctx, x.ID(), "enough"), c.Purge(ctx, x.ID())); err != nil {
+		t.Fatal(err)
+	}
+	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(), flowfabric.ErrNotFound: flowfabric.NewExecutionID(1),
+		flowfabric.ErrInvalidInput: flowfabric.NewExecutionID(99)} {
+		if _, err := c.RawInput(ctx, id); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}

@@ -16,7 +16,8 @@ import (
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
-// Policy, deadline, lane, priority and capabilities come from the definition, options override them.
+// Policy, deadline, lane, priority and capabilities come from the definition; options override them, of the policy [Retries], [Timeout] and
+// [Retention].
 //
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.
@@ -205,7 +206,12 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 		}
 	}
 	var err error
-	if s.item.Payload, s.item.Digest, err = def.Encode(in); err != nil {
+	if s.keyed {
+		s.item.Payload, s.item.Digest, err = def.Encode(in)
+	} else { // its id is new: there is nothing to compare a repetition with
+		s.item.Payload, err = def.Payload(in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it

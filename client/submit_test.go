@@ -48,18 +48,18 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed, err := Submit(t.Context(), c, def, "in", Lane("fast"), Priority(9000), Capabilities("b", "a", "b"), DeadlineAt(at.Add(time.Minute)),
-		DelayUntil(at), Tags(map[string]string{"team.name": "x"}), Namespace("blue"), Creator("me"))
+		DelayUntil(at), Tags(map[string]string{"team.name": "x"}), Namespace("blue"), Creator("me"), Retries(7), Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := f.stored[plain.ID()]
 	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" || got.Deadline != time.Hour ||
-		got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || len(got.Digest) != 32 {
+		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || len(got.Digest) != 32 {
 		t.Errorf("from the definition: %+v", got)
 	}
 	x := f.stored[changed.ID()]
 	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 || !x.DelayUntil.Equal(at) ||
-		x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || x.Digest != got.Digest {
+		x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute || x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || x.Digest != got.Digest {
 		t.Errorf("from the options: %+v", x)
 	}
 }
@@ -92,6 +92,10 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		"delay -1":            {Delay(-1), flowfabric.ErrInvalidInput},
 		"delay over 10 years": {Delay(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput},
 		"delay in the year 1": {DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
+		"retries -1":          {Retries(-1), flowfabric.ErrInvalidPolicy},
+		"retries 1001":        {Retries(1001), flowfabric.ErrInvalidPolicy},
+		"timeout -1":          {Timeout(-1), flowfabric.ErrInvalidPolicy},
+		"timeout 11 years":    {Timeout(11 * 365 * 24 * time.Hour), flowfabric.ErrInvalidPolicy},
 		"deadline 1ns":        {Deadline(1), flowfabric.ErrInvalidInput},
 		"deadline -1":         {Deadline(-1), flowfabric.ErrInvalidInput},
 		"deadline 11 years":   {DeadlineAt(time.Now().AddDate(11, 0, 0)), flowfabric.ErrInvalidInput},

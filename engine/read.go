@@ -137,6 +137,16 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID, atte
 	return b, b != nil, err
 }
 
+// ReadInput returns the input of an execution as it was submitted; ok is false when none is stored: it was empty, or there is no such
+// execution (any more).
+func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (input []byte, ok bool, err error) {
+	if id.Partition() >= e.partitions {
+		return nil, false, fmt.Errorf("read input: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	}
+	b, err := e.blob(ctx, keys.Of(id.Partition()).Input(id.UUID()))
+	return b, b != nil, err
+}
+
 // blob reads a string key; nil when it does not exist.
 func (e *Engine) blob(ctx context.Context, key string) ([]byte, error) {
 	b, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() }).AsBytes()

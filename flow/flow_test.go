@@ -126,6 +126,8 @@ func TestMistakes(t *testing.T) {
 		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Tags(map[string]string{"X": ""})) }, flowfabric.ErrInvalidTagKey, "node a: "},
 		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Capabilities("a b")) }, flowfabric.ErrInvalidCapabilities, "node a: "},
 		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Retention(time.Millisecond)) }, flowfabric.ErrInvalidInput, "retention"},
+		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Retries(1001)) }, flowfabric.ErrInvalidPolicy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
+		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.Timeout(-1)) }, flowfabric.ErrInvalidPolicy, "AttemptTimeout is -1ns"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
@@ -166,7 +168,8 @@ func TestPlan(t *testing.T) {
 	f := flow.New("report", flow.Growing(), flow.Tags(map[string]string{"team.name": "a"}))
 	b := flow.Add(f, "b", work, 2)
 	a := flow.Add(f, "a", work, 1, flow.Priority(7), flow.Lane("fast"), flow.Capabilities("y", "x", "y"), flow.Creator("you"), flow.DelayUntil(at),
-		flow.Delay(time.Second), flow.DeadlineAt(at), flow.Deadline(time.Minute), flow.Retention(time.Minute), flow.Tags(map[string]string{"a.b": "c"}))
+		flow.Delay(time.Second), flow.DeadlineAt(at), flow.Deadline(time.Minute), flow.Retention(time.Minute), flow.Tags(map[string]string{"a.b": "c"}),
+		flow.Retries(8), flow.Timeout(time.Minute))
 	payload := []byte("bytes")
 	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flow.Priority(1), flow.DelayUntil(at), flow.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
@@ -185,10 +188,10 @@ func TestPlan(t *testing.T) {
 	_, digest, _ := work.Encode(1)
 	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" || x.Priority != 7 || x.Kind != "work" ||
 		fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second || !x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
-		x.NewExecution.Policy.Retention != time.Minute || x.NewExecution.Policy.Retry.MaxRetries != 5 || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
+		x.NewExecution.Policy.Retention != time.Minute || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
-	if y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != flowfabric.AllOf || y.CancelRest {
+	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != flowfabric.AllOf || y.CancelRest {
 		t.Errorf("%+v", y)
 	}
 	if z.Policy != flowfabric.Quorum || z.K != 1 || !z.CancelRest {

@@ -114,6 +114,16 @@ func Retention(d time.Duration) Option {
 	return nodeFunc(func(n *node) { n.item.Policy.Retention = d })
 }
 
+// Retries overrides how often the node is tried again after a failed attempt, see client.Retries: 0..1000.
+func Retries(n int) Option {
+	return nodeFunc(func(x *node) { x.item.Policy.Retry.MaxRetries = n })
+}
+
+// Timeout overrides how long one attempt of the node may run, see handler.Timeout: 1 ms..10 years. 0 takes back what the definition says.
+func Timeout(d time.Duration) Option {
+	return nodeFunc(func(n *node) { n.item.Policy.AttemptTimeout = d })
+}
+
 // Capabilities replaces the definition's required capabilities: a worker claims the node only if it has all of them. At most
 // 256 tokens and 4,096 bytes.
 func Capabilities(tokens ...string) Option {

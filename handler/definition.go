@@ -20,8 +20,8 @@ type Definition[In, Out any] struct {
 	err   error
 }
 
-// Info is what a definition says about its executions, without the types. Producers may override everything but
-// Kind and Policy per submission.
+// Info is what a definition says about its executions, without the types. Producers may override everything but Kind per submission, and
+// of Policy the number of retries, the timeout and the retention.
 type Info struct {
 	Kind         string
 	Lane         string            // default "default"
@@ -105,18 +105,33 @@ func (d *Definition[In, Out]) Codec() Codec { return d.codec }
 //
 // Errors: [Definition.Err]; the codec's; [flowfabric.ErrPayloadTooLarge] above 1 MiB.
 func (d *Definition[In, Out]) Encode(in In) (payload []byte, digest string, err error) {
-	if err := d.Err(); err != nil {
-		return nil, "", err
-	}
-	plain, payload, err := encodeBoth(d.codec, in)
+	plain, payload, err := d.encode(in)
 	if err != nil {
-		return nil, "", fmt.Errorf("encode input of kind %s: %w", d.info.Kind, err)
-	}
-	if len(payload) > flowfabric.MaxPayload {
-		return nil, "", fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), flowfabric.MaxPayload)
+		return nil, "", err
 	}
 	sum := sha256.Sum256(plain)
 	return payload, hex.EncodeToString(sum[:16]), nil
+}
+
+// Payload is Encode without the digest, for a submission whose id nobody can repeat by himself.
+func (d *Definition[In, Out]) Payload(in In) ([]byte, error) {
+	_, payload, err := d.encode(in)
+	return payload, err
+}
+
+// encode returns the bytes before and after any [Encrypted] layer.
+func (d *Definition[In, Out]) encode(in In) (plain, payload []byte, err error) {
+	if err := d.Err(); err != nil {
+		return nil, nil, err
+	}
+	plain, payload, err = encodeBoth(d.codec, in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode input of kind %s: %w", d.info.Kind, err)
+	}
+	if len(payload) > flowfabric.MaxPayload {
+		return nil, nil, fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), flowfabric.MaxPayload)
+	}
+	return plain, payload, nil
 }
 
 // Decode turns a stored result into an Out. Errors: [Definition.Err]; the codec's.

@@ -164,14 +164,14 @@ type spend struct {
 }
 
 func newSpending(t *Task, gates []flowfabric.Gate) *spending {
+	if t.cfg.Spender == nil || !slices.ContainsFunc(gates, flowfabric.Gate.IsBudget) {
+		return nil
+	}
 	s := &spending{task: t, turn: make(chan struct{}, 1), last: map[string]uint64{}, strange: map[counter]time.Time{}, warned: map[counter]uint64{}}
 	for _, g := range gates {
 		if g.IsBudget() {
 			s.budgets = append(s.budgets, g.Name())
 		}
-	}
-	if len(s.budgets) == 0 || t.cfg.Spender == nil {
-		return nil
 	}
 	slices.Sort(s.budgets)
 	return s

@@ -114,6 +114,9 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 	if _, twice := t.asked[name]; twice {
 		return nil, false, fmt.Errorf("%w: step %s was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
 	}
+	if t.asked == nil {
+		t.asked = map[string]struct{}{}
+	}
 	t.asked[name] = struct{}{}
 	recorded, found = t.steps[name]
 	return recorded, found, nil
@@ -173,6 +176,9 @@ func (t *Task) record(ctx context.Context, name string, value any) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps = map[string][]byte{}
+	}
 	t.steps[name] = data
 	return nil
 }

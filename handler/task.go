@@ -75,13 +75,14 @@ type TaskConfig struct {
 // steps. It is valid until the handler returns. Safe for concurrent use.
 type Task struct {
 	cfg      TaskConfig
-	logger   func() *slog.Logger
+	logging  sync.Once // makes the logger of a task that was given none
+	logger   *slog.Logger
 	spending *spending // nil without budgets
 
 	mu      sync.Mutex
 	codec   Codec               // of the definition
-	steps   map[string][]byte   // recorded values, of this pass and those before
-	asked   map[string]struct{} // names this pass has used
+	steps   map[string][]byte   // recorded values, of this pass and those before; nil before the first, as most handlers have none
+	asked   map[string]struct{} // names this pass has used; likewise
 	ended   bool                // the handler has returned
 	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
@@ -91,7 +92,10 @@ type Task struct {
 
 // NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
 func NewTask(cfg TaskConfig) *Task {
-	t := &Task{cfg: cfg, codec: JSON, steps: map[string][]byte{}, asked: map[string]struct{}{}}
+	t := &Task{cfg: cfg, codec: JSON, logger: cfg.Logger}
+	if len(cfg.Claim.Steps) > 0 {
+		t.steps = make(map[string][]byte, len(cfg.Claim.Steps))
+	}
 	t.kids.t = t
 	t.spending = newSpending(t, cfg.Route.Gates)
 	waited := cfg.Claim.Resume != nil
@@ -107,12 +111,6 @@ func NewTask(cfg TaskConfig) *Task {
 	if waited {
 		t.Waits()
 	}
-	t.logger = sync.OnceValue(func() *slog.Logger {
-		if cfg.Logger != nil {
-			return cfg.Logger
-		}
-		return slog.Default().With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
-	})
 	return t
 }
 
@@ -209,7 +207,14 @@ func (t *Task) wanted() string {
 }
 
 // Logger has the attributes execution, attempt, kind and lane; in a worker also worker.
-func (t *Task) Logger() *slog.Logger { return t.logger() }
+func (t *Task) Logger() *slog.Logger {
+	t.logging.Do(func() {
+		if t.logger == nil {
+			t.logger = slog.Default().With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
+		}
+	})
+	return t.logger
+}
 
 // LeaseHealthy reports whether this process still holds the execution and fewer than three renewals failed in a
 // row. It reads the clock, so it is right even after the process was stopped. Ask before an effect that must not

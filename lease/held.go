@@ -76,6 +76,15 @@ func (h *Held) Refused(err error) {
 // Release forgets the hold after it was settled, or after it was lost. Idempotent.
 func (h *Held) Release() { h.session.keeper.forget(h, false) }
 
+// Release forgets several holds at once, as [Held.Release] does.
+func (k *Keeper) Release(held ...*Held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range held {
+		k.release(h)
+	}
+}
+
 // Abandon forgets a hold that may still exist on the server: it was neither settled nor lost. The keeper hands
 // the execution back as soon as the server lets it, with its attempt and without counting a retry. One that
 // comes back this way for the fourth time is left to expire instead, which counts a reclaim. Idempotent.

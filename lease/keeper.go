@@ -199,20 +199,32 @@ func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 func (k *Keeper) forget(h *Held, abandoned bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if !abandoned || h.lost != nil {
+		k.release(h)
+		return
+	}
 	if h.gone {
 		return
 	}
-	abandoned = abandoned && h.lost == nil
 	h.gone = true
 	h.cancel(context.Canceled)
 	k.remove(h)
-	if !abandoned {
-		delete(k.handedBack, h.claim.Fence.Execution)
-		return
-	}
 	if !h.session.dead {
 		h.session.doubt(0)
 		k.nudge()
+	}
+}
+
+// release ends a hold for good.
+func (k *Keeper) release(h *Held) {
+	if h.gone {
+		return
+	}
+	h.gone = true
+	h.cancel(context.Canceled)
+	k.remove(h)
+	if len(k.handedBack) > 0 {
+		delete(k.handedBack, h.claim.Fence.Execution)
 	}
 }
 

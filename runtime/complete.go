@@ -4,6 +4,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -15,33 +16,34 @@ const maxCompleteBytes = 900 << 10
 // completer batches completions per partition without a timer: while one call is in flight, later completions
 // of that partition wait and go together with the next. A lone completion is sent at once.
 type completer struct {
-	send func(partition uint16, items []engine.Completion) ([]engine.Settled, error)
+	send     func(partition uint16, items []engine.Completion) ([]engine.Settled, error) // as many answers as items, or an error
+	answered func(batch []completion, answers []engine.Settled, err error)               // must not block
 
+	calls  atomic.Int32 // under way
 	mu     sync.Mutex
 	queues map[uint16]*completions
 }
 
 type completions struct {
 	busy    bool // somebody is sending
-	waiting []*completion
+	waiting []completion
 }
 
-// completion is one waiting caller. lead tells it to send the next batch; else its answer is there.
+// completion is one job that waits to be settled.
 type completion struct {
-	item    engine.Completion
-	turn    chan bool // capacity 1; true: lead
-	settled engine.Settled
+	job  *job
+	item engine.Completion
 }
 
-func newCompleter(send func(uint16, []engine.Completion) ([]engine.Settled, error)) *completer {
-	return &completer{send: send, queues: map[uint16]*completions{}}
+func newCompleter(send func(uint16, []engine.Completion) ([]engine.Settled, error),
+	answered func([]completion, []engine.Settled, error)) *completer {
+	return &completer{send: send, answered: answered, queues: map[uint16]*completions{}}
 }
 
-// complete settles one execution and returns when that is answered. The caller whose turn it is sends for all
-// who wait, so no goroutine serves others for longer than one call.
-func (c *completer) complete(item engine.Completion) (already bool, err error) {
-	partition := item.Fence.Execution.Partition()
-	own := &completion{item: item, turn: make(chan bool, 1)}
+// complete settles one execution, and tells answered of it. It returns at once, unless nobody is sending for its partition:
+// then the caller sends, until nothing waits there.
+func (c *completer) complete(own completion) {
+	partition := own.item.Fence.Execution.Partition()
 	c.mu.Lock()
 	q := c.queues[partition]
 	if q == nil {
@@ -52,54 +54,48 @@ func (c *completer) complete(item engine.Completion) (already bool, err error) {
 	lead := !q.busy
 	q.busy = true
 	c.mu.Unlock()
-	if lead {
-		goruntime.Gosched() // handlers that ended at the same moment join this batch
-	} else {
-		lead = <-own.turn
+	if !lead {
+		return
 	}
-	if lead {
-		c.lead(partition, q)
+	c.gather(q)
+	for batch := c.next(q); batch != nil; batch = c.next(q) {
+		items := make([]engine.Completion, len(batch))
+		for i, e := range batch {
+			items[i] = e.item
+		}
+		c.calls.Add(1)
+		answers, err := c.send(partition, items)
+		c.calls.Add(-1)
+		c.answered(batch, answers, err)
 	}
-	return own.settled.Already, own.settled.Err
 }
 
-// lead sends the batch at the head of the queue, whose first item is the caller's own, tells its callers, and
-// passes the lead on.
-func (c *completer) lead(partition uint16, q *completions) {
-	c.mu.Lock()
-	batch := q.take()
-	c.mu.Unlock()
-	items := make([]engine.Completion, len(batch))
-	for i, e := range batch {
-		items[i] = e.item
+// gather lets handlers that end at the same moment join a batch: as long as others that are ready to run bring some.
+func (c *completer) gather(q *completions) {
+	for before, n := 0, 1; n > before && n < flowfabric.MaxBatch; {
+		before = n
+		goruntime.Gosched()
+		c.mu.Lock()
+		n = len(q.waiting)
+		c.mu.Unlock()
 	}
-	settled, err := c.send(partition, items)
+}
+
+// next takes the next batch, or nil and the lead from the caller.
+func (c *completer) next(q *completions) []completion {
 	c.mu.Lock()
-	if len(q.waiting) > 0 {
-		q.waiting[0].turn <- true
-	} else {
+	defer c.mu.Unlock()
+	if len(q.waiting) == 0 {
 		q.busy = false
+		return nil
 	}
-	c.mu.Unlock()
-	for i, e := range batch {
-		switch {
-		case err != nil:
-			e.settled.Err = err
-		case i < len(settled):
-			e.settled = settled[i]
-		default:
-			e.settled.Err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
-		}
-		if i > 0 {
-			e.turn <- false
-		}
-	}
+	return q.take()
 }
 
 // take removes the next batch from the queue: at least one item, at most a call's worth, and no execution twice. An
 // execution that was lost and claimed again here may have two handlers that end at once, under different fences; the
 // server refuses a call that names both, so the later one begins the next batch.
-func (q *completions) take() []*completion {
+func (q *completions) take() []completion {
 	n, bytes := 0, 0
 	for _, e := range q.waiting {
 		bytes += len(e.item.Result)
@@ -109,11 +105,11 @@ func (q *completions) take() []*completion {
 		n++
 	}
 	batch := q.waiting[:n:n]
-	q.waiting = append([]*completion(nil), q.waiting[n:]...)
+	q.waiting = slices.Clone(q.waiting[n:])
 	return batch
 }
 
 // names tells whether one of the first n that wait is of this execution.
 func (q *completions) names(id flowfabric.ExecutionID, n int) bool {
-	return slices.ContainsFunc(q.waiting[:n], func(e *completion) bool { return e.item.Fence.Execution == id })
+	return slices.ContainsFunc(q.waiting[:n], func(e completion) bool { return e.item.Fence.Execution == id })
 }

@@ -36,8 +36,9 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 
 	r.awaitJobs(fetching, patience)
 	err := r.abandoned()
+	r.hands.close()
 	if err == nil {
-		r.jobs.Wait() // a matter of microseconds: every slot is free
+		r.hands.wait() // a matter of microseconds: every slot is free
 	}
 	r.closeSessions(lastCall)
 	r.name.leave(lastCall)

@@ -27,6 +27,7 @@ func TestCompleterBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var batches []int
+		answers := map[string]string{}
 		c := newCompleter(func(_ uint16, items []engine.Completion) ([]engine.Settled, error) {
 			mu.Lock()
 			batches = append(batches, len(items))
@@ -34,29 +35,41 @@ func TestCompleterBatches(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			out := make([]engine.Settled, len(items))
 			for i, it := range items {
-				if len(it.Result) > 0 {
-					out[i].Err = fmt.Errorf("item %s", it.Result)
-				}
+				out[i].Err = fmt.Errorf("item %s", it.Result)
 			}
 			return out, nil
+		}, func(batch []completion, settled []engine.Settled, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for i, x := range batch {
+				answers[string(x.item.Result)] = settled[i].Err.Error()
+			}
+			if err != nil {
+				t.Error(err)
+			}
 		})
 		var wg conc.WaitGroup
 		send := func(result string) {
 			wg.Go(func() {
-				item := engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}
-				if _, err := c.complete(item); (err != nil) != (result != "") || err != nil && err.Error() != "item "+result {
-					t.Errorf("item %q answered %v", result, err)
-				}
+				c.complete(completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}})
 			})
 		}
-		send("")
+		send("first")
 		synctest.Wait()
 		for i := range 150 {
-			send(map[bool]string{true: fmt.Sprint(i)}[i%7 == 0])
+			send(fmt.Sprint(i))
 		}
 		wg.Wait()
 		if !slices.Equal(batches, []int{1, 100, 50}) {
 			t.Errorf("batches of %v", batches)
+		}
+		for result, answer := range answers {
+			if answer != "item "+result {
+				t.Errorf("item %s was answered %s", result, answer)
+			}
+		}
+		if len(answers) != 151 {
+			t.Errorf("%d answers", len(answers))
 		}
 	})
 }
@@ -66,7 +79,7 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 	q := &completions{}
 	one, two := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)
 	for i, id := range []flowfabric.ExecutionID{one, two, one, two} {
-		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
+		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
 	}
 	for range 2 {
 		if got := len(q.take()); got != 2 {
@@ -81,9 +94,9 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 func TestCompletionBatchBytes(t *testing.T) {
 	q := &completions{}
 	for range 5 {
-		q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
+		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
 	}
-	q.waiting = append(q.waiting, &completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
+	q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
 		sizes = append(sizes, len(q.take()))
@@ -115,7 +128,8 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// Slots are taken before a partition is visited, shared between hot partitions, and never exceeded.
+// Slots are taken before a partition is visited, at most half of them for one, and never exceeded. A visit that would get
+// fewer waits a moment while others are about to be freed.
 func TestSchedulerSharesSlots(t *testing.T) {
 	s := newScheduler(3, newSlots(8))
 	now := time.Now()
@@ -123,14 +137,35 @@ func TestSchedulerSharesSlots(t *testing.T) {
 		t.Fatal("visits a partition that is not hot")
 	}
 	s.ringAll(s.partitions)
-	var got []int
-	for i := range 4 {
-		_, n, _ := s.pick(now.Add(time.Duration(i-10) * gather)) // no visit is young
-		got = append(got, n)
+	expect := func(what string, at time.Time, want int, again time.Duration) {
+		t.Helper()
+		if _, n, pause := s.pick(at); n != want || pause != again {
+			t.Errorf("%s: %d slots, looks again in %v; want %d, %v", what, n, pause, want, again)
+		}
 	}
-	if !slices.Equal(got, []int{4, 2, 2, 0}) {
-		t.Errorf("slots %v, want a half each and the last all", got)
+	expect("the first", now, 4, 0)
+	s.slots.take(2)
+	expect("two are left", now, 0, gather)
+	expect("and more may be freed", now.Add(gather/2), 0, gather/2)
+	expect("but were not", now.Add(gather), 2, 0)
+	expect("none is left", now.Add(2*gather), 0, time.Hour)
+	s.slots.put(1)
+	expect("the wait begins anew", now.Add(2*gather), 0, gather)
+	s.slots.put(3)
+	expect("enough are free", now.Add(2*gather), 4, 0)
+	for _, p := range s.partitions {
+		s.ended(p)
 	}
+	s.slots.put(1)
+	expect("nothing is under way", now, 1, 0)
+	for _, p := range s.partitions {
+		s.ended(p)
+	}
+	s.slots.put(1)
+	s.settling = func() bool { return true }
+	expect("a settling call is under way", now, 0, gather)
+	s.settling = func() bool { return false }
+	s.slots.take(s.slots.free())
 	s.slots.put(8)
 	for _, p := range s.partitions {
 		s.failed(p, now)

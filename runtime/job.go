@@ -15,21 +15,37 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// job is one claimed execution on its way through its handler.
+// job is one claimed execution on its way through its handler. It owns the claim and one slot, and gives both back.
 type job struct {
 	*run
 	held  *lease.Held
 	route engine.Route
+	logs  jobLog // of its logger
+
+	outcome *handler.Outcome // what is left to settle, after the completer had no luck
 }
 
-// work runs one claim from start to settlement. It owns the claim and one slot, and gives both back.
-func (r *run) work(held *lease.Held, route engine.Route) {
-	r.metrics.inFlight.Inc()
-	defer func() {
-		r.metrics.inFlight.Dec()
-		r.slots.put(1)
-	}()
+func newJob(r *run, held *lease.Held, route engine.Route) *job {
 	j := &job{run: r, held: held, route: route}
+	j.logs = jobLog{r.log.Handler(), j}
+	return j
+}
+
+// work runs one claim from start to settlement, or hands it to the completer, which gives claim and slot back.
+func (r *run) work(j *job) {
+	handed := false
+	defer func() {
+		if !handed {
+			r.metrics.inFlight.Dec()
+			r.slots.put(1)
+		}
+	}()
+	if j.outcome != nil { // the completer had no luck
+		j.settle(*j.outcome, nil)
+		return
+	}
+	r.metrics.inFlight.Inc()
+	held, route := j.held, j.route
 	handle, ok := r.handlers[route.Kind]
 	switch {
 	case !ok: // its route would not be in our interest
@@ -69,7 +85,11 @@ func (r *run) work(held *lease.Held, route engine.Route) {
 			continue
 		}
 		settled = true
-		j.settle(outcome, writer)
+		if handed = j.completes(outcome, writer); handed {
+			j.done.complete(completion{j, engine.Completion{Fence: j.held.Fence(), Result: outcome.Result}})
+		} else {
+			j.settle(outcome, writer)
+		}
 		return
 	}
 }
@@ -83,21 +103,16 @@ func hopeless(category, reason string) handler.Outcome {
 // deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
 func (j *job) context() (context.Context, context.CancelFunc) {
 	ctx, claim := j.held.Context(), j.held.Claim()
-	cancels := make([]context.CancelFunc, 0, 2)
-	bound := func(d time.Duration, cause error) {
-		if d > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, d, cause)
-			cancels = append(cancels, cancel)
-		}
+	ends := func() {}
+	if claim.DeadlineIn > 0 {
+		ctx, ends = context.WithTimeoutCause(ctx, claim.DeadlineIn, flowfabric.ErrDeadline)
 	}
-	bound(claim.DeadlineIn, flowfabric.ErrDeadline)
-	bound(claim.TimeLeft, flowfabric.ErrAttemptTimeout)
-	return ctx, func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
+	if claim.TimeLeft > 0 {
+		sooner, cancel := context.WithTimeoutCause(ctx, claim.TimeLeft, flowfabric.ErrAttemptTimeout)
+		later := ends
+		return sooner, func() { cancel(); later() }
 	}
+	return ctx, ends
 }
 
 // AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.

@@ -13,9 +13,9 @@ type jobLog struct {
 }
 
 // logger carries the attributes execution, attempt, kind, lane and worker.
-func (j *job) logger() *slog.Logger { return slog.New(jobLog{j.log.Handler(), j}) }
+func (j *job) logger() *slog.Logger { return slog.New(&j.logs) }
 
-func (l jobLog) attrs() []slog.Attr {
+func (l *jobLog) attrs() []slog.Attr {
 	f, route := l.job.held.Fence(), l.job.route
 	return []slog.Attr{
 		slog.String("execution", f.Execution.String()), slog.Uint64("attempt", uint64(f.Attempt)),
@@ -24,14 +24,14 @@ func (l jobLog) attrs() []slog.Attr {
 }
 
 // Handle, WithAttrs and WithGroup implement [slog.Handler]. The attributes come before a group, never inside it.
-func (l jobLog) Handle(ctx context.Context, r slog.Record) error {
+func (l *jobLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.WithAttrs(l.attrs()).Handle(ctx, r)
 }
 
-func (l jobLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (l *jobLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return l.Handler.WithAttrs(append(l.attrs(), attrs...))
 }
 
-func (l jobLog) WithGroup(name string) slog.Handler {
+func (l *jobLog) WithGroup(name string) slog.Handler {
 	return l.Handler.WithAttrs(l.attrs()).WithGroup(name)
 }

@@ -41,7 +41,7 @@ type run struct {
 	late     atomic.Int32 // partitions whose tick is overdue, as the poll heard last
 	tended   tended
 	samples  *sampler
-	jobs     conc.WaitGroup // handlers, each with a slot
+	hands    hands          // handlers, each with a slot
 	returns  conc.WaitGroup // hand-backs, without slots
 }
 
@@ -66,7 +66,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.passes = newPasser(r)
 	r.samples = newSampler(r)
 	r.sched.onOwed = r.passes.poke
-	r.done = newCompleter(r.completeBatch)
+	r.done = newCompleter(r.completeBatch, r.completed)
+	r.sched.settling = func() bool { return r.done.calls.Load() > 0 }
 	r.name = newMembership(r)
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)

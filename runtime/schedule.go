@@ -14,9 +14,9 @@ import (
 const (
 	// maxVisits bounds the claims in flight over all partitions.
 	maxVisits = 4
-	// gather is how long a claim in flight keeps the next small one from starting: slots are freed one by one
-	// but claimed best by the dozen.
-	gather = 2 * time.Millisecond
+	// gather is how long a small claim waits for more slots while calls are under way: slots are freed one by one but
+	// claimed best by the dozen.
+	gather = time.Millisecond
 	// registration is how long a waiter trusts its registration; the server keeps it for three minutes.
 	registration = 2 * time.Minute
 	maxPenalty   = 6 // a poll that found only other workers' routes is ignored for up to 2^6 s
@@ -31,17 +31,19 @@ type scheduler struct {
 	onOwed     func()                        // a ring may have to be passed on; must not block
 	wake       chan struct{}                 // capacity 1
 
+	settling func() bool // whether slots are about to be freed
+
 	mu     sync.Mutex
 	hot    []*partition // in the order they became hot
 	visits int
-	latest time.Time // when the latest visit began
+	hungry time.Time // since when a claim waits for more slots; zero if none does
 
 	owing     bool // some partition may be owed
 	owedSince time.Time
 }
 
 func newScheduler(count uint16, slots *slots) *scheduler {
-	s := &scheduler{slots: slots, onOwed: func() {}, wake: make(chan struct{}, 1)}
+	s := &scheduler{slots: slots, onOwed: func() {}, settling: func() bool { return false }, wake: make(chan struct{}, 1)}
 	for id := range count {
 		s.partitions = append(s.partitions, newPartition(id))
 	}
@@ -85,29 +87,32 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	if free == 0 {
 		return nil, 0, time.Hour
 	}
-	if young := gather - now.Sub(s.latest); s.visits > 0 && free < (s.slots.capacity+1)/2 && young > 0 {
-		return nil, 0, young
+	// Two claims that take turns keep the server busy while this side is: more would only make each smaller.
+	share := min((s.slots.capacity+1)/2, flowfabric.MaxBatch)
+	if free < share && (s.visits > 0 || s.settling()) {
+		if s.hungry.IsZero() {
+			s.hungry = now
+		}
+		if young := gather - now.Sub(s.hungry); young > 0 {
+			return nil, 0, young
+		}
 	}
-	pause, ready, found := time.Hour, 0, -1
+	pause, found := time.Hour, -1
 	for i, p := range s.hot {
 		if wait := p.notBefore.Sub(now); wait > 0 {
 			pause = min(pause, wait)
 			continue
 		}
-		if ready++; found < 0 {
-			found = i
-		}
+		found = i
+		break
 	}
 	if found < 0 {
 		return nil, 0, pause
 	}
 	p := s.hot[found]
-	want := min(free, flowfabric.MaxBatch)
-	switch {
-	case p.failures > 0:
+	want := min(free, share)
+	if p.failures > 0 {
 		want = 1 // a partition in trouble must not keep slots from the others
-	case ready > 1:
-		want = (want + 1) / 2
 	}
 	n := s.slots.take(want)
 	if n == 0 {
@@ -119,7 +124,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 		p.stale, p.version, p.digest = false, 0, ""
 	}
 	s.visits++
-	s.latest = now
+	s.hungry = time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}

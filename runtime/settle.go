@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -50,6 +51,29 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 	}
 }
 
+// completes tells whether all that is left is a completion of a hold that is not in doubt.
+func (j *job) completes(outcome handler.Outcome, writer *stream.Writer) bool {
+	return outcome.Kind == handler.OutcomeComplete && j.flush(writer) == nil && j.held.Check() == nil
+}
+
+// completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
+// it was done.
+func (r *run) completed(batch []completion, answers []engine.Settled, err error) {
+	done := make([]*lease.Held, 0, len(batch))
+	for i, c := range batch {
+		if err != nil || answers[i].Err != nil {
+			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
+			r.hands.do(c.job)
+			continue
+		}
+		r.metrics.settle(c.job.route.Kind, "complete", "")
+		r.metrics.inFlight.Dec()
+		done = append(done, c.job.held)
+	}
+	r.keeper.Release(done...)
+	r.slots.put(len(done))
+}
+
 // flush waits until all frames are acknowledged. The writer repeats what is not answered for as long as the hold
 // lasts: AppendFrames of the job refuses once it is lost.
 func (j *job) flush(writer *stream.Writer) error {
@@ -79,8 +103,7 @@ func (j *job) send(o handler.Outcome) error {
 		fence := j.held.Fence()
 		switch o.Kind {
 		case handler.OutcomeComplete:
-			_, err := j.done.complete(engine.Completion{Fence: fence, Result: o.Result})
-			return j.settled(err, "complete", "")
+			return j.settled(j.completeAlone(ctx, engine.Completion{Fence: fence, Result: o.Result}), "complete", "")
 		case handler.OutcomeFail:
 			reply, err := j.store.FailExecution(ctx, fence, o.Failure)
 			return j.failed(o, reply, err)
@@ -129,7 +152,18 @@ func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) err
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
 func (r *run) completeBatch(partition uint16, items []engine.Completion) ([]engine.Settled, error) {
 	settled, _, err := r.store.CompleteExecutions(r.ctx, partition, items, nil)
+	if err == nil && len(settled) != len(items) {
+		err = flowfabric.NewError("ff_complete_execution", "parse", "an item has no answer")
+	}
 	return settled, err
+}
+
+func (r *run) completeAlone(ctx context.Context, item engine.Completion) error {
+	settled, err := r.completeBatch(item.Fence.Execution.Partition(), []engine.Completion{item})
+	if err != nil {
+		return err
+	}
+	return settled[0].Err
 }
 
 // refusedOutcome is what becomes of something that the server will never accept.

@@ -69,12 +69,14 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 		r.sched.open(p)
 		return reply.Held, true, nil
 	}
-	switch {
-	case reply.Registered:
-		r.sched.registered(p, time.Now())
-	case len(reply.Held) > 0 || reply.More || reply.Duplicate:
+	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
+	if found {
 		r.sched.open(p)
-	default:
+	}
+	switch {
+	case reply.Registered: // there was less than this worker has slots for
+		r.sched.registered(p, time.Now())
+	case !found:
 		r.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
 	return reply.Held, false, nil
@@ -116,7 +118,7 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 			r.handBack(held)
 			continue
 		}
-		r.jobs.Go(func() { r.work(held, route) })
+		r.hands.do(newJob(r, held, route))
 	}
 	return used
 }

@@ -4,7 +4,7 @@
 //	System ──Serve──▶ Server (private, empty)          one per scenario
 //	   └────Open────▶ Store ──Submit, SubmitMany──▶    one per round, after Server.Reset
 //	                    └────Work──▶ handler           one worker per call, as if it were a process
-//	                    └────Streamer, Suspender, Leaser, Counter: only systems that have it
+//	                    └────Streamer, Suspender, Leaser, Counter, Poller: only systems that have it
 //
 // # What every driver keeps, so that figures can be compared
 //
@@ -108,7 +108,7 @@ func (s Sample) Sub(before Sample) Sample {
 // Store is an open connection to one server. Its methods may be called concurrently.
 type Store interface {
 	Submit(ctx context.Context, payload []byte) error
-	// SubmitMany submits at least 100 jobs in the way the system has for many; if it has none, one by one.
+	// SubmitMany submits at least 100 jobs in the way the system has for many; if it has none, one by one on all its connections.
 	SubmitMany(ctx context.Context, payloads [][]byte) error
 	// Work starts a worker with connections of its own and returns when it can take work. stop lets running
 	// handlers end and waits until the worker has ended.
@@ -138,9 +138,25 @@ type Leaser interface {
 	Lease(wish time.Duration) time.Duration
 }
 
+// Poller is a [Store] whose idle workers look for jobs from time to time, where others are woken. How long a job waits then depends on
+// when it comes, so scenarios that submit to an idle worker let it come at any moment between two looks.
+type Poller interface {
+	// Poll is the mean time between two looks.
+	Poll() time.Duration
+}
+
 // Counter is a [Store] that can tell how many completed jobs the server retains.
 type Counter interface {
 	Done(ctx context.Context) (int, error)
+}
+
+// Settler is a [Counter] whose workers settle jobs many at once, some time after their handlers have returned. Throughput of
+// others ends with the last handler, when no more jobs than handlers can run at once are unsettled; that of a Settler ends
+// when as few are, and counts the jobs that were settled meanwhile.
+type Settler interface {
+	Counter
+	// Settle waits until at most so many of the jobs that workers have fetched are not settled, and returns how many.
+	Settle(ctx context.Context, most int) (left int, err error)
 }
 
 // Sharer is a [Store] of several tenants, among whom its workers share themselves out.

@@ -3,6 +3,8 @@ package measure_test
 import (
 	"context"
 	"os"
+	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -95,5 +97,28 @@ func TestProcessTime(t *testing.T) {
 	}
 	if _, err := measure.ProcessTime(1 << 30); err == nil {
 		t.Error("a process that does not exist has a processor time")
+	}
+}
+
+func TestEndedChildrenTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells what processes have used that have ended")
+	}
+	ended := func() time.Duration {
+		used, err := measure.EndedChildrenTime(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used
+	}
+	before := ended()
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	const rounded = 20 * time.Millisecond // two ticks
+	state := cmd.ProcessState
+	if got, want := ended()-before, state.UserTime()+state.SystemTime(); got < want-rounded || got > want+rounded {
+		t.Errorf("the child has used %v, want %v", got, want)
 	}
 }

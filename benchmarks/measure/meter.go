@@ -36,7 +36,7 @@ func Start(ctx context.Context, s driver.Server, profile string, others ...int) 
 func StartHot(ctx context.Context, s driver.Server, profile string, others ...int) (m *Meter, err error) {
 	m = &Meter{server: s, others: others}
 	if profile != "" {
-		if m.profile, err = startProfile(ctx, profile, s.PID()); err != nil {
+		if m.profile, err = startProfile(ctx, profile, s); err != nil {
 			return nil, err
 		}
 	}

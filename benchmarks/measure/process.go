@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,21 +16,41 @@ const tick = 10 * time.Millisecond
 // ProcessTime is the processor time that another process has used so far, user and system, without its children. It is
 // exact to 10 ms; where there is no /proc, to what ps says.
 func ProcessTime(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	used, _, err := processTimes(pid)
+	if errors.Is(err, os.ErrNotExist) {
 		return processTimeOfPS(pid)
 	}
-	// The name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field behind it.
+	return used, err
+}
+
+// EndedChildrenTime is the processor time of a process's children that have ended, with theirs. It is exact to 10 ms; where
+// there is no /proc it is unknown and 0.
+func EndedChildrenTime(pid int) (time.Duration, error) {
+	_, ended, err := processTimes(pid)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	return ended, err
+}
+
+// processTimes reads /proc.
+func processTimes(pid int) (own, ended time.Duration, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	// The name, in parentheses, may hold spaces; utime, stime, cutime and cstime are the 12th to 15th field behind it.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat: %q", pid, text)
+	if len(fields) < 15 {
+		return 0, 0, fmt.Errorf("/proc/%d/stat: %q", pid, text)
 	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, fmt.Errorf("/proc/%d/stat: %q", pid, text)
+	var ticks [4]int64
+	for i := range ticks {
+		if ticks[i], err = strconv.ParseInt(fields[11+i], 10, 64); err != nil {
+			return 0, 0, fmt.Errorf("/proc/%d/stat: %q", pid, text)
+		}
 	}
-	return time.Duration(user+system) * tick, nil
+	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick, nil
 }
 
 // processTimeOfPS asks ps, whose answer is [[hours:]minutes:]seconds.

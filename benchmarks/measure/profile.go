@@ -2,21 +2,26 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
 // profile is the recording of two processes: this one by the Go runtime in <path>.pprof, and the server by perf in
-// <path>.perf, where perf is installed and allowed to.
+// <path>.perf, where perf is installed and allowed to. What this process has allocated by the end, since its start, is in
+// <path>.allocs.
 type profile struct {
+	path string
 	own  *os.File
 	perf *exec.Cmd // nil without perf
 }
 
-func startProfile(ctx context.Context, path string, server int) (*profile, error) {
+func startProfile(ctx context.Context, path string, s driver.Server) (*profile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -28,14 +33,27 @@ func startProfile(ctx context.Context, path string, server int) (*profile, error
 		_ = own.Close()
 		return nil, err
 	}
-	p := &profile{own: own}
-	if _, err := exec.LookPath("perf"); err == nil && server > 0 {
-		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", strconv.Itoa(server), "-o", path+".perf")
+	p := &profile{path: path, own: own}
+	if _, err := exec.LookPath("perf"); err == nil && s.PID() > 0 {
+		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", processes(s), "-o", path+".perf")
 		if perf.Start() == nil {
 			p.perf = perf
 		}
 	}
 	return p, nil
+}
+
+// processes of the server, as perf wants them. A server may have several; perf follows those that they start later.
+func processes(s driver.Server) string {
+	list := strconv.Itoa(s.PID())
+	if several, ok := s.(interface{ PIDs() []int }); ok {
+		for _, pid := range several.PIDs() {
+			if pid != s.PID() {
+				list += "," + strconv.Itoa(pid)
+			}
+		}
+	}
+	return list
 }
 
 // stop ends both recordings. What perf has to complain about only means that there is no profile of the server.
@@ -45,5 +63,9 @@ func (p *profile) stop() error {
 		_ = p.perf.Process.Signal(os.Interrupt) // makes it write its file
 		_ = p.perf.Wait()
 	}
-	return p.own.Close()
+	allocs, err := os.Create(p.path + ".allocs")
+	if err != nil {
+		return errors.Join(err, p.own.Close())
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), p.own.Close())
 }

@@ -41,6 +41,7 @@ type Settings struct {
 	Rounds      int      `json:"rounds"`
 	Items       int      `json:"items"`
 	Payload     int      `json:"payload_bytes"`
+	Work        string   `json:"work"`
 	Concurrency int      `json:"concurrency"`
 	Batch       int      `json:"frames_per_call"`
 	Partitions  int      `json:"partitions"`

@@ -18,7 +18,7 @@ type column struct{ figure, title string }
 var shared = []column{
 	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"},
 	{measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
-	{measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
+	{measure.Backlog, "left ms"}, {measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
 }
 
 // own are the columns of the others.

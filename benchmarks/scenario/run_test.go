@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -148,6 +149,109 @@ func TestPlainSystemRunsTheRest(t *testing.T) {
 			if _, ok := r.Summary[measure.Retained]; ok {
 				t.Errorf("%s: a system that cannot count has a count", name)
 			}
+		}
+	}
+}
+
+// polling is a system whose workers look for jobs from time to time.
+type polling struct{ *plain }
+
+func (p polling) Poll() time.Duration { return 200 * time.Millisecond }
+
+func (p polling) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := p.plain.Open(ctx, s, cfg)
+	return p, err
+}
+
+// Jobs come at any moment between two looks of a worker that polls, and there are only as many samples as a round has time for.
+func TestLatencyOfPollingSystems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		began := time.Now()
+		r := run(t, "latency", polling{&plain{name: "polling", log: &log}})[0]
+		if n := r.Summary[measure.Items]; n.Min != 1 || n.Max != 1 { // five windows are over after the first
+			t.Errorf("%v samples, want 1", n)
+		}
+		// Two rounds of a warm-up and a sample, one to two intervals before each.
+		if took := time.Since(began); took < 4*200*time.Millisecond || took > 8*200*time.Millisecond {
+			t.Errorf("two rounds took %v", took)
+		}
+		r = run(t, "latency", &plain{name: "plain", log: &log})[0]
+		if n := r.Summary[measure.Items]; n.Min != float64(tiny.Samples) {
+			t.Errorf("%v samples of a system that does not poll, want %d", n, tiny.Samples)
+		}
+	})
+}
+
+// slow is a system whose worker begins when producers submit no more. It keeps how many jobs waited then.
+type slow struct {
+	*plain
+	most int
+}
+
+func (s *slow) Open(ctx context.Context, at driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, at, cfg)
+	return s, err
+}
+
+func (s *slow) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	handle := w.Handle
+	var once sync.Once
+	w.Handle = func(ctx context.Context, job []byte) {
+		once.Do(func() {
+			synctest.Wait()
+			s.most = max(s.most, len(s.jobs)+1)
+		})
+		handle(ctx, job)
+	}
+	w.Concurrency = 1
+	return s.plain.Work(ctx, w)
+}
+
+// Producers of lifecycle do not submit everything before a worker wakes up.
+func TestLifecycleBoundsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		s := &slow{plain: &plain{name: "slow", log: &log}}
+		run(t, "lifecycle", s)
+		if want := 2 * tiny.Items / 20; s.most != want {
+			t.Errorf("%d jobs waited for the worker, want two waves, which is %d", s.most, want)
+		}
+	})
+}
+
+// settling is a system whose workers settle later than their handlers return.
+type settling struct {
+	*plain
+	most []int // what Settle was asked
+}
+
+func (s *settling) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := s.plain.Open(ctx, server, cfg)
+	return s, err
+}
+
+func (s *settling) Done(context.Context) (int, error) { return 50, nil }
+func (s *settling) Settle(_ context.Context, most int) (int, error) {
+	s.most = append(s.most, most)
+	return 3, nil
+}
+
+// What was settled counts, and not what was handled, up to the moment when as few are unsettled as in other systems.
+func TestSettlingLate(t *testing.T) {
+	var log []string
+	for _, name := range []string{"drain", "lifecycle"} {
+		late := &settling{plain: &plain{name: "late", log: &log}}
+		for _, round := range run(t, name, late)[0].Rounds {
+			if got := round.Figures[measure.Items]; got != 200-50-3 {
+				t.Errorf("%s: %v items, want 147", name, got)
+			}
+			if _, ok := round.Figures[measure.Backlog]; !ok {
+				t.Errorf("%s does not tell how long settling took", name)
+			}
+		}
+		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
+			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Items       int           // jobs (or frames) per round of the throughput scenarios
 	Payload     int           // bytes of a job's payload and of a frame
+	Work        time.Duration // that a handler takes in drain and lifecycle
 	Concurrency int           // submitting goroutines, handlers of a worker, and streams appended to
 	Batch       int           // frames per append
 	Partitions  int           //

@@ -52,7 +52,7 @@ func (h *holder) release() { h.ending.Do(func() { close(h.letGo) }) }
 func renew(ctx context.Context, b *Bench) error {
 	leaser, ok := b.Store.(driver.Leaser)
 	if !ok {
-		return b.lacks("workers renew nothing")
+		return b.lacks("workers renew nothing, or under leases whose time cannot be chosen")
 	}
 	h := newHolder(b.Held)
 	return b.working(ctx, driver.Worker{Handle: h.handle, Concurrency: b.Held, Lease: b.Lease}, func() error {
@@ -128,7 +128,10 @@ func memory(ctx context.Context, b *Bench) error {
 	var empty float64
 	perJob := func(figure string) error {
 		used, err := b.Server.Memory(ctx)
-		f[figure] = (used-empty)/float64(b.Held) - float64(b.Payload)
+		f[figure] = (used - empty) / float64(b.Held)
+		if f[figure] >= float64(b.Payload) { // else the payload is not there any more
+			f[figure] -= float64(b.Payload)
+		}
 		return err
 	}
 	// One by one they reach every partition: routes and the like do not grow with the jobs.

@@ -31,7 +31,7 @@ func lines(text ...string) (steps []step) {
 // testdata/<name>.golden, the same for every server; FLOWFABRIC_GOLDEN=write makes the files anew.
 var sessions = map[string][]step{
 	"show": lines("show <done> --result", "show <failed>", "show <asking>", "show <queued>", "show <later>", "show <held>",
-		"show <held> --json", "show <failed> --json", "show <done> --json --result --summary",
+		"show <held> --json", "show <failed> --json", "show <done> --json --result --summary", "show <done> --input --result", "show <failed> --input --json",
 		"show '{fp:1}:00000000-0000-4000-8000-000000000000'", "show '{fp:1}:00000000-0000-4000-8000-000000000000' --json",
 		"show '{fp:9}:00000000-0000-4000-8000-000000000000'", "show nonsense", "show"),
 	"history": lines("history <done>", "events <failed>", "history <done> --json"),

@@ -17,13 +17,13 @@ import (
 )
 
 func showCommand(a *app) *cobra.Command {
-	var result, summary bool
+	var input, result, summary bool
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one execution: state, attempts, times, tags, failure",
 		Aliases: []string{"get"},
-		Long: `show prints what the store knows of an execution. --result adds the result of one that
-completed, --summary the summary document that its handler writes.`,
+		Long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
+the result of one that completed, --summary the summary document that its handler writes.`,
 		Example: `  flowfabric show '{fp:3}:0197f3a0-…'
   flowfabric show '{fp:3}:0197f3a0-…' --json | jq .state`,
 		Args: exactly("ID"),
@@ -32,9 +32,10 @@ completed, --summary the summary document that its handler writes.`,
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.showExecution(ctx, c, id, result, summary) })
+			return a.with(ctx, func(c *client.Client) error { return a.showExecution(ctx, c, id, input, result, summary) })
 		}),
 	}
+	cmd.Flags().BoolVar(&input, "input", false, "also the input")
 	cmd.Flags().BoolVar(&result, "result", false, "also the result")
 	cmd.Flags().BoolVar(&summary, "summary", false, "also the summary document of the newest attempt")
 	return cmd
@@ -81,8 +82,10 @@ type execution struct {
 	Tags            map[string]string      `json:"tags,omitempty"`
 	Progress        *progress              `json:"progress,omitempty"`
 	AttemptLog      []attempt              `json:"attempt_log,omitempty"`
-	End             *ended                 `json:"end,omitempty"`     // --result
-	Summary         *summaryView           `json:"summary,omitempty"` // --summary
+	End             *ended                 `json:"end,omitempty"`          // --result
+	Summary         *summaryView           `json:"summary,omitempty"`      // --summary
+	Input           json.RawMessage        `json:"input,omitempty"`        // --input, if it is JSON
+	InputRaw        []byte                 `json:"input_base64,omitempty"` // --input, if it is not
 }
 
 type progress struct {
@@ -137,7 +140,7 @@ func newExecution(s engine.Snapshot) execution {
 	return x
 }
 
-func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, result, summary bool) error {
+func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, input, result, summary bool) error {
 	s, err := c.Get(ctx, id)
 	if err != nil {
 		return err
@@ -145,6 +148,17 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 	x := newExecution(s)
 	if len(s.Route.Gates) > 0 && s.State.Public == flowfabric.Waiting {
 		x.gated(c.Why(ctx, id))
+	}
+	if input {
+		raw, err := c.RawInput(ctx, id)
+		if err != nil {
+			return err
+		}
+		if json.Valid(raw) {
+			x.Input = raw
+		} else {
+			x.InputRaw = raw
+		}
 	}
 	if result && s.State.Terminal() {
 		end, ok := endOf(c.RawResult(ctx, id))
@@ -222,6 +236,10 @@ func (x execution) text(p *page) {
 	if x.Summary != nil && x.Summary.Version > 0 {
 		p.say("\nsummary of attempt %d, version %d:", x.Summary.Attempt, x.Summary.Version)
 		p.Write(append(x.Summary.Document, '\n'))
+	}
+	if x.Input != nil || x.InputRaw != nil {
+		p.say("\ninput:")
+		ended{Result: x.Input, Bytes: x.InputRaw}.text(p)
 	}
 	if x.End != nil && (x.End.Result != nil || x.End.Bytes != nil) {
 		p.say("\nresult:")

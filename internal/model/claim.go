@@ -64,10 +64,10 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 	if !known && len(picked) == 0 {
 		return answer("interest_unknown")
 	}
+	if q.waits(len(picked), left) {
+		p.Interests[q.Interest] = Interest{Routes: interest.Routes, Until: p.Now + interestMs}
+	}
 	if len(picked) == 0 {
-		if q.Wait {
-			p.Interests[q.Interest] = Interest{Routes: interest.Routes, Until: p.Now + interestMs}
-		}
 		return p.claimed(q, nil, false, false)
 	}
 	if s == nil {
@@ -81,6 +81,11 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 		p.take(p.Executions[id], q)
 	}
 	return p.claimed(q, picked, false, left)
+}
+
+// waits tells whether a claim that got n registers as a waiter: it came up short, and nothing is left.
+func (q ClaimRequest) waits(n int, left bool) bool {
+	return q.Interest != "" && q.Wait && (n == 0 || n < q.Max && !left)
 }
 
 // unknown counts the routes that were added after a version of the table.
@@ -136,7 +141,7 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 
 // claimed describes claims together with everything their handlers need.
 func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Reply {
-	registered := len(ids) == 0 && !again && q.Interest != "" && q.Wait
+	registered := !again && q.waits(len(ids), left)
 	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Table), number(p.unknown(q.Table)))
 	ahead := func(at int64) int64 {
 		if at == 0 {

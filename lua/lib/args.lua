@@ -13,11 +13,9 @@ end
 
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
-  if text and #text == 36 and string.lower(text) == text and
-      string.find(text, '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$') then
-    return text
-  end
-  return nil
+  if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then return nil end
+  local a, b, c, d = string.byte(text, 9), string.byte(text, 14), string.byte(text, 19), string.byte(text, 24)
+  return a == 45 and b == 45 and c == 45 and d == 45 and text or nil
 end
 
 -- id accepts anything as long as an id. Whatever it contains, the key it forms starts with the partition root,

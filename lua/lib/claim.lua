@@ -127,18 +127,19 @@ local function take(ctx, q, h, held)
   elseif c.e and tonumber(c.e) >= ctx.now then
     epoch = reply.int(tonumber(c.e) + 1)
   end
-  local timeout = c.to
-  if c.s == 'R1i' then
-    timeout = c.to and (c.tr or c.to)
+  local resumed = c.s == 'R1i'
+  local timeout = resumed and c.to and (c.tr or c.to) or c.to
+  local plain = (timeout or c.dl or c.rt or c.fl or c.wp or c.fa) and '0' or '1'
+  if resumed then
     c.rs = epoch
-    redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'rs', epoch)
+    redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'x', plain, 'la', ctx.t, 'rs', epoch)
   else
     c.ty = types[c.s]
     c.n, c.attempt = c.n and reply.int(tonumber(c.n) + 1) or '1', c.n or '0'
     if c.st then
-      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'ty', c.ty, 'n', c.n)
+      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'x', plain, 'la', ctx.t, 'ty', c.ty)
     else
-      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'ty', c.ty, 'n', c.n,
+      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'x', plain, 'la', ctx.t, 'ty', c.ty,
         'st', ctx.t)
     end
   end
@@ -327,12 +328,14 @@ function claim.run(ctx, q)
       local held = {}
       for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
-    elseif q.wait and not other then -- the other half may have some: he comes again
-      idle(ctx, q)
-      registered = '1'
     end
     for i = 1, #strays do rehome(ctx, strays[i]) end
     more = home.apply(ctx) or more
+    -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
+    if q.wait and not other and (#claims == 0 or #claims < q.max and not more) then
+      idle(ctx, q)
+      registered = '1'
+    end
     if more and #claims > 0 then
       for i = 1, math.min(#ready, 8) do bell.ring(ctx, ready[i], 1) end
     end

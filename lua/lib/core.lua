@@ -15,6 +15,7 @@
 --   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
 --   ge epoch of the last grant that was not claimed
 --   dd delay in ms once it may run  ip 1 = has named inputs
+--   x 1 = plain: an active one that has none of dl, ta, fa, wp, rt, fl (as its claim wrote it; whoever adds one of them makes it 0)
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}

@@ -4,8 +4,11 @@ local policy = {}
 
 local pattern = '^(%d+),([01]),(%d+),(%d+),(%d+),([01]),(%d+),(%d+),(%d+)$'
 
--- split validates a packed text and returns numbers, categories and retention ('' for none), or nil.
-function policy.split(text)
+-- Texts that were judged before: what a text means depends on nothing else, and most executions share a few. They are the one thing
+-- that outlives a call, where the server keeps the library loaded.
+local judged, count = {}, 0
+
+local function judge(text)
   local numbers, categories = text, ''
   local cut = string.find(text, ';', 1, true)
   if cut then
@@ -24,7 +27,19 @@ function policy.split(text)
       args.int(frames, 0, 1000000)) then
     return nil
   end
-  return numbers, categories, keep or ''
+  return { numbers, categories, keep or '' }
+end
+
+-- split validates a packed text and returns numbers, categories and retention ('' for none), or nil.
+function policy.split(text)
+  local parts = judged[text]
+  if not parts then
+    parts = judge(text)
+    if not parts then return nil end
+    if count == 256 then judged, count = {}, 0 end
+    judged[text], count = parts, count + 1
+  end
+  return parts[1], parts[2], parts[3]
 end
 
 -- read returns the numbers; an absent or corrupt policy means no retries and the default caps (10-D8).

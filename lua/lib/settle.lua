@@ -42,23 +42,26 @@ function settle.finish(ctx, c, id, code, reason, extra)
 end
 
 -- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
--- ff_complete_execution reads: s, ss, cl, e, n, dl, ta, fa, wp, r, rt, fl; key is its core.
+-- ff_complete_execution reads: s, ss, cl, e, n, r, x, and, of one that is not plain, w: dl, ta, fa, wp, rt, fl; key is its core.
 function settle.complete(ctx, v, id, attempt, result, key)
+  local w = v.w
   redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
   if #result > 0 then redis.call('SET', keys.result(ctx.r, id, attempt), result) end
-  if v[7] then redis.call('HDEL', key, 'ta', 'tr') end
-  if v[6] or v[7] then home.alarm(ctx, nil, id) end
-  if v[8] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
-  if v[9] then waitpoint.abandon(ctx, { wp = v[9] }, id, 'attempt_ended') end
-  home.unhold(ctx, v[2], id)
-  if ctx.gates then gate.leave(ctx, v[10], id, v[4], '1') end
-  home.done(ctx, id, v[10], v[11])
-  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
-  if v[12] then
-    ctx.members = (ctx.members or 0) + 1
-    graph.moved(ctx, { s = 'A1', fl = v[12], wt = redis.call('HGET', key, 'wt') or nil }, id, 'T1', attempt)
+  if w then
+    if w[2] then redis.call('HDEL', key, 'ta', 'tr') end
+    if w[1] or w[2] then home.alarm(ctx, nil, id) end
+    if w[3] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
+    if w[4] then waitpoint.abandon(ctx, { wp = w[4] }, id, 'attempt_ended') end
   end
-  if ctx.feed then feed.state(ctx, id, 'T1', attempt, v[10], v[4], v[2]) end
+  home.unhold(ctx, v[2], id)
+  if ctx.gates then gate.leave(ctx, v[6], id, v[4], '1') end
+  home.done(ctx, id, v[6], w and w[5])
+  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
+  if w and w[6] then
+    ctx.members = (ctx.members or 0) + 1
+    graph.moved(ctx, { s = 'A1', fl = w[6], wt = redis.call('HGET', key, 'wt') or nil }, id, 'T1', attempt)
+  end
+  if ctx.feed then feed.state(ctx, id, 'T1', attempt, v[6], v[4], v[2]) end
 end
 
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
