@@ -9,10 +9,10 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench bench-deps
+.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench bench-guard bench-deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows, goroutine owners)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -64,8 +64,12 @@ demo: ## all five examples, nothing to install, about a minute: streaming, peopl
 	@printf '\n\n== 5 of 5: examples/token-budget ==\n\n'
 	@$(GO) run ./examples/token-budget
 
-bench: ## measure throughput, latency, memory, cost of calls (needs redis-server); BENCH='-scenarios drain' narrows it down
-	cd benchmarks && $(GO) run . -json results/$$(date +%Y%m%d-%H%M%S).json $(BENCH)
+bench: ## measure all systems that are installed and write a report (over half an hour); BENCH='-system flowfabric -scenarios drain' narrows it down
+	@cd benchmarks && dir=$$PWD/results/$$(date +%Y%m%d-%H%M%S) && \
+		$(GO) run . -system all -json $$dir/run.json $(BENCH) && $(GO) run . report -o $$dir/REPORT.md $$dir/run.json
+
+bench-guard: ## fail if a hot path has become much dearer in relation to what the server can do (half a minute; see benchmarks/report/guard.go)
+	cd benchmarks && $(GO) run . guard $(BENCH)
 
 bench-deps: ## install what the benchmarks of other systems need, where that is possible (Debian, as root): PostgreSQL, Node.js, npm packages
 	@./tools/install-bench-servers

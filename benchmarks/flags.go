@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
+	"github.com/flowfabric/flowfabric-go/benchmarks/systems/bullmq"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/flowfabric"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
@@ -30,10 +32,17 @@ const (
 
 // known are the systems that -system may name.
 var known = map[string]func(options) driver.System{
-	"flowfabric":   func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric": func(o options) driver.System { return flowfabric.System{Program: o.server} },
+	"flowfabric-valkey": func(options) driver.System {
+		return flowfabric.System{Title: "flowfabric-valkey", Program: "valkey-server"}
+	},
+	"flowfabric-cluster": func(o options) driver.System {
+		return flowfabric.System{Title: "flowfabric-cluster", Program: o.server, Cluster: true}
+	},
 	"asynq":        func(o options) driver.System { return asynq.Default(o.server) },
 	"asynq-delete": func(o options) driver.System { return asynq.Delete(o.server) },
 	"asynq-tuned":  func(o options) driver.System { return asynq.Tuned(o.server) },
+	"bullmq":       func(o options) driver.System { return bullmq.System{Program: o.server} },
 	"raw":          func(o options) driver.System { return raw.System{Program: o.server} },
 	"river":        func(options) driver.System { return river.System{} },
 	"river-tuned":  func(options) driver.System { return river.System{Tuned: true} },
@@ -70,6 +79,8 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Members, "members", 1000, "members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
+	growth := f.String("growth", "10000,100000", "comma-separated numbers of jobs that wait in growth, ascending")
+	payloads := f.String("payloads", "4096", "comma-separated bytes of a job's payload in payload, ascending")
 	f.StringVar(&s.ProfileDir, "profiles", "",
 		"directory for processor profiles of the measured parts: .pprof of this process, .perf of the server if perf is there")
 	if err := f.Parse(args); err != nil {
@@ -78,7 +89,31 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unknown argument %q; options begin with a dash, see -h", f.Arg(0))
 	}
+	if s.Growth, err = ascending("growth", *growth, 100, 10_000_000); err != nil {
+		return o, err
+	}
+	if s.Payloads, err = ascending("payloads", *payloads, 1, 64<<10); err != nil {
+		return o, err
+	}
 	return o, o.choose(*scenarios, *systems)
+}
+
+// ascending reads a list of at most eight numbers.
+func ascending(flag, text string, least, most int) (out []int, err error) {
+	for _, part := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("-%s: %q in %q, want numbers of %d..%d", flag, part, text, least, most)
+		}
+		if len(out) > 0 && n <= out[len(out)-1] {
+			return nil, fmt.Errorf("-%s is %q, want ascending numbers", flag, text)
+		}
+		out = append(out, n)
+	}
+	if len(out) > 8 {
+		return nil, fmt.Errorf("-%s has %d numbers, want at most 8", flag, len(out))
+	}
+	return out, nil
 }
 
 // choose checks what was asked for.
@@ -146,8 +181,8 @@ func names() []string {
 
 func usage(f *flag.FlagSet) {
 	out := f.Output()
-	fmt.Fprint(out, "Usage: go run . [options]\n\n"+
-		"Every scenario starts a private server, on a unix socket and without a disk, and ends it.\n\nScenarios:\n")
+	fmt.Fprint(out, "Usage: go run . [options]; go run . report|compare|guard -h tells of the other commands\n\n"+
+		"Every scenario starts private servers, on unix sockets and (but for durability) without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
 	}
@@ -171,6 +206,7 @@ func (o options) bounds() bounds.Options {
 func (o options) settings() report.Settings {
 	s := o.sizes
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
-		Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers, Held: s.Held,
-		Workers: s.Workers, Members: s.Members, Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+		Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers,
+		Held: s.Held, Workers: s.Workers, Members: s.Members, Growth: s.Growth, Payloads: s.Payloads,
+		Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
+	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
@@ -25,6 +26,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	if asked, err := work(ctx); asked {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "benchmarks:", err)
@@ -32,12 +40,43 @@ func main() {
 	}
 }
 
+// work is all that this process does if another run of this program has started it as a worker.
+func work(ctx context.Context) (asked bool, err error) {
+	task, asked, err := child.Asked()
+	if !asked || err != nil {
+		return asked, err
+	}
+	system := known[task.System]
+	if system == nil {
+		return true, fmt.Errorf("there is no system %q", task.System)
+	}
+	return true, child.Work(ctx, system(options{}), task, os.Stdin, os.Stdout)
+}
+
 // run measures what the arguments ask for, prints tables to out and what it is doing to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) > 0 && commands[args[0]] != nil {
+		return commands[args[0]](ctx, args[1:], out, progress)
+	}
 	o, err := parse(args, progress)
 	if err != nil {
 		return err
 	}
+	d, err := measureAll(ctx, o, progress)
+	if err != nil {
+		return err
+	}
+	if o.json != "" {
+		if err := d.Write(o.json); err != nil {
+			return err
+		}
+		fmt.Fprintf(progress, "raw numbers in %s\n\n", o.json)
+	}
+	return d.Print(out)
+}
+
+// measureAll runs the scenarios that are asked for.
+func measureAll(ctx context.Context, o options, progress io.Writer) (report.Document, error) {
 	d := report.Document{Format: report.Format, Began: time.Now(), Machine: report.ThisMachine(), Modules: report.Modules(), Settings: o.settings()}
 	var systems []driver.System
 	for _, name := range o.systems {
@@ -50,7 +89,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			fmt.Fprintf(progress, "%s …\n", name)
 			r, err := cost.Run(ctx, o.cost())
 			if err != nil {
-				return err
+				return d, err
 			}
 			d.Cost = &r
 			continue
@@ -59,7 +98,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			fmt.Fprintf(progress, "%s …\n", name)
 			r, err := bounds.Run(ctx, o.bounds())
 			if err != nil {
-				return err
+				return d, err
 			}
 			d.Bounds = &r
 			continue
@@ -69,16 +108,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			fmt.Fprintf(progress, "%s: %s, round %d of %d …\n", name, system, round+1, o.sizes.Rounds)
 		})
 		if err != nil {
-			return err
+			return d, err
 		}
 		d.Results = append(d.Results, results...)
 	}
 	d.Took = time.Since(d.Began).Seconds()
-	if o.json != "" {
-		if err := d.Write(o.json); err != nil {
-			return err
-		}
-		fmt.Fprintf(progress, "raw numbers in %s\n\n", o.json)
-	}
-	return d.Print(out)
+	return d, nil
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,26 +17,44 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The driver of a cluster closes its former connections after a rest of its own, even when it was closed itself.
+func TestMain(m *testing.M) {
+	if asked, err := work(context.Background()); asked { // by the scenario with processes of their own
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
 
 // small is a run of everything that takes seconds.
 var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
-	" -lease 1s  -workers 3 -members 128 -window 300ms -settle 100ms")
+	" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 32,512 -window 300ms -settle 100ms")
+
+// needRedis skips a test that cannot run without redis-server.
+func needRedis(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
+	}
+	t.Skip("redis-server is not installed; see make deps")
+}
 
 // measured runs the program with args and returns its JSON document and its tables.
 func measured(t *testing.T, args ...string) (report.Document, string) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
-		}
-		t.Skip("redis-server is not installed; see make deps")
-	}
+	needRedis(t)
 	path := filepath.Join(t.TempDir(), "results", "run.json")
 	var tables bytes.Buffer
 	if err := run(t.Context(), append(args, "-json", path), &tables, io.Discard); err != nil {
@@ -53,24 +73,30 @@ func measured(t *testing.T, args ...string) (report.Document, string) {
 
 // positive are the figures that every variant of a scenario must have, above zero, in every round.
 var positive = map[string][]string{
-	"submit":    {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
-	"drain":     {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
-	"lifecycle": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
-	"latency":   {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
-	"append":    {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
-	"tail":      {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
-	"suspend":   {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
-	"renew":     {measure.ServerCPU},
-	"idle":      {measure.ServerCPU, measure.ClientCPU},
+	"submit":     {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"drain":      {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"lifecycle":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
+	"latency":    {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
+	"append":     {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
+	"tail":       {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"suspend":    {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"renew":      {measure.ServerCPU},
+	"idle":       {measure.ServerCPU, measure.ClientCPU},
+	"payload":    {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
+	"durability": {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
+	"growth":     {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
+	"calls":      {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
+	"processes":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.MostShare},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
-var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done}, "suspend": {measure.Parked},
-	"flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}}
+var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done, measure.Parked}, "suspend": {measure.Parked},
+	"flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}, "partitions": {}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
 	"drain":     {measure.Retained: 300},
+	"processes": {measure.Retained: 300},
 	"lifecycle": {measure.Retained: 300},
 	"latency":   {measure.Items: 20},
 	"suspend":   {measure.Items: 20},
@@ -78,6 +104,35 @@ var exact = map[string]map[string]float64{
 	"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
 	"idle":      {measure.Workers: 3},
 	"memory":    {measure.Items: 100, measure.Retained: 104}, // and one before, for every partition
+	"payload":   {measure.Retained: 300},
+}
+
+// exactOf are figures of variants that are no matter of speed.
+var exactOf = map[string]map[string]map[string]float64{
+	"durability": {
+		"nothing on disk: submit, one goroutine":      {measure.Items: 15},
+		"on disk always: submit, 8 goroutines":        {measure.Items: 75},
+		"on disk every second: submit, one goroutine": {measure.Items: 15},
+		"nothing on disk: lifecycle":                  {measure.Retained: 75},
+		"on disk every second: lifecycle":             {measure.Retained: 75},
+		"on disk always: lifecycle":                   {measure.Retained: 75},
+	},
+	"growth": {
+		"submit, 400 waiting":               {measure.Items: 100},
+		"submit 100 at a time, 200 waiting": {measure.Items: 100, measure.CallsItem: 0.01},
+		"submit, routes: 100":               {measure.Items: 100, measure.CallsItem: 1},
+	},
+	"partitions": {
+		"submit, 16 partitions": {measure.Items: 300},
+		"drain, 1 partitions":   {measure.Retained: 330}, // and those that warmed up
+		"drain, 256 partitions": {measure.Retained: 330},
+		"idle, 256 partitions":  {measure.Workers: 3},
+	},
+	"calls": {
+		"nothing, one goroutine": {measure.Items: 75, measure.CmdsItem: 1},
+		"lightest, 8 goroutines": {measure.Items: 296, measure.CallsItem: 1}, // 37 by each
+		"nothing, 8 goroutines":  {measure.Items: 296, measure.CallsItem: 1},
+	},
 }
 
 // executed are commands of the measured part whose number is no matter of speed.
@@ -85,13 +140,16 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9}
+var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 15,
+	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)
 	seen := map[string]int{}
+	named := map[string]bool{}
 	for _, r := range d.Results {
 		seen[r.Scenario]++
+		named[r.Scenario+" "+r.Variant] = true
 		if len(r.Rounds) != 2 || r.System != "flowfabric" || !strings.HasPrefix(r.Server, "redis 7") {
 			t.Errorf("%s %s: %d rounds of %s on %s", r.Scenario, r.Variant, len(r.Rounds), r.System, r.Server)
 		}
@@ -111,6 +169,11 @@ func TestEverything(t *testing.T) {
 					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure, round.Figures[figure], want)
 				}
 			}
+			for figure, want := range exactOf[r.Scenario][r.Variant] {
+				if round.Figures[figure] != want {
+					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure, round.Figures[figure], want)
+				}
+			}
 			for command, want := range executed[r.Scenario] {
 				if got := round.Commands[command].Calls; got != want {
 					t.Errorf("%s %s, round %d: %v calls of %s, want %v", r.Scenario, r.Variant, i, got, command, want)
@@ -123,6 +186,13 @@ func TestEverything(t *testing.T) {
 		for figure, s := range r.Summary {
 			if s.Min > s.Median || s.Median > s.Max {
 				t.Errorf("%s %s: %s is %+v", r.Scenario, r.Variant, figure, s)
+			}
+		}
+	}
+	for name, of := range exactOf {
+		for variant := range of {
+			if !named[name+" "+variant] {
+				t.Errorf("%s has no variant %q", name, variant)
 			}
 		}
 	}
@@ -163,6 +233,38 @@ func TestOneScenario(t *testing.T) {
 	}
 }
 
+// Jobs go the same way on another server and on a cluster of three, and what all nodes did is added up.
+func TestOtherServers(t *testing.T) {
+	d, tables := measured(t, append(small, "-system", "flowfabric,flowfabric-valkey,flowfabric-cluster", "-scenarios",
+		"drain,lifecycle,append,calls")...)
+	for _, r := range d.Results {
+		if r.System == "flowfabric-valkey" && r.NotAvailable() != "" {
+			fmt.Fprintf(os.Stderr, "\n!!! NOT MEASURED: %s\n\n", r.NotAvailable())
+			if os.Getenv("CI") != "" {
+				t.Errorf("%s (CI is set, so this is a failure)", r.NotAvailable())
+			}
+			continue
+		}
+		server := map[string]string{"flowfabric": "redis 7", "flowfabric-valkey": "valkey ", "flowfabric-cluster": "cluster of 3, redis 7"}[r.System]
+		if !strings.HasPrefix(r.Server, server) || !strings.Contains(tables, r.Server) {
+			t.Errorf("%s of %s ran on %q, want %s…", r.Scenario, r.System, r.Server, server)
+		}
+		for i, round := range r.Rounds {
+			if r.Scenario == "calls" && round.Figures[measure.CallsItem] != 1 {
+				t.Errorf("%s of %s: %v calls each", r.Variant, r.System, round.Figures[measure.CallsItem])
+			}
+			for figure, want := range exact[r.Scenario] {
+				if round.Figures[figure] != want {
+					t.Errorf("%s of %s, round %d: %s is %v, want %v", r.Scenario, r.System, i, figure, round.Figures[figure], want)
+				}
+			}
+			if want := executed[r.Scenario]["xadd"]; round.Commands["xadd"].Calls != want {
+				t.Errorf("%s of %s, round %d: %v frames are stored, want %v", r.Scenario, r.System, i, round.Commands["xadd"].Calls, want)
+			}
+		}
+	}
+}
+
 // In a window that is longer than several renewals, they are seen.
 func TestRenewals(t *testing.T) {
 	d, _ := measured(t, append(small, "-scenarios", "renew", "-rounds", "1", "-window", "1500ms")...)
@@ -179,12 +281,17 @@ func TestRenewals(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"-scenarios nothing": "unknown scenario",
-		"-system postgres":   "unknown system",
-		"-n 0":               "-n is 0",
-		"-held 20000":        "-held is 20000",
-		"-window 0s":         "-window",
-		"drain":              "unknown argument",
+		"-scenarios nothing":          "unknown scenario",
+		"-system postgres":            "unknown system",
+		"-n 0":                        "-n is 0",
+		"-held 20000":                 "-held is 20000",
+		"-window 0s":                  "-window",
+		"drain":                       "unknown argument",
+		"-growth 50":                  "-growth: \"50\"",
+		"-growth 200,100":             "-growth is \"200,100\", want ascending",
+		"-payloads 1,70000":           "-payloads: \"70000\"",
+		"-payloads ,":                 "-payloads: \"\"",
+		"-payloads 1,2,3,4,5,6,7,8,9": "-payloads has 9",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -199,6 +306,14 @@ func TestArguments(t *testing.T) {
 		if !strings.Contains(help.String(), "\n  "+name+" ") {
 			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
 		}
+	}
+}
+
+// A child of this program that cannot do its task says why.
+func TestChildOfNoSystem(t *testing.T) {
+	_, err := child.Start(t.Context(), child.Task{System: "nothing"}, func(int) {})
+	if err == nil || !strings.Contains(err.Error(), `no system "nothing"`) {
+		t.Errorf("%v, want an error that names the system", err)
 	}
 }
 

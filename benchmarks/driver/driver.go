@@ -56,6 +56,10 @@ const (
 	Always                        // forced to the disk before the confirmation
 )
 
+func (d Durability) String() string {
+	return [...]string{"nothing on disk", "on disk every second", "on disk always"}[d]
+}
+
 // Settings are the run's, for all systems.
 type Settings struct {
 	// Partitions to spread the work over, where the system has such a thing.
@@ -78,6 +82,17 @@ type Server interface {
 	Memory(ctx context.Context) (float64, error)
 	// Stop ends the process and removes its files.
 	Stop()
+}
+
+// Filer is a [Server] that tells the directory of its files.
+type Filer interface {
+	Dir() string
+}
+
+// Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one that does
+// nothing; flush is how long a call may wait for others before they are sent together.
+type Callable interface {
+	Trivial(ctx context.Context, flush time.Duration) (call func(context.Context) error, stop func(), err error)
 }
 
 // Sample is the state of a server's counters, or the difference of two.
@@ -125,12 +140,38 @@ type Worker struct {
 	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
 	// are given one.
 	Lease time.Duration
+	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have such a
+	// handler there, and afterwards call Handle once for every job that it handled, without the payload.
+	Counts bool
 }
 
 // Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor time
 // counts as this process's.
 type Remote interface {
 	PIDs() []int
+}
+
+// Producer is a [Store] that submits from a process of its own. Where calls are timed, that process makes and times them, so that
+// what the two processes say to each other is no part of the figures.
+type Producer interface {
+	// Prepare hands payloads over. send then submits them as so many concurrent submitters, each its share and perCall jobs in a
+	// call, and returns how long the calls took.
+	Prepare(ctx context.Context, payloads [][]byte, submitters, perCall int) (send func(context.Context) ([]time.Duration, error), err error)
+	// SubmitAt is Submit; it returns when the other process began, by the clock of [Began].
+	SubmitAt(ctx context.Context, payload []byte) (time.Time, error)
+}
+
+// Spawner is a [Store] that can have workers in further processes of its own. For other stores the harness starts itself again.
+type Spawner interface {
+	// Spawn starts a process that is ready to work. handled is told of jobs that a no-op handler has handled.
+	Spawn(ctx context.Context, concurrency int, handled func(n int)) (Spawned, error)
+}
+
+// Spawned is a worker in a process of its own.
+type Spawned struct {
+	PID   int
+	Begin func(ctx context.Context) error // lets it work; called once
+	Stop  func() error                    // lets running handlers end, and waits until the process has ended
 }
 
 // Leaser is a [Store] whose workers renew what they hold. Lease returns the lease time that Work makes of the wish.
@@ -157,6 +198,22 @@ type Settler interface {
 	Counter
 	// Settle waits until at most so many of the jobs that workers have fetched are not settled, and returns how many.
 	Settle(ctx context.Context, most int) (left int, err error)
+}
+
+// Partitioned is a [Store] that spreads work over as many partitions as [Settings] say. Partitions is how many there are.
+type Partitioned interface {
+	Partitions() int
+}
+
+// Router is a [Store] whose workers can take work from several routes: kinds of jobs, queues, or whatever the server keeps apart.
+// Routes is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes from all.
+type Router interface {
+	Routes(n int) Store
+}
+
+// Lightest is a [Store] that can make the call of its own that costs the server least.
+type Lightest interface {
+	Lightest(ctx context.Context) error
 }
 
 // Sharer is a [Store] of several tenants, among whom its workers share themselves out.

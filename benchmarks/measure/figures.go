@@ -17,6 +17,7 @@ const (
 	P99        = "p99_ms"                  //
 	ServerItem = "server_us_per_item"      // processor time of the whole server process
 	ClientItem = "client_us_per_item"      // processor time of this process, the harness included
+	OfFirst    = "server_ratio_to_first"   // ServerItem / that of the first variant in the same round
 	AllocItem  = "client_allocs_per_item"  // objects that this process allocated, the harness included
 	CallsItem  = "calls_per_item"          // function and script calls
 	CmdsItem   = "commands_per_item"       // executed by the server, those inside functions and scripts included
@@ -44,6 +45,12 @@ const (
 	Share      = "share"           // of what was handed out, that went to the tenant in question
 )
 
+// The shares of jobs that the least and the most busy process handled.
+const (
+	LeastShare = "share_least"
+	MostShare  = "share_most"
+)
+
 // Figures are what one round measured, by name.
 type Figures map[string]float64
 
@@ -66,11 +73,16 @@ func Summary(rounds []Figures) map[string]Spread {
 				}
 			}
 			if len(values) == len(rounds) {
-				out[name] = Spread{Median(values), slices.Min(values), slices.Max(values)}
+				out[name] = SpreadOf(values)
 			}
 		}
 	}
 	return out
+}
+
+// SpreadOf sums up values, of which there must be one at least.
+func SpreadOf(values []float64) Spread {
+	return Spread{Median(values), slices.Min(values), slices.Max(values)}
 }
 
 // Median of values, 0 of none.

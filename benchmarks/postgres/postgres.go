@@ -55,7 +55,7 @@ func Start(ctx context.Context, how driver.Serving) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := t.user.dir()
+	dir, err := t.user.dir(how)
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +171,9 @@ func (s *Server) URL() string { return s.url(database) }
 func (s *Server) url(database string) string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir), port)
 }
+
+// Dir is where the server's files are.
+func (s *Server) Dir() string { return s.dir }
 
 // PID of the first process, from which all others descend.
 func (s *Server) PID() int { return s.cmd.Process.Pid }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -98,6 +99,9 @@ func checkSettings(t *testing.T, s *postgres.Server, durability string) {
 	}
 	if got := ask(t, c, "SHOW shared_buffers"); got != "1GB" {
 		t.Errorf("shared_buffers is %s", got)
+	}
+	if data := ask(t, c, "SHOW data_directory"); filepath.Dir(data) != s.Dir() {
+		t.Errorf("the files are in %s, and said to be in %s", data, s.Dir())
 	}
 }
 

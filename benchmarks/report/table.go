@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,7 +17,7 @@ type column struct{ figure, title string }
 
 // shared are the columns of the throughput and latency scenarios.
 var shared = []column{
-	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"},
+	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
 	{measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
 	{measure.Backlog, "left ms"}, {measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
 }
@@ -32,6 +33,10 @@ var own = map[string][]column{
 		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
 		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
 	},
+	"processes": {
+		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
+		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"}, {measure.MostShare, "most share"}, {measure.Retained, "retained"},
+	},
 	"tenants": {
 		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"}, {measure.ServerItem, "srv µs"},
 		{measure.CallsItem, "calls"},
@@ -40,9 +45,18 @@ var own = map[string][]column{
 		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"},
 		{measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},
 	},
+	"partitions": {
+		{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
+		{measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Retained, "retained"},
+		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"},
+	},
+	"calls": {
+		{measure.Throughput, "/s"}, {measure.RawRatio, "of nothing's"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CmdsItem, "commands"},
+	},
 	"memory": {
 		{measure.Items, "jobs"}, {measure.Waiting, "B waiting"}, {measure.Active, "B active"}, {measure.Done, "B done"},
-		{measure.Retained, "retained"},
+		{measure.Retained, "retained"}, {measure.Parked, "B suspended"},
 	},
 }
 
@@ -56,15 +70,10 @@ func (d Document) Print(out io.Writer) error {
 	s := d.Settings
 	fmt.Fprintf(out, "%d items of %d B, concurrency %d, %d partitions, medians (least–most) of %d rounds\n",
 		s.Items, s.Payload, s.Concurrency, s.Partitions, s.Rounds)
-	for begin := 0; begin < len(d.Results); {
-		end := begin
-		for end < len(d.Results) && d.Results[end].Scenario == d.Results[begin].Scenario {
-			end++
-		}
-		if err := table(out, d.Results[begin:end]); err != nil {
+	for _, results := range d.byScenario() {
+		if err := table(out, results); err != nil {
 			return err
 		}
-		begin = end
 	}
 	if d.Cost != nil {
 		fmt.Fprint(out, "\ncost: ")
@@ -79,19 +88,23 @@ func (d Document) Print(out io.Writer) error {
 	return nil
 }
 
+// byScenario are the results in parts of one scenario each.
+func (d Document) byScenario() (parts [][]scenario.Result) {
+	for begin := 0; begin < len(d.Results); {
+		end := begin
+		for end < len(d.Results) && d.Results[end].Scenario == d.Results[begin].Scenario {
+			end++
+		}
+		parts, begin = append(parts, d.Results[begin:end]), end
+	}
+	return parts
+}
+
 // table writes one scenario: a line per variant and system, a column for every figure that any of them has.
 func table(out io.Writer, results []scenario.Result) error {
 	name := results[0].Scenario
-	var columns []column
-	for _, c := range columnsOf(name) {
-		for _, r := range results {
-			if _, ok := r.Summary[c.figure]; ok {
-				columns = append(columns, c)
-				break
-			}
-		}
-	}
-	fmt.Fprintf(out, "\n%s (%s)\n", name, results[0].Server)
+	columns := columnsIn(results)
+	fmt.Fprintf(out, "\n%s (%s)\n", name, strings.Join(servers(results), "; "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := []string{"", "system"}
 	for _, c := range columns {
@@ -112,6 +125,26 @@ func table(out io.Writer, results []scenario.Result) error {
 	return w.Flush()
 }
 
+// columnsIn are the columns of a scenario in which any of its results has something.
+func columnsIn(results []scenario.Result) (columns []column) {
+	for _, c := range columnsOf(results[0].Scenario) {
+		if slices.ContainsFunc(results, func(r scenario.Result) bool { _, ok := r.Summary[c.figure]; return ok }) {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// servers are those that were used, each once.
+func servers(results []scenario.Result) (names []string) {
+	for _, r := range results {
+		if r.Server != "" && !slices.Contains(names, r.Server) {
+			names = append(names, r.Server)
+		}
+	}
+	return names
+}
+
 func columnsOf(name string) []column {
 	if c, ok := own[name]; ok {
 		return c
@@ -125,6 +158,10 @@ func cell(summary map[string]measure.Spread, figure string) string {
 	if !ok {
 		return ""
 	}
+	return spread(s)
+}
+
+func spread(s measure.Spread) string {
 	median, least, most := number(s.Median), number(s.Min), number(s.Max)
 	if least == most {
 		return median
@@ -135,6 +172,8 @@ func cell(summary map[string]measure.Spread, figure string) string {
 // number keeps three digits or so.
 func number(v float64) string {
 	switch a := math.Abs(v); {
+	case math.IsInf(v, 0):
+		return "∞"
 	case a >= 10_000:
 		return fmt.Sprintf("%.1fk", v/1000)
 	case a >= 100 || v == math.Trunc(v):

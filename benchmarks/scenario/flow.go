@@ -13,8 +13,13 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
-	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
+
+// slowWatcher is a server that remembers its long calls.
+type slowWatcher interface {
+	WatchSlow(ctx context.Context) error
+	Slowest(ctx context.Context) (ms float64, err error)
+}
 
 // chainLength is how many jobs a chain has.
 const chainLength = 10
@@ -187,7 +192,7 @@ func (b *Bench) runGraphs(ctx context.Context, variant string, times *clock, g d
 		return err
 	}
 	next.Store(int64(warm))
-	s, _ := b.Server.(*server.Server)
+	s, _ := b.Server.(slowWatcher)
 	if s != nil {
 		if err := s.WatchSlow(ctx); err != nil {
 			return err

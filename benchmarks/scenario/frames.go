@@ -14,7 +14,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
-	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
 // perJob is how many frames stand for one job in the sizes of a run: they are that much faster.
@@ -39,7 +38,7 @@ func appendFrames(ctx context.Context, b *Bench) error {
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	if s, ok := b.Server.(*server.Server); ok {
+	if s, ok := b.Server.(dialer); ok {
 		raw, err := b.appendRaw(ctx, s, len(streams), calls, frames)
 		if err != nil {
 			return err
@@ -50,6 +49,11 @@ func appendFrames(ctx context.Context, b *Bench) error {
 	}
 	b.done("", r.Figures, r.Commands)
 	return nil
+}
+
+// dialer is a server of single commands.
+type dialer interface {
+	Dial() (rueidis.Client, error)
 }
 
 // appendAll makes calls appends to each of n streams, after a tenth of them as warm-up.
@@ -95,7 +99,7 @@ func (b *Bench) appendAll(ctx context.Context, variant string, n, calls int, app
 }
 
 // appendRaw is the ceiling: the same frames to as many streams, without functions, fences or sequences.
-func (b *Bench) appendRaw(ctx context.Context, s *server.Server, n, calls int, frames [][]byte) (measure.Figures, error) {
+func (b *Bench) appendRaw(ctx context.Context, s dialer, n, calls int, frames [][]byte) (measure.Figures, error) {
 	client, err := s.Dial()
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func gated(ctx context.Context, b *Bench) error {
 func (b *Bench) drained(ctx context.Context, variant string) error {
 	c := newCounter(b.Items)
 	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
-		f, commands, err := b.measureWork(ctx, c)
+		f, commands, err := b.measureWork(ctx, c, variant)
 		if err == nil {
 			b.done(variant, f, commands)
 		}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -33,30 +34,60 @@ func submit(ctx context.Context, b *Bench) error {
 		if err := b.open(ctx); err != nil {
 			return err
 		}
-		all := b.payloads(v.items)
-		if _, err := b.send(ctx, all[:v.items/warmShare], v.goroutines, v.perCall); err != nil {
-			return err
-		}
-		m, err := b.start(ctx, v.name)
+		f, commands, err := b.measureSubmit(ctx, v.name, v.items, v.goroutines, v.perCall)
 		if err != nil {
 			return err
 		}
-		took, err := b.send(ctx, all, v.goroutines, v.perCall)
-		if err != nil {
-			return err
-		}
-		f, commands, err := m.Stop(ctx, len(all))
-		if err != nil {
-			return err
-		}
-		f.Latencies(took)
 		b.done(v.name, f, commands)
 	}
 	return nil
 }
 
+// measureSubmit measures producers that submit so many jobs, after a tenth as many to warm up.
+func (b *Bench) measureSubmit(ctx context.Context, variant string, items, goroutines, perCall int) (measure.Figures, map[string]driver.Command, error) {
+	all := b.payloads(items)
+	if _, err := b.send(ctx, all[:items/warmShare], goroutines, perCall); err != nil {
+		return nil, nil, err
+	}
+	send, err := b.prepare(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := b.start(ctx, variant)
+	if err != nil {
+		return nil, nil, err
+	}
+	took, err := send(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, commands, err := m.Stop(ctx, len(all))
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Latencies(took)
+	return f, commands, nil
+}
+
 // send submits all payloads, each goroutine its share, and returns how long the calls took.
 func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
+	send, err := b.prepare(ctx, all, goroutines, perCall)
+	if err != nil {
+		return nil, err
+	}
+	return send(ctx)
+}
+
+// prepare does what is no part of sending: a store that submits from another process is given the payloads there.
+func (b *Bench) prepare(ctx context.Context, all [][]byte, goroutines, perCall int) (send func(context.Context) ([]time.Duration, error), err error) {
+	if producer, ok := b.Store.(driver.Producer); ok && len(all) > 0 {
+		return producer.Prepare(ctx, all, goroutines, perCall)
+	}
+	return func(ctx context.Context) ([]time.Duration, error) { return b.sendHere(ctx, all, goroutines, perCall) }, nil
+}
+
+// sendHere is send in this process.
+func (b *Bench) sendHere(ctx context.Context, all [][]byte, goroutines, perCall int) ([]time.Duration, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -111,14 +142,20 @@ func (c *counter) handle(context.Context, []byte) {
 	if c.work > 0 {
 		time.Sleep(c.work)
 	}
-	n := c.handled.Add(1)
-	if n == c.warm {
+	c.add(1)
+}
+
+// add counts n jobs.
+func (c *counter) add(n int) {
+	now := c.handled.Add(int64(n))
+	before := now - int64(n)
+	if before < c.warm && c.warm <= now {
 		close(c.warmed)
 	}
-	if n%c.wave == 0 {
+	for range min(now, c.all)/c.wave - min(before, c.all)/c.wave {
 		c.waves <- struct{}{}
 	}
-	if n == c.all {
+	if before < c.all && c.all <= now {
 		c.finishedAt = time.Now()
 		close(c.finished)
 	}
@@ -135,17 +172,17 @@ func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
 }
 
 // measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
-// are handled but perhaps not yet settled then, as are those in flight at the beginning.
-func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
+// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that work.
+func (b *Bench) measureWork(ctx context.Context, c *counter, variant string, workers ...int) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}
-	m, err := b.startHot(ctx, "")
+	m, err := b.startHot(ctx, variant, workers...)
 	if err != nil {
 		return nil, nil, err
 	}
 	if settler, ok := b.Store.(driver.Settler); ok {
-		return b.measureSettling(ctx, c, m, settler)
+		return b.measureSettling(ctx, c, m, settler, b.Concurrency*max(len(workers), 1))
 	}
 	before := c.handled.Load()
 	if err := c.await(ctx, c.finished); err != nil {
@@ -155,8 +192,8 @@ func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, m
 }
 
 // measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it ends
-// when no more of them are than in other systems, and tells how long after the last handler that was.
-func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler) (measure.Figures, map[string]driver.Command, error) {
+// when no more than most of them are, as in other systems, and tells how long after the last handler that was.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler, most int) (measure.Figures, map[string]driver.Command, error) {
 	before, err := s.Done(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -164,7 +201,7 @@ func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Mete
 	if err := c.await(ctx, c.finished); err != nil {
 		return nil, nil, err
 	}
-	left, err := s.Settle(ctx, b.Concurrency)
+	left, err := s.Settle(ctx, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +218,7 @@ func drain(ctx context.Context, b *Bench) error {
 	if err := b.fill(ctx, b.Items); err != nil {
 		return err
 	}
-	return b.work(ctx, func(*counter) error { return nil })
+	return b.work(ctx, "", b.Items, func(*counter) error { return nil })
 }
 
 // waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
@@ -190,61 +227,94 @@ const waveShare = 20
 // lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
 // time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
 // submitted by the end of the warm-up.
-func lifecycle(ctx context.Context, b *Bench) error {
-	all := b.payloads(b.Items)
-	return b.work(ctx, func(c *counter) error {
-		for i := 0; len(all) > 0; i++ {
+func lifecycle(ctx context.Context, b *Bench) error { return b.lifecycle(ctx, "", b.Items) }
+
+func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
+	all := b.payloads(items)
+	sends := make([]func(context.Context) ([]time.Duration, error), 0, waveShare+1)
+	for wave := range slices.Chunk(all, max(items/waveShare, 1)) {
+		send, err := b.prepare(ctx, wave, b.Concurrency, 1)
+		if err != nil {
+			return err
+		}
+		sends = append(sends, send)
+	}
+	return b.work(ctx, variant, items, func(c *counter) error {
+		for i, send := range sends {
 			if i >= 2 {
 				if err := c.await(ctx, c.waves); err != nil {
 					return err
 				}
 			}
-			wave := all[:min(int(c.wave), len(all))]
-			if _, err := b.send(ctx, wave, b.Concurrency, 1); err != nil {
+			if _, err := send(ctx); err != nil {
 				return err
 			}
-			all = all[len(wave):]
 		}
 		return nil
 	})
 }
 
-// work measures one worker that handles all items while feed runs, and files the figures.
-func (b *Bench) work(ctx context.Context, feed func(c *counter) error) error {
-	c := newCounter(b.Items)
+// work measures one worker that handles so many jobs while feed runs, and files the figures.
+func (b *Bench) work(ctx context.Context, variant string, items int, feed func(c *counter) error) error {
+	f, commands, err := b.worked(ctx, items, feed)
+	if err == nil {
+		b.done(variant, f, commands)
+	}
+	return err
+}
+
+// worked is work that files nothing.
+func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) error) (measure.Figures, map[string]driver.Command, error) {
+	c := newCounter(items)
 	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
-	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: b.Work == 0}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 		p.Go(func(context.Context) error { return feed(c) })
 		p.Go(func(ctx context.Context) (err error) {
-			f, commands, err = b.measureWork(ctx, c)
+			f, commands, err = b.measureWork(ctx, c, "")
 			return err
 		})
 		return p.Wait()
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if handled := c.handled.Load(); handled != c.all {
-		return fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
+		return nil, nil, fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
 	}
-	if err := b.retained(ctx, f); err != nil {
-		return err
-	}
-	b.done("", f, commands)
-	return nil
+	return f, commands, b.retained(ctx, f)
 }
 
-// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again.
+// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again. On the way it checks
+// that handlers get the payload.
 func latency(ctx context.Context, b *Bench) error {
+	all := b.payloads(b.warm() + b.Samples)
 	began := make(chan time.Time, 1)
-	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) { began <- time.Now() }}
-	return b.working(ctx, worker, func() error {
-		all := b.payloads(b.warm() + b.Samples)
-		return b.oneByOne(ctx, nil, began, func(i int) error { return b.Store.Submit(ctx, all[i]) })
+	var submitted atomic.Pointer[[]byte]
+	var wrong atomic.Int64
+	worker := driver.Worker{Concurrency: b.Concurrency, Handle: func(ctx context.Context, payload []byte) {
+		at := driver.Began(ctx)
+		if !bytes.Equal(payload, *submitted.Load()) {
+			wrong.Add(1)
+		}
+		began <- at
+	}}
+	err := b.working(ctx, worker, func() error {
+		return b.oneByOneSince(ctx, "", nil, began, func(i int) (time.Time, error) {
+			submitted.Store(&all[i])
+			if producer, ok := b.Store.(driver.Producer); ok {
+				return producer.SubmitAt(ctx, all[i])
+			}
+			since := time.Now()
+			return since, b.Store.Submit(ctx, all[i])
+		})
 	})
+	if n := wrong.Load(); err == nil && n > 0 {
+		return fmt.Errorf("%d of %d handlers got another payload than was submitted", n, len(all))
+	}
+	return err
 }
 
 // warm is how many samples are not measured.
@@ -258,6 +328,14 @@ func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-cha
 
 // oneByOneAs is oneByOne of a variant.
 func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+	return b.oneByOneSince(ctx, variant, extra, began, func(i int) (time.Time, error) {
+		since := time.Now()
+		return since, start(i)
+	})
+}
+
+// oneByOneSince is oneByOneAs where start tells since when time counts.
+func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) (time.Time, error)) error {
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
 	warm, poll := b.warm(), b.poll()
@@ -277,14 +355,14 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 		if err := pause(ctx, rest(poll)); err != nil {
 			return err
 		}
-		started := time.Now()
-		if err := start(i); err != nil {
+		since, err := start(i)
+		if err != nil {
 			return err
 		}
 		select {
 		case at := <-began:
 			if i >= warm {
-				took = append(took, at.Sub(started))
+				took = append(took, at.Sub(since))
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("job %d has not begun: %w", i, context.Cause(ctx))

@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
-	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond}
+	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -32,6 +33,7 @@ type plain struct {
 	resets int
 	served int
 	stops  int
+	how    []driver.Durability
 }
 
 func (p *plain) Name() string                            { return p.name }
@@ -42,8 +44,9 @@ func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.
 func (p *plain) Stop()                                   { p.stops++ }
 func (p *plain) Close()                                  {}
 
-func (p *plain) Serve(context.Context, driver.Serving) (driver.Server, error) {
+func (p *plain) Serve(_ context.Context, how driver.Serving) (driver.Server, error) {
 	p.served++
+	p.how = append(p.how, how.Durability)
 	return p, nil
 }
 func (p *plain) Reset(context.Context) error { p.resets++; return nil }
@@ -86,6 +89,19 @@ func (p *plain) Work(ctx context.Context, w driver.Worker) (func() error, error)
 		})
 	}
 	return sync.OnceValue(func() error { cancel(); handlers.Wait(); return nil }), nil
+}
+
+// Spawn is a worker in this process that stands for one in another.
+func (p *plain) Spawn(ctx context.Context, concurrency int, handled func(int)) (driver.Spawned, error) {
+	var stop func() error
+	return driver.Spawned{
+		PID: os.Getpid(),
+		Begin: func(context.Context) (err error) {
+			stop, err = p.Work(ctx, driver.Worker{Concurrency: concurrency, Handle: func(context.Context, []byte) { handled(1) }})
+			return err
+		},
+		Stop: func() error { return stop() },
+	}, nil
 }
 
 func find(t *testing.T, name string) scenario.Scenario {
@@ -131,7 +147,7 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
@@ -139,9 +155,96 @@ func TestLackingFeatures(t *testing.T) {
 	}
 }
 
+// What several processes count adds up, and their shares to one.
+func TestProcesses(t *testing.T) {
+	var log []string
+	results := run(t, "processes", &plain{name: "plain", log: &log})
+	if len(results) != 3 {
+		t.Fatalf("%d results, want 3", len(results))
+	}
+	for i, n := range []float64{1, 2, 4} {
+		least, most := results[i].Summary[measure.LeastShare], results[i].Summary[measure.MostShare]
+		if most.Max > 1 || most.Min < 1/n || least.Max > 1/n || n == 1 && least.Min != 1 {
+			t.Errorf("%s: least share %+v, most %+v", results[i].Variant, least, most)
+		}
+	}
+}
+
+// another is a system whose handlers get something else than was submitted.
+type another struct{ *plain }
+
+func (a another) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := a.plain.Open(ctx, s, cfg)
+	return a, err
+}
+
+func (a another) Submit(ctx context.Context, payload []byte) error {
+	return a.plain.Submit(ctx, append(payload[:len(payload)-1:len(payload)-1], payload[len(payload)-1]+1))
+}
+
+func TestLatencyChecksPayloads(t *testing.T) {
+	var log []string
+	_, err := scenario.Run(t.Context(), find(t, "latency"), []driver.System{another{&plain{name: "a", log: &log}}}, tiny, func(string, int) {})
+	if err == nil || !strings.Contains(err.Error(), "another payload") {
+		t.Errorf("%v, want an error about payloads", err)
+	}
+}
+
+// elsewhere submits and begins jobs by another clock, an hour ahead, on which every job begins 7 ms after it was submitted.
+type elsewhere struct {
+	*plain
+	prepared *int // jobs
+}
+
+func (e elsewhere) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (driver.Store, error) {
+	_, err := e.plain.Open(ctx, s, cfg)
+	return e, err
+}
+
+var ahead = time.Now().Add(time.Hour)
+
+func (e elsewhere) Prepare(_ context.Context, payloads [][]byte, submitters, perCall int) (func(context.Context) ([]time.Duration, error), error) {
+	*e.prepared += len(payloads)
+	return func(ctx context.Context) ([]time.Duration, error) {
+		calls := (len(payloads) + perCall - 1) / perCall
+		return slices.Repeat([]time.Duration{time.Duration(submitters) * time.Second}, calls), e.SubmitMany(ctx, payloads)
+	}, nil
+}
+
+func (e elsewhere) SubmitAt(ctx context.Context, payload []byte) (time.Time, error) {
+	return ahead, e.Submit(ctx, payload)
+}
+
+func (e elsewhere) Work(ctx context.Context, w driver.Worker) (func() error, error) {
+	handle := w.Handle
+	w.Handle = func(ctx context.Context, payload []byte) {
+		handle(driver.WithBegan(ctx, ahead.Add(7*time.Millisecond)), payload)
+	}
+	return e.plain.Work(ctx, w)
+}
+
+// A store that submits from another process times its calls itself.
+func TestProducersOfAnotherProcess(t *testing.T) {
+	var log []string
+	prepared := 0
+	system := elsewhere{&plain{name: "e", log: &log}, &prepared}
+	for i, want := range []float64{1000, 4000, 1000} { // tiny has four submitters
+		if r := run(t, "submit", system)[i]; r.Summary[measure.P50].Median != want {
+			t.Errorf("submit, %s: p50 %v ms, want %v", r.Variant, r.Summary[measure.P50].Median, want)
+		}
+	}
+	if r := run(t, "latency", system)[0]; r.Summary[measure.P50].Median != 7 || r.Summary[measure.P99].Median != 7 {
+		t.Errorf("latency: %+v", r.Summary)
+	}
+	prepared = 0
+	if run(t, "lifecycle", system); prepared != tiny.Rounds*tiny.Items {
+		t.Errorf("lifecycle prepared %d jobs, want %d", prepared, tiny.Rounds*tiny.Items)
+	}
+}
+
 func TestPlainSystemRunsTheRest(t *testing.T) {
 	var log []string
-	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory"} {
+	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory", "payload", "durability"} {
 		for _, r := range run(t, name, &plain{name: "plain", log: &log}) {
 			if r.NotAvailable() != "" || len(r.Summary) == 0 {
 				t.Errorf("%s %s: %q, %+v", name, r.Variant, r.NotAvailable(), r.Summary)
@@ -253,5 +356,11 @@ func TestSettlingLate(t *testing.T) {
 		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
 			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
 		}
+	}
+	late := &settling{plain: &plain{name: "late", log: &log}}
+	run(t, "processes", late)
+	slices.Sort(late.most)
+	if c := tiny.Concurrency; !slices.Equal(late.most, []int{c, c, 2 * c, 2 * c, 4 * c, 4 * c}) {
+		t.Errorf("processes waited until %v were left, want %d of each worker", late.most, c)
 	}
 }

@@ -32,6 +32,8 @@ type Options struct {
 	Members     int           // of a flow in flow (ten times that in its largest part) and bounds
 	Window      time.Duration // of observation in renew and idle
 	Settle      time.Duration // before a window
+	Growth      []int         // jobs that wait in growth, from few to many
+	Payloads    []int         // bytes of a job's payload in payload, instead of Payload
 	ProfileDir  string        // for processor profiles of the measured parts; empty: none
 }
 
@@ -45,7 +47,10 @@ type Scenario struct {
 var All = []Scenario{
 	{"submit", "producers only: one goroutine, many goroutines, batches of 100", submit},
 	{"drain", "a worker empties a queue that was filled before", drain},
+	{"payload", "drain with other sizes of payloads", payloadSizes},
+	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
+	{"durability", "submit and lifecycle on servers that write to disk: not at all, every second, before they confirm", durability},
 	{"latency", "one job at a time on an idle worker: submit until its handler starts", latency},
 	{"append", "frames of running jobs, many per call, beside raw pipelined XADD", appendFrames},
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
@@ -56,6 +61,9 @@ var All = []Scenario{
 	{"gated", "jobs that ask budgets and quotas beside jobs that do not; reports of use", gated},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
+	{"growth", "what a job costs beside 10,000 and more that wait, and on many routes", growth},
+	{"partitions", "what a job and an idle worker cost at 1 to 256 partitions", partitions},
+	{"calls", "how many calls of a function that does nothing the server takes, beside the system's lightest", calls},
 }
 
 // Bench is one system in one round of one scenario.
@@ -65,7 +73,9 @@ type Bench struct {
 	Server driver.Server
 	Store  driver.Store
 
+	serving  driver.Serving
 	scenario string
+	part     string // of the scenario, for the names of profiles
 	round    int
 	record   func(variant string, r Round)
 }
@@ -78,12 +88,17 @@ type Round struct {
 }
 
 // open gives the bench an empty server and new connections.
-func (b *Bench) open(ctx context.Context) (err error) {
+func (b *Bench) open(ctx context.Context) error {
+	return b.openAs(ctx, driver.Settings{Partitions: b.Partitions})
+}
+
+// openAs is open with other settings than the run's.
+func (b *Bench) openAs(ctx context.Context, cfg driver.Settings) (err error) {
 	b.close()
 	if err := b.Server.Reset(ctx); err != nil {
 		return fmt.Errorf("reset server: %w", err)
 	}
-	b.Store, err = b.System.Open(ctx, b.Server, driver.Settings{Partitions: b.Partitions})
+	b.Store, err = b.System.Open(ctx, b.Server, cfg)
 	return err
 }
 
@@ -99,9 +114,9 @@ func (b *Bench) start(ctx context.Context, variant string) (*measure.Meter, erro
 	return measure.Start(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
-// startHot begins a measured part in the middle of the work.
-func (b *Bench) startHot(ctx context.Context, variant string) (*measure.Meter, error) {
-	return measure.StartHot(ctx, b.Server, b.profile(variant), b.others()...)
+// startHot begins a measured part in the middle of the work, in which further processes take part.
+func (b *Bench) startHot(ctx context.Context, variant string, more ...int) (*measure.Meter, error) {
+	return measure.StartHot(ctx, b.Server, b.profile(variant), append(b.others(), more...)...)
 }
 
 // others are the processes of the store besides this one.
@@ -117,14 +132,19 @@ func (b *Bench) profile(variant string) string {
 		return ""
 	}
 	name := b.System.Name() + "-" + b.scenario
-	if variant != "" {
-		name += "-" + variant
+	for _, part := range []string{b.part, variant} {
+		if part != "" {
+			name += "-" + part
+		}
 	}
 	return filepath.Join(b.ProfileDir, fmt.Sprintf("%s-%d", name, b.round))
 }
 
 // done files the figures of a variant.
 func (b *Bench) done(variant string, f measure.Figures, commands map[string]driver.Command) {
+	if len(b.others()) > 0 { // what they allocate is not known
+		delete(f, measure.AllocItem)
+	}
 	b.record(variant, Round{Figures: f, Commands: commands})
 }
 

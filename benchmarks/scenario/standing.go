@@ -95,8 +95,17 @@ func (b *Bench) window(ctx context.Context, variant string) (measure.Figures, ma
 }
 
 // idle starts many workers, each with connections of its own, and gives them nothing to do.
-func idle(ctx context.Context, b *Bench) (err error) {
-	nobody := driver.Worker{Concurrency: b.Concurrency, Handle: func(context.Context, []byte) {}}
+func idle(ctx context.Context, b *Bench) error {
+	f, commands, err := b.idling(ctx, "")
+	if err == nil {
+		b.done("", f, commands)
+	}
+	return err
+}
+
+// idling measures idle workers.
+func (b *Bench) idling(ctx context.Context, variant string) (f measure.Figures, commands map[string]driver.Command, err error) {
+	nobody := driver.Worker{Concurrency: b.Concurrency, Counts: true, Handle: func(context.Context, []byte) {}}
 	stops := pool.New().WithErrors()
 	defer func() { err = errors.Join(err, stops.Wait()) }()
 	over := make(chan struct{})
@@ -104,24 +113,22 @@ func idle(ctx context.Context, b *Bench) (err error) {
 	for range b.Workers {
 		stop, err := b.Store.Work(ctx, nobody)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		stops.Go(func() error {
 			<-over
 			return stop()
 		})
 	}
-	f, commands, err := b.window(ctx, "")
-	if err != nil {
-		return err
+	if f, commands, err = b.window(ctx, variant); err != nil {
+		return nil, nil, err
 	}
 	f[measure.Workers] = float64(b.Workers)
-	b.done("", f, commands)
-	return nil
+	return f, commands, nil
 }
 
-// memory compares what the server occupies before and after jobs are submitted, claimed and completed. It is the
-// same worker with the same connections all along, so that only jobs make the difference.
+// memory compares what the server occupies before and after jobs are submitted, claimed and completed, and then before and
+// after others wait for a signal.
 func memory(ctx context.Context, b *Bench) error {
 	h := newHolder(b.Held)
 	f := measure.Figures{measure.Items: float64(b.Held)}
@@ -139,7 +146,7 @@ func memory(ctx context.Context, b *Bench) error {
 		return err
 	}
 	first := newCounter(b.Partitions)
-	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency}, func() error {
+	err := b.working(ctx, driver.Worker{Handle: first.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		return first.await(ctx, first.finished)
 	})
 	if err != nil {
@@ -169,6 +176,16 @@ func memory(ctx context.Context, b *Bench) error {
 	}
 	if err := b.retained(ctx, f); err != nil {
 		return err
+	}
+	if suspender, ok := b.Store.(driver.Suspender); ok {
+		_, stop, perJob, err := b.park(ctx, suspender, b.Held, func(int) {})
+		if err != nil {
+			return err
+		}
+		if err := stop(); err != nil {
+			return err
+		}
+		f[measure.Parked] = perJob
 	}
 	b.done("", f, nil)
 	return nil

@@ -1,5 +1,6 @@
 // Package server runs private Redis and Valkey servers for benchmarks: a child process that listens on a unix
-// socket in a directory of its own, writes nothing to disk, and ends with the run.
+// socket in a directory of its own, writes nothing to disk unless it is told to, and ends with the run; or three of
+// them on ports of the loopback interface, as a cluster.
 package server
 
 import (
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
 // readyTimeout bounds how long a server may take to listen; a loaded machine is slow.
@@ -26,11 +29,12 @@ const readyTimeout = 30 * time.Second
 
 // Server is a running server and a connection for looking at it. It is a [driver.Server].
 type Server struct {
-	cmd    *exec.Cmd
-	dir    string
-	socket string
-	client rueidis.Client
-	name   string
+	cmd     *exec.Cmd
+	dir     string
+	network string // "unix" or "tcp"
+	address string // path of the socket, or host and port
+	client  rueidis.Client
+	name    string
 }
 
 // appendOnly are the options of the append-only file.
@@ -47,16 +51,27 @@ func Start(ctx context.Context, program string) (*Server, error) {
 
 // StartWith is [Start] of a server that may have to write. Its files are in a directory that ends with it.
 func StartWith(ctx context.Context, program string, how driver.Serving) (*Server, error) {
+	return startOn(ctx, program, how, "", nil)
+}
+
+// startOn starts a server that listens on a socket of its own, or on an address of this machine.
+func startOn(ctx context.Context, program string, how driver.Serving, address string, more []string) (*Server, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, fmt.Errorf("%s: %w (make bench-deps): %w", program, driver.ErrNotInstalled, err)
 	}
-	dir, err := os.MkdirTemp("", "ffbench")
+	dir, err := Directory(how)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, socket: filepath.Join(dir, "s.sock")}
-	args := []string{"--dir", dir, "--port", "0", "--unixsocket", s.socket, "--save", "", "--daemonize", "no"}
-	s.cmd = exec.CommandContext(ctx, program, append(args, appendOnly[how.Durability]...)...)
+	s := &Server{dir: dir, network: "unix", address: filepath.Join(dir, "s.sock")}
+	listen := []string{"--port", "0", "--unixsocket", s.address}
+	if address != "" {
+		s.network, s.address = "tcp", address
+		host, port, _ := net.SplitHostPort(address)
+		listen = []string{"--bind", host, "--port", port}
+	}
+	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, appendOnly[how.Durability], more)
+	s.cmd = exec.CommandContext(ctx, program, args...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
 		_ = os.RemoveAll(dir)
@@ -97,11 +112,27 @@ func (s *Server) connect(ctx context.Context) error {
 	return nil
 }
 
+// Directory makes one for a server's files. One that has to force them to a disk is kept out of memory if that is possible, for
+// there all kinds of durability are the same.
+func Directory(how driver.Serving) (string, error) {
+	parent := ""
+	if how.Durability != driver.Volatile && measure.FileSystem(os.TempDir()) == "tmpfs" && measure.FileSystem(lasting) != "" {
+		parent = lasting
+	}
+	return os.MkdirTemp(parent, "ffbench")
+}
+
+// lasting is where temporary files survive a restart, hence seldom in memory.
+const lasting = "/var/tmp"
+
 // Dial opens one more connection; the caller closes it.
-func (s *Server) Dial() (rueidis.Client, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.socket}, DisableCache: true, ForceSingleClient: true,
-		PipelineMultiplex: -1, DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
+func (s *Server) Dial() (rueidis.Client, error) { return s.dial(0) }
+
+// dial is Dial with a pause before calls are sent, in which others may join them.
+func (s *Server) dial(flush time.Duration) (rueidis.Client, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, DisableCache: true, ForceSingleClient: true,
+		PipelineMultiplex: -1, MaxFlushDelay: flush, DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, s.network, address)
 		}})
 	if err != nil && client != nil { // the driver returns one that would dial again later
 		client.Close()
@@ -123,7 +154,15 @@ func (s *Server) Stop() {
 func (s *Server) Name() string { return s.name }
 
 // URL as package engine and the drivers understand it.
-func (s *Server) URL() string { return "unix://" + s.socket }
+func (s *Server) URL() string {
+	if s.network == "tcp" {
+		return "redis://" + s.address
+	}
+	return "unix://" + s.address
+}
+
+// Dir is where its files are.
+func (s *Server) Dir() string { return s.dir }
 
 // PID of the process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
@@ -131,6 +170,15 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Do makes one command on the observing connection.
 func (s *Server) Do(ctx context.Context, args ...string) rueidis.RedisResult {
 	return s.client.Do(ctx, s.client.B().Arbitrary(args[0]).Args(args[1:]...).Build())
+}
+
+// Cardinality is how many members a sorted set has.
+func (s *Server) Cardinality(ctx context.Context, key string) (int64, error) {
+	return cardinality(ctx, s.client, key)
+}
+
+func cardinality(ctx context.Context, client rueidis.Client, key string) (int64, error) {
+	return client.Do(ctx, client.B().Zcard().Key(key).Build()).ToInt64()
 }
 
 // Reset drops all keys at once; functions stay loaded.
@@ -158,7 +206,7 @@ func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 	return out, nil
 }
 
-// Memory is used_memory without the buffers of clients, once it has come to rest: the server frees connections and
+// Memory is used_memory without the buffers of clients and of a cluster's links, once it has come to rest: the server frees connections and
 // counts their buffers some time after they were closed.
 func (s *Server) Memory(ctx context.Context) (float64, error) {
 	last, err := s.memory(ctx)
@@ -185,10 +233,11 @@ func (s *Server) memory(ctx context.Context) (float64, error) {
 	}
 	used, err1 := strconv.ParseFloat(info["used_memory"], 64)
 	clients, err2 := strconv.ParseFloat(cmp.Or(info["mem_clients_normal"], "0"), 64)
-	if err := errors.Join(err1, err2); err != nil {
+	links, err3 := strconv.ParseFloat(cmp.Or(info["mem_cluster_links"], "0"), 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return 0, fmt.Errorf("INFO memory: %w", err)
 	}
-	return used - clients, nil
+	return used - clients - links, nil
 }
 
 // info reads sections of INFO as name and value.
@@ -197,13 +246,18 @@ func (s *Server) info(ctx context.Context, sections ...string) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
+	return fieldsOf(text), nil
+}
+
+// fieldsOf reads lines of "name:value", before which the protocol says what kind of text it is.
+func fieldsOf(text string) map[string]string {
 	out := map[string]string{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			out[name] = value
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Field reads one number of "a=1,b=2"; 0 if it is not there.

@@ -6,12 +6,13 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"runtime/debug"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/conc"
@@ -36,12 +37,16 @@ var definition = handler.Define[[]byte, []byte](kind)
 
 // System is FlowFabric with its default settings. It is a [driver.System].
 type System struct {
+	// Title is its name; empty: flowfabric.
+	Title string
 	// Program is the server to start: redis-server, valkey-server or a path.
 	Program string
+	// Cluster starts three of them.
+	Cluster bool
 }
 
-// Name is "flowfabric".
-func (System) Name() string { return "flowfabric" }
+// Name is the title, or "flowfabric".
+func (s System) Name() string { return cmp.Or(s.Title, "flowfabric") }
 
 // Version names the module's version, which is (devel) in its own repository, and the function library exactly.
 func (System) Version() string {
@@ -56,8 +61,11 @@ func (System) Version() string {
 	return fmt.Sprintf("%s, library %d %s", version, lua.Revision, lua.Hash())
 }
 
-// Serve starts a server.
+// Serve starts a server, or a cluster of them.
 func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
+	if s.Cluster {
+		return server.StartCluster(ctx, s.Program, how)
+	}
 	return server.StartWith(ctx, s.Program, how)
 }
 
@@ -83,6 +91,7 @@ type store struct {
 	client *client.Client
 	engine *engine.Engine // for frames and for counting
 	log    *slog.Logger
+	polled atomic.Uint32
 }
 
 func (s *store) Close() {
@@ -101,16 +110,28 @@ func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
 }
 
 func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	return s.work(ctx, w, func(ctx context.Context, _ *handler.Task, in []byte) ([]byte, error) {
+	return s.work(ctx, w, handling(w))
+}
+
+// function is a handler's.
+type function = func(context.Context, *handler.Task, []byte) ([]byte, error)
+
+// handling is the handler that a worker was given.
+func handling(w driver.Worker) function {
+	return func(ctx context.Context, _ *handler.Task, in []byte) ([]byte, error) {
 		w.Handle(ctx, in)
 		return nil, nil
-	})
+	}
 }
 
 // work starts a worker, of further namespaces too, and waits until it is ready.
-func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Context, *handler.Task, []byte) ([]byte, error), namespaces ...string) (func() error, error) {
+func (s *store) work(ctx context.Context, w driver.Worker, fn function, namespaces ...string) (func() error, error) {
+	return s.workOn(ctx, w, namespaces, handler.Bind(definition, fn))
+}
+
+func (s *store) workOn(ctx context.Context, w driver.Worker, namespaces []string, bindings ...handler.Binding) (func() error, error) {
 	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log, TokenKeys: tokenKeys,
-		Namespaces: namespaces}, handler.Bind(definition, fn))
+		Namespaces: namespaces}, bindings...)
 	if err != nil {
 		return nil, err
 	}
@@ -139,18 +160,32 @@ func (s *store) work(ctx context.Context, w driver.Worker, fn func(context.Conte
 // Lease implements [driver.Leaser].
 func (s *store) Lease(wish time.Duration) time.Duration { return wish }
 
+// Partitions implements [driver.Partitioned].
+func (s *store) Partitions() int { return int(s.engine.Partitions()) }
+
+// Lightest implements [driver.Lightest]: asks the next partition whether anything waits, as an idle worker does.
+func (s *store) Lightest(ctx context.Context) error {
+	_, err := s.engine.Poll(ctx, []uint16{uint16(s.polled.Add(1) % uint32(s.engine.Partitions()))})
+	return err
+}
+
+// counting is a server that says how large a sorted set is, on whichever node it lies.
+type counting interface {
+	Cardinality(ctx context.Context, key string) (int64, error)
+}
+
 // Done implements [driver.Counter].
 func (s *store) Done(ctx context.Context) (n int, err error) {
-	counting, ok := s.server.(*server.Server)
+	all, ok := s.server.(counting)
 	if !ok {
 		return 0, fmt.Errorf("flowfabric: %T is not a server of package server", s.server)
 	}
 	for p := range s.engine.Partitions() {
-		text, err := counting.Do(ctx, "ZCARD", keys.Of(p).Done()).ToInt64()
+		done, err := all.Cardinality(ctx, keys.Of(p).Done())
 		if err != nil {
-			return 0, fmt.Errorf("count partition %s: %w", strconv.Itoa(int(p)), err)
+			return 0, fmt.Errorf("count partition %d: %w", p, err)
 		}
-		n += int(text)
+		n += int(done)
 	}
 	return n, nil
 }

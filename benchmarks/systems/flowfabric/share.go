@@ -10,7 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/engine"
-	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // SubmitFor implements [driver.Sharer]: a tenant is a namespace.
@@ -31,10 +30,7 @@ func (s *store) Age(ctx context.Context, tenant string, step time.Duration) erro
 
 // WorkForAll implements [driver.Sharer].
 func (s *store) WorkForAll(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	return s.work(ctx, w, func(ctx context.Context, _ *handler.Task, in []byte) ([]byte, error) {
-		w.Handle(ctx, in)
-		return nil, nil
-	}, "*")
+	return s.work(ctx, w, handling(w), "*")
 }
 
 // Gate implements [driver.Gater].

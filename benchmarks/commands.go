@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+)
+
+// commands are what the program does besides measuring.
+var commands = map[string]func(ctx context.Context, args []string, out, progress io.Writer) error{
+	"report":  writeReport,
+	"compare": compareRuns,
+	"guard":   guardRatios,
+}
+
+// command parses the flags of a command, whose usage is a line.
+func command(name, usage string, args []string, progress io.Writer, declare func(*flag.FlagSet)) ([]string, error) {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(progress)
+	f.Usage = func() {
+		fmt.Fprintf(progress, "Usage: go run . %s %s\n", name, usage)
+		f.PrintDefaults()
+	}
+	declare(f)
+	err := f.Parse(args)
+	return f.Args(), err
+}
+
+func writeReport(_ context.Context, args []string, out, progress io.Writer) error {
+	var path string
+	args, err := command("report", "[-o results/REPORT.md] run.json [more.json …]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&path, "o", "results/REPORT.md", "file of the report; its charts go into the directory charts beside it")
+	})
+	if err != nil {
+		return err
+	}
+	runs, err := report.ReadAll(args)
+	if err != nil {
+		return err
+	}
+	if err := report.Save(path, runs); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "report in %s\n", path)
+	return nil
+}
+
+func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {
+	var least share
+	args, err := command("compare", "[-min 5%] old.json new.json", args, progress, func(f *flag.FlagSet) {
+		f.Var(&least, "min", "show only figures whose medians differ by so much or more, such as 5%")
+	})
+	if err != nil {
+		return err
+	}
+	if len(args) != 2 {
+		return errors.New("compare: want two documents, the older one first")
+	}
+	runs, err := report.ReadAll(args)
+	if err != nil {
+		return err
+	}
+	return report.Compare(runs[0], runs[1]).Print(out, float64(least))
+}
+
+// share is a flag such as 5%.
+type share float64
+
+func (s *share) String() string { return fmt.Sprintf("%g%%", float64(*s)*100) }
+
+func (s *share) Set(text string) error {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || !strings.HasSuffix(text, "%") || v < 0 {
+		return errors.New("want a share of 0 or more in percent, such as 5%")
+	}
+	*s = share(v / 100)
+	return nil
+}

@@ -1,0 +1,220 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	notesFile  = "NOTES.md" // written by people, beside the report
+	chartsName = "charts"   // the directory of charts beside the report, which belongs to it
+)
+
+// Save writes the report of runs to path, and its charts into the directory "charts" beside it, whose SVG files it replaces.
+func Save(path string, runs []Document) error {
+	pictures, err := Pictures(runs)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(filepath.Dir(path), chartsName)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*.svg"))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	for _, p := range pictures {
+		if err := os.WriteFile(filepath.Join(dir, p.File), p.SVG, 0o644); err != nil {
+			return err
+		}
+	}
+	_, missing := os.Stat(filepath.Join(filepath.Dir(path), notesFile))
+	var text strings.Builder
+	Markdown(&text, runs, pictures, missing == nil)
+	return os.WriteFile(path, []byte(text.String()), 0o644)
+}
+
+// Markdown writes the report of runs. notes tells whether the file with notes is beside it.
+func Markdown(out io.Writer, runs []Document, pictures []Picture, notes bool) {
+	fmt.Fprintf(out, "# Benchmarks: what was measured\n\n"+
+		"Written by `go run . report` from the raw numbers of %s; edits are lost with the next one. What the figures mean and how they were\n"+
+		"measured is in the [README](../README.md).", count(len(runs), "run"))
+	if notes {
+		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.", notesFile)
+	}
+	fmt.Fprint(out, "\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
+		"between figures of the same round and the same run, then summed up in the same way. Figures of different runs are never divided.\n")
+	fmt.Fprint(out, "\n## Targets\n\n*met*: in every round. *not met*: in no round. *within noise*: in some.\n\n")
+	targetTable(out, Judge(Targets, runs), len(runs) > 1)
+	fmt.Fprint(out, "\n## Budgets\n\n")
+	targetTable(out, Judge(Budgets, runs), len(runs) > 1)
+	for i, d := range runs {
+		costTable(out, d, runName(i, runs))
+	}
+	if len(pictures) > 0 {
+		fmt.Fprint(out, "\n## Charts\n\nBars and dots are medians, whiskers go from the least to the most of all rounds.\n")
+		for _, p := range pictures {
+			fmt.Fprintf(out, "\n![%s](%s/%s)\n", p.Title, chartsName, p.File)
+		}
+	}
+	for i, d := range runs {
+		fmt.Fprintf(out, "\n## %s\n\n", cmp.Or(runName(i, runs), "The run"))
+		about(out, d)
+		for _, results := range d.byScenario() {
+			scenarioTable(out, results)
+		}
+		boundsTable(out, d)
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// runName is what a run is called, "" if there is only one.
+func runName(i int, runs []Document) string {
+	if len(runs) == 1 {
+		return ""
+	}
+	return fmt.Sprintf("Run %d", i+1)
+}
+
+// row writes a line of a table.
+func row(out io.Writer, cells ...string) {
+	for i := range cells {
+		cells[i] = strings.ReplaceAll(cells[i], "|", "\\|")
+	}
+	fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
+}
+
+func head(out io.Writer, cells ...string) {
+	row(out, cells...)
+	fmt.Fprintf(out, "|%s\n", strings.Repeat("---|", len(cells)))
+}
+
+func targetTable(out io.Writer, lines []Line, several bool) {
+	compared := slices.ContainsFunc(lines, func(l Line) bool { return len(l.Target.Peers) > 0 })
+	cells := func(target, own string, peer []string, wanted, verdict, run string) []string {
+		out := []string{target, own}
+		if compared {
+			out = append(out, peer...)
+		}
+		if out = append(out, wanted, verdict); several {
+			out = append(out, run)
+		}
+		return out
+	}
+	head(out, cells("Target", "FlowFabric", []string{"Peer", "Peer's", "Ratio"}, "Wanted", "Verdict", "Run")...)
+	var notes []string
+	for _, l := range lines {
+		name := l.Target.Line
+		if l.Variant != "" && strings.Contains(l.Target.Variant, "*") {
+			name += " — " + l.Variant
+		}
+		if l.Target.Note != "" {
+			at := slices.Index(notes, l.Target.Note)
+			if at < 0 {
+				at, notes = len(notes), append(notes, l.Target.Note)
+			}
+			name += fmt.Sprintf(" <sup>%d</sup>", at+1)
+		}
+		own, peer, run := "", []string{"", "", ""}, ""
+		if l.Verdict != NotMeasured {
+			own = spread(l.Ours)
+		}
+		if l.Peer != "" {
+			peer = []string{l.Peer, spread(l.Theirs), spread(l.Value)}
+		}
+		if l.Run > 0 {
+			run = fmt.Sprint(l.Run)
+		}
+		row(out, cells(name, own, peer, l.Target.Bound.String(), l.verdict(), run)...)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(out)
+	}
+	for i, n := range notes {
+		fmt.Fprintf(out, "%d. %s\n", i+1, n)
+	}
+}
+
+// verdict is the verdict with what restricts it.
+func (l Line) verdict() string {
+	text := string(l.Verdict)
+	switch {
+	case l.Verdict == NotMeasured:
+		return text + ": " + l.Why
+	case l.Verdict == Shown:
+		return ""
+	case l.Verdict == Missed:
+		text = "**" + text + "**"
+	}
+	if l.Target.Constant {
+		text += ", by a constant of another run"
+	}
+	if l.Rounds == 1 {
+		text += " (one round only)"
+	}
+	return text
+}
+
+// about tells where, when and how a run took place.
+func about(out io.Writer, d Document) {
+	m := d.Machine
+	fmt.Fprintf(out, "%s, %s long, on %s, %d cores (GOMAXPROCS %d), %s/%s", d.Began.UTC().Format("2006-01-02 15:04 UTC"),
+		time.Duration(d.Took*float64(time.Second)).Round(time.Second), m.CPU, m.Cores, m.GOMAXPROCS, m.OS, m.Arch)
+	if m.Kernel != "" {
+		fmt.Fprintf(out, " with kernel %s", m.Kernel)
+	}
+	fmt.Fprintf(out, ", load %.1f at the beginning; %s.\n\n", m.Load, m.Go)
+	head(out, "System", "Version", "Server")
+	servers := serversOf(d)
+	for _, s := range d.Systems {
+		row(out, s.Name, s.Version, servers[s.Name])
+	}
+	fmt.Fprintf(out, "\n%s\n\nSettings: ", order(d))
+	var list []string
+	for _, s := range fields(d.Settings) {
+		list = append(list, fmt.Sprintf("%s `%s`", s.name, s.value))
+	}
+	fmt.Fprintf(out, "%s.\n", strings.Join(list, ", "))
+	if len(d.Modules) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\n<details><summary>Libraries</summary>\n\n")
+	for _, name := range slices.Sorted(maps.Keys(d.Modules)) {
+		fmt.Fprintf(out, "- %s %s\n", name, d.Modules[name])
+	}
+	fmt.Fprint(out, "\n</details>\n")
+}
+
+// order says in which order the systems took turns.
+func order(d Document) string {
+	if len(d.Systems) < 2 {
+		return fmt.Sprintf("%d rounds of every scenario.", d.Settings.Rounds)
+	}
+	var there []string
+	for _, s := range d.Systems {
+		there = append(there, s.Name)
+	}
+	back := slices.Clone(there)
+	slices.Reverse(back)
+	return fmt.Sprintf("%d rounds of every scenario. The systems take turns: in rounds 1, 3 and so on in the order %s; in rounds 2, 4 and so on in the order %s.",
+		d.Settings.Rounds, strings.Join(there, ", "), strings.Join(back, ", "))
+}

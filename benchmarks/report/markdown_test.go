@@ -1,0 +1,112 @@
+package report_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/report"
+)
+
+// The whole report of two runs. FLOWFABRIC_GOLDEN=write writes it; people read it.
+func TestReport(t *testing.T) {
+	const golden = "testdata/REPORT.md"
+	dir := t.TempDir()
+	path := filepath.Join(dir, "REPORT.md")
+	for _, file := range []string{"charts/stale.svg", "charts/kept.png", "NOTES.md"} {
+		write(t, filepath.Join(dir, file), "x")
+	}
+	if err := report.Save(path, []report.Document{first(), second()}); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, path)
+	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+		write(t, golden, got)
+	}
+	if want := read(t, golden); got != want {
+		t.Errorf("the report differs from %s (FLOWFABRIC_GOLDEN=write writes it):\n%s", golden, got)
+	}
+	var linked []string
+	for _, m := range regexp.MustCompile(`\]\((charts/[^)]*\.svg)\)`).FindAllStringSubmatch(got, -1) {
+		linked = append(linked, m[1])
+		svg(t, filepath.Join(dir, m[1]))
+	}
+	there, err := filepath.Glob(filepath.Join(dir, "charts", "*"))
+	if err != nil || len(there) != len(linked)+1 || len(linked) < 4 { // and kept.png
+		t.Errorf("%d charts are linked, and there are %v (%v)", len(linked), there, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "NOTES.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Save(path, []report.Document{first()}); err != nil {
+		t.Fatal(err)
+	}
+	if alone := read(t, path); strings.Contains(alone, "NOTES.md") || strings.Contains(alone, "Run 1") || !strings.Contains(alone, "(charts/drain.svg)") {
+		t.Errorf("a report of one run, without notes:\n%s", alone)
+	}
+}
+
+// Documents that cannot be reported are refused with their name.
+func TestDocumentsThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"text.json": "hello", "old.json": `{"format": 0}`, "absent.json": ""} {
+		path := filepath.Join(dir, name)
+		if text != "" {
+			write(t, path, text)
+		}
+		if _, err := report.ReadAll([]string{path}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want an error that names it", name, err)
+		}
+	}
+	if _, err := report.ReadAll(nil); err == nil {
+		t.Error("no documents, and no error")
+	}
+	path := filepath.Join(dir, "run.json")
+	if err := second().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	d, err := report.Read(path)
+	if err != nil || !d.Began.Equal(second().Began) || len(d.Results) != 2 || d.Cost == nil {
+		t.Errorf("written and read: %+v (%v)", d, err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// svg checks a chart: small and well formed.
+func svg(t *testing.T, path string) {
+	t.Helper()
+	text := read(t, path)
+	if len(text) > 40<<10 || !strings.Contains(text, "<svg") {
+		t.Errorf("%s has %d bytes", path, len(text))
+	}
+	for d := xml.NewDecoder(strings.NewReader(text)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+}

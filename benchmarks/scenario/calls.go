@@ -1,0 +1,104 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
+)
+
+// flush is how long a client may wait for more calls before it sends those it has, in the last variant of calls.
+const flush = 20 * time.Microsecond
+
+// calls measures the ceiling of everything that is made of calls: a function that does nothing, beside the lightest call that the
+// system itself makes, which is given as a share of it.
+func calls(ctx context.Context, b *Bench) error {
+	light, ok := b.Store.(driver.Lightest)
+	if !ok {
+		return b.lacks("no light call to compare")
+	}
+	server, ok := b.Server.(driver.Callable)
+	if !ok {
+		return b.lacks("the server has no functions")
+	}
+	ceiling := map[int]float64{}
+	for _, v := range []struct {
+		name       string
+		goroutines int
+		flush      time.Duration
+		own        bool
+	}{
+		{name: "nothing, one goroutine", goroutines: 1},
+		{name: "lightest, one goroutine", goroutines: 1, own: true},
+		{name: fmt.Sprintf("nothing, %d goroutines", b.Concurrency), goroutines: b.Concurrency},
+		{name: fmt.Sprintf("lightest, %d goroutines", b.Concurrency), goroutines: b.Concurrency, own: true},
+		{name: fmt.Sprintf("nothing, %d goroutines, sent after %v", b.Concurrency, flush), goroutines: b.Concurrency, flush: flush},
+	} {
+		call, stop := light.Lightest, func() {}
+		if !v.own {
+			var err error
+			if call, stop, err = server.Trivial(ctx, v.flush); err != nil {
+				return err
+			}
+		}
+		f, commands, err := b.measureCalls(ctx, v.name, v.goroutines, call)
+		stop()
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+		if v.own {
+			f[measure.RawRatio] = f[measure.Throughput] / ceiling[v.goroutines]
+		} else if v.flush == 0 {
+			ceiling[v.goroutines] = f[measure.Throughput]
+		}
+		b.done(v.name, f, commands)
+	}
+	return nil
+}
+
+// measureCalls makes as many calls as the run has jobs, a quarter of them when there is one goroutine, after a tenth to warm up.
+func (b *Bench) measureCalls(ctx context.Context, variant string, goroutines int, call func(context.Context) error) (measure.Figures, map[string]driver.Command, error) {
+	each := max(b.Items/goroutines, 1)
+	if goroutines == 1 {
+		each = max(b.Items/4, 1)
+	}
+	took := make([][]time.Duration, goroutines)
+	run := func(calls int) error {
+		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+		for i := range goroutines {
+			took[i] = make([]time.Duration, 0, calls)
+			p.Go(func(ctx context.Context) error {
+				for range calls {
+					began := time.Now()
+					if err := call(ctx); err != nil {
+						return err
+					}
+					took[i] = append(took[i], time.Since(began))
+				}
+				return nil
+			})
+		}
+		return p.Wait()
+	}
+	if err := run(max(each/warmShare, 1)); err != nil {
+		return nil, nil, err
+	}
+	m, err := b.start(ctx, variant)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := run(each); err != nil {
+		return nil, nil, err
+	}
+	f, commands, err := m.Stop(ctx, each*goroutines)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Latencies(slices.Concat(took...))
+	return f, commands, nil
+}

@@ -1,0 +1,354 @@
+package bullmq
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
+	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts a server, if the machine has what is needed: Node.js is optional everywhere.
+func serve(t *testing.T) (System, driver.Server) {
+	t.Helper()
+	system := System{Program: "redis-server", Cold: true}
+	srv, err := system.Serve(t.Context(), driver.Serving{})
+	if errors.Is(err, driver.ErrNotInstalled) {
+		if _, missing := exec.LookPath("redis-server"); missing != nil && os.Getenv("CI") != "" {
+			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
+		}
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Stop)
+	return system, srv
+}
+
+func open(t *testing.T) *store {
+	t.Helper()
+	system, srv := serve(t)
+	s, err := system.Open(t.Context(), srv, driver.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s.(*store)
+}
+
+func TestScenarios(t *testing.T) {
+	system, srv := serve(t)
+	srv.Stop() // every scenario has one of its own
+	o := scenario.Options{Items: 300, Payload: 64, Concurrency: 8, Partitions: 4, Rounds: 1, Samples: 20, Held: 100, Workers: 3,
+		Lease: time.Second, Window: 50 * time.Millisecond}
+	exact := map[string]map[string]float64{
+		"submit":    {},
+		"drain":     {measure.Retained: 300},
+		"processes": {measure.Retained: 300},
+		"lifecycle": {measure.Retained: 300},
+		"latency":   {measure.Items: 20},
+		"memory":    {measure.Items: 100, measure.Retained: 104},
+		"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
+		"idle":      {measure.Workers: 3},
+	}
+	for _, sc := range scenario.All {
+		want, ok := exact[sc.Name]
+		if !ok {
+			continue
+		}
+		results, err := scenario.Run(t.Context(), sc, []driver.System{system}, o, func(string, int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			for i, round := range r.Rounds {
+				for figure, n := range want {
+					if round.Figures[figure] != n {
+						t.Errorf("%s %s, round %d: %s is %v, want %v", sc.Name, r.Variant, i, figure, round.Figures[figure], n)
+					}
+				}
+				if _, ok := round.Figures[measure.AllocItem]; ok {
+					t.Errorf("%s %s: allocations of other processes cannot be known", sc.Name, r.Variant)
+				}
+			}
+		}
+		switch sc.Name {
+		case "submit":
+			for i, items := range []float64{75, 300, 300} {
+				f := results[i].Rounds[0].Figures
+				if f[measure.Items] != items || f[measure.P50] <= 0 || f[measure.CallsItem] < 1 || f[measure.ClientItem] <= 0 {
+					t.Errorf("%s: %+v", results[i].Variant, f)
+				}
+			}
+		case "latency":
+			// Its own clock must not tell more than has passed.
+			if f := results[0].Rounds[0].Figures; f[measure.P50] <= 0 || f[measure.P99] > 1000*f[measure.Seconds] {
+				t.Errorf("latency: %+v", f)
+			}
+		}
+	}
+}
+
+// Every job of every way to submit is handled once and with its payload, and several workers share them.
+func TestPayloads(t *testing.T) {
+	s := open(t)
+	want := map[string]bool{}
+	var single, bulk, prepared [][]byte
+	for i := range 256 {
+		job := bytes.Repeat([]byte{byte(i), byte(i >> 3), 0, 0xff}, 1+i%5)
+		want[string(job)+string(rune(i))] = true
+		job = append(job, string(rune(i))...)
+		switch i % 3 {
+		case 0:
+			single = append(single, job)
+		case 1:
+			bulk = append(bulk, job)
+		case 2:
+			prepared = append(prepared, job)
+		}
+	}
+	var mu sync.Mutex
+	got := map[string]int{}
+	handled := make(chan struct{}, 1000)
+	w := driver.Worker{Concurrency: 4, Handle: func(_ context.Context, payload []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[string(payload)]++
+		handled <- struct{}{}
+	}}
+	for range 2 {
+		stop, err := s.Work(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for _, job := range single {
+		if err := s.Submit(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SubmitMany(t.Context(), bulk); err != nil {
+		t.Fatal(err)
+	}
+	send, err := s.Prepare(t.Context(), prepared, 3, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took, err := send(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(prepared) != 85 || len(took) != 5+5+4 { // shares of 29, 29 and 27
+		t.Errorf("%d calls for %d jobs of three submitters, want 14 for 85", len(took), len(prepared))
+	}
+	for n := range 256 {
+		select {
+		case <-handled:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%d of 256 jobs handled", n)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for job := range want {
+		if got[job] != 1 {
+			t.Errorf("%x was handled %d times", job, got[job])
+		}
+	}
+}
+
+// A job counts as completed only when its handler here has returned.
+func TestHandlersHoldJobs(t *testing.T) {
+	s := open(t)
+	let, began := make(chan struct{}), make(chan struct{})
+	stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 2, Handle: func(context.Context, []byte) {
+		close(began)
+		<-let
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Submit(t.Context(), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if n, err := s.Done(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d jobs done while the handler runs, %v", n, err)
+	}
+	close(let)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n, err := s.Done(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d jobs done, %v, want 1", n, err)
+	}
+}
+
+// Counting workers tell every job, and that it began after it was submitted, by the same clock.
+func TestCountsAndClock(t *testing.T) {
+	s := open(t)
+	var handled atomic.Int64
+	began := make(chan time.Time, 100)
+	stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 8, Counts: true, Handle: func(ctx context.Context, _ []byte) {
+		handled.Add(1)
+		began <- driver.Began(ctx)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	at, err := s.SubmitAt(t.Context(), []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := (<-began).Sub(at); took <= 0 || took > time.Since(before) {
+		t.Errorf("began %v after it was submitted; %v have passed here", took, time.Since(before))
+	}
+	if err := s.SubmitMany(t.Context(), slicesOf(99)); err != nil {
+		t.Fatal(err)
+	}
+	for range 99 {
+		<-began
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := handled.Load(); n != 100 {
+		t.Errorf("%d jobs, want 100", n)
+	}
+}
+
+func slicesOf(n int) [][]byte {
+	out := make([][]byte, n)
+	for i := range out {
+		out[i] = []byte{byte(i)}
+	}
+	return out
+}
+
+// What goes wrong in the other processes is reported, and nobody waits for a dead one.
+func TestTroubles(t *testing.T) {
+	s := open(t)
+	stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 0, Handle: func(context.Context, []byte) {}})
+	if err == nil || !strings.Contains(err.Error(), "concurrency") || stop != nil {
+		t.Errorf("a worker without concurrency: %v", err)
+	}
+	if err := s.producer.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Submit(t.Context(), nil); err == nil {
+			t.Error("submitting by a dead process succeeds")
+		}
+	}
+	s.producer.reader.Wait()
+	if err := s.Submit(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "producer.js has ended: signal: killed") {
+		t.Errorf("submitting by a dead process: %v", err)
+	}
+	dir := t.TempDir()
+	for script, text := range map[string]string{"mad.js": "console.log('hello')", "dead.js": "throw new Error('cannot go on')"} {
+		if err := os.WriteFile(filepath.Join(dir, script), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := System{Dir: dir}.start(t.Context(), s.processes.url, script)
+		if want := map[string]string{"mad.js": "invalid character", "dead.js": "cannot go on"}[script]; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", script, err, want)
+		}
+	}
+	if _, err := (System{}).start(t.Context(), "postgres://x", "worker.js"); err == nil || !strings.Contains(err.Error(), "postgres://x") {
+		t.Errorf("%v, want an error about the server", err)
+	}
+}
+
+// The next store has the same processes, unless they are dead, and nothing of the last one.
+func TestProcessesLiveOn(t *testing.T) {
+	system, srv := serve(t)
+	var before []int
+	for round := range 3 {
+		opened, err := system.Open(t.Context(), srv, driver.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*store)
+		if err := s.Submit(t.Context(), []byte{byte(round)}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan []byte, 10)
+		stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 1, Handle: func(_ context.Context, payload []byte) { got <- payload }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if payload := <-got; !bytes.Equal(payload, []byte{byte(round)}) {
+			t.Errorf("round %d: payload %x", round, payload)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		pids := s.PIDs()
+		if round > 0 && (pids[0] == before[0]) != (round == 1) || round > 0 && pids[1] != before[1] {
+			t.Errorf("round %d: processes %v after %v", round, pids, before)
+		}
+		if before = pids; round == 1 {
+			_ = s.producer.cmd.Process.Kill()
+		}
+		s.Close()
+	}
+}
+
+func TestWarming(t *testing.T) {
+	_, cold := serve(t)
+	if n := len(cold.(*served).processes.free); n != 0 {
+		t.Errorf("%d processes before anything was opened", n)
+	}
+	srv, err := System{Program: "redis-server"}.Serve(t.Context(), driver.Serving{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	if n := len(srv.(*served).processes.free); n != 2 {
+		t.Errorf("%d processes are free after warming up, want the producer's and the workers'", n)
+	}
+	sample, err := srv.Sample(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := sample.Commands["evalsha"].Calls; n < 2*warmJobs {
+		t.Errorf("%v script calls, want one or more for each of %d jobs", n, 2*warmJobs)
+	}
+}
+
+func TestNotInstalled(t *testing.T) {
+	serve(t)
+	for _, system := range []System{{Program: "redis-server", Node: "/nowhere/node"}, {Program: "redis-server", Dir: "/nowhere"}} {
+		_, err := system.Serve(t.Context(), driver.Serving{})
+		if !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
+			t.Errorf("%+v: %v, want an error that says how to install it", system, err)
+		}
+		if v := system.Version(); v != "(not installed)" {
+			t.Errorf("version %q", v)
+		}
+	}
+	if v := (System{}).Version(); !strings.Contains(v, "6.7.0, ioredis 5.") || !strings.Contains(v, "node v") {
+		t.Errorf("version %q", v)
+	}
+}
