@@ -46,7 +46,11 @@ type Config struct {
 	TestClock bool
 }
 
-const maxPartitions = 1024
+const (
+	maxPartitions = 1024
+	// silence is after how long an idle connection is asked whether the other end is still there: two pings a worker, without work.
+	silence = 2 * time.Second
+)
 
 func (c Config) withDefaults() Config {
 	c.ClientName = cmp.Or(c.ClientName, "flowfabric")
@@ -80,7 +84,7 @@ func (c Config) options() (rueidis.ClientOption, error) {
 		return bad("URL %q has no scheme, want redis://host:6379, rediss://, valkey://, unix:///path or embedded://", redact(c.URL))
 	}
 	o = rueidis.ClientOption{
-		ClientName: c.ClientName, DisableCache: true, DisableRetry: true, Dialer: net.Dialer{Timeout: c.DialTimeout, KeepAlive: time.Second},
+		ClientName: c.ClientName, DisableCache: true, DisableRetry: true, Dialer: net.Dialer{Timeout: c.DialTimeout, KeepAlive: silence},
 		ConnWriteTimeout: c.CallTimeout, BlockingPoolSize: 16, RingScaleEachConn: 10, ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
 		PipelineMultiplex: -1,
 	}

@@ -29,7 +29,8 @@ var (
 		args: "protocol frozen reason", replies: "OK frozen; ALREADY_SATISFIED frozen",
 		errors: "invalid_input partition_missing protocol_mismatch"}
 	fnPoll = function{name: "ff_poll", method: "Poll", readonly: true,
-		args: "protocol", replies: "OK count {ready overdue}", errors: "invalid_input partition_missing protocol_mismatch"}
+		args: "protocol [brief]", replies: "OK count {ready overdue}; OK 0 workers count {place ready overdue}",
+		errors: "invalid_input partition_missing protocol_mismatch"}
 
 	fnCreate = function{name: "ff_create_execution", method: "CreateExecutions",
 		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}",

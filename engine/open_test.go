@@ -187,7 +187,7 @@ func TestMissingRoot(t *testing.T) {
 			"claim": func() error { _, err := e.ClaimNext(ctx, sampleClaim); return err },
 			"read":  func() error { _, err := e.ReadExecution(ctx, sampleID); return err },
 			"tick":  func() error { _, err := e.Tick(ctx, 3, "w", false); return err },
-			"poll":  func() error { _, err := e.Poll(ctx, []uint16{3}); return err },
+			"poll":  func() error { _, _, err := e.Poll(ctx, []uint16{3}); return err },
 			"renew": func() error { _, err := e.RenewSession(ctx, 3, "w~1", time.Minute, 0); return err },
 		} {
 			oneLine(t, name, call(), flowfabric.ErrPartitionMissing, keys.Root(3))
@@ -276,7 +276,7 @@ func TestLibraries(t *testing.T) {
 			"callback=function() return {1,'OK','999','1','x'} end, flags={'no-writes'}}")
 		_, err := Open(t.Context(), Config{URL: url})
 		oneLine(t, "newer", err, flowfabric.ErrNewerLibrary, "protocol 999")
-		_, err = e.Poll(t.Context(), []uint16{0})
+		_, _, err = e.Poll(t.Context(), []uint16{0})
 		oneLine(t, "running engine", err, flowfabric.ErrNewerLibrary, "protocol 999")
 	})
 }
@@ -297,7 +297,7 @@ func TestReload(t *testing.T) {
 				for i := range 8 {
 					p.Go(func() error {
 						if i%2 == 0 {
-							_, err := e.Poll(context.Background(), []uint16{0, 1, 2, 3})
+							_, _, err := e.Poll(context.Background(), []uint16{0, 1, 2, 3})
 							return err
 						}
 						_, err := e.Tick(context.Background(), uint16(i%4), "w", false)
@@ -347,7 +347,7 @@ func TestClose(t *testing.T) {
 	defer cancel()
 	for name, err := range map[string]error{
 		"ping":      e.Ping(ctx),
-		"call":      func() error { _, err := e.Poll(ctx, []uint16{0}); return err }(),
+		"call":      func() error { _, _, err := e.Poll(ctx, []uint16{0}); return err }(),
 		"renew":     func() error { _, err := e.RenewSession(ctx, 0, "w~1", time.Minute, 0); return err }(),
 		"subscribe": e.Subscribe(ctx, 0, []string{"c"}, nil, nil),
 	} {
@@ -363,7 +363,7 @@ func TestContext(t *testing.T) {
 	cause := errors.New("the caller left")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := e.Poll(ctx, []uint16{0}); !errors.Is(err, context.Canceled) {
+	if _, _, err := e.Poll(ctx, []uint16{0}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 }

@@ -105,7 +105,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_tick", func(ctx context.Context, e *Engine) error { _, err := e.Tick(ctx, 3, "w", false); return err }},
-	{"ff_poll", func(ctx context.Context, e *Engine) error { _, err := e.Poll(ctx, []uint16{3}); return err }},
+	{"ff_poll", func(ctx context.Context, e *Engine) error { _, _, err := e.Poll(ctx, []uint16{3}); return err }},
 	{"ff_fail_execution", func(ctx context.Context, e *Engine) error {
 		_, err := e.FailExecution(ctx, sampleFence, Failure{Category: "x"})
 		return err
@@ -194,7 +194,7 @@ var good = map[string][]string{
 	"ff_append_frames":       {"OK", "1700000000000-1", "1", "1", "2", "1"},
 	"ff_read_attempt_stream": {"OK", "1", "2", "3", "2", "1-1", "1-0", "2", "0", "0", "", "1", "A1", "3", "4"},
 	"ff_tick":                {"OK", "1", "0", "1000", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0"},
-	"ff_poll":                {"OK", "1", "2", "1"},
+	"ff_poll":                {"OK", "0", "3", "1", "1", "2", "1"},
 	"ff_fail_execution":      {"OK", "retry", "1700000001000", "1700000000000"},
 	"ff_session_held":        {"OK", "1", "1", "1", sampleID.UUID().String(), "1"},
 	"ff_delay_execution":     {"OK", "1700000001000"},
@@ -385,8 +385,8 @@ func TestForeignPartitions(t *testing.T) {
 		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 10001); return err },
 		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 0); return err },
 		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
-		"poll":     func() error { _, err := e.Poll(ctx, []uint16{0, 4}); return err },
-		"no poll":  func() error { _, err := e.Poll(ctx, nil); return err },
+		"poll":     func() error { _, _, err := e.Poll(ctx, []uint16{0, 4}); return err },
+		"no poll":  func() error { _, _, err := e.Poll(ctx, nil); return err },
 		"tick":     func() error { _, err := e.Tick(ctx, 65535, "w", false); return err },
 		"listen":   func() error { return e.Subscribe(ctx, 4, []string{"c"}, nil, nil) },
 		"no ear":   func() error { return e.Subscribe(ctx, 3, nil, nil, nil) },
@@ -435,4 +435,28 @@ func FuzzReply(f *testing.F) {
 			t.Fatalf("%v has no class", err)
 		}
 	})
+}
+
+// A poll reads brief answers, which name places, and those of a library that knows none.
+func TestPollAnswers(t *testing.T) {
+	e, f := openFake(t)
+	for _, c := range []struct {
+		slots   []string
+		workers int
+		ready   int
+		fails   bool
+	}{
+		{[]string{"OK", "0", "5", "1", "1", "2", "1"}, 5, 2, false}, {[]string{"OK", "1", "2", "1"}, 0, 2, false},
+		{[]string{"OK", "0", "5", "0"}, 5, 0, false}, {[]string{"OK", "0", "5", "1", "2", "2", "1"}, 0, 0, true},
+		{[]string{"OK", "0", "5", "1", "0", "2", "1"}, 0, 0, true}, {[]string{"OK", "2", "2", "1", "0", "0"}, 0, 0, true},
+	} {
+		f.answer(func(string) string { return envelope(1, c.slots...) })
+		states, workers, err := e.Poll(t.Context(), []uint16{3})
+		if c.fails != errors.Is(err, flowfabric.ErrReply) || !c.fails && (err != nil || workers != c.workers) {
+			t.Errorf("%v: %d workers, %v", c.slots, workers, err)
+		}
+		if want := (PollState{Partition: 3, Ready: c.ready, TickOverdue: c.ready > 0}); !c.fails && states[0] != want {
+			t.Errorf("%v: %+v, want %+v", c.slots, states, want)
+		}
+	}
 }

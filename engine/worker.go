@@ -374,28 +374,45 @@ func (e *Engine) CloseSession(ctx context.Context, partition uint16, session str
 }
 
 // Poll reads how many routes are ready and whether a tick is overdue (lua/system/ff_poll.lua): off-cluster for all
-// the given partitions in one call, in a cluster for exactly one. Design §6, fallback poll.
-func (e *Engine) Poll(ctx context.Context, partitions []uint16) ([]PollState, error) {
+// the given partitions in one call, in a cluster for exactly one. workers is how many worker instances are registered in
+// these partitions. Design §6, fallback poll.
+func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollState, workers int, err error) {
 	roots := make([]string, len(partitions))
 	for i, p := range partitions {
 		if p >= e.partitions {
-			return nil, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p, e.partitions)
+			return nil, 0, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p, e.partitions)
 		}
 		roots[i] = e.roots[p]
 	}
 	if len(roots) == 0 || e.server.cluster && len(roots) > 1 {
-		return nil, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput, len(roots))
+		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput, len(roots))
 	}
-	r, err := e.callKeys(ctx, fnPoll, roots, protocol)
+	r, err := e.callKeys(ctx, fnPoll, roots, protocol, "1")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if n := r.count(2); n != len(roots) {
+	states = make([]PollState, len(roots))
+	for i, p := range partitions {
+		states[i].Partition = p
+	}
+	switch n := r.number(); n {
+	case 0:
+		workers = int(r.number())
+		for range r.count(3) {
+			place := r.number()
+			if r.err == nil && (place < 1 || place > int64(len(states))) {
+				r.stop("place %d of %d", place, len(states))
+			}
+			if ready, overdue := r.number(), r.flag(); r.err == nil {
+				states[place-1].Ready, states[place-1].TickOverdue = int(ready), overdue
+			}
+		}
+	case int64(len(roots)): // a library that knows no brief answers
+		for i := range states {
+			states[i].Ready, states[i].TickOverdue = int(r.number()), r.flag()
+		}
+	default:
 		r.stop("%d answers to %d partitions", n, len(roots))
 	}
-	out := make([]PollState, len(roots))
-	for i := range out {
-		out[i] = PollState{Partition: partitions[i], Ready: int(r.number()), TickOverdue: r.flag()}
-	}
-	return out, r.fail()
+	return states, workers, r.fail()
 }

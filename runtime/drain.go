@@ -115,7 +115,7 @@ func (r *run) farewell(lastCall time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, farewellTimeout)
 	defer cancel()
-	if _, err := r.store.Poll(ctx, []uint16{0}); err != nil && (ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
+	if _, _, err := r.store.Poll(ctx, []uint16{0}); err != nil && (ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
 		r.log.Info("flowfabric: the server does not answer; the connections are closed without a farewell", "error", err)
 		r.cancel(flowfabric.ErrDraining)
 		r.store.Close()

@@ -193,12 +193,13 @@ func TestSchedulerRings(t *testing.T) {
 		t.Fatal("a ring during a visit was lost")
 	}
 	suspects := 0
-	for range 100 {
-		if s.suspect(p) {
+	for i := range 100 { // one a second
+		poll := now.Add(time.Duration(i) * time.Second)
+		if s.suspect(p, poll) {
 			suspects++
 		}
 		if q, n, _ := s.pick(now.Add(time.Hour)); q != nil {
-			s.registered(q, now)
+			s.registered(q, poll)
 			s.slots.put(n)
 			s.ended(q)
 		}
@@ -206,7 +207,7 @@ func TestSchedulerRings(t *testing.T) {
 	if suspects < 3 || suspects > 8 {
 		t.Errorf("%d of 100 polls led to a visit, want few", suspects)
 	}
-	s.sweep(now.Add(registration + time.Second))
+	s.sweep(now.Add(100*time.Second + registration + time.Second))
 	if p.registered || len(s.hot) != 1 {
 		t.Error("an expiring registration is not renewed")
 	}

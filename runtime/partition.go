@@ -25,9 +25,9 @@ type partition struct {
 	failures   int
 	notBefore  time.Time // backoff after a failed visit
 	backoff    *backoff.ExponentialBackOff
-	polled     bool // hot only because the poll saw ready routes
-	futile     int  // how often in a row that led to nothing: the routes are other workers'
-	skip       int  // polls to ignore
+	polled     bool      // hot only because the poll saw ready routes
+	futile     int       // how often in a row that led to nothing: the routes are other workers'
+	deafTo     time.Time // what polls see is ignored until then
 
 	table    map[uint64]engine.Route
 	version  uint64

@@ -111,7 +111,9 @@ type deafToPolls struct {
 	waits  map[uint16]bool
 }
 
-func (d *deafToPolls) Poll(context.Context, []uint16) ([]engine.PollState, error) { return nil, nil }
+func (d *deafToPolls) Poll(context.Context, []uint16) ([]engine.PollState, int, error) {
+	return nil, 0, nil
+}
 
 func (d *deafToPolls) PassRing(ctx context.Context, partition uint16, interest string) (int, error) {
 	d.passed.Add(1)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
@@ -10,8 +11,12 @@ import (
 )
 
 const (
-	pollEvery  = time.Second
-	pollJitter = 0.25 // so that instances do not poll in step
+	pollEvery  = time.Second // by each of a few workers
+	pollJitter = 0.25        // so that instances do not poll in step
+	// fleetPolls is how many polls a second all workers make together once they are more than that: each then polls more
+	// seldom, but none more seldom than pollSeldom, or than keeps it ready.
+	fleetPolls = 4
+	pollSeldom = 8 * time.Second
 	// pollTimeout bounds one poll.
 	pollTimeout = 5 * time.Second
 	// pollTurns is how many polls in a cluster, where each partition is a call, go by until every one was asked.
@@ -24,23 +29,18 @@ const (
 )
 
 // poll is what finds work when a ring was lost, and nobody when a tick is overdue: off-cluster one call over
-// all partitions, in a cluster some partitions in rotation. It is made about once a second: more seldom would save
-// little, and would leave the tick of a dead owner undone for longer.
+// all partitions, in a cluster some partitions in rotation. It is made about once a second, so that the tick of a dead
+// owner is not left undone for longer; many workers share that out among them, since whoever polls finds it for all.
 func (r *run) poll(ctx context.Context) {
 	p := newPoller(r)
-	pause := newBackoff(pollEvery, pollEvery)
-	pause.RandomizationFactor = pollJitter
 	for {
-		wait := pause.NextBackOff()
-		if p.alert(time.Now()) {
-			wait = alertEvery
-		}
-		sleep(ctx, wait)
+		sleep(ctx, p.pause(time.Now()))
 		if ctx.Err() != nil {
 			return
 		}
 		r.sched.sweep(time.Now())
 		missed, err := p.once(ctx)
+		p.failed = err != nil
 		if ctx.Err() != nil {
 			return
 		}
@@ -54,6 +54,8 @@ type poller struct {
 	all     []uint16
 	next    int       // in a cluster: index of the first partition of the next poll
 	overdue []bool    // by partition, as last heard
+	workers []int     // registered in each partition, as last heard, off-cluster all in the first; -1 is not known yet
+	failed  bool      // the last poll
 	until   time.Time // end of the alert
 	quiet   time.Time // no new alert before
 }
@@ -62,8 +64,40 @@ func newPoller(r *run) *poller {
 	p := &poller{run: r, all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions))}
 	for i := range p.all {
 		p.all[i] = uint16(i)
+		p.workers = append(p.workers, -1)
 	}
 	return p
+}
+
+// pause is how long to wait before the next poll.
+func (p *poller) pause(now time.Time) time.Duration {
+	switch {
+	case p.alert(now):
+		return alertEvery
+	case p.failed:
+		return jittered(pollEvery)
+	}
+	most := max(pollEvery, min(pollSeldom, p.cfg.ReadyWindow/2))
+	return jittered(min(max(pollEvery, time.Duration(p.fleet())*time.Second/fleetPolls), most))
+}
+
+// jittered varies a pause by pollJitter.
+func jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (1 - pollJitter + 2*pollJitter*rand.Float64()))
+}
+
+// fleet is about how many workers are registered: those that were counted, and as many in the partitions that were not asked yet.
+func (p *poller) fleet() int {
+	if !p.store.Cluster() {
+		return p.workers[0]
+	}
+	sum, known := 0, 0
+	for _, n := range p.workers {
+		if n >= 0 {
+			sum, known = sum+n, known+1
+		}
+	}
+	return sum * len(p.all) / max(known, 1)
 }
 
 func (p *poller) alert(now time.Time) bool { return now.Before(p.until) }
@@ -98,7 +132,7 @@ func (p *poller) once(ctx context.Context) (missed int, err error) {
 			continue
 		}
 		p.heard(s, time.Now())
-		if s.Ready > 0 && p.slots.free() > 0 && p.sched.suspect(p.sched.partitions[s.Partition]) {
+		if s.Ready > 0 && p.slots.free() > 0 && p.sched.suspect(p.sched.partitions[s.Partition], time.Now()) {
 			missed++
 		}
 	}
@@ -109,13 +143,20 @@ func (p *poller) once(ctx context.Context) (missed int, err error) {
 // With an error come the answers of the others.
 func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollState, error) {
 	if !p.store.Cluster() {
-		return p.store.Poll(ctx, partitions)
+		states, workers, err := p.store.Poll(ctx, partitions)
+		if err == nil {
+			p.workers[0] = workers
+		}
+		return states, err
 	}
 	answers := make([][]engine.PollState, len(partitions))
 	calls := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(pollTurns)
 	for i := range partitions {
 		calls.Go(func() (err error) {
-			answers[i], err = p.store.Poll(ctx, partitions[i:i+1])
+			var workers int
+			if answers[i], workers, err = p.store.Poll(ctx, partitions[i:i+1]); err == nil {
+				p.workers[partitions[i]] = workers
+			}
 			return err
 		})
 	}

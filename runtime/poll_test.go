@@ -12,7 +12,12 @@ import (
 // serving runs an idle worker on s for d of virtual time.
 func serving(t *testing.T, s *silent, d time.Duration) {
 	t.Helper()
-	w := s.worker(Config{}, func(context.Context) error { return nil })
+	servingAs(t, s, Config{}, d)
+}
+
+func servingAs(t *testing.T, s *silent, cfg Config, d time.Duration) {
+	t.Helper()
+	w := s.worker(cfg, func(context.Context) error { return nil })
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
 	var running conc.WaitGroup
@@ -54,6 +59,43 @@ func TestPollTurns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Many workers share the polls among them: each makes fewer, and none so few that it would seem not to be ready.
+func TestPollsAreShared(t *testing.T) {
+	for _, c := range []struct {
+		fleet, window, least, most int // workers, s, and polls in two minutes
+	}{{1, 15, 105, 140}, {4, 15, 90, 140}, {12, 15, 30, 50}, {1000, 15, 13, 20}, {1000, 60, 12, 19}, {1000, 1, 105, 140}} {
+		for _, cluster := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSilent(16, 0) // in a cluster, too, one call a poll
+				s.cluster, s.fleet = cluster, c.fleet
+				servingAs(t, s, Config{ReadyWindow: time.Duration(c.window) * time.Second}, 2*time.Minute)
+				if n := len(s.polls) - 1; n < c.least || n > c.most+4 { // a cluster's workers are counted in the first turns
+					t.Errorf("%d workers, window %d s, cluster %v: %d polls in two minutes", c.fleet, c.window, cluster, n)
+				}
+			})
+		}
+	}
+}
+
+// Who got no answer asks again soon, however many others there are.
+func TestPollsThatFailAreNotSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSilent(1, 0)
+		s.fleet = 1000
+		p := newPoller(newRun(t.Context(), s.worker(Config{}, nil), s))
+		if _, err := p.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if pause := p.pause(time.Now()); pause < 5*time.Second {
+			t.Errorf("%v between two polls of a thousand workers", pause)
+		}
+		p.failed = true
+		if pause := p.pause(time.Now()); pause > 2*time.Second {
+			t.Errorf("%v after a poll that failed", pause)
+		}
+	})
 }
 
 // The ticks of a dead owner become overdue one after the other. The first is heard of by an ordinary poll; then the

@@ -20,7 +20,7 @@ const (
 	gather = time.Millisecond
 	// registration is how long a waiter trusts its registration; the server keeps it for three minutes.
 	registration = 2 * time.Minute
-	maxPenalty   = 6 // a poll that found only other workers' routes is ignored for up to 2^6 polls
+	maxPenalty   = 6 // a poll that found only other workers' routes is ignored for up to 2^6 s
 )
 
 // scheduler decides which partition is asked for work next, and with how many slots. A partition is hot when
@@ -180,7 +180,7 @@ func (s *scheduler) left(p *partition) {
 // ring makes a partition hot: it was rung, or its registration is in doubt. See ringWork.
 func (s *scheduler) ring(p *partition) {
 	s.mu.Lock()
-	p.registered, p.rung, p.polled, p.futile, p.skip = false, true, false, 0, 0
+	p.registered, p.rung, p.polled, p.futile, p.deafTo = false, true, false, 0, time.Time{}
 	s.enqueue(p)
 	s.mu.Unlock()
 	s.poke()
@@ -213,14 +213,10 @@ func (s *scheduler) sweep(now time.Time) {
 
 // suspect makes a registered partition hot because the poll saw ready routes there: a ring may have been lost.
 // If that keeps leading to nothing, the routes are not ours and it is done ever more seldom.
-func (s *scheduler) suspect(p *partition) bool {
+func (s *scheduler) suspect(p *partition, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.registered || p.queued || p.visiting {
-		return false
-	}
-	if p.skip > 0 {
-		p.skip--
+	if !p.registered || p.queued || p.visiting || now.Before(p.deafTo) {
 		return false
 	}
 	p.polled = true
@@ -237,7 +233,7 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 	if p.polled {
 		p.polled = false
 		p.futile = min(p.futile+1, maxPenalty)
-		p.skip = 1<<p.futile - 1
+		p.deafTo = now.Add(time.Duration(1<<p.futile-1) * pollEvery)
 	}
 }
 
@@ -245,7 +241,7 @@ func (s *scheduler) registered(p *partition, now time.Time) {
 func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.registered, p.polled, p.futile, p.skip = false, false, 0, 0
+	p.registered, p.polled, p.futile, p.deafTo = false, false, 0, time.Time{}
 }
 
 // failed books a visit without an answer and returns how many that makes in a row.

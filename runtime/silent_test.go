@@ -20,6 +20,7 @@ type silent struct {
 	store   // nil: what a test does not expect panics
 	cluster bool
 	count   uint16
+	fleet   int // workers that are registered, as polls are told
 
 	mu      sync.Mutex
 	gone    bool
@@ -49,7 +50,7 @@ type polled struct {
 }
 
 const (
-	driverNotices = 6 * time.Second // until the driver drops a connection whose peer does not answer
+	driverNotices = 7 * time.Second // until the driver drops a connection whose peer does not answer
 	driverCloses  = time.Second     // and how long it waits for an answer to the end of one
 )
 
@@ -139,7 +140,7 @@ func (s *silent) SetInterest(ctx context.Context, _ uint16, _ []uint64) (string,
 	return "aa", s.answer(ctx)
 }
 
-func (s *silent) Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error) {
+func (s *silent) Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -147,15 +148,16 @@ func (s *silent) Poll(ctx context.Context, partitions []uint16) ([]engine.PollSt
 	if s.gone {
 		s.mu.Unlock()
 		defer s.mu.Lock()
-		return nil, s.answer(ctx)
+		return nil, 0, s.answer(ctx)
 	}
-	states := make([]engine.PollState, len(partitions))
+	states, workers := make([]engine.PollState, len(partitions)), 0
 	for i, p := range partitions {
 		since, dead := s.overdue[p]
 		_, taken := s.ticks[p]
 		states[i] = engine.PollState{Partition: p, TickOverdue: dead && !taken && !now.Before(since)}
+		workers += (s.fleet + int(s.count-1-p)) / int(s.count)
 	}
-	return states, nil
+	return states, workers, nil
 }
 
 func (s *silent) Tick(ctx context.Context, p uint16, _ string, release bool) (engine.TickReply, error) {

@@ -37,7 +37,7 @@ type store interface {
 	Close()
 	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
 	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)
-	Poll(ctx context.Context, partitions []uint16) ([]engine.PollState, error)
+	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
 	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
 }
 

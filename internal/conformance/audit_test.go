@@ -28,7 +28,7 @@ var auditScenarios = []scenario{
 		w.quiet = true
 		without = append(without, w.shapes().without()...)
 		asker := w.gateShapes().worker.session // whose end is known, and who may be looked at earlier
-		without = append(without, ":outbox", fmt.Sprintf(":sessions %q", asker))
+		without = append(without, ":outbox", fmt.Sprintf(":sessions %q", asker), "root quiet")
 		w.quiet = true
 		w.advance(time.Millisecond)
 		w.quiet = false
@@ -486,7 +486,8 @@ func (v *vandal) strike() {
 	case n < 92:
 		v.table()
 	case n < 94:
-		v.set([][]string{{"HDEL", root, "wake"}, {"HINCRBY", root, "wake", "5000000"}, {"HSET", root, "ring", "soon"}, {"HDEL", root, "routes"}}[v.r.IntN(4)]...)
+		v.set([][]string{{"HDEL", root, "wake"}, {"HINCRBY", root, "wake", "5000000"}, {"HSET", root, "ring", "soon"}, {"HDEL", root, "routes"},
+			{"HSET", root, "quiet", strconv.FormatInt(v.now()+1_000_000, 10)}}[v.r.IntN(5)]...)
 	case n < 96:
 		area := pick(v.r, []string{":i:", ":o:", ":g:"})
 		of := map[string]string{":i:": "", ":o:": ":0", ":g:": ":" + uuid.NewString()}[area]

@@ -47,7 +47,7 @@ var tickHoleScenarios = []scenario{
 		same(w, "purged, and idle", words(r.Purged, r.Idle), "1 true")
 		same(w, "wake", w.root()["wake"], "")
 		w.advance(time.Hour)
-		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, false)
 	}},
@@ -55,14 +55,14 @@ var tickHoleScenarios = []scenario{
 		w.tick()
 		w.create(delay(time.Second))
 		w.advance(4 * time.Second)
-		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "overdue", p[0].TickOverdue, true)
 	}},
 	{name: "design §6 who polls learns how many routes are ready", run: func(w *world) {
 		ready := func() int {
 			w.Helper()
-			p, err := w.e.Poll(w.ctx, []uint16{w.p})
+			p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 			w.no(err)
 			return p[0].Ready
 		}

@@ -167,7 +167,7 @@ var leaseScenarios = []scenario{
 		k := w.worker("w2")
 		r := k.nothing()
 		same(w, "the claim says so", r.TickOverdue, true)
-		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "the poll says so", p[0].TickOverdue, true)
 		same(w, "requeued", w.tick().Requeued, 1)

@@ -82,6 +82,43 @@ func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric
 }
 
 var retentionScenarios = []scenario{
+	{name: "ADR 22 what is kept for hours is looked at before it comes due", run: func(w *world) {
+		k := w.worker("w1")
+		held := k.one(w.create())
+		far := k.one(w.create(kept(time.Hour)))
+		w.no(w.complete(far.Fence, "").Err)
+		quiet := func() bool {
+			w.Helper()
+			w.tick()
+			w.check()
+			return w.dump().Root["quiet"] != ""
+		}
+		same(w, "nothing comes due soon", quiet(), true)
+		soon := k.one(w.create(kept(2 * time.Second)))
+		w.no(w.complete(soon.Fence, "").Err)
+		w.check()
+		w.advance(2*time.Second - 500*time.Millisecond)
+		w.tick()
+		same(w, "before its time", w.exists(soon.Fence.Execution), true)
+		w.advance(600 * time.Millisecond)
+		w.tick()
+		same(w, "after", w.exists(soon.Fence.Execution), false)
+		same(w, "again nothing comes due soon", quiet(), true)
+		name := w.named("s")
+		w.put(name, w.clock().Add(3*time.Second), "in")
+		w.check()
+		same(w, "not due", w.tick().Schedules, 0)
+		w.advance(3100 * time.Millisecond)
+		same(w, "due", w.tick().Schedules, 1)
+		same(w, "what is due is looked at", quiet(), false)
+		_, err := w.e.RemoveSchedule(w.ctx, name, nil)
+		w.no(err)
+		same(w, "quiet once more", quiet(), true)
+		w.advance(time.Hour)
+		w.tick()
+		same(w, "the first one", w.exists(far.Fence.Execution), false)
+		_ = held
+	}},
 	{name: "spec 50 §15 #9 what is kept shorter and longer goes in the order of its time", run: func(w *world) {
 		w.setLane("short", "", "3600")
 		w.setLane("long", "", strconv.Itoa(int(10*day/time.Second)))

@@ -223,7 +223,7 @@ var timeScenarios = []scenario{
 			w.create(delay(500 * time.Millisecond))
 			for after, want := range map[time.Duration]bool{2500 * time.Millisecond: false, 2501 * time.Millisecond: true} {
 				w.srv.Pin(start.Add(after))
-				p, err := w.e.Poll(w.ctx, []uint16{w.p})
+				p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 				w.no(err)
 				same(w, after.String(), p[0].TickOverdue, want)
 				r, err := w.e.Tick(w.ctx, w.p, "other", false)
@@ -236,13 +236,13 @@ var timeScenarios = []scenario{
 		})
 	}},
 	{name: "design §6 the fallback poll", run: func(w *world) {
-		p, err := w.e.Poll(w.ctx, []uint16{w.p})
+		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "empty", words(p), words([]engine.PollState{{Partition: w.p}}))
 		w.create(kind("a"))
 		w.create(kind("a"))
 		w.create(kind("b"))
-		p, err = w.e.Poll(w.ctx, []uint16{w.p})
+		p, _, err = w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
 		same(w, "two routes are ready", p[0].Ready, 2)
 		if !w.srv.Features.Cluster {
@@ -250,12 +250,43 @@ var timeScenarios = []scenario{
 			for i := range all {
 				all[i] = uint16(i)
 			}
-			p, err = w.e.Poll(w.ctx, all)
+			p, _, err = w.e.Poll(w.ctx, all)
 			w.no(err)
 			same(w, "all at once", words(len(p), p[w.p].Ready), words(partitions, 2))
 		}
-		_, err = w.e.Poll(w.ctx, []uint16{partitions})
+		_, _, err = w.e.Poll(w.ctx, []uint16{partitions})
 		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "ADR 22 what a dead session leaves behind is looked after", run: func(w *world) {
+		k := w.worker("w1")
+		id := k.one(w.create()).Fence.Execution
+		w.tick()
+		w.advance(ttl + time.Millisecond)
+		r := w.tick()
+		same(w, "requeued", r.Requeued, 1)
+		w.code(id, flowfabric.CodeWaitingReclaim)
+		same(w, "in a second", words(r.Idle, r.Next <= time.Second), words(false, true))
+	}},
+	{name: "ADR 22 a poll tells what is, and by whom it is shared", run: func(w *world) {
+		poll := func(brief string) string {
+			w.Helper()
+			r := w.must("ff_poll", "1", brief)
+			return words(r.slots)
+		}
+		same(w, "nothing", poll("1"), words([]string{"0", "0", "0"}))
+		same(w, "nothing, for a process of before", poll("0"), words([]string{"1", "0", "0"}))
+		w.create(kind("a"))
+		same(w, "one route is ready", poll("1"), words([]string{"0", "0", "1", "1", "1", "0"}))
+		w.register(w.homed("w"), "t")
+		w.register(w.homed("v"), "t")
+		same(w, "two workers", poll("1"), words([]string{"0", "2", "1", "1", "1", "0"}))
+		same(w, "for a process of before", poll("0"), words([]string{"1", "1", "0"}))
+		w.advance(3500 * time.Millisecond)
+		same(w, "nobody ticks", poll("1"), words([]string{"0", "2", "1", "1", "1", "1"}))
+		w.advance(ttl)
+		_, workers, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "those that ran out", workers, 0)
 	}},
 }
 

@@ -77,7 +77,7 @@ func spoken(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-0
 // late is what a reason that waits for a tick ends with, as a poll tells it.
 func (w *world) late() client.Cause {
 	w.Helper()
-	states, err := w.e.Poll(w.ctx, []uint16{w.p})
+	states, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
 	wake, _ := strconv.ParseInt(w.hash(string(w.k))["wake"], 10, 64)
 	if states[0].TickOverdue && w.now()-wake > 5000 {

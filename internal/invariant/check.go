@@ -76,7 +76,7 @@ func (l *look) wrong(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "table", "routes", "ring", "counting", "lanes", "feed", "fed", "revision",
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "quiet", "table", "routes", "ring", "counting", "lanes", "feed", "fed", "revision",
 	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces",
 	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
@@ -116,6 +116,7 @@ func (l *look) rootFields() {
 	for _, at := range l.ZSets[":workers"] {
 		first = min(first, max(at+forgotten, float64(l.Now+1000)))
 	}
+	l.quiet()
 	if math.IsInf(first, 1) && !soon {
 		return
 	}
@@ -127,6 +128,32 @@ func (l *look) rootFields() {
 	}
 	if soon && float64(wake) > float64(l.Now+1000) {
 		l.wrong("wake %d is more than 1 s ahead of %d", wake, l.Now)
+	}
+}
+
+// quiet: until then nothing comes due of what is kept for hours, but what is overdue.
+func (l *look) quiet() {
+	text, ok := l.Root["quiet"]
+	if !ok {
+		return
+	}
+	upto, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		l.wrong("the root is quiet until %q", text)
+		return
+	}
+	if upto > l.Now+10_000 {
+		l.wrong("the root is quiet until %d, too far ahead of %d", upto, l.Now)
+	}
+	for _, index := range []string{":done", ":schedules", ":flowdue", ":workers"} {
+		for member, at := range l.ZSets[index] {
+			if index == ":workers" {
+				at += forgotten
+			}
+			if at < float64(upto) && upto > l.Now {
+				l.wrong("the root is quiet until %d, but %s of %s is due at %.0f", upto, member, index, at)
+			}
+		}
 	}
 }
 

@@ -115,9 +115,14 @@ var operatorMutants = []Mutant{
 	{"boot: a newer partition is not refused", "design §2.9", "lua/system/ff_boot.lua",
 		`  if stored and tonumber(stored) > protocol then return reply.err('protocol_mismatch', stored, argv[1]) end`, ``, suite("errors|server")},
 	{"poll: nobody hears that the tick is overdue", "design §8", "lua/system/ff_poll.lua",
-		`root.overdue({ now = now, wake = tonumber(h[2]), owner = h[3] })`, `'0'`, suite("ticking")},
+		`root.overdue({ r = r, now = now, wake = wake })`, `'0'`, suite("ticking")},
 	{"poll: ready routes go unseen", "design §6", "lua/system/ff_poll.lua",
-		`reply.int(redis.call('SCARD', keys.ready(k[i])) + (h[4] and redis.call('SCARD', keys.gready(k[i])) or 0))`, `'0'`, suite("bell|ticking|server")},
+		`      ready = redis.call('SCARD', keys.ready(r)) + (redis.call('HGET', r, 'gates') and redis.call('SCARD', keys.gready(r)) or 0)
+`, ``, suite("bell|ticking|server")},
+	{"poll: work that became ready just now goes unseen", "design §6", "lua/system/ff_poll.lua",
+		`wake <= now + 1000 then`, `wake <= now then`, suite("time|ticking|server")},
+	{"poll: registrations that ran out are counted", "ADR 22", "lua/system/ff_poll.lua",
+		`redis.call('ZCOUNT', keys.workers(r), after, '+inf')`, `redis.call('ZCARD', keys.workers(r))`, suite("time")},
 	{"held: a page of 101", "design §2.7", "lua/worker/ff_session_held.lua",
 		`offset + 99`, `offset + 100`, suite("holes")},
 }

@@ -23,9 +23,10 @@ local function add(ctx, kind, index, member, detail, healed)
   f[#f + 1], f[#f + 2], f[#f + 3], f[#f + 4], f[#f + 5] = kind, index, member, detail, healed
 end
 
--- note reports drift; true means that the caller repairs it.
+-- note reports drift; true means that the caller repairs it. The next tick looks at everything then.
 function audit.note(ctx, kind, index, member, detail)
   add(ctx, kind, index, member, detail, ctx.heal and '1' or '0')
+  if ctx.heal then root.filed(ctx, ctx.now) end
   return ctx.heal
 end
 

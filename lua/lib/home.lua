@@ -188,6 +188,7 @@ function home.apply(ctx)
     for _, pairs_ in pairs(ctx.ended) do
       redis.call('ZADD', keys.done(r), unpack(pairs_))
       if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end
+      root.filed(ctx, ctx.purge)
     end
     ctx.ended, ctx.purge, ctx.purge_text = nil, nil, nil
   end

@@ -15,7 +15,8 @@ function reply.err(code, ...)
   return { 0, code, ... }
 end
 
--- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f').
+-- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are 0).
 function reply.int(n)
+  if n == 0 then return '0' end
   return string.format('%d', n)
 end

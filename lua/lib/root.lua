@@ -9,10 +9,12 @@
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
 
--- Claims ask for the route table's version at the same time.
-function root.enter(k, argv, claims)
+-- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, and what is quiet.
+function root.enter(k, argv, claims, tick)
   local r, h = k[1], nil
-  if claims then
+  if tick then
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'owner', 'ring', 'quiet')
+  elseif claims then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'table', 'spaces')
   else
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates')
@@ -25,8 +27,14 @@ function root.enter(k, argv, claims)
   end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
-  return { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
+  local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
     gates = h[6], table = claims and tonumber(h[7] or '0'), spaces = claims and h[8] }
+  if tick then
+    ctx.owner = h[7]
+    ctx.ring = h[8]
+    ctx.quiet = h[9] and tonumber(h[9])
+  end
+  return ctx
 end
 
 -- owner is who ticks, or nil; read once, and only by those who need it.
@@ -60,4 +68,15 @@ function root.need(ctx, due)
   ctx.wake = wake
   redis.call('HSET', ctx.r, 'wake', reply.int(wake))
   if root.owner(ctx) then publish.to(keys.bell(ctx.r, ctx.owner), 't') end
+end
+
+-- What is kept for hours (ended executions, schedules, flows, registrations) need not be looked at with every tick: the root's field quiet
+-- is until when nothing of it comes due, at most this many ms ahead. Whoever files something for sooner says so.
+root.span = 10000
+
+function root.filed(ctx, due)
+  if due < ctx.now + root.span then
+    ctx.quiet = nil
+    redis.call('HDEL', ctx.r, 'quiet')
+  end
 end

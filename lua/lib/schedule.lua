@@ -67,5 +67,6 @@ function schedule.file(ctx, name, c, at)
   else
     redis.call('ZADD', keys.schedules(ctx.r), at, name)
     root.need(ctx, tonumber(at))
+    root.filed(ctx, tonumber(at))
   end
 end

@@ -320,7 +320,7 @@ end
 -- root: what is kept in the root for speed.
 function ff_index.scans.root(ctx)
   local r, most, special = ctx.r, 0, false
-  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'space', 'spaces')
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'space', 'spaces', 'quiet')
   local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
   local version = newest[2] and audit.score(newest[2]) or 0
   -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
@@ -342,7 +342,21 @@ function ff_index.scans.root(ctx)
     if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
   end
   ff_index.spaces(ctx, h[5] or nil, h[6], h[7])
-  return 6, ''
+  if h[8] then ff_index.quiet(ctx, h[8]) end
+  return 7, ''
+end
+
+-- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. Healing removes it, see audit.note.
+function ff_index.quiet(ctx, told)
+  local upto, r = audit.whole(told), ctx.r
+  if upto and upto <= ctx.now then return end
+  local first = ctx.now + root.span
+  local sets = { keys.done(r), keys.schedules(r), keys.flow_due(r), keys.workers(r) }
+  for i = 1, 4 do
+    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
+    if head[2] then first = math.min(first, audit.score(head[2]) + (i == 4 and registry.kept or 0)) end
+  end
+  if not upto or upto > first then audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first)) end
 end
 
 -- spaces: whether claims look at gates, and whether they share among namespaces. A level is never too high.

@@ -225,15 +225,21 @@ end
 
 -- rering repeats rings that may have been lost: ready routes and waiters coexist.
 function ff_tick_do.rering(ctx, n)
-  local upto = redis.call('HGET', ctx.r, 'ring')
-  if upto then bell.table_changed(ctx, upto) end
+  if ctx.ring then bell.table_changed(ctx, ctx.ring) end
+  if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
   ctx.digests, ctx.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
   local left = {}
+  ctx.crowd = #all > 64 -- the next tick looks at others
   for i = 1, math.min(#all, 64) do
     local zset = keys.waiters(ctx.r, all[i])
-    redis.call('ZREMRANGEBYSCORE', zset, '-inf', reply.int(ctx.now))
-    if redis.call('EXISTS', zset) == 0 then
+    local head = redis.call('ZRANGE', zset, '0', '0', 'WITHSCORES')
+    local over = not head[2]
+    if not over and args.score(head[2]) <= ctx.now then
+      redis.call('ZREMRANGEBYSCORE', zset, '-inf', ctx.t)
+      over = redis.call('EXISTS', zset) == 0
+    end
+    if over then
       redis.call('SREM', keys.digests(ctx.r), all[i])
     else
       n.rung = n.rung + bell.again(ctx, all[i], left)
@@ -241,26 +247,52 @@ function ff_tick_do.rering(ctx, n)
   end
 end
 
--- is_due looks at the head of a timer set, as far as the next second, and remembers it for next_due.
+-- some tells whether there may be anything in the sets that mostly are empty. What was worked on may have put something there.
+function ff_tick_do.some(ctx, n)
+  if ctx.some == nil then
+    local r = ctx.r
+    ctx.some = redis.call('EXISTS', keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.ready(r), keys.gready(r)) > 0
+  end
+  return ctx.some or n.touched > 0
+end
+
+-- quiet tells that nothing comes due within a second of what is kept for hours (root.filed).
+function ff_tick_do.quiet(ctx)
+  return ctx.quiet and ctx.quiet > ctx.now + 1000 and ctx.quiet <= ctx.now + root.span
+end
+
+-- is_due looks at the head of a timer set and remembers it for next_due.
 function ff_tick_do.is_due(ctx, key)
-  ctx.horizon = ctx.horizon or reply.int(ctx.now + 1000)
-  local head = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.horizon, 'WITHSCORES', 'LIMIT', '0', '1')
+  local head = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')
   local at = head[2] and args.score(head[2])
-  ctx.heads = ctx.heads or {}
   ctx.heads[key] = at
   return at and at <= ctx.now
 end
 
--- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a second from now
--- at least, but for a schedule, which is to be fired on time.
-function ff_tick_do.later(ctx)
-  local least, sets = nil, { keys.done(ctx.r), keys.schedules(ctx.r), keys.workers(ctx.r), keys.flow_due(ctx.r) }
+-- until_when nothing comes due of what is kept for hours, at most root.span ahead; nil when something is left to do.
+function ff_tick_do.until_when(ctx)
+  if ctx.crowd then return nil end
+  local first = ctx.now + root.span
+  local sets = { keys.done(ctx.r), keys.schedules(ctx.r), keys.flow_due(ctx.r), keys.workers(ctx.r) }
   for i = 1, 4 do
+    local head = redis.call('ZRANGEBYSCORE', sets[i], '-inf', reply.int(first - (i == 4 and 3600000 or 0)), 'WITHSCORES', 'LIMIT', '0', '1')
+    if head[2] then first = math.min(first, args.score(head[2]) + (i == 4 and 3600000 or 0)) end
+  end
+  return first > ctx.now and reply.int(first) or nil
+end
+
+-- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a second from now
+-- at least, but for a schedule, which is to be fired on time: when a tick is wanted in a second anyway, that alone counts.
+function ff_tick_do.later(ctx, soon)
+  if soon and ff_tick_do.quiet(ctx) then return nil end
+  local least, sets = nil, { keys.schedules(ctx.r), keys.done(ctx.r), keys.workers(ctx.r), keys.flow_due(ctx.r) }
+  for i = 1, soon and 1 or 4 do
     local head = redis.call('ZRANGE', sets[i], '0', '0', 'WITHSCORES')
     local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)
-    if at and (i ~= 2 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
+    if at and (i ~= 1 or at <= ctx.now) then at = math.max(at, ctx.now + 1000) end
     if at and (not least or at < least) then least = at end
   end
+  if soon then return least end
   local _, recorded = feed.wanted(ctx) -- a day later the feed goes
   if recorded then
     local at = math.max(recorded + 86400000, ctx.now + 1000)
@@ -270,33 +302,34 @@ function ff_tick_do.later(ctx)
 end
 
 -- next_due is the earliest thing a tick waits for, nil when nothing exists. A schedule that is due waits for the caller.
-function ff_tick_do.next_due(ctx, n)
+function ff_tick_do.next_due(ctx, n, outbox)
   local least = nil
   local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r), keys.done(ctx.r) }
   for i = 1, 5 do
     local at = ctx.heads[sets[i]]
-    if n.touched > 0 then -- what was worked on may have moved from one set to another
+    if n.touched > 0 and (i < 5 or not ff_tick_do.quiet(ctx)) then -- what was worked on may have moved from one set to another
       ff_tick_do.is_due(ctx, sets[i])
       at = ctx.heads[sets[i]]
     end
+    if at and i < 5 then at = math.min(at, ctx.now + 1000) end
     if at and (not least or at < least) then least = at end
   end
   if least and least <= ctx.now then return least end
-  local at = ff_tick_do.later(ctx)
+  if (not least or least > ctx.now + 1000) and (outbox > 0 or
+      ff_tick_do.some(ctx, n) and redis.call('EXISTS', keys.ready(ctx.r), keys.gready(ctx.r)) > 0) then
+    least = ctx.now + 1000
+  end
+  local at = ff_tick_do.later(ctx, least and least <= ctx.now + 1000)
   if ctx.gates then
     local head = redis.call('ZRANGE', keys.closed(ctx.r), '0', '0', 'WITHSCORES')
     local opens = head[2] and args.score(head[2])
     if opens and (not at or opens < at) then at = opens end
   end
-  if not least and (redis.call('EXISTS', sets[1], sets[2], sets[3], sets[4], keys.ready(ctx.r)) > 0 or
-      ctx.gates and redis.call('EXISTS', keys.gready(ctx.r), keys.outbox(ctx.r)) > 0) then
-    least = ctx.now + 1000
-  end
   return least and at and math.min(least, at) or least or at
 end
 
 local function ff_tick(k, argv)
-  local ctx, refused = root.enter(k, argv)
+  local ctx, refused = root.enter(k, argv, false, true)
   if not ctx then return refused end
   local owner = args.name(argv[2], 64)
   if not owner then return reply.err('invalid_input', 'owner') end
@@ -311,21 +344,28 @@ local function ff_tick(k, argv)
   ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
   local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
     suspensions = 0, waitpoints = 0, purged = 0, more = false }
+  ctx.heads = {}
   if ff_tick_do.is_due(ctx, keys.sessions(ctx.r)) then ff_tick_do.sessions(ctx, 60, n) end
-  if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
-    ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
+  if ff_tick_do.some(ctx, n) then
+    if ff_tick_do.is_due(ctx, keys.delayed(ctx.r)) then
+      ff_tick_do.delays(ctx, math.max(20, math.floor((100 - n.touched) / 2)), n)
+    end
+    if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
+    if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
   end
-  if ff_tick_do.is_due(ctx, keys.alarms(ctx.r)) then ff_tick_do.alarms(ctx, math.max(20, 100 - n.touched), n) end
-  if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then ff_tick_do.waitpoints(ctx, math.max(20, 100 - n.touched), n) end
-  if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
-  if ff_tick_do.is_due(ctx, keys.flow_due(ctx.r)) then ff_tick_do.flows(ctx, n) end
+  local quiet = ff_tick_do.quiet(ctx)
+  if not quiet then
+    if ff_tick_do.is_due(ctx, keys.done(ctx.r)) then ff_tick_do.retention(ctx, math.max(20, 100 - n.touched), n) end
+    if ff_tick_do.is_due(ctx, keys.flow_due(ctx.r)) then ff_tick_do.flows(ctx, n) end
+    ff_tick_do.workers(ctx)
+    feed.trim(ctx)
+  end
   ff_tick_do.gates(ctx, n)
-  ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n)
-  ff_tick_do.workers(ctx)
-  feed.trim(ctx)
+  if ff_tick_do.some(ctx, n) then ff_tick_do.backlog(ctx, math.max(20, math.min(64, 100 - n.touched)), n) end
   ff_tick_do.rering(ctx, n)
-  local schedules = redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
-  local due = ff_tick_do.next_due(ctx, n)
+  local schedules = quiet and 0 or redis.call('ZCOUNT', keys.schedules(ctx.r), '-inf', ctx.t)
+  local outbox = ctx.gates and redis.call('XLEN', keys.outbox(ctx.r)) or 0
+  local due = ff_tick_do.next_due(ctx, n, outbox)
   if n.more then due = ctx.now end
   if due then
     redis.call('HSET', ctx.r, 'owner', owner, 'wake', reply.int(due))
@@ -333,8 +373,12 @@ local function ff_tick(k, argv)
     redis.call('HSET', ctx.r, 'owner', owner)
     redis.call('HDEL', ctx.r, 'wake')
   end
+  if not quiet then
+    local upto = ff_tick_do.until_when(ctx)
+    if upto then redis.call('HSET', ctx.r, 'quiet', upto) else redis.call('HDEL', ctx.r, 'quiet') end
+  end
   return reply.ok('1', n.more and '1' or '0', reply.int(due and math.max(0, due - ctx.now) or 0), due and '0' or '1',
     reply.int(n.requeued), reply.int(n.exhausted), reply.int(n.promoted), reply.int(n.timedout), reply.int(n.expired),
     reply.int(n.rung), reply.int(n.suspensions), reply.int(n.waitpoints), reply.int(n.purged), reply.int(schedules),
-    reply.int(ctx.gates and redis.call('XLEN', keys.outbox(ctx.r)) or 0))
+    reply.int(outbox))
 end

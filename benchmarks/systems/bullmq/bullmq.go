@@ -29,6 +29,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,8 +76,11 @@ func (s System) Version() string {
 // installed is the version of an installed npm package.
 func (s System) installed(name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir(), "node_modules", name, "package.json"))
+	if errors.Is(err, fs.ErrNotExist) { // whose text has a path of this machine, and reports are published
+		return "", fmt.Errorf("npm package %s: %w (make bench-deps)", name, driver.ErrNotInstalled)
+	}
 	if err != nil {
-		return "", fmt.Errorf("npm package %s: %w (make bench-deps): %w", name, driver.ErrNotInstalled, err)
+		return "", fmt.Errorf("npm package %s: %w", name, err)
 	}
 	var about struct{ Version string }
 	err = json.Unmarshal(text, &about)

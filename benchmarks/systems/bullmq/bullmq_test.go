@@ -344,6 +344,9 @@ func TestNotInstalled(t *testing.T) {
 		if !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
 			t.Errorf("%+v: %v, want an error that says how to install it", system, err)
 		}
+		if system.Dir != "" && strings.Contains(err.Error(), system.Dir) {
+			t.Errorf("%v names a path of this machine, and goes into reports", err)
+		}
 		if v := system.Version(); v != "(not installed)" {
 			t.Errorf("version %q", v)
 		}

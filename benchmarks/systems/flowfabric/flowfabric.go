@@ -165,7 +165,7 @@ func (s *store) Partitions() int { return int(s.engine.Partitions()) }
 
 // Lightest implements [driver.Lightest]: asks the next partition whether anything waits, as an idle worker does.
 func (s *store) Lightest(ctx context.Context) error {
-	_, err := s.engine.Poll(ctx, []uint16{uint16(s.polled.Add(1) % uint32(s.engine.Partitions()))})
+	_, _, err := s.engine.Poll(ctx, []uint16{uint16(s.polled.Add(1) % uint32(s.engine.Partitions()))})
 	return err
 }
 
