@@ -29,7 +29,7 @@ const Name = "flowfabric"
 
 // Revision grows by one with every change of the library that is released. Inside one protocol number changes
 // are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 6
+const Revision = 7
 
 //go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua
 var files embed.FS

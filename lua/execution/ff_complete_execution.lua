@@ -32,7 +32,9 @@ function ff_complete.judge(ctx, argv, i, seen)
   local v = redis.call('HMGET', key, 's', 'ss', 'cl', 'e', 'n', 'r', 'x')
   if fence.holds(ctx, v, argv, i) then
     -- To look for fields that are not there costs as much as all the others; what an older library claimed has no x.
-    if v[7] ~= '1' then v.w = redis.call('HMGET', key, 'dl', 'ta', 'fa', 'wp', 'rt', 'fl') end
+    if not v[7] or v[7] == '0' or tonumber(v[7]) ~= redis.call('HLEN', key) then
+      v.w = redis.call('HMGET', key, 'dl', 'ta', 'fa', 'wp', 'rt', 'fl')
+    end
     return v
   end
   return nil, ff_complete.refuse(ctx, v, argv, i)

@@ -131,7 +131,8 @@ local function take(ctx, q, h, held)
   end
   local resumed = c.s == 'R1i'
   local timeout = resumed and c.to and (c.tr or c.to) or c.to
-  local plain = (timeout or c.dl or c.rt or c.fl or c.wp or c.fa) and '0' or '1'
+  local plain = '0'
+  if not c.ss and not granted and not (timeout or c.dl or c.rt or c.fl) then plain = reply.int(c.fields + 8) end -- the eight that follow
   if resumed then
     c.rs = epoch
     redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'x', plain, 'la', ctx.t, 'rs', epoch)

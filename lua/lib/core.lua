@@ -15,7 +15,8 @@
 --   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
 --   ge epoch of the last grant that was not claimed
 --   dd delay in ms once it may run  ip 1 = has named inputs
---   x 1 = plain: an active one that has none of dl, ta, fa, wp, rt, fl (as its claim wrote it; whoever adds one of them makes it 0)
+--   x how many fields the first claim left, if it left none of dl, ta, rt and fl, else 0: as long as there are as many, there is
+--     no fa and no wp either
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}
@@ -23,7 +24,7 @@ local core = {}
 -- read returns all fields; absent ones are nil. One HGETALL of a small hash is cheaper than naming ten fields.
 function core.read(ctx, id)
   local v = redis.call('HGETALL', keys.core(ctx.r, id))
-  local c = {}
+  local c = { fields = #v / 2 }
   for i = 1, #v, 2 do c[v[i]] = v[i + 1] end
   return c
 end

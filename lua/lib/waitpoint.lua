@@ -63,7 +63,7 @@ function waitpoint.count(ctx, c, id, change)
   local n = tonumber(c.wp or '0') + change
   c.wp = n > 0 and reply.int(n) or nil
   if c.wp then
-    redis.call('HSET', keys.core(ctx.r, id), 'wp', c.wp, 'uw', '1', 'x', '0')
+    redis.call('HSET', keys.core(ctx.r, id), 'wp', c.wp, 'uw', '1')
   else
     redis.call('HDEL', keys.core(ctx.r, id), 'wp')
   end

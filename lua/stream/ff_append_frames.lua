@@ -155,7 +155,7 @@ local function ff_append_frames(k, argv)
   local key, ids, fresh, spelled = keys.stream(ctx.r, f.id, f.attempt), {}, count - skip, nil
   if c.fa ~= f.attempt then
     keep = policy.read(redis.call('HGET', keys.core(ctx.r, f.id), 'po') or nil).frames
-    redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt, 'x', '0')
+    redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt)
     if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end
   end
   if mixed or m[7] or m[8] then -- an attempt that ever was mixed takes its ids from the order that its logs share
