@@ -33,7 +33,7 @@ var (
 		errors: "invalid_input partition_missing protocol_mismatch"}
 
 	fnCreate = function{name: "ff_create_execution", method: "CreateExecutions",
-		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}}",
+		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}} or =count item {id digest payload}",
 		replies: "OK count {answer}", errors: "invalid_input" + entered}
 	fnComplete = function{name: "ff_complete_execution", method: "CompleteExecutions",
 		args:    "protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]",

@@ -3,9 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,8 +79,7 @@ func (e *Engine) appendPlain(ctx context.Context, f flowfabric.Fence, head []str
 		args = append(args, rueidis.BinaryString(frames[i].Payload))
 	}
 	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
-	if refusal, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, flowfabric.ErrInvalidInput) && slices.Equal(refusal.Detail, []string{"count: 1..100"}) {
-		e.doubts.add(e.roots[f.Execution.Partition()])
+	if e.unknownForm(f.Execution.Partition(), err) {
 		return nil, nil
 	}
 	return r, err

@@ -24,8 +24,11 @@ var streamMutants = []Mutant{
 		`  if #argv[9] > 128 then return`, `  if #argv[9] > 1280 then return`, suite("stream")},
 	{"append: plain frames are judged without the last", "30 §11 #2", appendFile,
 		`  for i = 10, 9 + count do`, `  for i = 10, 8 + count do`, suite("stream")},
-	{"append: an engine gives up on a library that knows no plain frames", "ADR 3", "engine/stream.go",
-		`slices.Equal(refusal.Detail, []string{"count: 1..100"})`, `slices.Equal(refusal.Detail, []string{"count"})`, Test{"./engine", "TestPlainFramesOnAnOlderLibrary"}},
+	{"engine: gives up on a library that knows no short forms", "ADR 3", "engine/create.go",
+		`slices.Equal(refusal.Detail, []string{"count: 1..100"})`, `slices.Equal(refusal.Detail, []string{"count"})`, Test{"./engine", "TestPlainFramesOnAnOlderLibrary|TestAlikeItemsOnAnOlderLibrary"}},
+	{"engine: keeps a library that knows no short forms", "ADR 3", "engine/create.go",
+		`	e.doubts.add(e.roots[partition])
+`, ``, Test{"./engine", "TestAlikeItemsOnAnOlderLibrary"}},
 	{"append: the last sequence is off by one", "30 §6.2", appendFile,
 		`    'q', reply.int(first + count - 1), 'i'`, `    'q', reply.int(first + count), 'i'`, suite("stream")},
 	{"append: skipped frames count as bytes", "30 §11 #23", appendFile,

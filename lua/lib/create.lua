@@ -1,5 +1,5 @@
 -- create: how an execution comes into being, for the functions that create some. An item is fourteen arguments from
--- position i on: id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags, and the
+-- position i on, unless position d is given, where digest and payload of one without tags follow its id: id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags, and the
 -- tags' keys and values. Capabilities may be followed by the unit separator and the item's own gates. Everything is judged before anything is written.
 local create = {}
 
@@ -76,10 +76,11 @@ function create.judge(ctx, argv, i, t)
 end
 
 -- refuse judges what belongs to one item alone.
-function create.refuse(argv, i, after)
+function create.refuse(argv, i, after, d)
+  d = d or i + 11
   if not args.uuid(argv[i]) then return '-invalid_input execution id' end
-  if #argv[i + 11] > 64 then return '-invalid_input digest: at most 64 bytes' end
-  if #argv[i + 12] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
+  if #argv[d] > 64 then return '-invalid_input digest: at most 64 bytes' end
+  if #argv[d + 1] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
   for t = i + 14, after - 1, 2 do
     local key, value = argv[t], argv[t + 1]
     if not args.tag(key) then return '-invalid_tag_key ' .. string.sub(key, 1, 64) end
@@ -88,12 +89,12 @@ function create.refuse(argv, i, after)
   return nil
 end
 
--- known answers for an id that exists, in the store or earlier in this call (at position before, in state); nil when
--- it is new.
-function create.known(ctx, argv, i, before, state)
-  local id, digest, stored = argv[i], argv[i + 11], nil
+-- known answers for an id that exists, in the store or earlier in this call (with the digest at position before, in state); nil
+-- when it is new.
+function create.known(ctx, argv, i, d, before, state)
+  local id, digest, stored = argv[i], argv[d or i + 11], nil
   if before then
-    stored = argv[before + 11]
+    stored = argv[before]
   else
     local key = keys.core(ctx.r, id)
     if redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0 then return nil end
@@ -123,7 +124,7 @@ function create.room(ctx, t)
 end
 
 -- write stores one judged item from position i. m are the further fields of a member of a flow, and whether it is blocked.
-function create.write(ctx, argv, i, t, m)
+function create.write(ctx, argv, i, t, m, d)
   if not t.written then
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
     t.fields[#t.fields + 1] = 'r'
@@ -131,7 +132,7 @@ function create.write(ctx, argv, i, t, m)
     t.score = t.priority == 0 and ctx.t or lane.score(ctx, { ct = ctx.t, pr = t.priority, r = t.route })
     t.written = true
   end
-  local id, digest, payload, tags = argv[i], argv[i + 11], argv[i + 12], argv[i + 13]
+  local id, digest, payload, tags = argv[i], argv[d or i + 11], argv[d and d + 1 or i + 12], d and '0' or argv[i + 13]
   local key = keys.core(ctx.r, id)
   if m then
     local all = { 'pd', digest, 'in', reply.int(#payload) }

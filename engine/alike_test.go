@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/lua"
+)
+
+// Items are sent in the short form only if no field differs that the server is told, whatever fields there will be.
+func TestAlike(t *testing.T) {
+	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+	own := map[string]bool{"ID": true, "Payload": true, "Digest": true}
+	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
+		other := one
+		other.Policy.Retry.Categories = nil
+		change(t, name, field(&other))
+		if got := other.alike(&one, one.Policy.Pack()); got != own {
+			t.Errorf("with another %s: alike is %v", name, got)
+		}
+	}
+	fields := reflect.TypeFor[NewExecution]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if name == "Policy" {
+			continue
+		}
+		check(name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(x).Elem().Field(i) }, own[name])
+	}
+	policy := reflect.TypeFor[flowfabric.Policy]()
+	for i := range policy.NumField() {
+		if name := policy.Field(i).Name; name != "Retry" {
+			check("Policy."+name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(&x.Policy).Elem().Field(i) }, false)
+		}
+	}
+	retry := reflect.TypeFor[flowfabric.RetryPolicy]()
+	for i := range retry.NumField() {
+		check("Policy.Retry."+retry.Field(i).Name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(&x.Policy.Retry).Elem().Field(i) }, false)
+	}
+}
+
+// change gives a field another value.
+func change(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	switch x := v.Addr().Interface().(type) {
+	case *flowfabric.ExecutionID:
+		*x = flowfabric.NewExecutionID(3)
+	case *time.Time:
+		*x = time.UnixMilli(1_700_000_000_000)
+	case *map[string]string:
+		*x = map[string]string{"a.b": "c"}
+	case *flowfabric.BackoffType:
+		*x = flowfabric.BackoffFixed
+	case *bool:
+		*x = !*x
+	default:
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		case reflect.Int, reflect.Int64:
+			v.SetInt(v.Int() + int64(time.Second))
+		case reflect.Float64:
+			v.SetFloat(v.Float() + 1)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		default:
+			t.Fatalf("%s: %s", name, v.Type())
+		}
+	}
+}
+
+// A library that does not know the short form of a batch gets it spelled out, and is replaced by ours.
+func TestAlikeItemsOnAnOlderLibrary(t *testing.T) {
+	url := testserver.Redis(t)
+	e := open(t, Config{URL: url, Partitions: 1})
+	text := strings.Replace(lua.Library(e.variant), "local alike = string.byte(argv[2] or '', 1) == 61", "local alike = false", 1)
+	text = strings.Replace(text, "reply.ok('1', '"+strconv.Itoa(lua.Revision)+"'", "reply.ok('1', '0'", 1)
+	must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, lua.Hash(), "older"))
+	for _, want := range []string{"0", strconv.Itoa(lua.Revision)} {
+		if carries := version(t, e); carries[1] != want {
+			t.Fatalf("carries %v, want revision %s", carries, want)
+		}
+		var items []NewExecution
+		for i := range 3 {
+			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k", Payload: []byte(fmt.Sprint(i))})
+		}
+		items[1].ID = items[0].ID
+		items[0].Digest, items[1].Digest = "a", "b"
+		out, err := e.CreateExecutions(t.Context(), 0, items)
+		if err != nil || out[0].Err != nil || out[2].Err != nil || !errors.Is(out[1].Err, flowfabric.ErrIdempotencyConflict) {
+			t.Errorf("%+v, %v; want the second refused", out, err)
+		}
+	}
+}
