@@ -175,6 +175,52 @@ var createScenarios = []scenario{
 		}
 		w.check()
 	}},
+	{name: "ADR 23 what items have in common is said once", run: func(w *world) {
+		head := func(n string, opts ...option) []string {
+			args := createArgs(w.item(opts...))[:16]
+			args[1], args[2], args[13], args[14], args[15] = n, "", "", "", "0"
+			return args
+		}
+		for what, opts := range map[string][]option{
+			"plain": nil, "delayed": {delay(time.Minute), priority(3)}, "retained": {retention(time.Hour), retries(2)}, "of a lane that is new": {func(x *engine.NewExecution) { x.Lane = "new" }},
+		} {
+			long, short := w.item(opts...), w.item(opts...)
+			short.Digest, long.Digest = "d", "d"
+			args := head("=2", opts...)
+			args = append(args, short.ID.UUID().String(), "d", "in", w.item().ID.UUID().String(), "", "")
+			same(w, what, words(w.must("ff_create_execution", args...).slots), words([]string{"2", "+" + w.core(short.ID)["s"], "+" + w.core(short.ID)["s"]}))
+			w.must("ff_create_execution", createArgs(long)...)
+			want, got := w.core(long.ID), w.core(short.ID)
+			for field := range want {
+				if field != "ct" && field != "du" {
+					same(w, what+": "+field, got[field], want[field])
+				}
+			}
+			same(w, what+": fields", len(got), len(want))
+			input, err := w.do("GET", w.k.Input(short.ID.UUID())).ToString()
+			w.no(err)
+			same(w, what+": input", input, "in")
+		}
+		one, two := w.item().ID.UUID().String(), w.item().ID.UUID().String()
+		items := append(head("=5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two, strings.Repeat("d", 65), "")
+		same(w, "each has its answer", words(w.must("ff_create_execution", items...).slots), words([]string{"5", "+R1f", "=R1f", "-idempotency_conflict " + one,
+			"-invalid_input execution id", "-invalid_input digest: at most 64 bytes"}))
+		w.check()
+		item := []string{two, "", "x"}
+		for what, args := range map[string][]string{
+			"none": head("=0"), "more than a hundred": append(head("=101"), item...), "no number": append(head("=x"), item...), "nothing": append(head("="), item...),
+			"too few": append(head("=2"), item...), "one too few": append(head("=1"), item[:2]...), "too many": append(head("=1"), append(item, item...)...), "a head that is cut short": head("=1")[:15],
+			"tags": func() []string { h := head("=1"); h[15] = "1"; return append(h, item...) }(),
+		} {
+			w.unchanged(what, func() { same(w, what, w.fcall("ff_create_execution", args...).code, "invalid_input") })
+		}
+		bad := append(head("=1"), item...)
+		bad[7] = "5.5"
+		w.refused("a head that is wrong", "invalid_input", bad)
+		same(w, "drained", w.setLane("closed", engine.LaneDraining, "").code, "OK")
+		w.refused("a lane that is closed", "lane_closed", append(head("=1", lane("closed")), item...))
+		w.refused("a payload that is too large", "payload_too_large", append(head("=1"), two, "", strings.Repeat("x", flowfabric.MaxPayload+1)))
+	}},
 	{name: "design §2.7 a batch is judged item by item", run: func(w *world) {
 		good, long, big := w.item(), w.item(), w.item()
 		long.Namespace = strings.Repeat("n", 65)

@@ -1,9 +1,22 @@
 package main
 
-const createFile = "lua/lib/create.lua"
+const (
+	createFile     = "lua/lib/create.lua"
+	createCallFile = "lua/execution/ff_create_execution.lua"
+)
 
 // createMutants break admission: scores, duplicates, idempotency, times.
 var createMutants = []Mutant{
+	{"create: alike items are compared with the digest of another", "10 §9 #4", createCallFile,
+		`local digest = alike and 1 or 11`, `local digest = 11`, suite("create")},
+	{"create: alike items are stored with the payload of another", "ADR 23", createCallFile,
+		`alike and at[n] + 1)`, `nil)`, suite("create")},
+	{"create: alike items may have tags, which nobody stores", "ADR 23", createCallFile,
+		` or argv[16] ~= '0') then`, `) then`, suite("create")},
+	{"create: alike items may be cut short", "ADR 23", createCallFile,
+		`(#argv ~= 16 + 3 * count or`, `(#argv < 16 + 3 * count - 1 or`, suite("create")},
+	{"create: alike items enter a closed lane", "10 §1.1", createCallFile,
+		`argv[alike and 4 or i + 1], argv[alike and 5 or i + 2]`, `argv[i + 1], argv[i + 2]`, suite("lanes|create")},
 	{"create: the score forgets priority", "10 §3.1", createFile,
 		`t.score = t.priority == 0 and`, `t.score = t.priority >= 0 and`, suite("create|claim")},
 	{"create: priority is not clamped", "10 §9 #3", createFile,
