@@ -47,6 +47,7 @@ func (k idempotencyKey) signal(s *sending)    { s.keyed, s.IdempotencyKey = true
 type submission struct {
 	item   engine.NewExecution
 	keyed  bool
+	digest bool // make one although there is no key
 	key    string
 	keyFor func(index int) string
 	size   int // bytes it adds to a create call, roughly

@@ -115,6 +115,7 @@ func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec sch
 	for _, o := range opts {
 		o.schedule(s)
 	}
+	s.digest = true // by which another input is told from the same one
 	filled, err := fill(&s.submission, def, in, 0)
 	if err != nil {
 		return engine.ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)

@@ -206,7 +206,7 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 		}
 	}
 	var err error
-	if s.keyed {
+	if s.keyed || s.digest {
 		s.item.Payload, s.item.Digest, err = def.Encode(in)
 	} else { // its id is new: there is nothing to compare a repetition with
 		s.item.Payload, err = def.Payload(in)

@@ -31,9 +31,10 @@ type completions struct {
 
 // completion is one job that waits to be settled.
 type completion struct {
-	job   *job
-	item  engine.Completion
-	heirs bool // its end may make others claimable in its partition: it is a member of a flow
+	job    *job
+	item   engine.Completion
+	answer chan error // capacity 1; nil when nobody waits
+	heirs  bool       // its end may make others claimable in its partition: it is a member of a flow
 }
 
 func newCompleter(send func(uint16, []engine.Completion, bool) ([]engine.Settled, error),

@@ -10,7 +10,7 @@ import (
 const maxIdleHands = 256
 
 // hands run jobs on goroutines that are kept for the next job: to grow a new stack costs a short job more than all else
-// that is done for it here.
+// that is done for it here. So a handler that locks its thread, or labels its goroutine, undoes that (handler.Bind).
 type hands struct {
 	all conc.WaitGroup
 

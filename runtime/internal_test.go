@@ -213,6 +213,36 @@ func TestSchedulerRings(t *testing.T) {
 	}
 }
 
+// A call that is made a visit registers anew when a ring came before the registration was booked, or a poll saw work; and it keeps away
+// from partitions whose work has gates.
+func TestJoinedVisits(t *testing.T) {
+	s, now := newScheduler(1, newSlots(8)), time.Now()
+	s.ringAll(s.partitions)
+	p, n, _ := s.pick(now)
+	p.digest = "aa"
+	leave := func() { s.slots.put(n); s.left(p) }
+	s.ring(p) // the message overtakes the reply
+	s.registered(p, now)
+	leave()
+	join := func(what string, slots int, registered bool) {
+		t.Helper()
+		var got bool
+		if n, got = s.join(p, 2); n != slots || got != registered {
+			t.Errorf("%s: %d slots, registered %v; want %d, %v", what, n, got, slots, registered)
+		}
+	}
+	join("rung before it was booked", 2, false)
+	s.registered(p, now)
+	leave()
+	join("registered", 2, true)
+	leave()
+	s.suspect(p, now)
+	join("suspected", 2, false)
+	leave()
+	p.gated = true
+	join("with gates", 0, false)
+}
+
 func TestCategoryLabelsAreCapped(t *testing.T) {
 	m := newMetrics(defaultPrefix)
 	for i := range maxCategoryLabels {

@@ -22,7 +22,9 @@ type job struct {
 	route engine.Route
 	logs  jobLog // of its logger
 
-	outcome *handler.Outcome // what is left to settle, after the completer had no luck
+	outcome  *handler.Outcome // what is left to settle, after the completer had no luck
+	flushed  bool             // all frames are acknowledged, or given up with flushErr
+	flushErr error
 }
 
 func newJob(r *run, held *lease.Held, route engine.Route) *job {
@@ -86,7 +88,7 @@ func (r *run) work(j *job) {
 		}
 		settled = true
 		if handed = j.completes(outcome, writer); handed {
-			j.done.complete(completion{j, engine.Completion{Fence: j.held.Fence(), Result: outcome.Result}, !j.held.Claim().Flow.IsZero()})
+			j.done.complete(j.completion(outcome.Result, nil))
 		} else {
 			j.settle(outcome, writer)
 		}

@@ -32,6 +32,7 @@ type partition struct {
 	table    map[uint64]engine.Route
 	version  uint64
 	interest []uint64
+	gated    bool   // some of it has gates
 	digest   string // "" until the interest is stored
 	rotation uint64
 }

@@ -108,6 +108,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 		break
 	}
 	if found < 0 {
+		s.hungry = time.Time{}
 		return nil, 0, pause
 	}
 	p := s.hot[found]
@@ -133,17 +134,20 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 }
 
 // join makes a call that goes to p anyhow its visit, with up to n slots: registered tells whether the server will ring. It returns no
-// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim. Such a visit waits for nobody and
+// slots if there are none, or while p is visited, in trouble, or not known well enough for a claim, or if it has work with gates, which only
+// a visit asks. Such a visit waits for nobody and
 // is not counted, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.visiting || p.stale || p.failures > 0 || p.digest == "" {
+	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
 		return 0, false
 	}
 	if slots = s.slots.take(min(n, flowfabric.MaxBatch)); slots == 0 {
 		return 0, false
 	}
+	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over
+	p.registered = registered
 	if p.queued {
 		s.hot = slices.DeleteFunc(s.hot, func(other *partition) bool { return other == p })
 	}
@@ -151,7 +155,7 @@ func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
-	return slots, p.registered
+	return slots, registered
 }
 
 // ended books the end of a visit.

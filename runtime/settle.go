@@ -56,19 +56,30 @@ func (j *job) completes(outcome handler.Outcome, writer *stream.Writer) bool {
 	return outcome.Kind == handler.OutcomeComplete && j.flush(writer) == nil && j.held.Check() == nil
 }
 
+func (j *job) completion(result []byte, answer chan error) completion {
+	return completion{j, engine.Completion{Fence: j.held.Fence(), Result: result}, answer, !j.held.Claim().Flow.IsZero()}
+}
+
 // completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
 // it was done.
 func (r *run) completed(batch []completion, answers []engine.Settled, err error) {
 	done := make([]*lease.Held, 0, len(batch))
 	for i, c := range batch {
-		if err != nil || answers[i].Err != nil {
+		refused := err
+		if err == nil {
+			refused = answers[i].Err
+		}
+		switch {
+		case c.answer != nil: // somebody waits for it
+			c.answer <- refused
+		case refused != nil:
 			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
 			r.hands.do(c.job)
-			continue
+		default:
+			r.metrics.settle(c.job.route.Kind, "complete", "")
+			r.metrics.inFlight.Dec()
+			done = append(done, c.job.held)
 		}
-		r.metrics.settle(c.job.route.Kind, "complete", "")
-		r.metrics.inFlight.Dec()
-		done = append(done, c.job.held)
 	}
 	r.keeper.Release(done...)
 	r.slots.put(len(done))
@@ -77,12 +88,12 @@ func (r *run) completed(batch []completion, answers []engine.Settled, err error)
 // flush waits until all frames are acknowledged. The writer repeats what is not answered for as long as the hold
 // lasts: AppendFrames of the job refuses once it is lost.
 func (j *job) flush(writer *stream.Writer) error {
-	if writer == nil {
-		return nil
+	if writer == nil || j.flushed {
+		return j.flushErr
 	}
-	err := writer.Close(j.run.ctx)
+	j.flushed, j.flushErr = true, writer.Close(j.run.ctx)
 	j.metrics.unsent(writer)
-	return err
+	return j.flushErr
 }
 
 // end makes the settling call, and a second one where the first cannot succeed: a result that the server
@@ -103,7 +114,7 @@ func (j *job) send(o handler.Outcome) error {
 		fence := j.held.Fence()
 		switch o.Kind {
 		case handler.OutcomeComplete:
-			return j.settled(j.completeAlone(ctx, engine.Completion{Fence: fence, Result: o.Result}), "complete", "")
+			return j.settled(j.completeAndWait(o.Result), "complete", "")
 		case handler.OutcomeFail:
 			reply, err := j.store.FailExecution(ctx, fence, o.Failure)
 			return j.failed(o, reply, err)
@@ -165,12 +176,11 @@ func (r *run) completeBatch(partition uint16, items []engine.Completion, heirs b
 	return settled, err
 }
 
-func (r *run) completeAlone(ctx context.Context, item engine.Completion) error {
-	settled, err := r.completeBatch(item.Fence.Execution.Partition(), []engine.Completion{item}, false)
-	if err != nil {
-		return err
-	}
-	return settled[0].Err
+// completeAndWait settles one completion, with others that are being repeated, and returns its answer.
+func (j *job) completeAndWait(result []byte) error {
+	answer := make(chan error, 1)
+	j.done.complete(j.completion(result, answer))
+	return <-answer
 }
 
 // refusedOutcome is what becomes of something that the server will never accept.

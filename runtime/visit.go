@@ -83,6 +83,7 @@ func (r *run) learned(p *partition, reply lease.Reply) bool {
 	p.rotation++
 	p.learn(reply.ClaimReply)
 	interest := r.offer.interest(p.table)
+	p.gated = slices.ContainsFunc(interest, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
 	if p.digest != "" && slices.Equal(interest, p.interest) {
 		return false
 	}
@@ -95,6 +96,9 @@ func (r *run) learned(p *partition, reply lease.Reply) bool {
 // the next member of a chain needs no ring and no call of its own. made is false if nothing was sent, because the
 // partition is being visited, is in trouble or not known yet, or because there is no slot.
 func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (settled []engine.Settled, made bool, err error) {
+	if r.draining.Load() {
+		return nil, false, nil
+	}
 	p := r.sched.partitions[partition]
 	slots, registered := r.sched.join(p, 2*len(items)) // more than are freed, so that the claim tells whether that was all
 	if slots == 0 {
@@ -116,6 +120,7 @@ func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (set
 	})
 	switch {
 	case !made:
+		r.sched.open(p) // what made it hot before may have been meant for this visit
 		return nil, false, nil
 	case err != nil: // of the claim, if there are answers: a visit makes it again, and deals with what is wrong
 		r.metrics.claimFailed()
@@ -139,6 +144,9 @@ func (r *run) completeAndClaim(partition uint16, items []engine.Completion) (set
 		r.sched.open(p)
 	}
 	slots -= r.start(p, reply.Held, slots)
+	if p.gated { // who asks the gates has not heard of these routes: the next visit reads the whole table
+		p.version = 0
+	}
 	return settled, true, nil
 }
 

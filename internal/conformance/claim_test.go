@@ -127,7 +127,8 @@ var claimScenarios = []scenario{
 			deadline(time.Hour)(x)
 			timeout(time.Minute)(x)
 		}, "retention": retention(time.Hour), "frames": payload(nil), "waitpoint": payload(nil),
-			"waitpoint, and claimed again": payload(nil)}
+			"waitpoint, and claimed again": payload(nil),
+			"frames, and no tag any more":  tags(map[string]string{"a.b": "c"}), "frames, and no priority any more": priority(3)}
 		w.rotate("k1", 0)
 		k := w.worker("w1")
 		for _, older := range []bool{false, true} {
@@ -135,9 +136,17 @@ var claimScenarios = []scenario{
 				id := w.create(with)
 				c := k.one(id)
 				switch way {
-				case "frames":
+				case "frames, and no tag any more":
+					w.no(w.e.SetTags(w.ctx, id, nil, []string{"a.b"}))
+				case "frames, and no priority any more":
+					_, _, err := w.e.ChangePriority(w.ctx, id, 0, "op")
+					w.no(err)
+				}
+				if strings.HasPrefix(way, "frames") {
 					_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("x")}})
 					w.no(err)
+				}
+				switch way {
 				case "waitpoint":
 					w.pend(c.Fence, "p")
 				case "waitpoint, and claimed again":
@@ -158,7 +167,7 @@ var claimScenarios = []scenario{
 					want = time.Hour
 				}
 				same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
-				if way == "frames" {
+				if strings.HasPrefix(way, "frames") {
 					same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 0))["y"], "attempt_success")
 				}
 			}

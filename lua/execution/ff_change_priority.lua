@@ -21,7 +21,7 @@ local function ff_change_priority(k, argv)
   if old == new then return reply.already(old, new) end
   local key = keys.core(ctx.r, id)
   if wanted == 0 then
-    redis.call('HDEL', key, 'pr')
+    redis.call('HDEL', key, 'pr', 'x')
     c.pr = nil
   else
     redis.call('HSET', key, 'pr', new)

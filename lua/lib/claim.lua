@@ -333,10 +333,14 @@ function claim.run(ctx, q)
       ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     end
-    for i = 1, #strays do rehome(ctx, strays[i]) end
+    if q.wait and not other and #claims == 0 then
+      idle(ctx, q)
+      registered = '1'
+    end
+    for i = 1, #strays do rehome(ctx, strays[i]) end -- may ring whoever has just registered
     more = home.apply(ctx) or more
     -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
-    if q.wait and not other and (#claims == 0 or #claims < q.max and not more) then
+    if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
       idle(ctx, q)
       registered = '1'
     end

@@ -16,7 +16,7 @@
 --   ge epoch of the last grant that was not claimed
 --   dd delay in ms once it may run  ip 1 = has named inputs
 --   x how many fields the first claim left, if it left none of dl, ta, rt and fl, else 0: as long as there are as many, there is
---     no fa and no wp either
+--     no fa and no wp either; whoever takes a field away from an active one takes x away, too
 --   sg bytes of the last resumption, which the next claims bring along  rw last resume request
 -- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
 local core = {}

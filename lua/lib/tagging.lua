@@ -33,6 +33,6 @@ function tagging.change(argv, q, key, owner, had)
   if q.upto > q.from then redis.call('HSET', key, unpack(argv, q.from, q.upto)) end
   if q.removals <= #argv then redis.call('HDEL', key, unpack(argv, q.removals, #argv)) end
   if count > 0 and not had then redis.call('HSET', owner, 'tg', '1') end
-  if count == 0 and had then redis.call('HDEL', owner, 'tg') end
+  if count == 0 and had then redis.call('HDEL', owner, 'tg', 'x') end
   return reply.ok(reply.int(count))
 end
