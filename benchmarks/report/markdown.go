@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	notesFile  = "NOTES.md" // written by people, beside the report
-	chartsName = "charts"   // the directory of charts beside the report, which belongs to it
+	notesFile    = "NOTES.md"    // written by people, beside the report
+	findingsFile = "FINDINGS.md" // likewise
+	chartsName   = "charts"      // the directory of charts beside the report, which belongs to it
 )
 
 // Save writes the report of runs to path, and its charts into the directory "charts" beside it, whose SVG files it replaces.
@@ -47,13 +48,14 @@ func Save(path string, runs []Document) error {
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
-// Markdown writes the report of runs. notes tells whether the file with notes is beside it.
+// Markdown writes the report of runs. notes tells whether the files that people write are beside it.
 func Markdown(out io.Writer, runs []Document, pictures []Picture, notes bool) {
 	fmt.Fprintf(out, "# Benchmarks: what was measured\n\n"+
 		"Written by `go run . report` from the raw numbers of %s; edits are lost with the next one. What the figures mean and how they were\n"+
 		"measured is in the [README](../README.md).", count(len(runs), "run"))
 	if notes {
-		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.", notesFile)
+		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.\n"+
+			"Where the time goes, what was tried, and what would help where a target is not met, is in [FINDINGS.md](%s).", notesFile, findingsFile)
 	}
 	fmt.Fprint(out, "\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
 		"between figures of the same round and the same run, then summed up in the same way. Figures of different runs are never divided.\n")
