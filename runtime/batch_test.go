@@ -105,3 +105,18 @@ func TestCompletedBatch(t *testing.T) {
 		t.Error("there was no batch of several")
 	}
 }
+
+// Completions of members of flows claim nothing more once the worker drains (design §6): they are left to be settled alone.
+func TestNoClaimWhileDraining(t *testing.T) {
+	s := newScheduler(1, newSlots(8))
+	p := s.partitions[0]
+	p.digest = "aa"
+	r := &run{sched: s}
+	r.draining.Store(true)
+	if settled, made, err := r.completeAndClaim(0, make([]engine.Completion, 3)); made || settled != nil || err != nil {
+		t.Errorf("while draining: %v, made %v, %v", settled, made, err)
+	}
+	if p.visiting || s.slots.free() != 8 {
+		t.Errorf("visiting %v, %d slots free; want untouched", p.visiting, s.slots.free())
+	}
+}

@@ -20,6 +20,8 @@ var workerMutants = []Mutant{
 		`true, writer.Close(j.run.ctx)`, `true, nil`, in("runtime", "^TestStepsAndFrames$")},
 	{"runtime: a completion is answered with its neighbour's", "10 §4.3", "runtime/settle.go",
 		`			refused = answers[i].Err`, `			refused = answers[0].Err`, in("runtime", "^TestCompletedBatch$")},
+	{"runtime: completions claim while the worker drains", "design §6", "runtime/visit.go",
+		"	if r.draining.Load() {\n		return nil, false, nil\n	}\n	p := r.sched", "	p := r.sched", in("runtime", "^TestNoClaimWhileDraining$")},
 	{"runtime: what was refused in a batch counts as settled", "10 §4.3", "runtime/settle.go",
 		`			refused = answers[i].Err`, ``, in("runtime", "^TestCompletedBatch$")},
 	{"runtime: runs another kind under a lost route id", "design §5", "runtime/visit.go",
