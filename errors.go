@@ -62,7 +62,7 @@ var (
 	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")
 	ErrInvalidCapabilities = define("invalid_capabilities", ClassCaller, "a capability token is not valid")
 	ErrPayloadTooLarge     = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
-	ErrTooManyRoutes       = define("too_many_routes", ClassRetry, "the partition has its maximum of distinct (namespace, lane, kind, capabilities) routes")
+	ErrTooManyRoutes       = define("too_many_routes", ClassCaller, "the partition has its maximum of distinct (namespace, lane, kind, capabilities) routes; use fewer, waiting does not help")
 	ErrLaneClosed          = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
 	ErrIdempotencyConflict = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload")
 
@@ -162,8 +162,9 @@ var (
 
 	ErrPartitionMissing = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
 	ErrPartitionFrozen  = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
-	ErrProtocol         = define("protocol_mismatch", ClassStop, "the server's data is of a newer protocol than this library; upgrade the application")
-	ErrCorrupt          = define("corrupt", ClassBug, "a stored record breaks an invariant")
+	// ErrProtocol: the store or the function library on the server has another protocol number than this application. Neither is changed.
+	ErrProtocol = define("protocol_mismatch", ClassStop, "the server has another protocol number than this application")
+	ErrCorrupt  = define("corrupt", ClassBug, "a stored record breaks an invariant")
 )
 
 // Errors that are found on this side of the wire.
@@ -173,8 +174,6 @@ var (
 	ErrTransport = define("transport", ClassRetry, "the server could not be reached or did not answer in time")
 	// ErrServerVersion: the server is too old (Valkey ≥ 7.2 or Redis ≥ 7.0 is needed).
 	ErrServerVersion = define("server_too_old", ClassStop, "Valkey 7.2 or Redis 7.0 or newer is needed")
-	// ErrNewerLibrary: the server carries a library of a newer protocol, which is never replaced.
-	ErrNewerLibrary = define("newer_library", ClassStop, "the server carries a newer function library; upgrade this application")
 	// ErrAuth: the server refused the credentials or the rights of the user.
 	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
 	// ErrConfig: a configuration value is missing or out of bounds; nothing was started.

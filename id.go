@@ -170,9 +170,10 @@ func (f Fence) String() string {
 	return fmt.Sprintf("%s#%d@%d", f.Execution, f.Attempt, f.Epoch)
 }
 
-// clip keeps untrusted text short inside error messages.
+// clip keeps untrusted text short inside error messages: no longer than an id, so that a waitpoint's token that is taken for one
+// shows what it names, and nothing of its secret.
 func clip(s string) string {
-	const limit = 80
+	const limit = 48
 	if len(s) <= limit {
 		return s
 	}

@@ -97,5 +97,5 @@ const (
 	DefaultNamespace    = "default"
 )
 
-// Protocol is the number that every call carries. A library of a lower number refuses data of a higher one.
-const Protocol = 1
+// Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused, with ErrProtocol.
+const Protocol = 2

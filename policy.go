@@ -33,12 +33,16 @@ type RetryPolicy struct {
 	Categories []string
 }
 
+// DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says otherwise. Few deploys or
+// crashes hit the same execution that often; a handler that ends its process does. The first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
+const DefaultMaxReclaims = 10
+
 // Policy is what is stored with an execution at create and never changes. The zero value means: no retries,
-// no timeout, 100 reclaims, 10 replays, and the default stream retention.
+// no timeout, 10 reclaims, 10 replays, and the default stream retention.
 type Policy struct {
 	Retry          RetryPolicy
 	AttemptTimeout time.Duration // bounds one attempt, suspended time excluded; 0 = none
-	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 100, at most 10,000
+	MaxReclaims    int           // how often a lost lease may be requeued; 0 = DefaultMaxReclaims, at most 10,000
 	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
 	// Retention is how long the execution is kept after its end: whole seconds, 1 s..10 years; 0 = its lane's, 24 h unless
@@ -117,7 +121,7 @@ func (p Policy) Pack() string {
 	}
 	reclaims, replays := p.MaxReclaims, p.MaxReplays
 	if reclaims == 0 {
-		reclaims = 100
+		reclaims = DefaultMaxReclaims
 	}
 	switch replays {
 	case 0:

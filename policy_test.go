@@ -19,14 +19,14 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{}, ""},
 		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
 		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Type: ff.BackoffFixed}}, ""},
-		{ff.Policy{Retry: ff.DefaultRetry()}, "3,0,1000,60000,2000,1,100,10,0"},
-		{ff.Policy{Retry: ff.DefaultRetry(), Retention: time.Hour}, "3,0,1000,60000,2000,1,100,10,0,3600"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,100,10,0"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,100,10,0"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,100,10,0"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Type: ff.BackoffFixed, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,100,10,0"},
+		{ff.Policy{Retry: ff.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
+		{ff.Policy{Retry: ff.DefaultRetry(), Retention: time.Hour}, "3,0,1000,60000,2000,1,10,10,0,3600"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,10,10,0"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,10,10,0"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,10,10,0"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Type: ff.BackoffFixed, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
 		{ff.Policy{MaxReclaims: 7, MaxReplays: -1, StreamFrames: 500}, "0,0,1000,60000,2000,0,7,0,500"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}}, "2,0,1000,60000,2000,0,100,10,0;io,timeout"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}}, "2,0,1000,60000,2000,0,10,10,0;io,timeout"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: ff.MaxBackoff, Max: ff.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
 			"1000,0,604800000,604800000,100000,0,10000,1000,1000000"},
 	} {
@@ -54,14 +54,14 @@ func TestPolicyPack(t *testing.T) {
 }
 
 func TestUnpackPolicyRefuses(t *testing.T) {
-	good := "3,0,1000,60000,2000,1,100,10,0"
+	good := "3,0,1000,60000,2000,1,10,10,0"
 	for _, text := range []string{
 		"3", "3,0,1000", good + ",0", good + ",1,1", good + ",315360001", strings.Replace(good, "3", "", 1), strings.Replace(good, "3", "-3", 1),
 		strings.Replace(good, "3", "+3", 1), strings.Replace(good, "3", "03", 1), strings.Replace(good, "3", "3.0", 1),
-		strings.Replace(good, "3", "1001", 1), "3,2,1000,60000,2000,1,100,10,0", "3,0,1000,60000,2000,2,100,10,0",
-		"3,0,604800001,60000,2000,1,100,10,0", "3,0,1000,604800001,2000,1,100,10,0", "3,0,1000,60000,999,1,100,10,0",
-		"3,0,1000,60000,100001,1,100,10,0", "3,0,1000,60000,2000,1,10001,10,0", "3,0,1000,60000,2000,1,100,1001,0",
-		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,100,10,0", "99999999999999999999" + good[1:],
+		strings.Replace(good, "3", "1001", 1), "3,2,1000,60000,2000,1,10,10,0", "3,0,1000,60000,2000,2,10,10,0",
+		"3,0,604800001,60000,2000,1,10,10,0", "3,0,1000,604800001,2000,1,10,10,0", "3,0,1000,60000,999,1,10,10,0",
+		"3,0,1000,60000,100001,1,10,10,0", "3,0,1000,60000,2000,1,10001,10,0", "3,0,1000,60000,2000,1,100,1001,0",
+		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:],
 		good + ";a b", good + ";a,,b", good + ";" + strings.Repeat("a", 65), good + ";" + strings.Repeat("a,", 16) + "a",
 	} {
 		if p, err := ff.UnpackPolicy(text); !errors.Is(err, ff.ErrInvalidPolicy) {
@@ -72,9 +72,9 @@ func TestUnpackPolicyRefuses(t *testing.T) {
 
 func FuzzUnpackPolicy(f *testing.F) {
 	f.Add("")
-	f.Add("3,0,1000,60000,2000,1,100,10,0")
+	f.Add("3,0,1000,60000,2000,1,10,10,0")
 	f.Add("3,1,0,0,1000,0,0,0,0;timeout,io")
-	f.Add("0,0,1000,60000,2000,0,100,10,0;")
+	f.Add("0,0,1000,60000,2000,0,10,10,0;")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ff.UnpackPolicy(text)
 		if err != nil {

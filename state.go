@@ -18,6 +18,7 @@ const (
 	CodeDelayedFirst       Code = "R2af" // created with a delay
 	CodeDelayedInterrupted Code = "R2ai" // the worker delayed itself
 	CodeRetryBackoff       Code = "R2b"
+	CodeReclaimBackoff     Code = "R2r" // workers were lost while they ran it, and it pauses before the next one gets it
 	CodeResumeDelay        Code = "R2c"
 
 	CodeBlockedFirst       Code = "R3f" // a member of a flow that waits for others
@@ -120,6 +121,7 @@ var projections = func() map[Code]State {
 	later(CodeDelayedFirst, "waiting_for_delay", "pending_first_attempt")
 	later(CodeDelayedInterrupted, "waiting_for_delay", "attempt_interrupted")
 	later(CodeRetryBackoff, "waiting_for_retry_backoff", "pending_retry_attempt")
+	later(CodeReclaimBackoff, "waiting_for_retry_backoff", "attempt_interrupted")
 	later(CodeResumeDelay, "waiting_for_resume_delay", "attempt_interrupted")
 
 	for code, attempt := range map[Code]string{

@@ -17,6 +17,7 @@ var rows = map[ff.Code][7]string{
 	"R2af": {"runnable", "unowned", "not_eligible_until_time", "waiting_for_delay", "none", "pending_first_attempt", "delayed"},
 	"R2ai": {"runnable", "unowned", "not_eligible_until_time", "waiting_for_delay", "none", "attempt_interrupted", "delayed"},
 	"R2b":  {"runnable", "unowned", "not_eligible_until_time", "waiting_for_retry_backoff", "none", "pending_retry_attempt", "delayed"},
+	"R2r":  {"runnable", "unowned", "not_eligible_until_time", "waiting_for_retry_backoff", "none", "attempt_interrupted", "delayed"},
 	"R2c":  {"runnable", "unowned", "not_eligible_until_time", "waiting_for_resume_delay", "none", "attempt_interrupted", "delayed"},
 	"R3f":  {"runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", "pending_first_attempt", "waiting_children"},
 	"R3p":  {"runnable", "unowned", "blocked_by_dependencies", "waiting_for_children", "none", "pending_replay_attempt", "waiting_children"},

@@ -70,10 +70,10 @@ func TestReleaseWakesABoundedNumber(t *testing.T) {
 				all = append(all, engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: i + 1})
 				items = append(items, engine.Released{Quota: n, Hold: all[i], Ran: true})
 			}
-			_, err := w.e.Admit(w.ctx, n, 0, 1, time.Hour, all)
+			_, err := w.e.Admit(w.ctx, n, 0, 1, 10*time.Minute, all)
 			w.no(err)
 			for route := range uint64(200) {
-				_, err := w.e.Admit(w.ctx, n, 0, route+1, time.Hour, nil)
+				_, err := w.e.Admit(w.ctx, n, 0, route+1, 10*time.Minute, nil)
 				w.no(err)
 			}
 		}

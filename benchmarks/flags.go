@@ -67,6 +67,7 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Items, "n", 20_000, "jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
 	f.IntVar(&s.Payload, "payload", 256, "bytes of a job's payload and of a frame")
 	f.DurationVar(&s.Work, "work", 0, "how long a handler takes in drain and lifecycle, at most 1s")
+	f.BoolVar(&s.Raw, "raw", false, "jobs of bytes without results everywhere, instead of typed ones: JSON documents with results")
 	f.IntVar(&s.Concurrency, "c", 64, "submitting goroutines, handlers of a worker, streams appended to")
 	f.IntVar(&s.Batch, "batch", 32, "frames per append")
 	f.IntVar(&s.Partitions, "partitions", 64, "partitions of a store")
@@ -79,6 +80,8 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Members, "members", 1000, "members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
+	sleeps := f.String("sleeps", "1ms,2ms,5ms,10ms,20ms,50ms,100ms", "comma-separated times that handlers take in sleep, ascending")
+	handlers := f.String("handlers", "64,256,1000", "comma-separated numbers of handlers at once in sleep, ascending")
 	growth := f.String("growth", "10000,100000", "comma-separated numbers of jobs that wait in growth, ascending")
 	payloads := f.String("payloads", "4096", "comma-separated bytes of a job's payload in payload, ascending")
 	f.StringVar(&s.ProfileDir, "profiles", "",
@@ -94,6 +97,16 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	}
 	if s.Payloads, err = ascending("payloads", *payloads, 1, 64<<10); err != nil {
 		return o, err
+	}
+	if s.Handlers, err = ascending("handlers", *handlers, 1, 10_000); err != nil {
+		return o, err
+	}
+	for _, text := range strings.Split(*sleeps, ",") {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 100*time.Microsecond || d > time.Second || len(s.Sleeps) > 0 && d <= s.Sleeps[len(s.Sleeps)-1] {
+			return o, fmt.Errorf("-sleeps: %q in %q, want ascending times of 100µs..1s", text, *sleeps)
+		}
+		s.Sleeps = append(s.Sleeps, d)
 	}
 	return o, o.choose(*scenarios, *systems)
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // small is a run of everything that takes seconds.
 var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
-	" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 32,512 -window 300ms -settle 100ms")
+	" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 48,512 -sleeps 1ms,5ms -handlers 4,8 -window 300ms -settle 100ms")
 
 // needRedis skips a test that cannot run without redis-server.
 func needRedis(t *testing.T) {
@@ -77,6 +77,8 @@ var positive = map[string][]string{
 	"drain":      {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
 	"lifecycle":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
 	"latency":    {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
+	"sleep":      {measure.Throughput, measure.OfIdeal, measure.AtOnce, measure.ServerItem, measure.CallsItem},
+	"claims":     {measure.Throughput, measure.P50, measure.ServerItem, measure.CallsItem},
 	"append":     {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
 	"tail":       {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
 	"suspend":    {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
@@ -128,6 +130,14 @@ var exactOf = map[string]map[string]map[string]float64{
 		"drain, 256 partitions": {measure.Retained: 330},
 		"idle, 256 partitions":  {measure.Workers: 3},
 	},
+	"sleep": {
+		"1ms, 4 handlers": {measure.Retained: 280}, // whole tens of rounds
+		"5ms, 8 handlers": {measure.Retained: 240},
+	},
+	"claims": {
+		"1 a call":            {measure.Items: 75},
+		"100 a call, settled": {measure.Items: 300},
+	},
 	"calls": {
 		"nothing, one goroutine": {measure.Items: 75, measure.CmdsItem: 1},
 		"lightest, 8 goroutines": {measure.Items: 296, measure.CallsItem: 1}, // 37 by each
@@ -140,7 +150,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 15,
+var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 15,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
@@ -220,7 +230,7 @@ func TestEverything(t *testing.T) {
 func TestOneScenario(t *testing.T) {
 	profiles := filepath.Join(t.TempDir(), "profiles")
 	d, tables := measured(t, append(small, "-scenarios", "drain", "-profiles", profiles)...)
-	if len(d.Results) != 1 || d.Results[0].Scenario != "drain" || d.Cost != nil || strings.Contains(tables, "submit") {
+	if len(d.Results) != 2 || d.Results[0].Scenario != "drain" || d.Cost != nil || strings.Contains(tables, "submit") {
 		t.Errorf("%+v\n%s", d, tables)
 	}
 	if calls := d.Results[0].Rounds[0].Commands["fcall"].Calls; calls < 1 {
@@ -331,7 +341,7 @@ func TestAllSystems(t *testing.T) {
 		if r := d.Results[i]; r.System != want || r.Summary[measure.Throughput].Median <= 0 || d.Systems[i].Name != want {
 			t.Errorf("result %d is of %s, want %s: %+v", i, r.System, want, r.Summary)
 		}
-		if r := d.Results[3+i]; r.Scenario != "append" || (r.NotAvailable() == "") != (want == "flowfabric") {
+		if r := d.Results[6+i]; r.Scenario != "append" || (r.NotAvailable() == "") != (want == "flowfabric") {
 			t.Errorf("append of %s: %q, %+v", want, r.NotAvailable(), r.Summary)
 		}
 	}

@@ -86,7 +86,7 @@ func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []
 func nextEnd(s engine.Snapshot) uint32 {
 	switch s.State.Code {
 	case flowfabric.CodeWaitingFirst, flowfabric.CodeDelayedFirst, flowfabric.CodeWaitingRetry, flowfabric.CodeRetryBackoff,
-		flowfabric.CodeWaitingReplay, flowfabric.CodeWaitingReclaim, flowfabric.CodeBlockedFirst, flowfabric.CodeBlockedReplay,
+		flowfabric.CodeWaitingReplay, flowfabric.CodeWaitingReclaim, flowfabric.CodeReclaimBackoff, flowfabric.CodeBlockedFirst, flowfabric.CodeBlockedReplay,
 		flowfabric.CodeGrantedFirst, flowfabric.CodeGrantedRetry, flowfabric.CodeGrantedReplay, flowfabric.CodeGrantedReclaim,
 		flowfabric.CodePausedFirst, flowfabric.CodePausedRetry, flowfabric.CodePausedReplay, flowfabric.CodePausedReclaim:
 		return s.Attempts // the next claim opens a new one

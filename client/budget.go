@@ -185,7 +185,8 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 // used outside of executions, or is known only later. u.Key names the report: repeated with the same key within 24 h it is counted once
 // and answered as the first time. u.Execution, if it is set, is whose ledger it goes into, from which it can be given back.
 //
-// A breach is no error but the answer: nothing was counted then, unless the budget only warns.
+// A breach is no error but the answer: nothing was counted then, unless the budget only warns. The report that crosses a soft limit is
+// also a warning in Config.Logger, once a period and dimension.
 //
 // Errors: flowfabric.ErrInvalidDelta for amounts that are not 0..2^53-1, and ErrInvalidInput for a key, dimensions (1..64) or names that
 // cannot be, before any call; ErrInvalidDelta, too, when a total would pass 2^53-1; ErrIdempotencyConflict: the key named other amounts;
@@ -197,6 +198,11 @@ func (c *Client) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 	var out admission.Reported
 	if err == nil {
 		out, err = c.store.ReportUsage(ctx, u)
+		for _, x := range out.Breaches {
+			if x.Crossed {
+				c.cfg.Logger.WarnContext(ctx, "flowfabric: above the soft limit of a budget", "budget", u.Budget, "dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
+			}
+		}
 	}
 	return out, about("report to", "budget", u.Budget, err)
 }
@@ -286,7 +292,7 @@ func (c *Client) ResetBudget(ctx context.Context, name string, opts ...ResetOpti
 }
 
 // RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
-// nothing. What it reported in earlier periods is theirs.
+// nothing. What it reported in earlier periods is theirs. Half an hour after the execution was purged there is nothing left to give back.
 // Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput. Spec 70 §2.5.
 func (c *Client) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, opts ...GateOption) (returned bool, err error) {
 	var empty error

@@ -71,7 +71,8 @@ type lane struct {
 type pending struct {
 	sub     *submission
 	sent    bool // its id is final and its call may have been made
-	gone    bool // the caller left before it was sent
+	gone    bool // the caller left before it was sent, or while it was certain that nothing had been
+	try     *try // of its batch; nil before it is sent
 	done    chan struct{}
 	created engine.Created
 	err     error
@@ -81,6 +82,13 @@ type pending struct {
 type batch struct {
 	partition uint16
 	items     []*pending
+	try       *try
+}
+
+// try is what is known of the tries of one batch. coalescer.mu guards it.
+type try struct {
+	underWay bool // a call is being made
+	maybe    bool // some call may have reached the server
 }
 
 func newCoalescer(life context.Context, store creator, partitions uint16, timeout time.Duration) *coalescer {
@@ -186,13 +194,13 @@ func (c *coalescer) lane(sub *submission) *lane {
 
 // form makes items the lane's next batch; from here on their ids are final. The caller holds mu.
 func (c *coalescer) form(l *lane, items []*pending) batch {
-	b := batch{partition: l.partition, items: items}
+	b := batch{partition: l.partition, items: items, try: &try{underWay: true}}
 	if !l.fixed {
 		b.partition = c.rotate()
 	}
 	l.started = time.Now()
 	for _, p := range items {
-		p.sent = true
+		p.sent, p.try = true, b.try
 		p.sub.item.ID = flowfabric.MakeExecutionID(b.partition, p.sub.item.ID.UUID())
 	}
 	return b
@@ -287,7 +295,7 @@ func (c *coalescer) abandon(ctx context.Context, p *pending) (engine.Created, er
 		return p.created, p.err
 	default:
 	}
-	if !p.sent {
+	if !p.sent || !p.try.underWay && !p.try.maybe { // the next try goes without it
 		p.gone = true
 		return engine.Created{}, notSent(ctx)
 	}
@@ -296,42 +304,74 @@ func (c *coalescer) abandon(ctx context.Context, p *pending) (engine.Created, er
 
 // send makes the create call of a batch and fills in every item's answer.
 func (c *coalescer) send(ctx context.Context, b batch) {
-	items := make([]engine.NewExecution, len(b.items))
-	for i, p := range b.items {
-		items[i] = p.sub.item
-	}
-	created, err := c.create(ctx, b.partition, items)
-	for i, p := range b.items {
-		if err != nil {
-			p.err = callError(p.sub.item.ID, err)
-		} else {
-			p.created, p.err = created[i], itemError(p.sub, created[i])
+	sent, created, err := c.create(ctx, b)
+	c.mu.Lock()
+	maybe := b.try.maybe
+	c.mu.Unlock()
+	at := 0
+	for _, p := range b.items {
+		switch {
+		case at == len(sent) || sent[at] != p: // its caller has left, and was told so
+			continue
+		case err != nil:
+			p.err = callError(p.sub.item.ID, err, maybe)
+		default:
+			p.created, p.err = created[at], itemError(p.sub, created[at])
 		}
+		at++
 	}
 }
 
 // create is one batch's call, repeated with the same ids while its outcome is unknown or the partition is
-// frozen; the answers match the items.
-func (c *coalescer) create(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error) {
-	created, err := c.store.CreateExecutions(ctx, partition, items)
+// frozen; the answers match the items that were sent at last.
+func (c *coalescer) create(ctx context.Context, b batch) (sent []*pending, created []engine.Created, err error) {
+	sent, created, err = c.once(ctx, b)
 	if err != nil && repeatable(err) && ctx.Err() == nil {
 		pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
 			backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(c.timeout))
-		created, err = backoff.RetryWithData(func() ([]engine.Created, error) {
-			created, err := c.store.CreateExecutions(ctx, partition, items)
-			if err != nil && !repeatable(err) {
-				return nil, backoff.Permanent(err)
+		err = backoff.Retry(func() error {
+			if sent, created, err = c.once(ctx, b); err != nil && !repeatable(err) {
+				return backoff.Permanent(err)
 			}
-			return created, err
+			return err
 		}, backoff.WithContext(pauses, ctx))
 	}
 	if err != nil && ctx.Err() != nil && (repeatable(err) || errors.Is(err, ctx.Err())) {
 		err = ended(ctx)
 	}
-	if err == nil && len(created) != len(items) {
-		err = fmt.Errorf("%w: %d answers to %d items", flowfabric.ErrReply, len(created), len(items))
+	if err == nil && len(created) != len(sent) {
+		err = fmt.Errorf("%w: %d answers to %d items", flowfabric.ErrReply, len(created), len(sent))
 	}
-	return created, err
+	return sent, created, err
+}
+
+// once makes the call for those of a batch whose callers are still there, and notes whether it may have reached the server.
+func (c *coalescer) once(ctx context.Context, b batch) ([]*pending, []engine.Created, error) {
+	c.mu.Lock()
+	b.try.underWay = true
+	sent := make([]*pending, 0, len(b.items))
+	items := make([]engine.NewExecution, 0, len(b.items))
+	for _, p := range b.items {
+		if !p.gone {
+			sent, items = append(sent, p), append(items, p.sub.item)
+		}
+	}
+	c.mu.Unlock()
+	var created []engine.Created
+	var err error
+	if len(items) > 0 {
+		created, err = c.store.CreateExecutions(ctx, b.partition, items)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.try.underWay = false
+	b.try.maybe = b.try.maybe || !certainlyNot(err)
+	return sent, created, err
+}
+
+// certainlyNot tells errors of calls that created nothing: there was no connection, or the answer was that the partition is frozen.
+func certainlyNot(err error) bool {
+	return engine.NotSent(err) || errors.Is(err, flowfabric.ErrPartitionFrozen)
 }
 
 // repeatable tells errors after which the same call may be made again.
@@ -344,8 +384,11 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("submit: %w (nothing was sent)", ended(ctx))
 }
 
-// callError is the error of one item of a call that failed as a whole.
-func callError(id flowfabric.ExecutionID, err error) error {
+// callError is the error of one item of a call that failed as a whole; maybe says whether one of its tries may have reached the server.
+func callError(id flowfabric.ExecutionID, err error, maybe bool) error {
+	if !maybe && (errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return fmt.Errorf("submit: %w (nothing was sent)", err)
+	}
 	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownOutcomeError{ID: id, Cause: err}
 	}

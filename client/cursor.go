@@ -77,6 +77,9 @@ func (f Filter) mark(partitions uint16) string {
 	for _, s := range slices.Sorted(slices.Values(f.States)) {
 		parts = append(parts, string(s))
 	}
+	for _, category := range slices.Sorted(slices.Values(f.Categories)) {
+		parts = append(parts, "category "+category)
+	}
 	for _, k := range slices.Sorted(maps.Keys(f.Tags)) {
 		parts = append(parts, k+"="+f.Tags[k])
 	}

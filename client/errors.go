@@ -47,7 +47,7 @@ type OutcomeError struct {
 	State    flowfabric.PublicState // failed, cancelled, expired or skipped
 	Category string                 // of the last failure; "" when there was none
 	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
-	By       string                 // who cancelled: operator_override, flow_cascade or owner:<instance>
+	By       string                 // who cancelled: operator_override, with ":" and a name if there is one, flow_cascade or owner:<instance>
 	Attempts uint32                 // attempts started
 }
 

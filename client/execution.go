@@ -90,8 +90,8 @@ func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2
 }
 
 // Cancel ends the execution, see [Client.Cancel].
-func (e *Execution[Out]) Cancel(ctx context.Context, reason string) error {
-	return e.client.Cancel(ctx, e.id, reason)
+func (e *Execution[Out]) Cancel(ctx context.Context, reason string, opts ...CancelOption) error {
+	return e.client.Cancel(ctx, e.id, reason, opts...)
 }
 
 // Replay runs the execution again after it has ended, see [Client.Replay]. A Result asked for afterwards is the new one.
@@ -209,15 +209,22 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
-// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error. The history names operator_override as
-// the source and no person: who asked belongs into the reason.
+// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots, history and
+// [OutcomeError] say who cancelled: operator_override:anna with [By], or else with Config.Creator; operator_override without both.
 //
-// Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one.
-// Spec 10 §4.4.
-func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string) error {
+// Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
+// ErrInvalidInput for a By of more than 64 bytes. Spec 10 §4.4.
+func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string, opts ...CancelOption) error {
+	by := c.cfg.Creator
+	for _, o := range opts {
+		o.cancel(&by)
+	}
 	if err := c.admit("cancel", id); err != nil {
 		return err
 	}
-	_, err := c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator})
+	err := validateBy(by)
+	if err == nil {
+		_, err = c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator, By: by})
+	}
 	return operated("cancel", id, err)
 }

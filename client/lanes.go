@@ -161,7 +161,8 @@ type laneCall struct{ namespace, by string }
 //
 // When it returns nil, no worker is handed anything of a lane that was paused or disabled, and nothing more is accepted into
 // one that is draining or disabled (flowfabric.ErrLaneClosed); what runs already goes on. What waits stays where it is, and
-// work that becomes due, is resumed, retried or replayed waits with it. Setting what is set is no error.
+// work that becomes due, is resumed, retried or replayed waits with it. Setting what is set is no error. A lane whose state is set,
+// which has no work and which no worker serves, is a warning in Config.Logger.
 //
 // Errors: flowfabric.ErrInvalidInput for a name, state, retention (whole seconds, up to ten years), ageing (whole ms, up to 24 h) or By that is not legal,
 // before any call, and for the 1,025th lane that is configured in a partition; else an error that names the partitions that
@@ -183,13 +184,32 @@ func (c *Client) SetLane(ctx context.Context, lane string, change engine.LaneCha
 		return fmt.Errorf("set lane %q: %w", lane, err)
 	}
 	var failed partitionErrors
-	sets := c.store.SetLane(ctx, q.namespace, lane, change)
+	sets, routes := c.store.SetLane(ctx, q.namespace, lane, change), 0
 	for _, s := range sets {
 		if s.Err != nil {
 			failed.add(s.Partition, s.Err)
 		}
+		routes += s.Routes
 	}
-	return failed.sum(fmt.Sprintf("set lane %q", lane), len(sets))
+	if err = failed.sum(fmt.Sprintf("set lane %q", lane), len(sets)); err == nil && routes == 0 && change.State != "" {
+		c.doubtLane(ctx, q.namespace, lane)
+	}
+	return err
+}
+
+// doubtLane warns of a lane that nobody has: no work came into it yet, and no worker serves it. It may be new, or a slip.
+func (c *Client) doubtLane(ctx context.Context, namespace, lane string) {
+	workers, err := c.Workers(ctx)
+	if err != nil {
+		return
+	}
+	for _, w := range workers {
+		if w.Info.Serves(namespace) && slices.Contains(w.Info.Lanes, lane) {
+			return
+		}
+	}
+	c.cfg.Logger.WarnContext(ctx, "flowfabric: the lane was set, but it has no work and no worker serves it; check its name and namespace (client.Lanes, 'flowfabric lane list')",
+		"lane", lane, "namespace", namespace)
 }
 
 func validateLane(namespace, lane string, change engine.LaneChange) error {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // Ended stands for all states in which an execution has ended, in [Filter].States only.
@@ -45,7 +46,13 @@ type Filter struct {
 	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
 	// five; [Paused] for what operators paused, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
 	// quotas at the moment, is listed by default only, with what is active.
+	//
+	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
+	// attempt_timeout), which expired lists as well. What ran into its deadline is expired only.
 	States []flowfabric.PublicState
+	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was cancelled since. Default any,
+	// also none. What completed has none.
+	Categories []string
 	// Tags that an execution must have, all of them, with these values.
 	Tags map[string]string
 	// HeldBy lists only what is active under this session or worker instance.
@@ -183,6 +190,10 @@ func (f Filter) complete(namespace string) (Filter, error) {
 			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
 		}
 	}
+	if slices.Contains(f.Categories, "") {
+		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
+			handler.CategoryHandlerError, handler.CategoryTimeout)
+	}
 	f.WithTags = f.WithTags || len(f.Tags) > 0
 	return f, nil
 }
@@ -212,10 +223,15 @@ func (f Filter) has(x engine.Listed) bool {
 			return false
 		}
 	}
-	if !f.routed(x.Route) {
+	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.FailureCategory) {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
-		return s == x.State.Public || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
+		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
 	})
+}
+
+// gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
+func gaveUp(x engine.Listed) bool {
+	return x.State.Public == flowfabric.Failed || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout
 }

@@ -32,10 +32,14 @@ const (
 const defaultBy = "client"
 
 // By names who asks, for the execution's history or a lane's record: client.By("anna"). At most 64 bytes. It is an option of
-// Replay, ChangePriority, Revoke, Pause, the calls that change a lane, a budget, a quota or what is attached, and Flow.Cancel; without it Config.Creator is named, or "client".
-// Client.Cancel records no person.
+// Cancel, Replay, ChangePriority, Revoke, Pause, the calls that change a lane, a budget, a quota or what is attached, and Flow.Cancel; without it Config.Creator is named, or "client";
+// a Cancel then names nobody.
 type By string
 
+// CancelOption changes a [Client.Cancel]: [By].
+type CancelOption interface{ cancel(by *string) }
+
+func (b By) cancel(by *string)            { *by = string(b) }
 func (b By) replay(q *engine.Replay)      { q.By = string(b) }
 func (b By) replayFlow(q *flowReplaying)  { q.By = string(b) }
 func (b By) cancelFlow(q *flowCancelling) { q.by = string(b) }

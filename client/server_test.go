@@ -167,12 +167,12 @@ func TestFailureAndCancel(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_, err := stopped.Result(ctx)
-		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) || o.Reason != "changed my mind" || o.By != engine.CancelOperator {
+		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) || o.Reason != "changed my mind" || o.By != engine.CancelOperator+":anna" {
 			t.Errorf("%v", err)
 		}
 	})
 	for range 2 { // twice is no error
-		if err := stopped.Cancel(ctx, "changed my mind"); err != nil {
+		if err := stopped.Cancel(ctx, "changed my mind", client.By("anna")); err != nil {
 			t.Error(err)
 		}
 	}

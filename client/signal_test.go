@@ -197,7 +197,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"resume delay":        {c.Resume(ctx, id, "anna", ResumeDelay(31*24*time.Hour)), flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"resume delay below":  {c.Resume(ctx, id, "anna", ResumeDelay(-1)), flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"reissue by nobody":   {reissue(""), flowfabric.ErrInvalidInput, "by has 0 bytes, want 1..64"},
-		"rotate to unknown":   {rotate(c, "k3", 0), flowfabric.ErrConfig, `kid "k3" is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
+		"rotate to unknown":   {rotate(c, "k3", 0), flowfabric.ErrConfig, `the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
 		"rotate without keys": {rotate(newFake().client(t), "k1", 0), flowfabric.ErrNoTokenKeys, "this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
 		"grace -1":            {rotate(c, "k2", -1), flowfabric.ErrInvalidGrace, "the grace is -1ns, want 1 ms or more"},
 		"grace 1.5 ms":        {rotate(c, "k2", 1500*time.Microsecond), flowfabric.ErrInvalidGrace, "the grace is 1.5ms"},

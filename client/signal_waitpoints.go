@@ -116,6 +116,6 @@ func (c *Client) keyFor(kid string) (engine.TokenKey, error) {
 	case c.keyring == nil:
 		return key, fmt.Errorf("%w: this client has none; set Config.TokenKeys or %s", flowfabric.ErrNoTokenKeys, suspend.EnvTokenKeys)
 	}
-	return key, fmt.Errorf("%w: kid %.40q is not among this client's token keys (%s); add it to Config.TokenKeys (%s) of all workers and clients first",
-		flowfabric.ErrConfig, kid, strings.Join(c.keyring.Kids(), ","), suspend.EnvTokenKeys)
+	return key, fmt.Errorf("%w: the key id that was asked for is not among this client's token keys (%s); add it to Config.TokenKeys (%s) of all workers and clients first",
+		flowfabric.ErrConfig, strings.Join(c.keyring.Kids(), ","), suspend.EnvTokenKeys)
 }

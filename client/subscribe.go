@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type feeds interface {
 	SetFeed(ctx context.Context, wish engine.FeedWish) []engine.FeedState
 	ReadFeed(ctx context.Context, partition uint16, after engine.StreamID, limit int) ([]engine.FeedEntry, error)
 	LastOfFeed(ctx context.Context, partition uint16) (engine.FeedEntry, error)
+	Booted(ctx context.Context) ([]string, error)
 	NewsChannel(partition uint16) string
 	Cluster() bool
 }
@@ -48,6 +50,8 @@ type SubscribeOptions struct {
 type Subscription struct {
 	client *Client
 	wish   engine.FeedWish
+	booted []string // when each partition was, as last seen; of the loop alone
+	lost   []uint16 // partitions that were booted again, which is to be told; of the loop alone
 
 	mu     sync.Mutex
 	cursor FeedCursor
@@ -85,6 +89,15 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscripti
 	}
 	states, err := s.record(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	for i, state := range states {
+		if s.cursor.at[i].number > state.Number { // counted by a store that is gone: begin with the oldest, after a gap
+			s.cursor.at[i] = feedPlace{}
+			s.lost = append(s.lost, uint16(i))
+		}
+	}
+	if s.booted, err = c.store.Booted(ctx); err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
 	for _, i := range unnumbered { // nothing was there to tell it, so that all entries up to now are trimmed
@@ -159,7 +172,8 @@ func (s *Subscription) Cursor() FeedCursor {
 // which they happened; those of different partitions as they are found. It waits for new ones without polling more than
 // every 5 s; a server that is away is waited for.
 //
-// An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, one that
+// An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, or that the partition lost
+// its data and was booted again: then recording begins anew within about 5 s, and a few events may come twice. One that
 // wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on after both. Any other error is the last thing yielded: the context's cause, [ErrClosed], flowfabric.ErrAuth and others that waiting
 // cannot mend. Another Events call goes on where the last one ended.
 func (s *Subscription) Events(ctx context.Context) iter.Seq2[engine.FeedEvent, error] {
@@ -300,6 +314,9 @@ func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 		select {
 		case <-f.wake:
 		case <-safety.C:
+			if err := f.again(); err != nil {
+				return err
+			}
 			f.readAll()
 			safety.Reset(jitter(recheck))
 			continue
@@ -314,6 +331,9 @@ func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 		case <-f.client.waits.life.Done():
 			return ErrClosed
 		}
+		if !f.tell(yield) {
+			return nil
+		}
 		for p := range f.take() {
 			if err := f.partition(p, yield); errors.Is(err, errLeft) {
 				return nil
@@ -322,6 +342,43 @@ func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 			}
 		}
 	}
+}
+
+// again looks whether partitions were booted since the last look, has their events recorded again, and begins with their first ones. An
+// error that waiting may end is none: the next look sees the same.
+func (f *follower) again() error {
+	now, err := f.client.store.Booted(f.ctx)
+	if err == nil && !slices.Equal(now, f.booted) {
+		if _, err = f.record(f.ctx); err == nil { // boots those that nobody has booted yet
+			now, err = f.client.store.Booted(f.ctx)
+		}
+	}
+	if err != nil {
+		if f.ctx.Err() == nil && final(f.ctx, err) {
+			return err
+		}
+		return nil
+	}
+	for i, at := range now {
+		if at != f.booted[i] {
+			f.consumed(uint16(i), feedPlace{})
+			f.lost = append(f.lost, uint16(i))
+		}
+	}
+	f.booted = now
+	return nil
+}
+
+// tell yields the partitions that were booted again; false when the consumer left.
+func (f *follower) tell(yield func(engine.FeedEvent, error) bool) bool {
+	for len(f.lost) > 0 {
+		p := f.lost[0]
+		f.lost = f.lost[1:]
+		if !yield(engine.FeedEvent{}, fmt.Errorf("subscription: %w: partition %d lost its data and was booted again", flowfabric.ErrFeedGap, p)) {
+			return false
+		}
+	}
+	return true
 }
 
 // partition yields one page of a partition. What is left, or could not be read, is read later.

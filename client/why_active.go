@@ -96,7 +96,11 @@ func dead(f engine.Facts) account {
 // reclaimed says what a tick does with an execution whose holder is gone.
 func reclaimed(f engine.Facts, a account) account {
 	a.ticked = true
-	a.next = fmt.Sprintf("A tick requeues it, as reclaim %d of at most %d; that uses up no retry.", f.Reclaims+1, reclaimCap(f))
+	pause := ""
+	if p := reclaimPause(f); p > 0 {
+		pause = fmt.Sprintf(" and after a pause of %s", p)
+	}
+	a.next = fmt.Sprintf("A tick requeues it, as reclaim %d of at most %d%s; that uses up no retry.", f.Reclaims+1, reclaimCap(f), pause)
 	if f.Reclaims >= reclaimCap(f) {
 		a.reason = WhyReclaimsExhausted
 		a.next = fmt.Sprintf("A tick ends it failed (max_reclaims_exceeded): it has been reclaimed %s, which is all its policy allows.", plural(f.Reclaims, "time"))

@@ -19,6 +19,7 @@ const (
 	WhyWaitingNoCapability Cause = "waiting_no_capability" // none of those that do has all capabilities
 	WhyWaitingNext         Cause = "waiting_next"          // first in its queue
 	WhyWaitingBehind       Cause = "waiting_behind"        // others are ahead of it
+	WhyWaitingStuck        Cause = "waiting_stuck"         // stuck handlers have all slots of the workers that can run it
 	WhyWaitingUnregistered Cause = "waiting_unregistered"  // no worker is registered for it, but idle ones wait for its route
 	WhyWaitingUnlisted     Cause = "waiting_unlisted"      // it waits, and the registry of workers could not be read
 	WhyLanePaused          Cause = "lane_paused"           // the lane hands nothing out
@@ -38,7 +39,6 @@ const (
 	WhyNoQuota         Cause = "quota_policy_not_found" // it has a quota that does not exist
 	WhyGateClosed      Cause = "gate_closed"            // a gate closed its route, and did not say why in a way that is understood
 	WhyGateDue         Cause = "gate_due"               // the time for which a gate closed its route is over, and a tick is awaited
-	WhyWaitingGated    Cause = "waiting_gated_worker"   // no live worker that takes its kind asks budgets and quotas
 	WhyExecutionPaused Cause = "execution_paused"       // an operator keeps it from being handed out
 )
 
@@ -47,8 +47,9 @@ const (
 	WhyDelayed         Cause = "delayed"           // created with a delay
 	WhyDelayedByWorker Cause = "delayed_by_worker" // its handler asked for a delay
 	WhyRetryBackoff    Cause = "retry_backoff"
+	WhyReclaimBackoff  Cause = "reclaim_backoff" // several workers were lost while they ran it
 	WhyResumeDelay     Cause = "resume_delay"
-	WhyDelayDue        Cause = "delay_due" // one of the four is over, and a tick is awaited
+	WhyDelayDue        Cause = "delay_due" // one of the five is over, and a tick is awaited
 )
 
 // Waiting for others.
@@ -112,11 +113,11 @@ var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHold
 
 var causes = []Cause{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
-	WhyWaitingNext, WhyWaitingBehind, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
+	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
 	WhyNotQueued, WhyRouteNotReady,
-	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue, WhyWaitingGated,
+	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue,
 	WhyExecutionPaused,
-	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyResumeDelay, WhyDelayDue,
+	WhyDelayed, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,
 	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator, WhyPausedByPolicy, WhyAwaitingBudget, WhySuspensionTimeoutDue,

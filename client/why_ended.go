@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -67,6 +68,9 @@ func allUsed(n int) string {
 }
 
 func cancelled(f engine.Facts) (Cause, string) {
+	if by, named := strings.CutPrefix(f.CancelledBy, engine.CancelOperator+":"); named {
+		return WhyCancelled, quote(by) + " cancelled it" + reasoned(f.CancelReason)
+	}
 	switch f.CancelledBy {
 	case "system_timeout_policy":
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"

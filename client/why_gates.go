@@ -8,19 +8,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 )
 
-// asks is the first revision of the library whose workers ask budgets and quotas.
-const asks = 6
-
-// asking are those that take work of a route as far as its gates are concerned.
-func asking(able []engine.WorkerRow, r engine.Route) (out []engine.WorkerRow) {
-	for _, w := range able {
-		if len(r.Gates) == 0 || w.Info.Revision >= asks {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
 // gateList names gates.
 func gateList(gates []flowfabric.Gate) string {
 	names := make([]string, len(gates))

@@ -29,7 +29,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 	f.ID, f.State = sample, state
 	f.Route = engine.Route{ID: 4, Namespace: "default", Lane: "default", Kind: "write-article"}
 	f.Lane = engine.Lane{Namespace: "default", Name: "default", State: engine.LaneActive}
-	f.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), MaxReclaims: 100, MaxReplays: 10}
+	f.Policy = flowfabric.Policy{Retry: flowfabric.DefaultRetry(), MaxReclaims: 10, MaxReplays: 10}
 	f.CreatedAt = noon.Add(-time.Hour)
 	if state.AttemptState != "pending_first_attempt" && state.AttemptState != "none" {
 		f.Attempts, f.AttemptType, f.Session, f.Epoch = 1, flowfabric.AttemptInitial, "writer-1~0a1b2c", 7
@@ -75,7 +75,14 @@ func reviewed(behaviour string) func(*engine.Facts) {
 
 func writer(instance string, caps ...string) engine.WorkerRow {
 	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64, Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
-		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64, Revision: asks}}
+		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
+}
+
+// stuck is a writer whose slots are all taken by handlers that ignore the end of their context.
+func stuck(instance string) engine.WorkerRow {
+	w := writer(instance)
+	w.Stuck = w.Info.Concurrency
+	return w
 }
 
 // gated gives it a budget and a quota.
@@ -129,6 +136,7 @@ var examples = map[Cause]example{
 
 	WhyWaitingNext:     {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
 	WhyWaitingBehind:   {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyWaitingStuck:    {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{stuck("writer-1")}}},
 	WhyWaitingNoWorker: {facts: in("R1t", func(f *engine.Facts) { failing(f) })},
 	WhyWaitingNoCapability: {facts: in("R1f", func(f *engine.Facts) { f.Route.Capabilities = []string{"eu", "gpu"} }),
 		workers: crew{live: []engine.WorkerRow{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
@@ -158,11 +166,6 @@ var examples = map[Cause]example{
 	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
 	WhyGateClosed: {facts: in("R1f", shutting("maintenance window", time.Minute)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyGateDue:    {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
-	WhyWaitingGated: {facts: in("R1f", gated), workers: crew{live: []engine.WorkerRow{func() engine.WorkerRow {
-		w := writer("writer-1")
-		w.Info.Revision = 5
-		return w
-	}()}}},
 	WhyExecutionPaused: {facts: in("R4f", func(f *engine.Facts) {
 		f.PausedAt, f.PausedBy, f.PauseReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
 	})},
@@ -170,6 +173,10 @@ var examples = map[Cause]example{
 	WhyDelayed:         {facts: in("R2af", nil)},
 	WhyDelayedByWorker: {facts: in("R2ai", nil)},
 	WhyRetryBackoff:    {facts: in("R2b", failing)},
+	WhyReclaimBackoff: {facts: in("R2r", func(f *engine.Facts) {
+		f.Attempts, f.Reclaims, f.AttemptLog = 3, 3, lost("lease_expired", "")
+		f.AttemptLog[0].Index = 2
+	})},
 	WhyResumeDelay: {facts: in("R2c", func(f *engine.Facts) {
 		f.Suspension, f.ResumedBy = &engine.SuspensionRecord{Trigger: "operator"}, "anna"
 	})},

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
@@ -92,14 +93,14 @@ func crewed(f engine.Facts, workers crew, work string) account {
 		}
 	}
 	able, unable := workers.able(f.Route)
-	ask := asking(able, f.Route)
 	switch {
-	case len(able) > 0 && len(ask) == 0:
-		return account{reason: WhyWaitingGated, why: fmt.Sprintf("It waits for a worker that asks budgets and quotas (%s): %s %s, but with a library from before there were any; %s.",
-			gateList(f.Route.Gates), plural(len(able), "live worker"), take(len(able), work), place),
-			next: "It is claimed once a worker of this release or a later one starts that takes this kind from this lane" + needing(f.Route) + "."}
+	case len(able) > 0 && blockedBy(able):
+		_, stuck, slots := slotsOf(able)
+		return account{reason: WhyWaitingStuck, why: fmt.Sprintf("It waits for a slot: %s %s, and handlers that ignore the end of their context had %d of %s when last heard of; %s.",
+			plural(len(able), "live worker"), take(len(able), work), stuck, plural(slots, "slot"), place),
+			next: "It is claimed once such a handler returns, its process is restarted (the worker's log and flowfabric_stuck_handlers tell which), or a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
 	case len(able) > 0:
-		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(ask, f.Route, work), place)}
+		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(able, f.Route, work), place)}
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
@@ -196,9 +197,17 @@ func attempt(f engine.Facts) uint32 { return max(f.Attempts, 1) - 1 }
 
 func reclaimCap(f engine.Facts) int {
 	if f.Policy.MaxReclaims == 0 {
-		return 100
+		return flowfabric.DefaultMaxReclaims
 	}
 	return f.Policy.MaxReclaims
+}
+
+// reclaimPause is how long the next reclaim waits: nothing for the first, then 1, 2, 4 … 60 s. The library decides it (lua/lib/policy.lua).
+func reclaimPause(f engine.Facts) time.Duration {
+	if f.Reclaims == 0 || f.State.Code == flowfabric.CodeRevoked {
+		return 0
+	}
+	return min(time.Minute, time.Second<<min(f.Reclaims-1, 6))
 }
 
 func replayCap(f engine.Facts) int {
@@ -237,6 +246,10 @@ func delayed(f engine.Facts) account {
 	case flowfabric.CodeRetryBackoff:
 		a.reason = WhyRetryBackoff
 		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+	case flowfabric.CodeReclaimBackoff:
+		a.reason = WhyReclaimBackoff
+		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" reclaim %d of at most %d, because workers were lost while they ran it: its handler may be the cause. "+
+			"The last was %s; %s.", until, f.Reclaims, reclaimCap(f), holder(f), failure(f))
 	case flowfabric.CodeResumeDelay:
 		a.reason = WhyResumeDelay
 		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s"+past(", and is due", "")+".", resumedBy(f), until)

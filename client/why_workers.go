@@ -87,17 +87,36 @@ func closest(unable []engine.WorkerRow, r engine.Route) engine.WorkerRow {
 
 // ready says how many can run a route, and how busy they were when they were last heard of.
 func ready(able []engine.WorkerRow, r engine.Route, work string) string {
-	held, slots := 0, 0
-	for _, w := range able {
-		held, slots = held+w.InFlight, slots+w.Info.Concurrency
-	}
+	used, stuck, slots := slotsOf(able)
 	text := plural(len(able), "live worker")
 	if len(r.Capabilities) > 0 {
 		text += " with the capabilities " + quoted(r.Capabilities)
 	}
 	text += " " + take(len(able), work)
 	if slots > 0 {
-		text += fmt.Sprintf(" (%d of %s in use when last heard of)", held, plural(slots, "slot"))
+		text += fmt.Sprintf(" (%d of %s in use when last heard of%s)", used, plural(slots, "slot"), stuckIn(stuck))
 	}
 	return text
+}
+
+// slotsOf sums up how many slots workers have, how many of those are in use, and how many are in use by stuck handlers.
+func slotsOf(workers []engine.WorkerRow) (used, stuck, slots int) {
+	for _, w := range workers {
+		used, stuck, slots = used+w.InFlight, stuck+w.Stuck, slots+w.Info.Concurrency
+	}
+	return used, stuck, slots
+}
+
+// stuckIn says how many slots stuck handlers have.
+func stuckIn(stuck int) string {
+	if stuck == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them by handlers that ignore the end of their context", stuck)
+}
+
+// blockedBy tells whether stuck handlers have all slots of all workers.
+func blockedBy(workers []engine.WorkerRow) bool {
+	_, stuck, slots := slotsOf(workers)
+	return slots > 0 && stuck >= slots
 }

@@ -29,8 +29,7 @@ type Worker struct {
 	// Alive: it has registered or renewed within its lease time, or one of its sessions lives. A worker that was killed is
 	// alive until that time is over.
 	Alive bool
-	// Registered is false for a process of an older library, which shows only in what it holds, and for one whose
-	// registration was forgotten.
+	// Registered is false for one whose registration was forgotten and that still holds something.
 	Registered bool
 	// Dead: an operator gave it up, for Reason, and it has not come back since.
 	Dead   bool
@@ -40,7 +39,8 @@ type Worker struct {
 	LastSeen     time.Time // of the registration; zero when not Registered
 	ExpiresAt    time.Time // of the registration, unless it is renewed; zero when not Registered
 	InFlight     int       // executions that its sessions hold
-	Reported     int       // executions that it said it holds when it was last seen
+	Reported     int       // handlers that were at work, as it said when it was last seen; each takes one of Info.Concurrency slots
+	Stuck        int       // those of them that ignored the end of their context: their slots are not free until they return
 	// Sessions are its leases: those that are open, and dead ones that still hold something.
 	Sessions []WorkerSession
 }
@@ -52,7 +52,7 @@ type WorkerSession struct {
 }
 
 // Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and those
-// of an older library that hold something. The listing is made of many reads, so it is no picture of one moment.
+// that are not registered and hold something. The listing is made of many reads, so it is no picture of one moment.
 //
 // It asks every partition. When some do not answer, the list is what the others know and the error says so; it wraps what
 // they answered (flowfabric.ErrTransport, ErrPartitionFrozen…). [ErrClosed]. Spec 40 §5.
@@ -76,7 +76,7 @@ func (c *Client) Workers(ctx context.Context) ([]Worker, error) {
 		for _, r := range p.Workers {
 			w := of(r.Instance)
 			w.Registered, w.Info, w.Alive, w.Dead, w.Reason = true, r.Info, r.Alive, r.Dead, r.Reason
-			w.RegisteredAt, w.LastSeen, w.ExpiresAt, w.Reported = r.RegisteredAt, r.SeenAt, r.ExpiresAt, r.InFlight
+			w.RegisteredAt, w.LastSeen, w.ExpiresAt, w.Reported, w.Stuck = r.RegisteredAt, r.SeenAt, r.ExpiresAt, r.InFlight, r.Stuck
 		}
 	}
 	for _, p := range c.store.Sessions(ctx) {

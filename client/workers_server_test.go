@@ -81,7 +81,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A process of an older library does not register and shows in what it holds; it is given up all the same.
+// A process whose registration was forgotten shows in what it holds; it is given up all the same.
 func TestUnregisteredWorker(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "x")

@@ -33,7 +33,7 @@ func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL stri
 		return url, func() {}, nil
 	}
 	if rest != "" {
-		return "", func() {}, fmt.Errorf("%w: %q: an embedded URL takes neither host nor path, write %q", flowfabric.ErrConfig, url, URL)
+		return "", func() {}, fmt.Errorf("%w: URL: an embedded URL takes neither host, path nor parameters, write %q", flowfabric.ErrConfig, URL)
 	}
 	shared.Lock()
 	defer shared.Unlock()

@@ -1,17 +1,11 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // Items are sent in the short form only if no field differs that the server is told, whatever fields there will be.
@@ -72,30 +66,6 @@ func change(t *testing.T, name string, v reflect.Value) {
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		default:
 			t.Fatalf("%s: %s", name, v.Type())
-		}
-	}
-}
-
-// A library that does not know the short form of a batch gets it spelled out, and is replaced by ours.
-func TestAlikeItemsOnAnOlderLibrary(t *testing.T) {
-	url := testserver.Redis(t)
-	e := open(t, Config{URL: url, Partitions: 1})
-	text := strings.Replace(lua.Library(e.variant), "local alike = string.byte(argv[2] or '', 1) == 61", "local alike = false", 1)
-	text = strings.Replace(text, "reply.ok('1', '"+strconv.Itoa(lua.Revision)+"'", "reply.ok('1', '0'", 1)
-	must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, lua.Hash(), "older"))
-	for _, want := range []string{"0", strconv.Itoa(lua.Revision)} {
-		if carries := version(t, e); carries[1] != want {
-			t.Fatalf("carries %v, want revision %s", carries, want)
-		}
-		var items []NewExecution
-		for i := range 3 {
-			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k", Payload: []byte(fmt.Sprint(i))})
-		}
-		items[1].ID = items[0].ID
-		items[0].Digest, items[1].Digest = "a", "b"
-		out, err := e.CreateExecutions(t.Context(), 0, items)
-		if err != nil || out[0].Err != nil || out[2].Err != nil || !errors.Is(out[1].Err, flowfabric.ErrIdempotencyConflict) {
-			t.Errorf("%+v, %v; want the second refused", out, err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ const (
 	FindingOrphan    = "orphan"    // a key of an execution, waitpoint or session that is gone
 	FindingCount     = "count"     // how many executions use a route, or a flow has in a state
 	FindingRecord    = "record"    // a record is lost or broken: nothing tells what it was
+	FindingDamaged   = "damaged"   // a key that cannot be read; an audit that repairs sets it aside, under the area "bad"
 	FindingUnknown   = "unknown"   // a key of no known kind
 )
 
@@ -60,14 +61,13 @@ type AuditedKey struct {
 
 // RouteUse is how many executions a route counts, and what was seen of it; see [Engine.AuditRoutes].
 type RouteUse struct {
-	Route, Stored, Low, High, Uncounted int64
+	Route, Stored, Low, High int64
 }
 
 // RouteCount is the state of the counts at one instant.
 type RouteCount struct {
 	Now              int64 // ms
 	Purged, Recounts int64
-	Counting         int64 // executions created before are not in the counts
 	Uses             map[int64]int64
 	Compared         bool
 }
@@ -186,16 +186,16 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, heal bool, fl
 // never below the executions there are. Compared is false when somebody else changed the counts in between.
 func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, heal bool, since RouteCount, seen []RouteUse) (RouteCount, []Finding, error) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	args := make([]string, 0, 5+5*len(seen))
+	args := make([]string, 0, 5+4*len(seen))
 	args = append(args, protocol, flagText(heal), number(since.Purged), number(since.Recounts), strconv.Itoa(len(seen)))
 	for _, u := range seen {
-		args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High), number(u.Uncounted))
+		args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
 	}
 	r, err := e.call(ctx, fnAuditRoutes, partition, args...)
 	if err != nil {
 		return RouteCount{}, nil, err
 	}
-	out := RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Counting: r.number(), Compared: r.flag()}
+	out := RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.flag()}
 	n := r.count(2)
 	out.Uses = make(map[int64]int64, n)
 	for range n {

@@ -286,7 +286,7 @@ func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (p
 }
 
 // Refund is an execution whose reports to a budget are to be given back. Outcome is failed, cancelled or expired, of which the budget
-// says whether it refunds them, or RefundAsked.
+// says whether it refunds them, RefundAsked, or RefundPurged.
 type Refund struct {
 	Budget    string
 	Execution flowfabric.ExecutionID
@@ -294,8 +294,13 @@ type Refund struct {
 	Epoch     uint64 // of the attempt that ended: if a later one has reported, nothing is given back; 0 = any
 }
 
-// RefundAsked is an operator's word.
-const RefundAsked = "asked"
+// Outcomes that no attempt has.
+const (
+	RefundAsked = "asked" // an operator's word
+	// RefundPurged gives nothing back: the execution was purged. Its ledger is kept for half an hour more, so that repeated reports and refunds
+	// that are under way find it, and then forgotten; it is no spender of the budget any more.
+	RefundPurged = "purged"
+)
 
 // refundsPerCall is how many items ff_release_usage takes.
 const refundsPerCall = 10
@@ -353,7 +358,7 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 		by[root] = append(by[root], i)
 	}
 	for _, root := range sorted(by) {
-		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.Itoa(len(by[root]))}
+		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "0", strconv.Itoa(len(by[root]))}
 		for _, i := range by[root] {
 			args = append(args, names[i])
 		}
@@ -382,7 +387,7 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 
 // AwaitBudget has a route woken when there is more room in a budget, though it may have some now.
 func (e *Engine) AwaitBudget(ctx context.Context, partition uint16, route uint64, name string) error {
-	_, err := e.onBudget(ctx, fnCheckBudgets, name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "1", name, "1")
+	_, err := e.onBudget(ctx, fnCheckBudgets, name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "1", "1", name)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 var protocol = strconv.Itoa(flowfabric.Protocol)
@@ -52,6 +54,7 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 	if err == nil || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err
 	}
+	first, sent := err, !NotSent(err)
 	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost),
 		backoff.WithMaxElapsedTime(0))
 	r, err = backoff.RetryWithData(func() (*reader, error) {
@@ -59,30 +62,52 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 		if again != nil && !errors.Is(again, flowfabric.ErrTransport) {
 			return nil, backoff.Permanent(again)
 		}
+		sent = sent || !NotSent(again)
 		return r, again
 	}, backoff.WithContext(backoff.WithMaxRetries(policy, repeats-1), ctx))
-	if _, answered := errors.AsType[*flowfabric.Error](err); err != nil && !answered && !errors.Is(err, flowfabric.ErrTransport) {
+	if err == nil {
+		return r, nil
+	}
+	if !sent {
+		if !NotSent(err) { // ctx ended between two tries
+			err = fmt.Errorf("%w; %w", err, first)
+		}
+		return r, err
+	}
+	if _, answered := errors.AsType[*flowfabric.Error](err); !answered && !errors.Is(err, flowfabric.ErrTransport) {
 		// The server refused the repeat before it ran (memory, rights); what became of the first try is still unknown.
-		err = fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
+		return r, fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
+	}
+	if NotSent(err) {
+		return r, fmt.Errorf("%w: an earlier try was not answered, then: %s", flowfabric.ErrTransport, err)
 	}
 	return r, err
 }
 
-// once makes one call, loading the library or script on the node that turned out to lack it.
+// once makes one call, and again after it has booted a store that turned out to have lost the partition.
 func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
+	boots := e.reboots.count.Load()
+	r, err := e.loaded(ctx, client, f, keys, args)
+	if err == nil || !errors.Is(err, flowfabric.ErrPartitionMissing) || !slices.Contains(e.roots, keys[0]) { // others are made by need
+		return r, err
+	}
+	if err := e.bootAgain(ctx, boots); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	return e.loaded(ctx, client, f, keys, args)
+}
+
+// loaded makes one call, loading the library or script on the node that turned out to lack it.
+func (e *Engine) loaded(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e.resolve(ctx, keys[0])
-	r, err := decode(f.name, client.Do(ctx, e.command(client, f, keys, args)))
-	if err == nil {
-		r.doubt, r.root = &e.doubts, keys[0]
-	}
+	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
 	if err == nil || !missingFunction(err) {
 		return r, err
 	}
 	if e.scripts != nil {
-		return decode(f.name, client.Do(ctx, e.eval(client, f, keys, args)))
+		return e.do(ctx, client, f, e.eval(client, f, keys, args))
 	}
 	e.loading.Lock()
 	err = e.loadFor(ctx, keys[0])
@@ -90,7 +115,7 @@ func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, ke
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	r, err = decode(f.name, client.Do(ctx, e.command(client, f, keys, args)))
+	r, err = e.do(ctx, client, f, e.command(client, f, keys, args))
 	if missingFunction(err) && e.server.cluster { // the slot has gone to a node that the driver has not heard of yet
 		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", f.name, flowfabric.ErrTransport)
 	}
@@ -98,6 +123,14 @@ func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, ke
 		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", f.name, flowfabric.ErrInternalScript)
 	}
 	return r, err
+}
+
+// do sends a command. While a connection is being made the call may have to wait for that; its context bounds the wait.
+func (e *Engine) do(ctx context.Context, client rueidis.Client, f function, command rueidis.Completed) (*reader, error) {
+	if e.dials.underway.Load() == 0 {
+		return decode(f.name, client.Do(ctx, command))
+	}
+	return within(ctx, &e.dials, f.name, func() (*reader, error) { return decode(f.name, client.Do(ctx, command)) })
 }
 
 func (e *Engine) command(client rueidis.Client, f function, keys, args []string) rueidis.Completed {
@@ -135,6 +168,10 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 		for r.at < len(msgs) && r.err == nil {
 			detail = append(detail, r.text())
 		}
+		if code == "protocol_mismatch" && len(detail) == 3 {
+			theirs, _ := strconv.ParseInt(detail[0], 10, 64)
+			return nil, mismatch(op, detail[2], theirs)
+		}
 		return nil, flowfabric.NewError(op, code, detail...)
 	}
 	switch code {
@@ -147,6 +184,19 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	return r, nil
 }
 
+// mismatch refuses a store or a library of another protocol number: what is "store" or "library".
+func mismatch(op, what string, theirs int64) error {
+	advice := "upgrade this application"
+	switch {
+	case theirs > flowfabric.Protocol:
+	case what == "store":
+		advice = "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
+	default:
+		advice = "stop the processes of the older version, then run FUNCTION DELETE " + lua.Name + " on every primary"
+	}
+	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, flowfabric.Protocol, advice)
+}
+
 // callError sorts what the driver and the server report outside the envelope.
 func callError(op string, err error) error {
 	if re, ok := rueidis.IsRedisErr(err); ok {
@@ -157,7 +207,7 @@ func callError(op string, err error) error {
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrAuth, text)
 		case "OOM":
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrOutOfMemory, text)
-		case "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY", "BUSY", "NOREPLICAS", "MOVED", "ASK", "UNBLOCKED":
+		case "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY", "BUSY", "NOREPLICAS", "MISCONF", "MOVED", "ASK", "UNBLOCKED":
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrTransport, text)
 		case "NOSCRIPT":
 			return fmt.Errorf("%s: %w", op, errMissingFunction)
@@ -168,6 +218,13 @@ func callError(op string, err error) error {
 		if strings.Contains(text, "unction not found") {
 			return fmt.Errorf("%s: %w", op, errMissingFunction)
 		}
+		if command, unknown := unknownCommand(text); unknown {
+			return fmt.Errorf("%s: %w: the server does not know %s, which FlowFabric needs: it was renamed or switched off (rename-command in the server's configuration), or the server is no Valkey or Redis (%s)",
+				op, flowfabric.ErrConfig, command, text)
+		}
+		if strings.Contains(text, "max number of clients") { // of a connection that was made for this call
+			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrTransport, text)
+		}
 		return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrInternalScript, text)
 	}
 	if rueidis.IsRedisNil(err) || rueidis.IsParseErr(err) {
@@ -176,10 +233,54 @@ func callError(op string, err error) error {
 	return fmt.Errorf("%s: %w: %w", op, flowfabric.ErrTransport, err)
 }
 
-// dialError names the address and the usual remedy.
+// unknownCommand tells whether a refusal says that the server lacks a command, and names the command, if the server does.
+func unknownCommand(text string) (command string, unknown bool) {
+	if strings.HasPrefix(text, "Unknown ") && strings.Contains(text, "command called from script") {
+		return "a command of the function library", true
+	}
+	rest, unknown := strings.CutPrefix(text, "unknown command ")
+	if !unknown {
+		if rest, unknown = strings.CutPrefix(text, "Command "); !strings.HasSuffix(rest, " not found") {
+			return "", false
+		}
+	}
+	words := strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("'`, ", r) })
+	if !unknown || len(words) == 0 {
+		return "", false
+	}
+	return "the command " + strings.ToUpper(clip(words[0])), true
+}
+
+// connectRefusals are words with which servers refuse a connection before it carries any call, and what they mean.
+var connectRefusals = []struct {
+	words string
+	kind  error
+	do    string
+}{
+	{"DB index is out of range", flowfabric.ErrConfig, "the server has no database of the number in the URL; it has 16 (0..15) unless its setting databases says otherwise"},
+	{"SELECT is not allowed in cluster mode", flowfabric.ErrConfig, "a cluster has only database 0; take the number out of the URL"},
+	{"Multiple databases are not supported in cluster mode", flowfabric.ErrConfig, "a cluster has only database 0; take the number out of the URL"},
+	{"called without any password configured", flowfabric.ErrAuth, "the server has no password for this user; take user and password out of the configuration"},
+	{"DENIED", flowfabric.ErrAuth, "the server takes connections from its own machine only until it has a password"},
+	{"unknown command", flowfabric.ErrServerVersion, "the server does not know a command that a connection begins with"},
+	{"NOPROTO", flowfabric.ErrServerVersion, "the server does not know RESP3"},
+}
+
+// dialError names the address and the usual remedy. No refusal of a connection is a defect of the library.
 func dialError(address string, err error) error {
-	if _, ok := rueidis.IsRedisErr(err); ok {
-		return fmt.Errorf("connect to %s: %w", address, callError("hello", err))
+	if re, ok := rueidis.IsRedisErr(err); ok {
+		for _, r := range connectRefusals {
+			if strings.Contains(re.Error(), r.words) {
+				return fmt.Errorf("connect to %s: %w: %s (%s)", address, r.kind, r.do, re.Error())
+			}
+		}
+		if err = callError("hello", err); errors.Is(err, flowfabric.ErrInternalScript) || missingFunction(err) {
+			err = fmt.Errorf("%w: the server refused the connection: %s", flowfabric.ErrConfig, re.Error())
+		}
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	if errors.Is(err, flowfabric.ErrConfig) {
+		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok || errors.Is(err, io.EOF) {
 		return fmt.Errorf("connect to %s: %w: is a Valkey or Redis server listening there? (%w)", address, flowfabric.ErrTransport, err)

@@ -33,6 +33,9 @@ func TestURLs(t *testing.T) {
 		"redis://user:p@ss@h":                      {addresses: []string{"h:6379"}, user: "user", pass: "p@ss"},
 		"unix:///run/valkey.sock":                  {addresses: []string{"/run/valkey.sock"}, unix: true},
 		"unix:///run/valkey.sock?db=3":             {addresses: []string{"/run/valkey.sock"}, unix: true, db: 3},
+		"unix://user:p%40ss@/run/valkey.sock?db=3": {addresses: []string{"/run/valkey.sock"}, unix: true, db: 3, user: "user", pass: "p@ss"},
+		"redis://localhost/?":                      {addresses: []string{"localhost:6379"}},
+		"redis://[fe80::1%25eth0]:1":               {addresses: []string{"[fe80::1%25eth0]:1"}},
 		"rediss://user:secret@one:1,two:2,three:3": {addresses: []string{"one:1", "two:2", "three:3"}, user: "user", pass: "secret", tls: true},
 	} {
 		o, err := Config{URL: url}.withDefaults().options()
@@ -43,7 +46,7 @@ func TestURLs(t *testing.T) {
 		if !slices.Equal(o.InitAddress, want.addresses) || o.Username != want.user || o.Password != want.pass || o.SelectDB != want.db {
 			t.Errorf("%s: addresses %v, user %q, password %q, database %d", url, o.InitAddress, o.Username, o.Password, o.SelectDB)
 		}
-		if (o.TLSConfig != nil) != want.tls || (o.DialCtxFn != nil) != want.unix {
+		if (o.TLSConfig != nil) != want.tls || o.ForceSingleClient != want.unix {
 			t.Errorf("%s: tls %v, unix %v", url, o.TLSConfig != nil, o.DialCtxFn != nil)
 		}
 		if o.TLSConfig != nil && o.TLSConfig.MinVersion < tls.VersionTLS12 {
@@ -76,26 +79,30 @@ func TestConfigErrors(t *testing.T) {
 		{Config{URL: "localhost:6379"}, "redis://host:6379"},
 		{Config{URL: "user:" + secret + "@localhost:6379"}, "has no scheme"},
 		{Config{URL: "redis:/localhost"}, "has no scheme"},
-		{Config{URL: "http://localhost:6379"}, `scheme "http"`},
-		{Config{URL: "REDIS://localhost"}, `scheme "REDIS"`},
-		{Config{URL: "postgres://user:" + secret + "@h/db"}, `scheme "postgres"`},
+		{Config{URL: "http://localhost:6379"}, "want redis, rediss, valkey, valkeys, unix or embedded"},
+		{Config{URL: "REDIS://localhost"}, "in lower case"},
+		{Config{URL: "postgres://user:" + secret + "@h/db"}, "scheme is not known"},
 		{Config{URL: "redis-sentinel://h"}, "want redis, rediss, valkey, valkeys, unix or embedded"},
 		{Config{URL: "embedded://"}, "runtime and client"},
-		{Config{URL: "redis://"}, "is not host:port"},
-		{Config{URL: "redis://h:0"}, "is not host:port"},
-		{Config{URL: "redis://h:65536"}, "is not host:port"},
-		{Config{URL: "redis://h:port"}, "is not host:port"},
-		{Config{URL: "redis://h1:1,,h2:2"}, "is not host:port"},
-		{Config{URL: "redis://h/abc"}, `database "abc"`},
-		{Config{URL: "redis://h/-1"}, `database "-1"`},
+		{Config{URL: "redis://"}, "is not host:port with a port of 1..65535"},
+		{Config{URL: "redis://h:0"}, "is not host:port with a port of 1..65535"},
+		{Config{URL: "redis://h:65536"}, "is not host:port with a port of 1..65535"},
+		{Config{URL: "redis://h:port"}, "is not host:port with a port of 1..65535"},
+		{Config{URL: "redis://h1:1,,h2:2"}, "is not host:port with a port of 1..65535"},
+		{Config{URL: "redis://h/abc"}, "database is not a number"},
+		{Config{URL: "redis://h/-1"}, "database is not a number"},
 		{Config{URL: "redis://h/1024"}, "0..1023"},
-		{Config{URL: "redis://h/0?tls=true"}, "unknown parameters"},
+		{Config{URL: "redis://h/0?tls=true"}, "takes no parameters"},
 		{Config{URL: "redis://u:%zz" + secret + "@h"}, "percent-encoding"},
 		{Config{URL: "redis://u:" + secret + "/x@h"}, "URL"},
 		{Config{URL: "redis://u:x/" + secret + "@h"}, "URL"},
-		{Config{URL: "redis://u:" + secret + "@h:port"}, "is not host:port"},
+		{Config{URL: "redis://u:" + secret + "@h:port"}, "is not host:port with a port of 1..65535"},
 		{Config{URL: "unix://"}, "unix:///path/to.sock"},
-		{Config{URL: "unix:///s?db=x"}, `database "x"`},
+		{Config{URL: "unix://s.sock"}, "absolute path"},
+		{Config{URL: "unix:///s?database=1"}, "no parameter but db"},
+		{Config{URL: "redis://h1,h 2"}, "host 2 is not host:port"},
+		{Config{URL: "inproc://x"}, "number of a server of this process"},
+		{Config{URL: "unix:///s?db=x"}, "database is not a number"},
 		{Config{URL: "redis://h", DialTimeout: -1}, "DialTimeout"},
 		{Config{URL: "redis://h", CallTimeout: -1}, "CallTimeout"},
 		{Config{URL: "redis://h", Partitions: 1025}, "Partitions is 1025, want 1..1024"},

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,14 +42,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if len(sent) == 0 {
 		return out, nil
 	}
-	r, err := e.createAlike(ctx, partition, items, sent)
-	if r == nil && err == nil {
-		args := append(make([]string, 0, 2+14*len(sent)), protocol, strconv.Itoa(len(sent)))
-		for _, i := range sent {
-			args = items[i].appendTo(args)
-		}
-		r, err = e.call(ctx, fnCreate, partition, args...)
-	}
+	r, err := e.call(ctx, fnCreate, partition, createArgs(items, sent)...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +61,17 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	return out, r.fail()
 }
 
-// createAlike sends items that differ in nothing but id, digest and payload: one without these, and three arguments for each. It
-// returns neither a reply nor an error for others, and from a library that does not know this form, which is refused by its count.
-func (e *Engine) createAlike(ctx context.Context, partition uint16, items []NewExecution, sent []int) (*reader, error) {
-	if len(sent) < 2 {
-		return nil, nil
-	}
+// createArgs are the arguments of a batch: of items that differ in nothing but id, digest and payload one without these, and three
+// for each; of others all fourteen for each.
+func createArgs(items []NewExecution, sent []int) []string {
 	first := &items[sent[0]]
 	policy := first.Policy.Pack()
-	for _, i := range sent {
-		if !items[i].alike(first, policy) {
-			return nil, nil
+	if len(sent) < 2 || slices.ContainsFunc(sent, func(i int) bool { return !items[i].alike(first, policy) }) {
+		args := append(make([]string, 0, 2+14*len(sent)), protocol, strconv.Itoa(len(sent)))
+		for _, i := range sent {
+			args = items[i].appendTo(args)
 		}
+		return args
 	}
 	args := append(make([]string, 0, 16+3*len(sent)), protocol, "="+strconv.Itoa(len(sent)))
 	rest := *first
@@ -91,11 +82,7 @@ func (e *Engine) createAlike(ctx context.Context, partition uint16, items []NewE
 		x := &items[i]
 		args = append(args, x.ID.UUID().String(), x.Digest, rueidis.BinaryString(x.Payload))
 	}
-	r, err := e.call(ctx, fnCreate, partition, args...)
-	if e.unknownForm(partition, err) {
-		return nil, nil
-	}
-	return r, err
+	return args
 }
 
 // alike tells whether an item differs from another, whose policy is packed, in nothing but id, digest and payload, and has no tags.
@@ -104,17 +91,6 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 		x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline && x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
 		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && x.Policy.Pack() == policy
-}
-
-// unknownForm tells whether a call was refused because the library is too old for its form, as it says of a count that it cannot
-// read. The library is then put in doubt, so that it is replaced.
-func (e *Engine) unknownForm(partition uint16, err error) bool {
-	refusal, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, flowfabric.ErrInvalidInput) || !slices.Equal(refusal.Detail, []string{"count: 1..100"}) {
-		return false
-	}
-	e.doubts.add(e.roots[partition])
-	return true
 }
 
 // appendTo adds the fourteen arguments of an item, and its tags.

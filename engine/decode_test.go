@@ -12,11 +12,19 @@ import (
 )
 
 // encodeFrames writes a message the way lua/stream/ff_append_frames.lua does.
-func encodeFrames(attempt uint32, frames []Frame) string {
+func encodeFrames(m FrameMessage) string {
 	var b strings.Builder
-	b.WriteString(strconv.FormatUint(uint64(attempt), 10) + " " + strconv.Itoa(len(frames)) + " ")
+	run, entry := uint32(0), ""
+	if len(m.Frames) > 0 {
+		run = m.Frames[0].Run
+	}
+	if r := m.Resumed; r != nil {
+		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded.Sequence, 10), r.Recorded.ID.String()}, " ")
+	}
+	b.WriteString(strconv.FormatUint(uint64(m.Attempt), 10) + " " + strconv.Itoa(len(m.Frames)) + " " + strconv.FormatUint(uint64(run), 10) + " ")
 	part := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
-	for _, f := range frames {
+	part(entry)
+	for _, f := range m.Frames {
 		part(f.ID.String())
 		part(strconv.FormatUint(f.Sequence, 10))
 		part(f.Type)
@@ -50,49 +58,56 @@ func TestDecodeFrames(t *testing.T) {
 		{ID: StreamID{1700000000001, 2}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
 		{ID: StreamID{1700000000001, 3}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
 	}
-	attempt, got, err := DecodeFrames(encodeFrames(7, frames))
-	if err != nil || attempt != 7 || !reflect.DeepEqual(got, frames) {
-		t.Errorf("attempt %d, %+v, %v", attempt, got, err)
+	message := FrameMessage{Attempt: 7, Frames: frames}
+	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if attempt, got, err := DecodeFrames("0 0 "); attempt != 0 || len(got) != 0 || err != nil {
-		t.Errorf("an empty message: %d, %v, %v", attempt, got, err)
+	if got, err := DecodeFrames("0 0 1 0:"); got.Attempt != 0 || len(got.Frames) != 0 || err != nil {
+		t.Errorf("an empty message: %+v, %v", got, err)
 	}
-	whole := encodeFrames(7, frames)
+	for i := range frames {
+		frames[i].Run = 3
+	}
+	message.Resumed = &Resumption{Run: 3, Epoch: 1700000000009, Reason: ResumedDelayed, First: frames[0].ID, Recorded: FramePlace{12, StreamID{1699999999999, 4}}}
+	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	whole := encodeFrames(message)
 	for i := range len(whole) { // every prefix, and every message with one byte less, is refused or at least not a panic
-		if _, _, err := DecodeFrames(whole[:i]); !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, flowfabric.ErrReply) {
 			t.Errorf("prefix of %d bytes: %v", i, err)
 		}
-		_, _, _ = DecodeFrames(whole[:i] + whole[i+1:])
+		_, _ = DecodeFrames(whole[:i] + whole[i+1:])
 	}
 	for _, text := range []string{
-		"", " ", "1", "1 ", "x 0 ", "-1 0 ", "4294967296 0 ", "0 101 ", "0 1 ", "0 0 x", whole + "0", "0 18446744073709551615 ",
-		"0 1 9223372036854775807:x", "0 1 99999999999999999999:x", "0 1 -1:x", "0 1 3:1-11:11:t0:0:0:1:p0:", "0 1 3:1-11:x1:t0:0:0:1:p0:",
-		"0 1 3:1-11:11:t0:0:0:1:p1:s", "0 1 3:1-11:11:t0:0:0:1:p2:s,", "0 1 3:1-11:11:t0:0:0:1:p3:s,1", "0 1 3:1-11:11:t0:0:0:1:p4:s1,x", "0 1 3:1-11:11:t0:0:0:1:p4:x1,1",
-		"0 1 3:1-11:11:t0:0:0:1:p4:d1,1", "0 1 3:1-11:11:t0:0:0:1:p4:lx,1", "0 1 3:1-11:11:t0:0:0:1:p16:l9999999999999,1",
+		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:", "0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:", "0 1 2 9:x w 0 0-03:1-11:11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0", "0 18446744073709551615 1 0:",
+		"0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x", "0 1 1 0:-1:x", "0 1 1 0:3:1-11:11:t0:0:0:1:p0:", "0 1 1 0:3:1-11:x1:t0:0:0:1:p0:",
+		"0 1 1 0:3:1-11:11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:x1,1",
+		"0 1 1 0:3:1-11:11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:11:t0:0:0:1:p16:l9999999999999,1",
 	} {
-		if _, _, err := DecodeFrames(text); text != "0 1 3:1-11:11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
+		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:11:t0:0:0:1:p0:" && !errors.Is(err, flowfabric.ErrReply) {
 			t.Errorf("%q: %v", text, err)
-		} else if text == "0 1 3:1-11:11:t0:0:0:1:p0:" && err != nil {
+		} else if text == "0 1 1 0:3:1-11:11:t0:0:0:1:p0:" && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(0, []Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x")}}))
-	f.Add(encodeFrames(1<<32-1, []Frame{{Encoding: "json", Mode: ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: ModeBestEffort, TTL: time.Second}}))
-	f.Add("0 1 9223372036854775807:x")
+	f.Add(encodeFrames(FrameMessage{Frames: []Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &Resumption{Run: 2, Reason: ResumedReleased}}))
+	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []Frame{{Encoding: "json", Mode: ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: ModeBestEffort, TTL: time.Second}}}))
+	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {
-		attempt, frames, err := DecodeFrames(message)
+		decoded, err := DecodeFrames(message)
 		if err != nil {
 			if !errors.Is(err, flowfabric.ErrReply) {
 				t.Fatalf("%q: %v", message, err)
 			}
 			return
 		}
-		again, back, err := DecodeFrames(encodeFrames(attempt, frames))
-		if err != nil || again != attempt || !reflect.DeepEqual(frames, back) {
-			t.Fatalf("%q: %v\n%+v\n%+v", message, err, frames, back)
+		back, err := DecodeFrames(encodeFrames(decoded))
+		if err != nil || !reflect.DeepEqual(decoded, back) {
+			t.Fatalf("%q: %v\n%+v\n%+v", message, err, decoded, back)
 		}
 	})
 }

@@ -46,6 +46,12 @@ type StoreReport struct {
 	Roots      []RootReport
 	At         time.Time // server time of the reading
 	Err        error     // why it could not be read
+	// Unserved is work that waits and that no registered worker takes, over all partitions.
+	Unserved []UnservedRoute
+	WorkErr  error // why routes and workers could not be read, in full or in part
+	// Ahead is what lies ahead of the server's clock, because it stepped back, over all partitions.
+	Ahead    []Ahead
+	AheadErr error // why sessions and quotas could not be read, in full or in part
 }
 
 // RootReport is the record of one partition.
@@ -57,14 +63,24 @@ type RootReport struct {
 	FrozenReason string
 	Owner        string    // who ticks; "" when nobody does
 	Wake         time.Time // when the tick is due; zero: nothing to wait for
+	Ticked       time.Time // the last tick; zero: there was none
+	Routes       int       // in its table, of at most MaxRoutes
 	Err          error
 }
 
+// Back is by how much the server's clock, which shows now, has stepped back since the last tick; 0 when it has not, or by a second at most.
+func (r RootReport) Back(now time.Time) time.Duration {
+	if d := r.Ticked.Sub(now); d > clockSlack {
+		return d
+	}
+	return 0
+}
+
 // Overdue tells whether nobody maintains the partition although there is work for it: a tick is two seconds late, or due
-// without an owner.
+// without an owner, or the server's clock stepped back since the last one.
 func (r RootReport) Overdue(now time.Time) bool {
 	if r.Wake.IsZero() || now.Before(r.Wake) {
-		return false
+		return !r.Wake.IsZero() && r.Wake.Sub(now) > time.Second && r.Back(now) > 0
 	}
 	return r.Owner == "" || now.After(r.Wake.Add(2*time.Second))
 }
@@ -86,7 +102,7 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 	}
 	defer seed.Close()
 	server, err := identify(ctx, seed)
-	if err != nil {
+	if err != nil && server.name == "" { // else only INFO failed, which each node is asked again
 		return Diagnosis{}, err
 	}
 	d := Diagnosis{Embedded: server.embedded, Cluster: server.cluster, Supported: server.supported()}
@@ -146,11 +162,13 @@ func readStore(ctx context.Context, client rueidis.Client) StoreReport {
 	}
 	commands := make(rueidis.Commands, n)
 	for i := range s.Partitions {
-		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake").Build()
+		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake", "ticked").Build()
 	}
 	for i, resp := range client.DoMulti(ctx, commands...) {
 		s.Roots = append(s.Roots, rootReport(uint16(i), resp))
 	}
+	s.readWork(ctx, client)
+	s.readAhead(ctx, client)
 	return s
 }
 
@@ -170,6 +188,10 @@ func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
 	out.Protocol, _ = strconv.Atoi(protocol)
 	out.FrozenReason, out.Frozen = text(1)
 	out.Owner, _ = text(2)
+	if ticked, there := text(4); there {
+		ms, _ := strconv.ParseInt(ticked, 10, 64)
+		out.Ticked = time.UnixMilli(ms)
+	}
 	if wake, there := text(3); there {
 		ms, err := strconv.ParseInt(wake, 10, 64)
 		if err != nil {

@@ -2,20 +2,27 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 // NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
 // tell, or does not let the user read, is zero.
 type NodeReport struct {
-	Address string
-	Role    string // "master" or "slave", as the protocol calls them
-	Server  string // name and version
-	Err     error
+	Address   string
+	Role      string // "master" or "slave", as the protocol calls them; "" when it does not tell
+	PrimaryAt string // of a replica: the address of its primary; "" when it does not tell
+	Server    string // name and version
+	Err       error
+	InfoErr   error // why INFO was not answered; then Server, the memory, what is persisted and the replicas are not known
 
 	Time      time.Time     // the node's clock
 	Skew      time.Duration // the node's clock minus the one of this machine, give or take half of RoundTrip
@@ -38,7 +45,7 @@ type NodeReport struct {
 	Library LibraryReport // of a primary
 }
 
-// Primary tells nodes that take writes.
+// Primary tells nodes that take writes; one that does not tell its role is taken for one.
 func (n NodeReport) Primary() bool { return n.Role != "slave" }
 
 // LibraryReport is the function library of a node.
@@ -66,6 +73,8 @@ func readNode(ctx context.Context, timeout time.Duration, address string, node r
 	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
 	if err == nil {
 		out.info(infoFields(text))
+	} else {
+		out.InfoErr, out.Role = callError("info", err), readRole(ctx, node)
 	}
 	out.configuration(ctx, node)
 	if out.Primary() {
@@ -90,7 +99,20 @@ func (n *NodeReport) info(f info) {
 	case f["rdb_last_bgsave_status"] == "err":
 		n.WriteFailed = "rdb"
 	}
-	n.Replicas, n.LinkDown = int(f.number("connected_slaves")), n.Role == "slave" && f["master_link_status"] != "up"
+	n.Replicas = int(f.number("connected_slaves"))
+	if n.Role == "slave" {
+		n.LinkDown, n.PrimaryAt = f["master_link_status"] != "up", net.JoinHostPort(f["master_host"], f["master_port"])
+	}
+}
+
+// readRole asks a node that does not answer INFO. "" is one that does not tell.
+func readRole(ctx context.Context, node rueidis.Client) string {
+	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+	if err != nil || len(role) == 0 {
+		return ""
+	}
+	name, _ := role[0].ToString()
+	return name
 }
 
 // configuration reads what INFO does not tell. Managed servers refuse it.
@@ -111,13 +133,23 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 	r, err := decode(fnVersion.name, node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build()))
 	switch {
 	case missingFunction(err):
-		return LibraryReport{Missing: true}
+		return LibraryReport{Missing: true, Err: unloadable(ctx, node)}
 	case err != nil:
 		return LibraryReport{Err: err}
 	}
 	out := LibraryReport{Protocol: int(r.number()), Revision: int(r.number()), Hash: r.text()}
 	out.Err = r.fail()
 	return out
+}
+
+// unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run it says nothing
+// of others.
+func unloadable(ctx context.Context, node rueidis.Client) error {
+	err := node.Do(ctx, node.B().FunctionList().Libraryname(lua.Name).Build()).Error()
+	if err = callError("function list", err); errors.Is(err, flowfabric.ErrConfig) {
+		return err
+	}
+	return nil
 }
 
 // info is an answer of the INFO family: "name:value" lines.

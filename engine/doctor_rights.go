@@ -20,7 +20,9 @@ type RightsReport struct {
 	Checked bool   // the server could be asked what is allowed (ACL DRYRUN, Redis 7.0 and Valkey)
 	// Denied are commands that FlowFabric needs and the user may not run on keys or channels of a partition, by name.
 	Denied []string
-	Err    error // why nothing was checked
+	// Unknown are commands that FlowFabric needs and the server does not have: renamed or switched off.
+	Unknown []string
+	Err     error // why nothing was checked
 }
 
 // samples are arguments for every command that the library or the engine runs, on keys and channels of a partition; the word
@@ -33,8 +35,8 @@ var samples = func() map[string]string {
 		ZCARD K|ZCOUNT K 0 1|ZRANGE K 0 1|ZRANGEBYSCORE K 0 1|ZREVRANGE K 0 1|ZREVRANGEBYSCORE K 1 0|ZRANK K v|ZREM K v|ZREMRANGEBYSCORE K 0 1
 		ZSCORE K v|PUBLISH C m|SPUBLISH C m|LINDEX K 0|LPUSH K v|LREM K 0 v|LPOP K|RPOP K|PTTL K|TTL K|TYPE K|PERSIST K|SCAN 0|HSCAN K 0
 		SSCAN K 0|ZSCAN K 0|SRANDMEMBER K|STRLEN K|INCR K|INCRBY K 1|ZINCRBY K 1 v|ZREMRANGEBYRANK K 0 1|ZRANGEBYLEX K - +|ZLEXCOUNT K - +
-		ZMSCORE K v|SMISMEMBER K v|MGET K|XDEL K 0-1|XINFO STREAM K|HRANDFIELD K|ZPOPMIN K|PEXPIREAT K 1|EXPIREAT K 1|HINCRBYFLOAT K f 1|APPEND K v
-		PING|ROLE|SUBSCRIBE C|SSUBSCRIBE C|FCALL ff_version 1 K|FUNCTION LOAD x`
+		ZMSCORE K v|ZUNIONSTORE K 1 K|SMISMEMBER K v|MGET K|MSET K v|RENAME K K|XDEL K 0-1|XINFO STREAM K|HRANDFIELD K|ZPOPMIN K|PEXPIREAT K 1|EXPIREAT K 1|HINCRBYFLOAT K f 1|APPEND K v
+		PING|ROLE|INFO server|SUBSCRIBE C|SSUBSCRIBE C|FCALL ff_version 1 K|FUNCTION LOAD x`
 	out := map[string]string{}
 	for entry := range strings.FieldsFuncSeq(table, func(r rune) bool { return r == '|' || r == '\n' }) {
 		name, args, _ := strings.Cut(strings.TrimSpace(entry), " ")
@@ -46,7 +48,7 @@ var samples = func() map[string]string {
 }()
 
 // engineCommands are what the engine itself sends; the others are run by the library, under the same user.
-var engineCommands = []string{"PING", "ROLE", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET", "HGETALL", "XRANGE", "EXISTS"}
+var engineCommands = []string{"PING", "ROLE", "INFO", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET", "MGET", "HGETALL", "XRANGE", "EXISTS"}
 
 var calls = regexp.MustCompile(`redis\.call\('([A-Z]+)'`)
 
@@ -80,6 +82,10 @@ func readRights(ctx context.Context, client rueidis.Client) RightsReport {
 	for i, resp := range client.DoMulti(ctx, commands...) {
 		verdict, err := resp.ToString()
 		if err != nil {
+			if re, ok := rueidis.IsRedisErr(err); ok && strings.HasSuffix(re.Error(), " not found") {
+				out.Unknown = append(out.Unknown, names[i])
+				continue
+			}
 			return RightsReport{User: out.User, Err: fmt.Errorf("%s: %w", names[i], callError("acl dryrun", err))}
 		}
 		if verdict != "OK" {

@@ -1,10 +1,18 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -41,7 +49,7 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("library %+v, want %+v, %v", d.Nodes[0].Library, OwnLibrary(), err)
 			}
 			if s := d.Store; !s.Booted || s.Partitions != 3 || len(s.Roots) != 3 || !s.Roots[1].Frozen || s.Roots[1].FrozenReason != "moving" ||
-				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != 1 {
+				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != flowfabric.Protocol {
 				t.Errorf("store: %+v", s)
 			}
 		})
@@ -131,5 +139,231 @@ func TestRightsCoverTheLibrary(t *testing.T) {
 		if _, known := samples[name]; !known {
 			t.Errorf("doctor_rights.go has no sample arguments for %s", name)
 		}
+	}
+}
+
+// What a server renamed or switched off is named, wherever it is met first, and is no defect of the library.
+func TestRenamedCommands(t *testing.T) {
+	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis, "valkey": testserver.ServerValkey} {
+		for _, command := range []string{"INFO", "FUNCTION", "FCALL", "HGETALL"} {
+			t.Run(name+" "+command, func(t *testing.T) {
+				cfg := Config{URL: testserver.Start(t, kind, testserver.Args("--rename-command", command, "HIDDEN"+command)).URL(), Partitions: 1}
+				d, err := Diagnose(t.Context(), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(d.Rights.Unknown, " "); got != command || d.Rights.Err != nil || len(d.Rights.Denied) > 0 {
+					t.Errorf("unknown %q, %+v", got, d.Rights)
+				}
+				n := d.Nodes[0]
+				at := map[string]error{"INFO": n.InfoErr, "FUNCTION": n.Library.Err, "FCALL": n.Library.Err}
+				if n.Role != "master" {
+					t.Errorf("role %q", n.Role)
+				}
+				e, openErr := Open(t.Context(), cfg)
+				if openErr == nil {
+					defer e.Close()
+				}
+				at["open"] = openErr
+				for _, where := range []string{command, "open"} {
+					if command == "HGETALL" { // the functions that connect do without it
+						continue
+					}
+					oneLine(t, where, at[where], flowfabric.ErrConfig, "the server does not know the command "+command)
+				}
+				if command != "HGETALL" {
+					return
+				}
+				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
+				if errors.Is(err, flowfabric.ErrPartitionMissing) || errors.Is(err, flowfabric.ErrBudgetNotFound) {
+					_, _, _, err = e.PutBudget(t.Context(), BudgetSpec{Name: "b", Limits: map[string]Limit{"tokens": {Hard: 1}}}, 0, "me")
+				}
+				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig, "the server does not know a command of the function library")
+			})
+		}
+	}
+}
+
+// A replica is told from the primary, also where it does not answer INFO.
+func TestDiagnoseReplica(t *testing.T) {
+	for name, args := range map[string][]string{"with INFO": nil, "without": {"--rename-command", "INFO", "HIDDEN"}} {
+		t.Run(name, func(t *testing.T) {
+			primary := testserver.Start(t, testserver.ServerValkey, testserver.TCP())
+			host, port, _ := net.SplitHostPort(primary.Address())
+			replica := testserver.Start(t, testserver.ServerValkey, testserver.Args("--replicaof", host, port), testserver.Args(args...))
+			d, err := Diagnose(t.Context(), Config{URL: replica.URL()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := d.Nodes[0]
+			if d.Cluster || n.Primary() || n.Role != "slave" || (n.PrimaryAt != "") != (args == nil) || args == nil && n.PrimaryAt != primary.Address() {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
+// Waiting work without a worker is found, as long as nobody takes it, and so is how full the table of routes is.
+func TestDiagnoseWork(t *testing.T) {
+	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{URL: url, Partitions: 2}
+			e := open(t, cfg)
+			submit := func(partition uint16, lane, kind string, caps ...string) {
+				t.Helper()
+				made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
+					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}})
+				if err := cmp.Or(err, made[0].Err); err != nil {
+					t.Fatal(err)
+				}
+			}
+			submit(0, "default", "mail")
+			submit(1, "default", "mail")
+			submit(1, "default", "render", "gpu")
+			submit(1, "off", "mail")
+			for _, p := range e.SetLane(t.Context(), "shop", "off", LaneChange{State: LanePaused, By: "me"}) {
+				if p.Err != nil {
+					t.Fatal(p.Err)
+				}
+			}
+			unserved := func(want ...UnservedRoute) {
+				t.Helper()
+				d, err := Diagnose(t.Context(), cfg)
+				if err != nil || d.Store.WorkErr != nil || !reflect.DeepEqual(d.Store.Unserved, want) {
+					t.Errorf("unserved %+v, want %+v, %v %v", d.Store.Unserved, want, err, d.Store.WorkErr)
+				}
+				if d.Store.Roots[0].Routes != 1 || d.Store.Roots[1].Routes != 3 {
+					t.Errorf("routes: %+v", d.Store.Roots)
+				}
+			}
+			mail := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "mail", Waiting: 2}
+			render := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "render", Capabilities: []string{"gpu"}, Waiting: 1}
+			unserved(mail, render)
+			register := func(instance string, info WorkerInfo) {
+				t.Helper()
+				if _, err := e.RegisterWorker(t.Context(), Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			register("elsewhere", WorkerInfo{Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
+			unserved(mail, render)
+			register("weak", WorkerInfo{Namespace: "shop", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
+			unserved(render)
+			register("able", WorkerInfo{Namespaces: []string{"*"}, Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"render"}, Capabilities: []string{"gpu"}})
+			unserved()
+			if _, err := e.MarkWorkerDead(t.Context(), "weak", "gone"); err != nil {
+				t.Fatal(err)
+			}
+			unserved(mail)
+		})
+	}
+}
+
+// MaxRoutes is where the library refuses the next one.
+func TestMaxRoutes(t *testing.T) {
+	e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
+	make := func(first, n int) error {
+		items := []NewExecution{}
+		for i := range n {
+			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default", Kind: "k" + strconv.Itoa(first+i),
+				Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}})
+		}
+		made, err := e.CreateExecutions(t.Context(), 0, items)
+		for _, m := range made {
+			err = cmp.Or(err, m.Err)
+		}
+		return err
+	}
+	for first := 0; first < MaxRoutes; first += 64 {
+		if err := make(first, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := make(MaxRoutes, 1); !errors.Is(err, flowfabric.ErrTooManyRoutes) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := make(0, 64); err != nil {
+		t.Errorf("of routes that exist: %v", err)
+	}
+}
+
+// After the server's clock stepped back, what bears a time of before is named; before that, and of what is as it should be, nothing is.
+func TestDiagnoseClockSteps(t *testing.T) {
+	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{URL: url, Partitions: 2}
+			e := open(t, cfg)
+			do := func(args ...string) {
+				t.Helper()
+				if err := e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			diagnose := func(want string) StoreReport {
+				t.Helper()
+				d, err := Diagnose(t.Context(), cfg)
+				if err != nil || d.Store.AheadErr != nil {
+					t.Fatal(err, d.Store.AheadErr)
+				}
+				got := ""
+				for _, a := range d.Store.Ahead {
+					if a.By < 58*time.Minute || a.By > time.Hour {
+						t.Errorf("%+v", a)
+					}
+					got += fmt.Sprint(a.Partition, a.Session, a.Quota, " ")
+				}
+				if got != want {
+					t.Errorf("ahead %q, want %q", got, want)
+				}
+				return d.Store
+			}
+			const partition = 1
+			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
+			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
+				t.Fatal(err, made)
+			}
+			interest, err := e.SetInterest(t.Context(), partition, []uint64{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			session := NewSessionID("w1")
+			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 1, Interest: interest}); err != nil || len(r.Claims) != 1 {
+				t.Fatal(err, r)
+			}
+			if _, _, _, err := e.PutQuota(t.Context(), QuotaSpec{Name: "calls", Rate: 5, Window: time.Minute}, 0, "me"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second, []Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Tick(t.Context(), partition, "w1", false); err != nil {
+				t.Fatal(err)
+			}
+			s := diagnose("")
+			if s.Roots[partition].Back(s.At) != 0 || s.Roots[partition].Ticked.IsZero() || s.Roots[partition].Overdue(s.At) {
+				t.Errorf("%+v", s.Roots)
+			}
+			// The times are moved on, which to the store is the same as a clock that is moved back.
+			later := strconv.FormatInt(s.At.Add(time.Hour).UnixMilli(), 10)
+			expiry := strconv.FormatInt(s.At.Add(time.Hour+time.Minute).UnixMilli(), 10)
+			p := keys.Of(partition)
+			do("HSET", string(p), "ticked", later, "wake", later)
+			do("HSET", p.Session(session), "exp", expiry)
+			do("ZADD", p.Sessions(), expiry, session)
+			quotas := flowfabric.GatePartition("calls", flowfabric.DefaultQuotaPartitions)
+			do("ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
+			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
+			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour || !s.Roots[partition].Overdue(s.At) {
+				t.Errorf("back %s: %+v", back, s.Roots)
+			}
+			// A tick and the quota's next start put it right.
+			if _, err := e.Tick(t.Context(), partition, "w2", false); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second, nil); err != nil {
+				t.Fatal(err)
+			}
+			diagnose("")
+		})
 	}
 }

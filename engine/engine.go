@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
-
-	"crypto/tls"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -25,9 +22,9 @@ type Engine struct {
 	cfg        Config
 	log        *slog.Logger
 	client     rueidis.Client // claims, settles, submits, reads
-	renewals   func() (rueidis.Client, error)
-	subs       func() (rueidis.Client, error)
-	reads      func() (rueidis.Client, error) // frames
+	renewals   func(context.Context) (rueidis.Client, error)
+	subs       func(context.Context) (rueidis.Client, error)
+	reads      func(context.Context) (rueidis.Client, error) // frames
 	server     serverInfo
 	variant    lua.Variant
 	scripts    map[string]script // only where the server knows no functions
@@ -36,7 +33,8 @@ type Engine struct {
 	budgets    []string // roots of the partitions of budgets, which are made with the first budget there
 	quotas     []string
 	loading    sync.Mutex
-	doubts     doubts
+	reboots    reboots
+	dials      dials
 	channels   channels
 	closers    struct {
 		sync.Mutex
@@ -51,14 +49,17 @@ type script struct{ sha, text string }
 // partition counts (fixing them on a fresh store unless CreateConfig is false), and makes the partition roots.
 //
 // Errors: ErrConfig before any I/O, and for a server that carries the library's other variant (see Config.TestClock);
-// ErrTransport (no server), ErrAuth, ErrServerVersion, ErrNewerLibrary, ErrProtocol. Nothing stays open after an error.
+// ErrTransport (no server), ErrAuth, ErrServerVersion, ErrProtocol (the store or the library is of another protocol number). Nothing stays open after an error.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	option, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, log: cfg.Logger}
+	cfg.URL, cfg.Username, cfg.Password = "", "", "" // an engine that is printed shows no secret; option has them
+	e := &Engine{cfg: cfg, log: cfg.Logger, reboots: reboots{turn: make(chan struct{}, 1)}}
+	e.dials.life, e.dials.end = context.WithCancel(context.Background())
+	option.DialCtxFn = e.dials.counted(option.DialCtxFn)
 	if err := e.open(ctx, option); err != nil {
 		e.Close()
 		return nil, err
@@ -102,12 +103,15 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 		}
 		return c, nil
 	}
-	e.renewals, e.subs, e.reads = lazily(more), lazily(more), lazily(more)
+	e.renewals, e.subs, e.reads = e.dials.lazily(more), e.dials.lazily(more), e.dials.lazily(more)
 	e.variant = lua.Variant{Sharded: !e.server.embedded, TestClock: e.cfg.TestClock}
+	if err := e.known(ctx); err != nil {
+		return err
+	}
 	if err := e.load(ctx); err != nil {
 		return err
 	}
-	if err := e.configure(ctx); err != nil {
+	if err := e.count(ctx); err != nil {
 		return err
 	}
 	return e.boot(ctx)
@@ -128,13 +132,13 @@ func firstSeed(option rueidis.ClientOption) (client rueidis.Client, err error) {
 	return nil, err
 }
 
-// lazily opens a client at first use; a failed attempt is made again by the next use.
-func lazily(open func() (rueidis.Client, error)) func() (rueidis.Client, error) {
-	var mu sync.Mutex
-	var client rueidis.Client
-	return func() (rueidis.Client, error) {
-		mu.Lock()
-		defer mu.Unlock()
+// lazily opens a client at first use; a failed attempt is made again by the next use. Callers wait for an attempt as long as their
+// contexts allow.
+func (d *dials) lazily(open func() (rueidis.Client, error)) func(context.Context) (rueidis.Client, error) {
+	turn, client := make(chan struct{}, 1), rueidis.Client(nil)
+	attempt := func() (rueidis.Client, error) {
+		turn <- struct{}{}
+		defer func() { <-turn }()
 		if client == nil {
 			c, err := open()
 			if err != nil {
@@ -144,6 +148,17 @@ func lazily(open func() (rueidis.Client, error)) func() (rueidis.Client, error) 
 		}
 		return client, nil
 	}
+	var ready atomic.Pointer[rueidis.Client]
+	return func(ctx context.Context) (rueidis.Client, error) {
+		if c := ready.Load(); c != nil {
+			return *c, nil
+		}
+		c, err := within(ctx, d, "connect", attempt)
+		if err == nil {
+			ready.Store(&c)
+		}
+		return c, err
+	}
 }
 
 // Close ends all connections; calls in flight fail with ErrTransport. It is idempotent.
@@ -152,12 +167,14 @@ func (e *Engine) Close() {
 	clients := e.closers.clients
 	e.closers.clients, e.closers.closed = nil, true
 	e.closers.Unlock()
+	e.dials.stop()
 	// All at once: the driver gives a server that is silent a second to answer the end of each connection.
 	var closing sync.WaitGroup
 	for _, c := range clients {
 		closing.Go(c.Close)
 	}
 	closing.Wait()
+	e.dials.waiting.Wait()
 }
 
 func (e *Engine) keep(c rueidis.Client) bool {
@@ -196,28 +213,39 @@ func (e *Engine) Ping(ctx context.Context) error {
 	return nil
 }
 
-// configure reads or fixes the partition counts (lua/system/ff_configure.lua). Spec 40 §3.
-func (e *Engine) configure(ctx context.Context) error {
+// count learns the partition counts, or fixes them. Spec 40 §3.
+func (e *Engine) count(ctx context.Context) error {
+	c, err := e.configure(ctx, Counts{e.cfg.Partitions, flowfabric.DefaultBudgetPartitions, flowfabric.DefaultQuotaPartitions})
+	if err != nil {
+		return err
+	}
+	e.partitions = c.Executions
+	e.roots = rootsOf(c.Executions, keys.Root)
+	e.budgets, e.quotas = rootsOf(c.Budgets, keys.BudgetRoot), rootsOf(c.Quotas, keys.QuotaRoot)
+	return nil
+}
+
+// configure reads the deployment's partition counts, and fixes them as wished where there are none, unless Config.CreateConfig is
+// false (lua/system/ff_configure.lua).
+func (e *Engine) configure(ctx context.Context, wish Counts) (Counts, error) {
 	create := "1"
 	if e.cfg.CreateConfig != nil && !*e.cfg.CreateConfig {
 		create = "0"
 	}
-	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(e.cfg.Partitions)),
-		strconv.Itoa(flowfabric.DefaultBudgetPartitions), strconv.Itoa(flowfabric.DefaultQuotaPartitions), create)
+	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(wish.Executions)),
+		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), create)
 	if err != nil {
 		if coded, ok := errors.AsType[*flowfabric.Error](err); ok && coded.Code == "config_missing" {
-			return fmt.Errorf("%w: the store was never booted (no %s) and CreateConfig is false", flowfabric.ErrConfig, keys.Config)
+			return Counts{}, fmt.Errorf("%w: the store was never booted, or was flushed (no %s), and CreateConfig is false; let a process boot it that may", flowfabric.ErrConfig, keys.Config)
 		}
-		return err
+		return Counts{}, err
 	}
 	n, err := strconv.ParseUint(r.text(), 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%s: %w: partition count", fnConfigure.name, flowfabric.ErrReply)
+		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, flowfabric.ErrReply)
 	}
-	e.partitions = uint16(n)
-	e.roots = rootsOf(uint16(n), keys.Root)
-	e.budgets, e.quotas = rootsOf(uint16(r.number()), keys.BudgetRoot), rootsOf(uint16(r.number()), keys.QuotaRoot)
-	return r.fail()
+	c := Counts{Executions: uint16(n), Budgets: uint16(r.number()), Quotas: uint16(r.number())}
+	return c, r.fail()
 }
 
 func rootsOf(n uint16, root func(uint16) string) []string {
@@ -242,12 +270,4 @@ func (e *Engine) boot(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return d.DialContext(ctx, "unix", path)
-}
-
-func dialInProcess(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return inproc.Dial(ctx, address)
 }

@@ -13,7 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// requirements packs what a worker must have and what must be asked before the work runs: an older library refuses the second.
+// requirements packs what a worker must have and what must be asked before the work runs.
 func requirements(capabilities []string, gates []flowfabric.Gate) string {
 	text := strings.Join(capabilities, ",")
 	for i, g := range gates {
@@ -213,12 +213,12 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 }
 
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
-// Source CancelOwner needs the fence of the holder. already: it was cancelled before. An execution that ended
+// Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An execution that ended
 // otherwise answers ErrNotActive with its code in slot 0.
 //
 // Spec 10 §4.4, D14, D38, D39.
 func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c Cancellation) (already bool, err error) {
-	args := make([]string, 1, 8)
+	args := make([]string, 1, 9)
 	args[0] = protocol
 	if c.Fence != nil {
 		args = fenceArgs(args, *c.Fence)
@@ -226,7 +226,7 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	} else {
 		args = append(args, id.UUID().String(), "", "", "", "")
 	}
-	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, flowfabric.MaxReason)))
+	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, flowfabric.MaxReason), c.By))
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim

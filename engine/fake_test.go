@@ -67,11 +67,11 @@ func startFake(t testing.TB) *fake {
 	f.fcall = func(name string) string {
 		switch name {
 		case fnVersion.name:
-			return envelope(1, "OK", "1", "999999", "hash") // newer, so nothing is loaded
+			return envelope(1, "OK", protocol, "999999", "hash") // newer, so nothing is loaded
 		case fnConfigure.name:
 			return envelope(1, "OK", "4", "32", "32", "0")
 		}
-		return envelope(1, "OK", "1")
+		return envelope(1, "OK", protocol)
 	}
 	var connections conc.WaitGroup
 	var mu sync.Mutex
@@ -131,6 +131,10 @@ func (f *fake) reply(args []string) string {
 		return f.fcall(args[1])
 	case "GET", "HGETALL", "XRANGE":
 		return f.get
+	case "HGET":
+		return nilReply
+	case "MGET": // there is no record, and the payload has a key of its own
+		return "*2\r\n$-1\r\n" + f.get
 	case "INFO":
 		return bulk("redis_version:7.0.15\r\n")
 	case "PING":

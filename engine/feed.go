@@ -134,7 +134,7 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after StreamID,
 	if partition >= e.partitions || limit < 1 || limit > 1000 {
 		return nil, fmt.Errorf("read feed: %w: partition %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput, partition, e.partitions, limit)
 	}
-	client, err := e.reads()
+	client, err := e.reads(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +152,27 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after StreamID,
 	return parseFeed(partition, entries)
 }
 
+// Booted tells of every partition when it was booted, as text to compare: another one says that the store was flushed, or lost its data,
+// and was booted again since; "" that it is not booted. Plain HGET, in one round trip.
+func (e *Engine) Booted(ctx context.Context) ([]string, error) {
+	builds := make([]func(rueidis.Client) rueidis.Completed, len(e.roots))
+	for i, root := range e.roots {
+		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Hget().Key(root).Field("booted").Build() }
+	}
+	out := make([]string, len(builds))
+	for i, answer := range e.plainAll(ctx, builds) {
+		text, err := answer.ToString()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return nil, callError("read when the partitions were booted", err)
+		}
+		out[i] = text
+	}
+	return out, nil
+}
+
 // LastOfFeed is the newest entry of a partition's feed; the zero id when there is none.
 func (e *Engine) LastOfFeed(ctx context.Context, partition uint16) (FeedEntry, error) {
-	client, err := e.reads()
+	client, err := e.reads(ctx)
 	if err != nil {
 		return FeedEntry{}, err
 	}

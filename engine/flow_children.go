@@ -137,23 +137,25 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 		return nil, err
 	}
 	n := r.count(3)
-	names, builds := make([]string, n), make([]func(rueidis.Client) rueidis.Completed, n)
+	names, attempts, builds := make([]string, n), make([]uint32, n), make([]func(rueidis.Client) rueidis.Completed, n)
 	for i := range n {
 		names[i] = r.text()
 		from, attempt := r.id(id.Partition()), r.attempt()
-		key := keys.Of(id.Partition()).Result(from.UUID(), uint32(max(0, attempt)))
-		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() }
+		k := keys.Of(id.Partition())
+		attempts[i] = uint32(max(0, attempt))
+		core, result := k.Core(from.UUID()), k.Result(from.UUID(), attempts[i])
+		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, result).Build() }
 	}
 	if err := r.fail(); err != nil {
 		return nil, err
 	}
 	out := make(map[string][]byte, n)
 	for i, answer := range e.plainAll(ctx, builds) {
-		b, err := answer.AsBytes()
-		if err != nil && !rueidis.IsRedisNil(err) {
-			return nil, callError("read inputs", err)
+		s, err := readStored(answer)
+		if err != nil {
+			return nil, fmt.Errorf("read inputs: %w", err)
 		}
-		out[names[i]] = b
+		out[names[i]] = s.result(attempts[i])
 	}
 	return out, nil
 }

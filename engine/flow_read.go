@@ -194,6 +194,9 @@ func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
 	m.State, _ = flowfabric.Project(flowfabric.Code(code))
 	route = r.text()
 	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.text(), r.maybeInstant(), r.maybeInstant()
+	if flowfabric.Code(code) == flowfabric.CodeCompleted {
+		m.Category = "" // it is that of a failed attempt before
+	}
 	m.Group, m.Wait = groupRecord(r.text()), waitRecord(r.text())
 	for range r.count(2) {
 		from, text := r.id(partition), r.text()

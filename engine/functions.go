@@ -29,14 +29,14 @@ var (
 		args: "protocol frozen reason", replies: "OK frozen; ALREADY_SATISFIED frozen",
 		errors: "invalid_input partition_missing protocol_mismatch"}
 	fnPoll = function{name: "ff_poll", method: "Poll", readonly: true,
-		args: "protocol [brief]", replies: "OK count {ready overdue}; OK 0 workers count {place ready overdue}",
+		args: "protocol", replies: "OK workers count {place ready overdue}",
 		errors: "invalid_input partition_missing protocol_mismatch"}
 
 	fnCreate = function{name: "ff_create_execution", method: "CreateExecutions",
 		args:    "protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}} or =count item {id digest payload}",
 		replies: "OK count {answer}", errors: "invalid_input" + entered}
 	fnComplete = function{name: "ff_complete_execution", method: "CompleteExecutions",
-		args:    "protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]",
+		args:    "protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation grants]",
 		replies: "OK count {answer} claim {as ff_claim_next, with its own envelope}",
 		errors:  "invalid_input" + entered}
 	fnFail = function{name: "ff_fail_execution", method: "FailExecution",
@@ -47,7 +47,7 @@ var (
 	fnRelease = function{name: "ff_release_execution", method: "ReleaseExecution",
 		args: fenceIn, replies: "OK released; ALREADY_SATISFIED released", errors: "invalid_input " + fenced}
 	fnCancel = function{name: "ff_cancel_execution", method: "CancelExecution",
-		args: fenceIn + " source reason", replies: "OK cancelled previous; ALREADY_SATISFIED cancelled",
+		args: fenceIn + " source reason by", replies: "OK cancelled previous; ALREADY_SATISFIED cancelled",
 		errors: "invalid_input " + fenced}
 	fnRecordStep = function{name: "ff_record_step", method: "RecordStep",
 		args: fenceIn + " name value", replies: "OK recorded; ALREADY_SATISFIED recorded",
@@ -80,8 +80,8 @@ var (
 	fnSetInterest = function{name: "ff_set_interest", method: "SetInterest",
 		args: "protocol digest count {route}", replies: "OK digest", errors: "invalid_input" + entered}
 	fnClaim = function{name: "ff_claim_next", method: "ClaimNext",
-		args:    "protocol session number ttl max interest table wait rotation",
-		replies: "OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}] [resume]}",
+		args:    "protocol session number ttl max interest table wait rotation grants",
+		replies: "OK duplicate registered more overdue full version rows {id row} claims {header [input] [tags {key value}] [steps {name value}] [resume] [flow [inputs {name value}]]} grants {grant}",
 		errors:  "invalid_input lease_expired claim_out_of_order interest_unknown" + entered}
 	fnRenew = function{name: "ff_session_renew", method: "RenewSession",
 		args: "protocol session ttl processed", replies: "OK overdue generation more count {notice}",
@@ -122,7 +122,7 @@ var (
 	fnApprove = function{name: "ff_approve_waitpoint", method: "ApproveWaitpoint",
 		args:    "protocol id waitpoint signal name category sourcetype source correlation key ttl created encoding payload",
 		replies: "OK signal effect state; ALREADY_SATISFIED signal effect state",
-		errors: "invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found target_not_signalable " +
+		errors: "invalid_input payload_too_large execution_not_found result_purged corrupt waitpoint_not_found target_not_signalable " +
 			"waitpoint_closed signal_limit_exceeded corrupt" + entered}
 	fnReissue = function{name: "ff_reissue_token", method: "ReissueToken",
 		args: "protocol id waitpoint kid digest nonce by", replies: "OK waitpoint key; ALREADY_SATISFIED waitpoint key",
@@ -135,21 +135,21 @@ var (
 		args: "protocol", replies: "OK current count {kid fingerprint expiry open needed}", errors: "invalid_input" + entered}
 	fnReadSuspension = function{name: "ff_read_suspension", method: "ReadSuspension", readonly: true,
 		args:    "protocol id",
-		replies: "OK code outcome record {field value} waitpoints {waitpoint record}",
-		errors:  "invalid_input execution_not_found result_purged" + entered}
+		replies: "OK code outcome record {field value} waitpoints {waitpoint record} {refused}",
+		errors:  "invalid_input execution_not_found result_purged corrupt" + entered}
 	fnReadSignals = function{name: "ff_read_signals", method: "ReadSignals", readonly: true,
 		args: "protocol id waitpoint offset", replies: "OK total count {signal}",
-		errors: "invalid_input execution_not_found result_purged waitpoint_not_found" + entered}
+		errors: "invalid_input execution_not_found result_purged corrupt waitpoint_not_found" + entered}
 
 	fnSetLane = function{name: "ff_set_lane", method: "setLane",
-		args:    "protocol namespace lane state retention by [ageing]",
+		args:    "protocol namespace lane state retention by ageing",
 		replies: "OK state retention routes; ALREADY_SATISFIED state retention routes", errors: "invalid_input" + entered}
 	fnSetFeed = function{name: "ff_set_feed", method: "setFeed",
 		args:    "protocol kinds keep length",
 		replies: "OK kinds until number; ALREADY_SATISFIED kinds until number", errors: "invalid_input" + entered}
 	fnListLanes = function{name: "ff_list_lanes", method: "listLanes", readonly: true,
 		args:    "protocol",
-		replies: "OK count {namespace lane state retention since by routes waiting} [count {namespace lane ageing weight}]", errors: "invalid_input" + entered}
+		replies: "OK count {namespace lane state retention since by routes waiting ageing weight}", errors: "invalid_input" + entered}
 	fnReadQueues = function{name: "ff_read_queues", method: "Queues", readonly: true,
 		args: "protocol after", replies: "OK now more count {route row state depth oldest priority retained}", errors: "invalid_input" + entered}
 	fnListExecutions = function{name: "ff_list_executions", method: "ListExecutions", readonly: true,
@@ -163,7 +163,7 @@ var (
 		errors:  "invalid_input partition_missing protocol_mismatch"}
 
 	fnRegister = function{name: "ff_register_worker", method: "RegisterWorker",
-		args: "protocol instance token ttl inflight info", replies: "OK registered|renewed expiry revision",
+		args: "protocol instance token ttl inflight stuck info", replies: "OK registered|renewed expiry revision",
 		errors: "invalid_input instance_in_use" + entered}
 	fnLeave = function{name: "ff_leave_worker", method: "LeaveWorker",
 		args: "protocol instance token", replies: "OK left; ALREADY_SATISFIED left", errors: "invalid_input" + entered}
@@ -172,7 +172,7 @@ var (
 		errors: "invalid_input worker_not_found" + entered}
 	fnListWorkers = function{name: "ff_list_workers", method: "listWorkers", readonly: true,
 		args:    "protocol after limit",
-		replies: "OK now next count {instance expiry seen registered inflight dead why info}", errors: "invalid_input" + entered}
+		replies: "OK now next count {instance expiry seen registered inflight stuck dead why info}", errors: "invalid_input" + entered}
 	fnListSessions = function{name: "ff_list_sessions", method: "listSessions", readonly: true,
 		args:    "protocol after limit",
 		replies: "OK now next count {session expiry dead why held}", errors: "invalid_input" + entered}
@@ -207,26 +207,26 @@ var (
 		args:    "protocol heal count {flow next version seen}",
 		replies: "OK count {next version seen} findings {kind index member detail healed}", errors: "invalid_input" + entered}
 	fnAuditRoutes = function{name: "ff_audit_routes", method: "AuditRoutes",
-		args:    "protocol heal purged recounts count {route stored low high uncounted}",
-		replies: "OK now purged recounts counting compared count {route uses} findings {kind index member detail healed}",
+		args:    "protocol heal purged recounts count {route stored low high}",
+		replies: "OK now purged recounts compared count {route uses} findings {kind index member detail healed}",
 		errors:  "invalid_input" + entered}
 
 	fnReadStream = function{name: "ff_read_attempt_stream", method: "ReadAttemptStream", readonly: true,
 		args:    "protocol id attempt",
-		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live",
-		errors:  "invalid_input execution_not_found result_purged" + entered}
+		replies: "OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid",
+		errors:  "invalid_input execution_not_found result_purged corrupt" + entered}
 	fnRead = function{name: "ff_read_execution", method: "ReadExecution", readonly: true,
 		args: "protocol id", replies: "OK now row alive expiry steps core {field value} attempts {field value} tags {key value}",
-		errors: "invalid_input execution_not_found result_purged" + entered}
+		errors: "invalid_input execution_not_found result_purged corrupt" + entered}
 	fnHistory = function{name: "ff_read_history", method: "ReadHistory", readonly: true,
 		args: "protocol id", replies: "OK core {field value} attempts {field value} events {entry}",
-		errors: "invalid_input execution_not_found result_purged" + entered}
+		errors: "invalid_input execution_not_found result_purged corrupt" + entered}
 	fnExplain = function{name: "ff_explain_execution", method: "Explain", readonly: true,
 		args: "protocol id",
 		replies: "OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge " +
 			"core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} " +
 			"closed why outbox paused by reason",
-		errors: "invalid_input execution_not_found result_purged" + entered}
+		errors: "invalid_input execution_not_found result_purged corrupt" + entered}
 
 	fnTick = function{name: "ff_tick", method: "Tick",
 		args:    "protocol owner release",
@@ -310,7 +310,7 @@ var (
 		replies: "OK count {answer} count {waiter}",
 		errors:  "invalid_input" + entered}
 	fnCheckBudgets = function{name: "ff_check_budgets", method: "CheckBudgets",
-		args:    "protocol partition route count {name} [wait]",
+		args:    "protocol partition route wait count {name}",
 		replies: "OK count {answer}",
 		errors:  "invalid_input" + entered}
 	fnReadBudget = function{name: "ff_read_budget", method: "ReadBudget", readonly: true,
@@ -366,7 +366,7 @@ var (
 		replies: "OK count {answer}",
 		errors:  "invalid_input" + entered}
 	fnReadOutbox = function{name: "ff_read_outbox", method: "ReadOutbox", readonly: true,
-		args:    "protocol [after]",
+		args:    "protocol after",
 		replies: "OK entries count {entry notices {kind text}}",
 		errors:  "invalid_input" + entered}
 	fnTrimOutbox = function{name: "ff_trim_outbox", method: "TrimOutbox",
@@ -374,7 +374,7 @@ var (
 		replies: "OK removed left",
 		errors:  "invalid_input" + entered}
 	fnAttach = function{name: "ff_attach", method: "attach",
-		args:    "protocol scope gates by [how]",
+		args:    "protocol scope gates by how",
 		replies: "OK gates; ALREADY_SATISFIED gates",
 		errors:  "invalid_input" + entered}
 	fnReadGates = function{name: "ff_read_gates", method: "readGates", readonly: true,

@@ -107,11 +107,7 @@ type OutboxEntry struct {
 // ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and how many there are in
 // all (lua/admission/ff_read_outbox.lua).
 func (e *Engine) ReadOutbox(ctx context.Context, partition uint16, after string) (entries []OutboxEntry, total int, err error) {
-	args := []string{protocol}
-	if after != "" {
-		args = append(args, after)
-	}
-	r, err := e.call(ctx, fnReadOutbox, partition, args...)
+	r, err := e.call(ctx, fnReadOutbox, partition, protocol, after)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -205,7 +201,7 @@ type AttachHow string
 
 // What it does.
 const (
-	AttachSet    AttachHow = ""       // these instead of those that are attached
+	AttachSet    AttachHow = "set"    // these instead of those that are attached
 	AttachAdd    AttachHow = "add"    // these as well
 	AttachRemove AttachHow = "remove" // these no longer
 )
@@ -235,11 +231,7 @@ func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, how 
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	args := []string{protocol, scope.text(), strings.Join(names, ","), by}
-	if how != AttachSet {
-		args = append(args, string(how))
-	}
-	r, err := e.call(ctx, fnAttach, partition, args...)
+	r, err := e.call(ctx, fnAttach, partition, protocol, scope.text(), strings.Join(names, ","), by, string(how))
 	if err != nil {
 		return false, err
 	}

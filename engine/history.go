@@ -19,7 +19,7 @@ type Event struct {
 	Session string // who held it; the instance is Instance(Session)
 	By      string // who asked for it
 	Code    flowfabric.Code
-	Detail  string // claimed: why; attempt_ended: state and category; ended: category; priority: "old new"
+	Detail  string // claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old new"
 	Reason  string // of an attempt's end, a revocation, a cancellation, a pause or a replay
 	Until   time.Time
 }
@@ -81,23 +81,30 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 	}
 	if at := f.instant("en"); !at.IsZero() {
 		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("e")), Session: core["ss"],
-			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: core["fc"]})
+			By: core["cb"], Code: flowfabric.Code(core["s"]), Detail: endCategory(core)})
 	}
 	return out
 }
 
+// endCategory is why an execution ended. The core keeps the category of its last failed attempt, which says nothing of an end in
+// success, or of one that somebody else decided.
+func endCategory(core map[string]string) string {
+	code := core["s"]
+	if strings.HasPrefix(code, "T1") || strings.HasPrefix(code, "T3") && core["cb"] != "system_timeout_policy" {
+		return ""
+	}
+	return core["fc"]
+}
+
 // onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made. The epoch
-// knows claims apart; records of revision 1 lack it, and then the time does. events are in order.
+// tells claims apart. events are in order.
 func onceClaimed(events []Event) []Event {
-	seen := make(map[[3]int64]bool, len(events))
+	seen := make(map[[2]uint64]bool, len(events))
 	return slices.DeleteFunc(events, func(e Event) bool {
 		if e.Kind != EventClaimed {
 			return false
 		}
-		claim := [3]int64{int64(e.Attempt), int64(e.Epoch)}
-		if e.Epoch == 0 {
-			claim[2] = e.At.UnixMilli()
-		}
+		claim := [2]uint64{uint64(e.Attempt), e.Epoch}
 		again := seen[claim]
 		seen[claim] = true
 		return again

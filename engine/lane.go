@@ -80,7 +80,7 @@ func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change Lan
 
 // setLane changes a lane in one partition (lua/operate/ff_set_lane.lua).
 func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane string, change LaneChange) LaneSet {
-	out, keep := LaneSet{Partition: partition}, ""
+	out, keep, ageing := LaneSet{Partition: partition}, "", ""
 	if change.Retention != nil {
 		if *change.Retention%time.Second != 0 {
 			out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Retention)
@@ -88,15 +88,14 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 		}
 		keep = strconv.FormatInt(int64(*change.Retention/time.Second), 10)
 	}
-	args := []string{protocol, namespace, lane, string(change.State), keep, change.By}
 	if change.Ageing != nil {
 		if *change.Ageing%time.Millisecond != 0 {
 			out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Ageing)
 			return out
 		}
-		args = append(args, strconv.FormatInt(change.Ageing.Milliseconds(), 10))
+		ageing = strconv.FormatInt(change.Ageing.Milliseconds(), 10)
 	}
-	r, err := e.call(ctx, fnSetLane, partition, args...)
+	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By, ageing)
 	if err != nil {
 		out.Err = err
 		return out
@@ -126,24 +125,11 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		out.Err = err
 		return out
 	}
-	for range r.count(8) {
+	for range r.count(10) {
 		out.Lanes = append(out.Lanes, Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
-			Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number())})
-	}
-	if r.err == nil && r.at < len(r.slots) {
-		for range r.count(4) {
-			out.special(r.text(), r.text(), r.millis(), int(r.number()))
-		}
+			Retention: time.Duration(r.number()) * time.Second, Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
+			Ageing: r.millis(), Weight: int(r.number())})
 	}
 	out.Err = r.fail()
 	return out
-}
-
-// special fills in what only some lanes have.
-func (p *PartitionLanes) special(namespace, name string, ageing time.Duration, weight int) {
-	for i := range p.Lanes {
-		if l := &p.Lanes[i]; l.Namespace == namespace && l.Name == name {
-			l.Ageing, l.Weight = ageing, weight
-		}
-	}
 }

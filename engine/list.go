@@ -150,7 +150,9 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		x.ID = flowfabric.MakeExecutionID(partition, id)
 	}
 	code := flowfabric.Code(f.m["s"])
-	if code == "" {
+	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {
+		own.stop("%s", clip(why))
+	} else if code == "" {
 		own.stop("there is no such execution")
 	} else if code == flowfabric.CodeActive && q.Home == HomeActive && !alive {
 		code = flowfabric.CodeLeaseExpired

@@ -107,7 +107,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 	if id.Partition() >= e.partitions {
 		return Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
-	client, err := e.reads()
+	client, err := e.reads(ctx)
 	if err != nil {
 		return Summary{}, err
 	}

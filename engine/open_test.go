@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -174,41 +175,43 @@ func TestPartitionsAreFixedOnce(t *testing.T) {
 	}
 }
 
-func TestMissingRoot(t *testing.T) {
-	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
-		e := open(t, Config{URL: url, Partitions: 4})
-		must(t, e, "FLUSHALL")
-		ctx := t.Context()
-		for name, call := range map[string]func() error{
-			"create": func() error {
-				_, err := e.CreateExecutions(ctx, 3, []NewExecution{{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}})
-				return err
-			},
-			"claim": func() error { _, err := e.ClaimNext(ctx, sampleClaim); return err },
-			"read":  func() error { _, err := e.ReadExecution(ctx, sampleID); return err },
-			"tick":  func() error { _, err := e.Tick(ctx, 3, "w", false); return err },
-			"poll":  func() error { _, _, err := e.Poll(ctx, []uint16{3}); return err },
-			"renew": func() error { _, err := e.RenewSession(ctx, 3, "w~1", time.Minute, 0); return err },
-		} {
-			oneLine(t, name, call(), flowfabric.ErrPartitionMissing, keys.Root(3))
-		}
-		if all, err := do(t, e, "KEYS", "*").AsStrSlice(); len(all) > 0 || err != nil {
-			t.Errorf("calls on a missing partition created %q, %v", all, err)
-		}
-	}
-}
-
-func TestFrozenAndNewerPartitions(t *testing.T) {
+func TestFrozenPartition(t *testing.T) {
 	e := open(t, Config{URL: testserver.Redis(t), Partitions: 4})
 	must(t, e, "HSET", keys.Root(3), "frozen", "1")
 	_, err := e.ReadExecution(t.Context(), sampleID)
 	oneLine(t, "frozen", err, flowfabric.ErrPartitionFrozen, keys.Root(3))
 	must(t, e, "HDEL", keys.Root(3), "frozen")
-	must(t, e, "HSET", keys.Root(3), "protocol", "2")
-	_, err = e.ReadExecution(t.Context(), sampleID)
-	oneLine(t, "newer data", err, flowfabric.ErrProtocol, "upgrade the application")
-	_, err = Open(t.Context(), Config{URL: e.cfg.URL})
-	oneLine(t, "newer data at start", err, flowfabric.ErrProtocol, "upgrade the application")
+}
+
+// A store of another protocol number is refused, by whoever opens it and by whoever works on it, and the error names both numbers and says
+// what to do. Its library stays, or stays away: the processes of that store go on.
+func TestStoreOfAnotherProtocol(t *testing.T) {
+	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
+		for theirs, advice := range map[int]string{
+			flowfabric.Protocol + 1: "upgrade this application",
+			flowfabric.Protocol - 1: "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store",
+		} {
+			e := open(t, Config{URL: url, Partitions: 4})
+			for p := range uint16(4) {
+				must(t, e, "HSET", keys.Root(p), "protocol", strconv.Itoa(theirs))
+			}
+			want := fmt.Sprintf("the store has protocol %d, this application %d; %s", theirs, flowfabric.Protocol, advice)
+			_, err := e.ReadExecution(t.Context(), sampleID)
+			oneLine(t, "a call", err, flowfabric.ErrProtocol, want)
+			_, _, err = e.Poll(t.Context(), []uint16{0, 1, 2, 3})
+			oneLine(t, "a poll", err, flowfabric.ErrProtocol, want)
+			oneLine(t, "boot", e.boot(t.Context()), flowfabric.ErrProtocol, want)
+			if !e.Embedded() {
+				must(t, e, "FUNCTION", "FLUSH", "SYNC")
+			}
+			_, err = Open(t.Context(), Config{URL: url})
+			oneLine(t, "open", err, flowfabric.ErrProtocol, want)
+			if list, err := do(t, e, "FUNCTION", "LIST").ToArray(); !e.Embedded() && (err != nil || len(list) != 0) {
+				t.Errorf("%d libraries were loaded (%v)", len(list), err)
+			}
+			must(t, e, "FLUSHALL")
+		}
+	}
 }
 
 func version(t testing.TB, e *Engine) []string {
@@ -239,14 +242,14 @@ func TestLibraries(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		kept       bool
-		sentinel   error
+		refusal    string
 	}{
-		{"newer protocol", as("999", "1", "x"), true, flowfabric.ErrNewerLibrary},
-		{"newer revision", as("1", "999", "x"), true, nil},
-		{"the same revision, other content", as("1", revision, "x"), false, nil},
-		{"older revision", as("1", "0", "x"), false, nil},
-		{"older protocol", as("0", "999", "x"), false, nil},
-		{"the same", as("1", revision, lua.Hash()), true, nil},
+		{"newer protocol", as("999", "1", "x"), true, "the library has protocol 999, this application " + protocol + "; upgrade this application"},
+		{"older protocol", as("0", "999", "x"), true, "the library has protocol 0, this application " + protocol + "; stop the processes of the older version, then run FUNCTION DELETE"},
+		{"newer revision", as(protocol, "999", "x"), true, ""},
+		{"the same revision, other content", as(protocol, revision, "x"), false, ""},
+		{"older revision", as(protocol, "0", "x"), false, ""},
+		{"the same", as(protocol, revision, lua.Hash()), true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := testserver.Redis(t)
@@ -257,8 +260,8 @@ func TestLibraries(t *testing.T) {
 			must(t, e, "FUNCTION", "LOAD", "REPLACE", c.text)
 			before := version(t, e)
 			other, err := Open(t.Context(), Config{URL: url})
-			if c.sentinel != nil {
-				oneLine(t, c.name, err, c.sentinel, "upgrade this application")
+			if c.refusal != "" {
+				oneLine(t, c.name, err, flowfabric.ErrProtocol, c.refusal)
 			} else if err != nil {
 				t.Fatal(err)
 			} else {
@@ -275,9 +278,21 @@ func TestLibraries(t *testing.T) {
 		must(t, e, "FUNCTION", "LOAD", "REPLACE", "#!lua name=flowfabric\nredis.register_function{function_name='ff_version', "+
 			"callback=function() return {1,'OK','999','1','x'} end, flags={'no-writes'}}")
 		_, err := Open(t.Context(), Config{URL: url})
-		oneLine(t, "newer", err, flowfabric.ErrNewerLibrary, "protocol 999")
+		oneLine(t, "newer", err, flowfabric.ErrProtocol, "protocol 999")
 		_, _, err = e.Poll(t.Context(), []uint16{0})
-		oneLine(t, "running engine", err, flowfabric.ErrNewerLibrary, "protocol 999")
+		oneLine(t, "running engine", err, flowfabric.ErrProtocol, "protocol 999")
+	})
+	t.Run("protocol 999 under an engine that runs", func(t *testing.T) {
+		e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
+		must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, "'"+protocol+"'", "'999'"))
+		must(t, e, "DEL", keys.Root(0))
+		_, err := e.callKeys(t.Context(), fnBoot, []string{keys.Root(0)}, protocol)
+		oneLine(t, "boot", err, flowfabric.ErrProtocol, "the library has protocol 999, this application "+protocol+"; upgrade this application")
+		must(t, e, "HSET", keys.Root(0), "protocol", protocol)
+		_, _, err = e.Poll(t.Context(), []uint16{0})
+		oneLine(t, "poll", err, flowfabric.ErrProtocol, "the library has protocol 999")
+		_, err = e.Tick(t.Context(), 0, "w", false)
+		oneLine(t, "tick", err, flowfabric.ErrProtocol, "the library has protocol 999")
 	})
 }
 
@@ -312,7 +327,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A server that restarts without its data, as a crashed cache does, is a missing partition and not a silent reset.
+// A server that restarts without its data, as a crashed cache does, is booted again; what was in it is gone.
 func TestRestart(t *testing.T) {
 	durable := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	e := open(t, Config{URL: durable.URL(), Partitions: 4})
@@ -331,7 +346,7 @@ func TestRestart(t *testing.T) {
 	volatile := testserver.Start(t, testserver.ServerRedis)
 	lost := open(t, Config{URL: volatile.URL(), Partitions: 4})
 	volatile.Restart()
-	if _, err := lost.ReadExecution(t.Context(), sampleID); !errors.Is(err, flowfabric.ErrPartitionMissing) {
+	if _, err := lost.ReadExecution(t.Context(), sampleID); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("a server that lost everything: %v", err)
 	}
 }

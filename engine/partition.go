@@ -60,6 +60,8 @@ type PartitionInfo struct {
 	Backlog Timer // unfinished work of flows, by when it was looked at last
 	Tally   FlowTally
 
+	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
+
 	Closed Timer // routes that gates closed, by when they open again
 	Paused Timer // executions that operators paused, by when
 	Outbox Timer // what budgets and quotas have not been told of, by when it was filed
@@ -116,7 +118,7 @@ func (p *PartitionInfo) later(r *reader) {
 	}
 	t := &p.Tally
 	counts := []*int{&t.Skipped, &t.Completed, &t.Failed, &t.Cancelled,
-		&t.Siblings.Cancelled, &t.Siblings.AlreadyTerminal, &t.Siblings.NotFound, &t.Siblings.Spared}
+		&t.Siblings.Cancelled, &t.Siblings.AlreadyTerminal, &t.Siblings.NotFound, &t.Siblings.Spared, &p.TokensRefused}
 	if n := r.count(1); n != len(counts) {
 		r.stop("%d tallies, want %d", n, len(counts))
 	}

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
 // ReadExecution returns a consistent snapshot (lua/read/ff_read_execution.lua). An active execution whose session
@@ -112,11 +113,10 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 			continue // a reason ("0r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
-		if len(parts) < 6 {
+		if len(parts) != 8 {
 			r.stop("attempt %s has %d parts, want 8", k, len(parts))
 			return nil
 		}
-		parts = append(parts, "", "") // revision 1 wrote neither epoch nor claim
 		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]}, r: r}
 		out = append(out, AttemptRecord{
 			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3], ClaimedAt: at.instant("claimed"),
@@ -133,7 +133,9 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID, atte
 	if id.Partition() >= e.partitions {
 		return nil, false, fmt.Errorf("read result: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
-	b, err := e.blob(ctx, keys.Of(id.Partition()).Result(id.UUID(), attempt))
+	k := keys.Of(id.Partition())
+	s, err := e.stored(ctx, k.Core(id.UUID()), k.Result(id.UUID(), attempt))
+	b := s.result(attempt)
 	return b, b != nil, err
 }
 
@@ -143,20 +145,50 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 	if id.Partition() >= e.partitions {
 		return nil, false, fmt.Errorf("read input: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
-	b, err := e.blob(ctx, keys.Of(id.Partition()).Input(id.UUID()))
-	return b, b != nil, err
+	k := keys.Of(id.Partition())
+	s, err := e.stored(ctx, k.Core(id.UUID()), k.Input(id.UUID()))
+	if s.record.Input != "" {
+		return []byte(s.record.Input), true, nil
+	}
+	return s.blob, s.blob != nil, err
 }
 
-// blob reads a string key; nil when it does not exist.
-func (e *Engine) blob(ctx context.Context, key string) ([]byte, error) {
-	b, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() }).AsBytes()
-	if rueidis.IsRedisNil(err) {
-		return nil, nil
+// stored is the record of an execution, and the key that a payload has if it is too large for the record.
+type stored struct {
+	record record.Record
+	blob   []byte // nil when there is no such key
+}
+
+// result is that of an attempt, nil when it stored none. The record holds that of the last one.
+func (s stored) result(attempt uint32) []byte {
+	if last, ok := s.record.Attempt(); ok && last == attempt && s.record.Result != "" {
+		return []byte(s.record.Result)
 	}
+	return s.blob
+}
+
+func (e *Engine) stored(ctx context.Context, core, payload string) (stored, error) {
+	s, err := readStored(e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, payload).Build() }))
 	if err != nil {
-		return nil, callError("read", err)
+		return s, fmt.Errorf("read: %w", err)
 	}
-	return b, nil
+	return s, nil
+}
+
+func readStored(answer rueidis.RedisResult) (s stored, err error) {
+	list, err := answer.ToArray()
+	if err != nil {
+		return s, callError("read", err)
+	}
+	if text, err := list[0].ToString(); err == nil {
+		if s.record, err = record.Decode(text); err != nil {
+			return s, fmt.Errorf("%w: %w", flowfabric.ErrCorrupt, err)
+		}
+	}
+	if s.blob, err = list[1].AsBytes(); rueidis.IsRedisNil(err) {
+		return s, nil
+	}
+	return s, err
 }
 
 // plain runs a read-only command, repeating it while the outcome is unknown.

@@ -20,17 +20,11 @@ type reader struct {
 	at      int
 	already bool // the envelope said ALREADY_SATISFIED
 	err     error
-
-	doubt *doubts // told when the reply cannot be read; may be nil
-	root  string
 }
 
 func (r *reader) fail() error {
 	if r.err == nil {
 		return nil
-	}
-	if r.doubt != nil {
-		r.doubt.add(r.root)
 	}
 	return fmt.Errorf("%s: %w: %w", r.op, flowfabric.ErrReply, r.err)
 }

@@ -76,7 +76,8 @@ type Registration struct {
 	Instance string        // 1..48 bytes
 	Token    string        // of the process, 1..64 bytes: tells two processes of one name apart
 	TTL      time.Duration // 1 s..1 h, in whole milliseconds
-	InFlight int           // executions that it holds, 0..1,000,000
+	InFlight int           // handlers at work, each in a slot, 0..1,000,000
+	Stuck    int           // those of them that ignore the end of their context, 0..InFlight
 	Info     WorkerInfo
 }
 
@@ -90,7 +91,8 @@ type Registered struct {
 type WorkerRow struct {
 	Instance     string
 	Info         WorkerInfo // zero when it cannot be read
-	InFlight     int        // what the worker said when it was last seen
+	InFlight     int        // handlers that were at work, as the worker said when it was last seen
+	Stuck        int        // those of them that ignored the end of their context: their slots are not free until they return
 	RegisteredAt time.Time
 	SeenAt       time.Time
 	ExpiresAt    time.Time
@@ -132,7 +134,8 @@ func (e *Engine) workerHome(instance string) uint16 {
 
 // RegisterWorker says that a worker instance is there for a ttl from the server's now, or that it still is
 // (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does it now and then also notices
-// that the server carries an older library than its own, which is then replaced. ErrInstanceInUse, see
+// that the server carries an older library than its own, which it then replaces. A registration that is new, for example because the store
+// was flushed, also compares the partition counts: [*CountsError]. ErrInstanceInUse, see
 // [TakenFor], while another process's registration under the name lives; ErrInvalidInput. Spec 40 §5.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
@@ -140,7 +143,7 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 		return Registered{}, fmt.Errorf("%s: %w", fnRegister.name, err)
 	}
 	r, err := e.call(ctx, fnRegister, e.workerHome(q.Instance), protocol, q.Instance, q.Token,
-		strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.InFlight), info)
+		strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.InFlight), strconv.Itoa(q.Stuck), info)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -154,9 +157,12 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 	}
 	out.ExpiresAt = r.instant()
 	if revision := r.number(); r.err == nil && revision < lua.Revision {
-		e.doubts.add(r.root)
+		e.renew(ctx)
 	}
-	return out, r.fail()
+	if err := r.fail(); err != nil || out.Renewed {
+		return out, err
+	}
+	return out, e.sameCounts(ctx)
 }
 
 // TakenFor reads an error that wraps ErrInstanceInUse: until when the other process's registration lives unless it is
@@ -253,9 +259,9 @@ func (e *Engine) listWorkers(ctx context.Context, partition uint16, after string
 	}
 	now := r.instant()
 	next = r.text()
-	for range r.count(8) {
+	for range r.count(9) {
 		w := WorkerRow{Instance: r.text(), ExpiresAt: r.instant(), SeenAt: r.instant(), RegisteredAt: r.instant(),
-			InFlight: int(r.number()), Dead: r.flag(), Reason: r.text()}
+			InFlight: int(r.number()), Stuck: int(r.number()), Dead: r.flag(), Reason: r.text()}
 		if err := json.Unmarshal(r.bytes(), &w.Info); err != nil {
 			w.Info = WorkerInfo{}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -24,7 +25,7 @@ type serverInfo struct {
 }
 
 // identify asks for name, version and mode. Valkey keeps answering as a Redis of a compatible version in some
-// fields, so INFO's own line wins where it exists.
+// fields, so INFO's own line wins where it exists. What HELLO told is returned with the error of INFO.
 func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 	m, err := client.Do(ctx, client.B().Arbitrary("HELLO", "3").Build()).AsMap()
 	if err != nil {
@@ -49,7 +50,7 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 	}
 	info, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
 	if err != nil {
-		return serverInfo{}, callError("identify server", err)
+		return s, callError("identify server (INFO)", err)
 	}
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "valkey_version:"); ok {
@@ -90,6 +91,22 @@ func scriptsOf(v lua.Variant) map[string]script {
 	}
 	scriptTables.Store(v, scripts)
 	return scripts
+}
+
+// known refuses a store of another protocol number, before a library is loaded for it that its processes could not use.
+func (e *Engine) known(ctx context.Context) error {
+	text, err := e.client.Do(ctx, e.client.B().Hget().Key(keys.Root(0)).Field("protocol").Build()).ToString()
+	if rueidis.IsRedisNil(err) || err == nil && text == protocol {
+		return nil
+	}
+	if err != nil {
+		return callError("read the store's protocol", err)
+	}
+	theirs, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("open: %w: the store's protocol is %q", flowfabric.ErrReply, clip(text))
+	}
+	return mismatch("open", "store", theirs)
 }
 
 // load makes sure that every primary carries a usable library. It never replaces a newer one. In a cluster a node that
@@ -133,6 +150,16 @@ func (e *Engine) loadOnPrimary(ctx context.Context, node rueidis.Client) error {
 	return e.loadOn(ctx, node)
 }
 
+// renew replaces an older library wherever a server carries one: it came from an older process, in place of one that was lost. A failure
+// is no error of the call that noticed; the next registration tries again.
+func (e *Engine) renew(ctx context.Context) {
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	if err := e.load(ctx); err != nil {
+		e.log.WarnContext(ctx, "replace an older function library", "error", err)
+	}
+}
+
 // loadFor makes sure that the node that serves a key carries the library, whatever state the other nodes are in. When
 // that is not the node the driver takes it for, the slot has moved or is moving: then all of them are looked at.
 func (e *Engine) loadFor(ctx context.Context, key string) error {
@@ -158,13 +185,13 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 		if r.err != nil {
 			return r.fail()
 		}
-		if p > flowfabric.Protocol {
-			return fmt.Errorf("%w: server has protocol %d, this application %d", flowfabric.ErrNewerLibrary, p, flowfabric.Protocol)
+		if p != flowfabric.Protocol {
+			return mismatch("load function library", "library", p)
 		}
 		if err := e.sameClock(hash); err != nil {
 			return err
 		}
-		if p == flowfabric.Protocol && (rev > lua.Revision || rev == lua.Revision && hash == e.hash()) {
+		if rev > lua.Revision || rev == lua.Revision && hash == e.hash() {
 			return nil
 		}
 	case !missingFunction(err):

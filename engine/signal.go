@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -74,6 +75,7 @@ type Signal struct {
 	Encoding       string
 	Effect         string
 	LateBy         time.Duration // how long after the suspension's timeout it came
+	Order          int64         // its place among all signals that the execution accepted, from 1; 0: made by a timeout
 	Trace          string        // W3C traceparent of the sender's span
 	Payload        []byte
 }
@@ -94,7 +96,7 @@ type Resume struct {
 const unit = "\x1f"
 
 // signalParts is how many parts lua/lib/signal.lua joins.
-const signalParts = 15
+const signalParts = 16
 
 // decodeSignal reads the stored form.
 func decodeSignal(text string) (Signal, error) {
@@ -103,9 +105,9 @@ func decodeSignal(text string) (Signal, error) {
 		return Signal{}, fmt.Errorf("%w: a signal of %d parts", flowfabric.ErrReply, len(p))
 	}
 	s := Signal{WaitpointKey: p[2], Name: p[3], Category: p[4], SourceType: p[5], Source: p[6],
-		IdempotencyKey: p[8], Encoding: p[11], Effect: p[12], Payload: []byte(p[14])}
+		IdempotencyKey: p[8], Encoding: p[11], Effect: p[12], Payload: []byte(p[15])}
 	s.Correlation, s.Trace = cutTrace(p[7])
-	var errs [5]error
+	var errs [6]error
 	s.ID, errs[0] = uuid.Parse(p[0])
 	if p[1] != "" { // a timeout has none
 		s.Waitpoint, errs[1] = uuid.Parse(p[1])
@@ -117,6 +119,7 @@ func decodeSignal(text string) (Signal, error) {
 		late, errs[4] = strconv.ParseInt(p[13], 10, 64)
 		s.LateBy = time.Duration(late) * time.Millisecond
 	}
+	s.Order, errs[5] = strconv.ParseInt(p[14], 10, 64)
 	for _, err := range errs {
 		if err != nil {
 			return Signal{}, fmt.Errorf("%w: signal: %w", flowfabric.ErrReply, err)
@@ -176,11 +179,6 @@ func DecodeResume(blob []byte) (Resume, error) {
 	if rest != "" {
 		return Resume{}, fmt.Errorf("%w: %d bytes follow the signals", flowfabric.ErrReply, len(rest))
 	}
-	slices.SortFunc(r.Signals, func(a, b Signal) int {
-		if c := a.AcceptedAt.Compare(b.AcceptedAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID.String(), b.ID.String())
-	})
+	slices.SortFunc(r.Signals, func(a, b Signal) int { return cmp.Compare(a.Order, b.Order) })
 	return r, nil
 }

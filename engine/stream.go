@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,10 +53,7 @@ func ParseStreamID(text string) (StreamID, error) {
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []Frame) (Appended, error) {
 	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
 	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
-	r, err := e.appendPlain(ctx, f, head, frames)
-	if r == nil && err == nil {
-		r, err = e.call(ctx, fnAppend, f.Execution.Partition(), spellFrames(head, frames)...)
-	}
+	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), frameArgs(head, frames)...)
 	if err != nil {
 		return Appended{}, err
 	}
@@ -66,23 +64,6 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	}
 	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
 	return out, r.fail()
-}
-
-// appendPlain sends frames of which nothing is to be said but one type: that type, and a payload each. It returns neither a
-// reply nor an error for others, and from a library that does not know this form, which is refused by the number of its arguments.
-func (e *Engine) appendPlain(ctx context.Context, f flowfabric.Fence, head []string, frames []Frame) (*reader, error) {
-	if !alike(frames) {
-		return nil, nil
-	}
-	args := append(head, frames[0].Type)
-	for i := range frames {
-		args = append(args, rueidis.BinaryString(frames[i].Payload))
-	}
-	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
-	if e.unknownForm(f.Execution.Partition(), err) {
-		return nil, nil
-	}
-	return r, err
 }
 
 // alike tells whether frames are durable, utf8 and of one type, without correlation or a time of their own.
@@ -96,8 +77,16 @@ func alike(frames []Frame) bool {
 	return len(frames) > 0 && len(frames) <= flowfabric.MaxAppendFrames
 }
 
-// spellFrames adds five arguments for each frame, and what is to be said of their modes.
-func spellFrames(args []string, frames []Frame) []string {
+// frameArgs adds the frames of a batch: of those of which nothing is to be said but one type that type, and a payload each; of others
+// five arguments for each, and what is to be said of their modes.
+func frameArgs(args []string, frames []Frame) []string {
+	if alike(frames) {
+		args = append(args, frames[0].Type)
+		for i := range frames {
+			args = append(args, rueidis.BinaryString(frames[i].Payload))
+		}
+		return args
+	}
 	for i := range frames {
 		x := &frames[i]
 		encoding, produced := x.Encoding, ""
@@ -132,7 +121,66 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	m.Closed, m.ClosedAt, m.ClosedReason = r.flag(), r.instant(), r.text()
 	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.text())
 	m.Summary, m.Live = r.unsigned(), r.unsigned()
+	m.Runs, m.Recorded.Sequence = uint32(r.unsigned()), r.unsigned()
+	if m.Recorded.ID, err = ParseStreamID(r.text()); err != nil {
+		r.stop("%w", err)
+	}
 	return m, r.fail()
+}
+
+// ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the given id
+// (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have any, and one for each
+// of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
+func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, limit int) ([]Resumption, error) {
+	if limit < 1 || limit > flowfabric.MaxReadFrames {
+		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
+	}
+	if id.Partition() >= e.partitions {
+		return nil, fmt.Errorf("read runs: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+	}
+	client, err := e.reads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := "(" + after.String()
+	if after == (StreamID{}) {
+		start = "-"
+	}
+	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(start).End("+").Count(int64(limit)).Build()
+	}).AsXRange()
+	if err != nil {
+		return nil, callError("read runs", err)
+	}
+	out := make([]Resumption, 0, len(entries))
+	for _, entry := range entries {
+		v := entry.FieldValues
+		first, err := ParseStreamID(entry.ID)
+		run, runErr := strconv.ParseUint(v["n"], 10, 32)
+		if err = errors.Join(err, runErr); err != nil {
+			return nil, fmt.Errorf("read runs: %w: run %s: %w", flowfabric.ErrReply, clip(entry.ID), err)
+		}
+		r, ok := parseResumption(v["e"] + " " + v["w"] + " " + v["r"])
+		if !ok {
+			return nil, fmt.Errorf("read runs: %w: run %s says %q", flowfabric.ErrReply, entry.ID, v)
+		}
+		r.First, r.Run = first, uint32(run)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// parseResumption reads "<epoch> <reason> <recorded sequence> <recorded id>".
+func parseResumption(text string) (r Resumption, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 4 {
+		return r, false
+	}
+	epoch, err1 := strconv.ParseUint(parts[0], 10, 64)
+	sequence, err2 := strconv.ParseUint(parts[2], 10, 64)
+	id, err3 := ParseStreamID(parts[3])
+	r.Epoch, r.Reason, r.Recorded = epoch, parts[1], FramePlace{sequence, id}
+	return r, err1 == nil && err2 == nil && err3 == nil
 }
 
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
@@ -154,7 +202,7 @@ func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt
 	if id.Partition() >= e.partitions {
 		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
-	client, err := e.reads()
+	client, err := e.reads(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -234,27 +282,35 @@ func BellChannel(partition uint16, instance string) string {
 	return keys.Of(partition).Bell(instance)
 }
 
-// DecodeFrames parses a message of a [FrameChannel]: attempt, count, then eight length-prefixed parts a frame. The
-// error wraps ErrReply.
-func DecodeFrames(message string) (attempt uint32, frames []Frame, err error) {
+// FrameMessage is what one append publishes on a [FrameChannel].
+type FrameMessage struct {
+	Attempt uint32
+	Frames  []Frame
+	Resumed *Resumption // when a run begins with the first of the frames, and it is not the attempt's first run
+}
+
+// DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a run that
+// begins says, and eight parts a frame. The error wraps ErrReply.
+func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
-	a, n := d.number(' '), d.number(' ')
-	if d.bad || a > 1<<32-1 || n > flowfabric.MaxAppendFrames {
-		return 0, nil, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
+	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()
+	if d.bad || a > 1<<32-1 || n > flowfabric.MaxAppendFrames || run > 1<<32-1 {
+		return FrameMessage{}, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
 	}
-	frames = make([]Frame, n)
+	m := FrameMessage{Attempt: uint32(a), Frames: make([]Frame, n)}
+	frames := m.Frames
 	for i := range frames {
 		f := &frames[i]
 		id, idErr := ParseStreamID(d.part())
 		f.ID = id
 		sequence, seqErr := strconv.ParseUint(d.part(), 10, 64)
-		f.Sequence = sequence
+		f.Sequence, f.Run = sequence, uint32(run)
 		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
 		produced := d.part()
 		f.Payload = []byte(d.part())
 		placed := f.spelled(d.part())
 		if d.bad || idErr != nil || seqErr != nil || !placed {
-			return 0, nil, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
 		}
 		if f.Encoding == "" {
 			f.Encoding = "utf8"
@@ -262,15 +318,23 @@ func DecodeFrames(message string) (attempt uint32, frames []Frame, err error) {
 		if produced != "" {
 			ms, err := strconv.ParseInt(produced, 10, 64)
 			if err != nil {
-				return 0, nil, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
+				return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
 			}
 			f.ProducedAt = time.UnixMilli(ms)
 		}
 	}
 	if d.rest != "" {
-		return 0, nil, fmt.Errorf("frame message: %w: %d bytes too many", flowfabric.ErrReply, len(d.rest))
+		return FrameMessage{}, fmt.Errorf("frame message: %w: %d bytes too many", flowfabric.ErrReply, len(d.rest))
 	}
-	return uint32(a), frames, nil
+	if entry != "" {
+		r, ok := parseResumption(entry)
+		if !ok || n == 0 {
+			return FrameMessage{}, fmt.Errorf("frame message: %w: run %q", flowfabric.ErrReply, clip(entry))
+		}
+		r.Run, r.First = uint32(run), frames[0].ID
+		m.Resumed = &r
+	}
+	return m, nil
 }
 
 // text is a cursor over length-prefixed parts.

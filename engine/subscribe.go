@@ -20,7 +20,7 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	if len(channels) == 0 || partition >= e.partitions {
 		return fmt.Errorf("subscribe: %w: %d channels of partition %d", flowfabric.ErrInvalidInput, len(channels), partition)
 	}
-	client, err := e.subs()
+	client, err := e.subs(ctx)
 	if err != nil {
 		return err
 	}

@@ -183,6 +183,9 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		}
 		out.Waitpoints = append(out.Waitpoints, w)
 	}
+	for i := range out.Waitpoints {
+		out.Waitpoints[i].RefusedAt = r.instant()
+	}
 	slices.SortFunc(out.Waitpoints, func(a, b Waitpoint) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	if outcome != nil && r.err == nil {
 		resume, err := DecodeResume(outcome)

@@ -138,6 +138,7 @@ type FailOutcome struct {
 type Cancellation struct {
 	Reason string
 	Source string            // CancelOperator, CancelOwner or CancelFlow
+	By     string            // who asks, ≤ 64 bytes, with CancelOperator only; "" names nobody
 	Fence  *flowfabric.Fence // required with CancelOwner
 }
 
@@ -197,6 +198,42 @@ type Frame struct {
 	Keep int
 	// Durables is how many durable frames the attempt has up to this frame, itself included; given when read.
 	Durables uint64
+	// Run is the number of the run that appended the frame, see [Resumption]; 0 when read by [Engine.ReadLog] alone.
+	Run uint32
+}
+
+// FramePlace names a frame of an attempt. The zero value stands before the first one.
+type FramePlace struct {
+	Sequence uint64
+	ID       StreamID
+}
+
+// Why an attempt went on in another run.
+const (
+	ResumedReleased  = "released"  // its worker handed it back, as a drain does
+	ResumedDelayed   = "delayed"   // the handler asked for a delay
+	ResumedSuspended = "suspended" // it waited, or what it would have waited for had come already
+	ResumedChildren  = "children"  // it waited for children, or they had ended already
+)
+
+// Resumption tells that an attempt went on in another run: the handler began again, so it repeats what it had not recorded
+// as a step. Runs of an attempt that append frames are numbered 1, 2, 3 …; the second and every later one has a Resumption.
+//
+// Who shows the frames of an attempt as one text drops those after Recorded when it meets a Resumption, see
+// [Resumption.Repeats]: what follows takes their place.
+type Resumption struct {
+	Run    uint32   // its number, 2 or more
+	Epoch  uint64   // of its claim; two runs share one if a wait was answered before it began
+	Reason string   // why the run before it stopped: ResumedReleased and the others; "" when unknown
+	First  StreamID // its first frame
+	// Recorded is the last frame that a recorded step covers. The steps of one pass must run one after the other for that to
+	// say which frames are repeated, and the frames must be appended inside them.
+	Recorded FramePlace
+}
+
+// Repeats tells whether f is a frame of an earlier run that no recorded step covers.
+func (r Resumption) Repeats(f Frame) bool {
+	return f.ID.Compare(r.First) < 0 && f.Sequence > r.Recorded.Sequence
 }
 
 // FrameMode says what becomes of a frame (spec 30 §3). The zero value is ModeDurable.
@@ -259,6 +296,9 @@ type StreamMeta struct {
 	Code         flowfabric.Code
 	Summary      uint64 // version of the summary document, 0 = none
 	Live         uint64 // best-effort frames ever appended
+	Runs         uint32 // runs that appended frames; each after the first has a Resumption
+	// Recorded is the last frame that a recorded step covers. Another attempt repeats the frames after it.
+	Recorded FramePlace
 }
 
 // Mixed tells whether the attempt has frames that are not durable; their logs exist only then.
@@ -288,7 +328,7 @@ type Snapshot struct {
 	DeadlineAt      time.Time
 	FailureCategory string // of the last failure; "" once it has completed
 	FailureReason   string // likewise
-	CancelledBy     string
+	CancelledBy     string // CancelOperator, with ":" and a name if one was given; CancelFlow; owner:<instance>; or system_timeout_policy
 	CancelReason    string
 	InputBytes      int
 	Steps           int

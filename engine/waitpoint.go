@@ -115,6 +115,7 @@ type Waitpoint struct {
 	LastSignalAt time.Time
 	ClosedAt     time.Time
 	CloseReason  string
+	RefusedAt    time.Time // the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
 }
 
 // waitpointParts is how many parts lua/lib/waitpoint.lua joins.

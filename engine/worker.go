@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,12 +58,12 @@ func claimArgs(args []string, q ClaimRequest) []string {
 	if q.Wait {
 		wait = "1"
 	}
-	understands := "1"
+	grants := "0"
 	if q.Gates {
-		understands = strconv.Itoa(2 + min(max(q.MaxGrants, 0), 32))
+		grants = strconv.Itoa(min(cmp.Or(max(q.MaxGrants, 0), 32), 32))
 	}
 	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), understands)
+		q.Interest, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
@@ -75,10 +76,12 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 		}
 	}
 	var err error
-	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil || !q.Gates {
+	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil {
 		return out, err
 	}
-	out.Grants = make([]Grant, r.count(1))
+	if n := r.count(1); n > 0 {
+		out.Grants = make([]Grant, n)
+	}
 	for i := range out.Grants {
 		h := header{rest: r.text()}
 		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned(), Wakes: h.unsigned()}); h.err != nil {
@@ -300,7 +303,7 @@ func route(id uint64, row string, r *reader) Route {
 //
 // Spec 10 §4.15, design §6.
 func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
-	client, err := e.renewals()
+	client, err := e.renewals(ctx)
 	if err != nil {
 		return Renewal{}, err
 	}
@@ -387,7 +390,7 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 	if len(roots) == 0 || e.server.cluster && len(roots) > 1 {
 		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput, len(roots))
 	}
-	r, err := e.callKeys(ctx, fnPoll, roots, protocol, "1")
+	r, err := e.callKeys(ctx, fnPoll, roots, protocol)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -395,24 +398,15 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 	for i, p := range partitions {
 		states[i].Partition = p
 	}
-	switch n := r.number(); n {
-	case 0:
-		workers = int(r.number())
-		for range r.count(3) {
-			place := r.number()
-			if r.err == nil && (place < 1 || place > int64(len(states))) {
-				r.stop("place %d of %d", place, len(states))
-			}
-			if ready, overdue := r.number(), r.flag(); r.err == nil {
-				states[place-1].Ready, states[place-1].TickOverdue = int(ready), overdue
-			}
+	workers = int(r.number())
+	for range r.count(3) {
+		place := r.number()
+		if r.err == nil && (place < 1 || place > int64(len(states))) {
+			r.stop("place %d of %d", place, len(states))
 		}
-	case int64(len(roots)): // a library that knows no brief answers
-		for i := range states {
-			states[i].Ready, states[i].TickOverdue = int(r.number()), r.flag()
+		if ready, overdue := r.number(), r.flag(); r.err == nil {
+			states[place-1].Ready, states[place-1].TickOverdue = int(ready), overdue
 		}
-	default:
-		r.stop("%d answers to %d partitions", n, len(roots))
 	}
 	return states, workers, r.fail()
 }

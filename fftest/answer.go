@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -286,12 +285,12 @@ func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer
 
 // token finds the open waitpoint of a key and makes its token again, as the worker does.
 func (w *World) token(ctx context.Context, id flowfabric.ExecutionID, key string) (suspend.Token, error) {
-	stored, err := w.hash(ctx, keys.Of(id.Partition()).Waitpoints(id.UUID()))
+	stored, err := w.waits(ctx, id)
 	if err != nil {
 		return suspend.Token{}, err
 	}
-	for name, record := range stored { // of lua/lib/waitpoint.lua: state, key, kid, digest, nonce, …
-		p := strings.SplitN(record, "\x1f", 6)
+	for name, text := range stored.Waitpoints { // of lua/lib/waitpoint.lua: state, key, kid, digest, nonce, …
+		p := strings.SplitN(text, "\x1f", 6)
 		if len(p) == 6 && p[1] == key && (p[0] == "p" || p[0] == "a") {
 			waitpoint, err := uuid.Parse(name)
 			if err != nil {

@@ -55,9 +55,11 @@
 //   - Waiting for the network keeps the clock from moving, and a kept-alive connection keeps the bubble from ending. Give
 //     handlers fakes, or an in-memory net.Pipe.
 //   - A mutex that is held across a sleep stops the clock too, since waiting for a mutex is not waiting for time.
-//   - An hour in which all executions wait (a delay, a retry's pause, a suspension) costs nothing while the test waits in
-//     a method of this package, such as [World.Sleep]. An hour in which a handler runs, or the test is in time.Sleep,
-//     costs about two seconds, for the worker renews leases, ticks and polls as it always does.
+//   - While the test waits in a method of this package, such as [World.Sleep], the world steps from one due time in its store to
+//     the next: delays, retries, timeouts, deadlines, schedules, quota windows, the leases of dead workers, retention. It does not
+//     matter who made the work: [Submit], the world's client, a handler, a schedule or a flow. The hours between cost nothing.
+//   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews leases, ticks
+//     and polls as it always does.
 //
 // Design §3, §9.
 package fftest

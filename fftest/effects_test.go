@@ -59,7 +59,7 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := " of " + c.place + `: effect "mail" never happened`
 			found := crashes(t, greet, c.handle.setup, "x")
-			for range 4 { // on a busy machine the dead worker's handler may come to its mail only after the next one runs
+			for range 20 { // on a busy machine the dead worker's handler may come to its mail only after the next one runs
 				if slices.ContainsFunc(found.all, func(text string) bool { return strings.Contains(text, want) }) {
 					break
 				}
@@ -67,7 +67,8 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 			}
 			found.mention(t, want)
 			for _, text := range found.all { // a claim that finds no work may come at the same time, and is as bad a moment
-				if !strings.HasPrefix(text, "worker died ") || !strings.HasSuffix(text, `: effect "mail" never happened`) {
+				late := strings.Contains(text, `effect "mail" was done again`) && strings.Contains(name, "errors ignored") // by the dead one, once the next one ran
+				if !late && (!strings.HasPrefix(text, "worker died ") || !strings.HasSuffix(text, `: effect "mail" never happened`)) {
 					t.Errorf("unexpected complaint: %s", text)
 				}
 			}

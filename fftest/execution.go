@@ -34,10 +34,6 @@ func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts
 	if err != nil {
 		w.t.Fatalf("fftest: submit: %v", err)
 	}
-	w.mu.Lock()
-	w.open = append(w.open, handle.ID())
-	w.mu.Unlock()
-	w.wake()
 	return &Execution[Out]{w, handle}
 }
 
@@ -64,13 +60,13 @@ func (x *Execution[Out]) Cancel(reason string) {
 	if err := x.handle.Cancel(x.world.t.Context(), reason); err != nil {
 		x.world.t.Fatalf("fftest: %v", err)
 	}
-	x.world.wake()
 }
 
 // Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [World]
-// ends the test; the time in which everything open only waits for a time to come, 30 s or more away, is not counted, but
-// that in which somebody would have to answer is. An execution whose handler was run 1,000 times ends the test, too: it
-// seems to delay itself for ever.
+// ends the test. Patience does not count the time until something is due, 30 s or more away, that moves an execution (a delay, a
+// timeout, a deadline, a quota's window) or an answer. Time in which somebody would have to answer counts. Where there are schedules,
+// something is always due: then only what moves this execution, or the children that it waits for, is not counted. An execution
+// whose handler was run 1,000 times ends the test, too: it seems to delay itself for ever.
 func (x *Execution[Out]) Wait() *Report[Out] {
 	x.world.t.Helper()
 	ctx := x.world.t.Context()
@@ -101,12 +97,23 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	r.Elapsed = r.Snapshot.CompletedAt.Sub(r.Snapshot.CreatedAt)
 	r.Result, r.Err = x.handle.Result(ctx)
 	r.Attempts = attempts(r.Snapshot)
+	var ended engine.FramePlace // what was recorded of the attempt before
 	for event, err := range x.handle.Tail(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if event.Kind == stream.TailFrame {
-			r.Frames = append(r.Frames, Frame{event.Attempt, event.Frame})
+		switch event.Kind {
+		case stream.TailAttempt:
+			if event.Attempt > 0 {
+				r.repeated(event.Attempt-1, ended)
+			}
+		case stream.TailResumed:
+			r.repeated(event.Attempt, event.Resumed.Recorded)
+			r.Resumed = append(r.Resumed, Resumed{event.Attempt, event.Resumed})
+		case stream.TailFrame:
+			r.Frames = append(r.Frames, Frame{Attempt: event.Attempt, Frame: event.Frame})
+		case stream.TailAttemptEnd:
+			ended = event.Recorded
 		}
 	}
 	if r.Summary, err = x.handle.Summary(ctx); err != nil {

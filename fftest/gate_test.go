@@ -57,9 +57,6 @@ func (g *gated) submit(n int, gates ...flowfabric.Gate) (ids []flowfabric.Execut
 		g.no(err)
 		g.no(created[0].Err)
 		ids = append(ids, x.ID)
-		g.mu.Lock()
-		g.open = append(g.open, x.ID)
-		g.mu.Unlock()
 	}
 	return ids
 }

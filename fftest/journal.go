@@ -33,7 +33,7 @@ var writes = sync.OnceValue(func() map[string]bool {
 })
 
 // scriptCall is the last line of a script: the function it is made of.
-var scriptCall = regexp.MustCompile(`return (ff_\w+)\(KEYS, ARGV\)\s*$`)
+var scriptCall = regexp.MustCompile(`return (?:root\.leave\()?(ff_\w+)\(KEYS, ARGV\)\)?\s*$`)
 
 // The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
 // ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode rest park.
@@ -139,6 +139,7 @@ func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
 	if l.crashed || !writes()[function] {
 		return !l.crashed, l.crashed
 	}
+	l.sent.Add(1)
 	if crashed = j.count(function, l); crashed && !j.plan.after {
 		return false, true
 	}

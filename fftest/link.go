@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
@@ -21,6 +22,8 @@ type link struct {
 	died    func() // told, on a connection's goroutine, that the journal's crash has come; nil: the client's link
 	wrote   func() // of the client's link: told that something is about to change; else nil
 	crashed bool   // guarded by journal.mu
+
+	sent atomic.Int64 // writes about executions, of a worker's link
 
 	mu    sync.Mutex
 	down  bool

@@ -19,6 +19,7 @@ var errKilled = fmt.Errorf("%w: the worker process was killed", flowfabric.ErrLe
 
 // process is one worker process: a runtime worker, its network, and a way to make it stop dead.
 type process struct {
+	name   string // its Config.Instance
 	world  *World
 	link   *link
 	hangUp func()
@@ -35,7 +36,7 @@ type process struct {
 // startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
 // when the journal's crash has killed it, onFailure when it has ended by itself.
 func startProcess(w *World, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
-	p := &process{world: w, link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
+	p := &process{name: cfg.Instance, world: w, link: l, ended: make(chan struct{}), passes: map[*handler.Task]context.CancelCauseFunc{}}
 	l.died = func() {
 		if p.kill() {
 			onDeath(p)
@@ -83,6 +84,13 @@ func (p *process) watch(next handler.Handler) handler.Handler {
 		p.link.journal.pass(t.ID())
 		return next(context.WithValue(ctx, passKey{}, pass{p, t.ID()}), t)
 	}
+}
+
+// working reports whether a handler is at work.
+func (p *process) working() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.passes) > 0
 }
 
 // passKey marks the context of a handler at work; its value is a pass.

@@ -10,21 +10,49 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
 // hash reads a hash of the store.
 func (w *World) hash(ctx context.Context, key string) (fields map[string]string, err error) {
+	words, err := w.words(ctx, "HGETALL", key)
+	if err != nil {
+		return nil, err
+	}
+	fields = map[string]string{}
+	for pair := range slices.Chunk(words, 2) {
+		fields[pair[0]] = pair[1]
+	}
+	return fields, nil
+}
+
+// waits reads what an execution waits for, or has waited for.
+func (w *World) waits(ctx context.Context, id flowfabric.ExecutionID) (record.Waits, error) {
+	words, err := w.words(ctx, "MGET", keys.Of(id.Partition()).Waits(id.UUID()))
+	if err != nil {
+		return record.Waits{}, err
+	}
+	return record.DecodeWaits(words[0]), nil
+}
+
+// words makes a call that is answered with a list of texts.
+func (w *World) words(ctx context.Context, command ...string) (words []string, err error) {
 	err = w.raw(ctx, func(r *bufio.Reader) error {
 		n, err := number(r, "*")
 		if err != nil {
 			return err
 		}
-		words := make([]string, n)
+		words = make([]string, n)
 		for i := range words {
 			size, err := number(r, "$")
 			if err != nil {
 				return err
+			}
+			if size < 0 { // there is none
+				continue
 			}
 			word := make([]byte, size+2)
 			if _, err := io.ReadFull(r, word); err != nil {
@@ -32,19 +60,9 @@ func (w *World) hash(ctx context.Context, key string) (fields map[string]string,
 			}
 			words[i] = string(word[:size])
 		}
-		fields = map[string]string{}
-		for pair := range slices.Chunk(words, 2) {
-			fields[pair[0]] = pair[1]
-		}
 		return nil
-	}, "HGETALL", key)
-	return fields, err
-}
-
-// entries is how many entries a stream of the store has.
-func (w *World) entries(ctx context.Context, key string) (n int, err error) {
-	err = w.raw(ctx, func(r *bufio.Reader) (e error) { n, e = number(r, ":"); return e }, "XLEN", key)
-	return n, err
+	}, command...)
+	return words, err
 }
 
 // score is the time of a member of a sorted set of times.

@@ -18,6 +18,15 @@ import (
 type Frame struct {
 	Attempt uint32
 	engine.Frame
+	// Repeated says that no recorded step covers it and that the handler began again after it, in this attempt or another one:
+	// who reads the stream drops it, see stream.Resumption.
+	Repeated bool
+}
+
+// Resumed is a run that went on with an attempt, and why.
+type Resumed struct {
+	Attempt uint32
+	engine.Resumption
 }
 
 // Step is one recorded step; Value is as the definition's codec wrote it.
@@ -37,6 +46,7 @@ type Report[Out any] struct {
 	Err error
 
 	Frames   []Frame                // of all attempts, in order; best-effort ones only as far as they have not expired
+	Resumed  []Resumed              // runs that went on with an attempt and appended frames, in order
 	Summary  stream.Summary         // of the last attempt
 	Steps    []Step                 // recorded ones, in the order of their recording
 	Waits    []Wait                 // in the order in which they began
@@ -138,6 +148,26 @@ func (r *Report[Out]) Payloads(typ string) []string {
 		}
 	}
 	return payloads
+}
+
+// Kept is [Report.Payloads] without the frames that are [Frame.Repeated]: what a reader shows who drops them.
+func (r *Report[Out]) Kept(typ string) []string {
+	var payloads []string
+	for _, f := range r.Frames {
+		if f.Type == typ && !f.Repeated {
+			payloads = append(payloads, string(f.Payload))
+		}
+	}
+	return payloads
+}
+
+// repeated marks the frames of an attempt that a run which begins now repeats.
+func (r *Report[Out]) repeated(attempt uint32, recorded engine.FramePlace) {
+	for i := range r.Frames {
+		if f := &r.Frames[i]; f.Attempt == attempt && f.Sequence > recorded.Sequence {
+			f.Repeated = true
+		}
+	}
 }
 
 // WantFrames demands that the frames of a type, of all attempts, carry these payloads in this order.

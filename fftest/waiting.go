@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
-	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
 // A wait looks whether the world may nap: at first after little time, then after twice as much each time. No lease time
@@ -22,13 +18,14 @@ const (
 	lastTurn  = 2368 * time.Millisecond
 )
 
-// Sleep lets virtual time pass, like time.Sleep, but an hour in which all executions wait costs nothing.
+// Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs nothing: the world
+// steps to whatever is due in its store, whoever made it.
 func (w *World) Sleep(d time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), max(d, 0))
 	defer cancel()
 	for turn := firstTurn; ctx.Err() == nil; turn = min(2*turn, lastTurn) {
-		idle, err := w.nap(ctx, d, nil)
+		idle, err := w.nap(ctx, flowfabric.ExecutionID{}, d, nil)
 		switch {
 		case idle.napped:
 			turn = firstTurn
@@ -42,7 +39,7 @@ func (w *World) Sleep(d time.Duration) {
 
 // await returns when an execution has ended.
 func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
-	err := w.wait(ctx, id, "ended", func(ctx context.Context) (bool, error) {
+	return w.wait(ctx, id, "ended", func(ctx context.Context) (bool, error) {
 		_, err := w.client.RawResult(ctx, id)
 		_, ended := errors.AsType[*client.OutcomeError](err)
 		if ended || err == nil {
@@ -52,11 +49,10 @@ func (w *World) await(ctx context.Context, id flowfabric.ExecutionID) error {
 			return false, nil
 		}
 		return false, err
-	}, nil)
-	if err == nil {
-		w.forget(id)
-	}
-	return err
+	}, func(ctx context.Context) (bool, error) {
+		s, err := w.client.Get(ctx, id)
+		return err != nil || s.State.Terminal(), nil // the look tells what is wrong
+	})
 }
 
 // until returns when a condition is met, which is looked at between turns and before a nap.
@@ -76,7 +72,7 @@ func (w *World) wait(ctx context.Context, id flowfabric.ExecutionID, what string
 	length := firstTurn
 	for patience := w.Patience; ; length = min(2*length, lastTurn) {
 		began := time.Now()
-		idle, err := w.nap(ctx, patience, met)
+		idle, err := w.nap(ctx, id, patience, met)
 		if err != nil {
 			return err
 		}
@@ -127,25 +123,28 @@ func (w *World) impatient(ctx context.Context, id flowfabric.ExecutionID, what s
 	return errors.New(text)
 }
 
-// outlook is when something happens to the open executions by itself.
-type outlook struct {
-	quiet bool      // nothing does before due
-	due   time.Time // zero: never
-}
-
-// nap stops the worker until the next due time if all that is open waits for one and that is far away, or for somebody to
-// answer, for at most limit, unless met is, which may be nil: a worker with nothing to do costs real time.
-func (w *World) nap(ctx context.Context, limit time.Duration, met func(context.Context) (bool, error)) (idle rest, err error) {
-	w.mu.Lock()
-	poked := w.poke // before looking: what changes afterwards must end the nap
-	w.mu.Unlock()
+// nap stops the worker until the next due time if nothing happens before and that is far away, for at most limit, unless met
+// is, which may be nil: a worker with nothing to do costs real time. id is the execution that is waited for, if it is one.
+func (w *World) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Duration, met func(context.Context) (bool, error)) (idle rest, err error) {
+	if !w.enter(ctx) {
+		return rest{}, nil
+	}
+	defer w.give()
+	poked, wanted := w.poked()
+	if wanted { // somebody is about to do something to the worker
+		return rest{}, nil
+	}
 	look, err := w.outlook(ctx)
 	if err != nil || !look.quiet {
 		return rest{}, err
 	}
+	counts, err := w.counts(ctx, id, look)
+	if err != nil {
+		return rest{}, err
+	}
 	until := look.due
-	if until.IsZero() {
-		until = time.Now().Add(limit)
+	if end := time.Now().Add(limit); until.IsZero() || counts && end.Before(until) {
+		until = end
 	}
 	if end, bounded := ctx.Deadline(); bounded && end.Before(until) {
 		until = end
@@ -158,8 +157,11 @@ func (w *World) nap(ctx context.Context, limit time.Duration, met func(context.C
 			return rest{}, err
 		}
 	}
-	w.turn <- struct{}{}
-	defer w.give()
+	select {
+	case <-poked: // what was just submitted is about to be run by the worker
+		return rest{}, nil
+	default:
+	}
 	w.stopWorker()
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -168,117 +170,18 @@ func (w *World) nap(ctx context.Context, limit time.Duration, met func(context.C
 	case <-poked:
 	case <-ctx.Done():
 	}
-	return rest{napped: true, counts: look.due.IsZero()}, w.startWorker()
+	return rest{napped: true, counts: counts}, w.startWorker()
+}
+
+// enter takes the turn without a hurry: false if ctx ended before.
+func (w *World) enter(ctx context.Context) bool {
+	select {
+	case w.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // rest is what became of a nap; counts says that patience is used up by it.
 type rest struct{ napped, counts bool }
-
-// outlook looks at all open executions.
-func (w *World) outlook(ctx context.Context) (o outlook, err error) {
-	w.mu.Lock()
-	ids, broken := slices.Clone(w.open), w.broken
-	for at := range w.dues {
-		o.sooner(at)
-	}
-	w.mu.Unlock()
-	if broken != nil {
-		return o, fmt.Errorf("the worker could not go on: %w", broken)
-	}
-	for i := 0; i < len(ids); i++ { // children are added behind
-		id := ids[i]
-		s, err := w.client.Get(ctx, id)
-		if err != nil {
-			return outlook{}, err
-		}
-		times := []time.Time{s.DeadlineAt}
-		switch s.State.Public {
-		case flowfabric.Delayed:
-			times = append(times, s.DelayUntil)
-		case flowfabric.Suspended:
-			u, err := w.client.Suspension(ctx, id)
-			if err != nil {
-				return outlook{}, err
-			}
-			times = append(times, u.TimeoutAt)
-		case flowfabric.WaitingChildren:
-			children, err := w.children(ctx, id)
-			if err != nil {
-				return outlook{}, err
-			}
-			for _, child := range children {
-				if !slices.Contains(ids, child) {
-					ids = append(ids, child)
-				}
-			}
-		case flowfabric.Waiting, flowfabric.RateLimited:
-			opens, closed, err := w.reopens(ctx, s)
-			if err != nil || !closed {
-				return outlook{}, err
-			}
-			times = append(times, opens)
-		default:
-			if !s.State.Terminal() {
-				return outlook{}, nil
-			}
-			w.forget(id)
-			continue
-		}
-		o.quiet = true
-		for _, at := range times {
-			o.sooner(at)
-		}
-	}
-	return o, nil
-}
-
-// reopens tells whether an execution waits for a budget or quota that has closed its route, and until when; zero: until somebody makes
-// room. A budget is asked every 30 s whether it has room, which is the more often the longer it has none: it opens with its next period.
-func (w *World) reopens(ctx context.Context, s engine.Snapshot) (opens time.Time, closed bool, err error) {
-	if len(s.Route.Gates) == 0 {
-		return opens, false, nil
-	}
-	p, route := keys.Of(s.ID.Partition()), strconv.FormatUint(s.Route.ID, 10)
-	closings, err := w.hash(ctx, p.Closings())
-	why := strings.Fields(closings[route])
-	if err != nil || len(why) < 2 {
-		return opens, false, err
-	}
-	if n, err := w.entries(ctx, p.Outbox()); err != nil || n > 0 { // it may be what makes room
-		return opens, false, err
-	}
-	switch why[0] {
-	case "budget_not_found", "quota_policy_not_found":
-		return opens, true, nil
-	case "budget":
-		root := keys.BudgetRoot(flowfabric.GatePartition(why[1], flowfabric.DefaultBudgetPartitions))
-		b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
-		if err != nil || b["nx"] == "" {
-			return opens, true, err
-		}
-		ms, err := strconv.ParseInt(b["nx"], 10, 64)
-		return time.UnixMilli(ms), true, err
-	}
-	return w.score(ctx, p.Closed(), route)
-}
-
-// children lists those that an execution waits for.
-func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (ids []flowfabric.ExecutionID, err error) {
-	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
-	if err != nil {
-		return nil, err
-	}
-	for name := range hash { // one name is that of the wait
-		if child, err := flowfabric.ParseUUID(name); err == nil {
-			ids = append(ids, flowfabric.MakeExecutionID(id.Partition(), child))
-		}
-	}
-	return ids, nil
-}
-
-// sooner moves due to a time, if there is one and it is earlier.
-func (o *outlook) sooner(at time.Time) {
-	if !at.IsZero() && (o.due.IsZero() || at.Before(o.due)) {
-		o.due = at
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/engine"
-	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
@@ -26,8 +25,8 @@ type Wait struct {
 
 // waited collects the waits of an execution that has ended: the history knows when, the kept answers know what.
 func (x *Execution[Out]) waited(ctx context.Context, s engine.Snapshot, stored map[string]string) ([]Wait, error) {
-	last, err := x.world.hash(ctx, keys.Of(x.ID().Partition()).Suspension(x.ID().UUID()))
-	if err != nil || len(last) == 0 { // it never waited
+	last, err := x.world.waits(ctx, x.ID())
+	if err != nil || len(last.Suspension) == 0 { // it never waited
 		return nil, err
 	}
 	answers, end, err := x.answers(ctx, stored)

@@ -32,8 +32,8 @@ const longNap = 30 * time.Second
 // test. Methods may be called from any goroutine of the bubble; what may end the test (Submit, and the methods of
 // [Execution]) is best called from the test's own.
 type World struct {
-	// Patience is how long Wait goes on, in virtual time, while an execution is not merely waiting for a due time.
-	// Default [DefaultPatience]. Set it before the first Wait.
+	// Patience is how long Wait goes on, in virtual time, while no execution is merely waiting for a due time; see
+	// [Execution.Wait]. Default [DefaultPatience]. Set it before the first Wait.
 	Patience time.Duration
 
 	t        testing.TB
@@ -57,7 +57,7 @@ type World struct {
 
 	mu     sync.Mutex
 	poke   chan struct{}                       // closed, and replaced, when something has changed: wakes who naps
-	open   []flowfabric.ExecutionID            // submitted, not known to have ended
+	takers int                                 // who want the turn to do something to the worker
 	broken error                               // why a worker could not go on
 	answer map[flowfabric.ExecutionID][]Answer // answers of Answered that are left
 	dues   map[time.Time]int                   // how many answers come at a time
@@ -132,7 +132,7 @@ func (w *World) start(ctx context.Context) (err error) {
 		return err
 	}
 	w.dial = func(ctx context.Context) (net.Conn, error) { return inproc.Dial(ctx, w.server.URL()) }
-	own := &link{dial: w.dial, journal: w.journal, wrote: w.wake}
+	own := &link{dial: w.dial, journal: w.journal, wrote: w.wrote}
 	url, release := inproc.Listen(own.connect)
 	w.release = release
 	if w.keyring, err = suspend.Configured(url, w.cfg.TokenKeys); err != nil {
@@ -151,11 +151,33 @@ func (w *World) start(ctx context.Context) (err error) {
 
 // take gets the turn, waking the world if it naps.
 func (w *World) take() {
+	w.want(+1)
+	defer w.want(-1)
 	w.wake()
 	w.turn <- struct{}{}
 }
 
+func (w *World) want(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.takers += n
+}
+
+// poked returns a channel that is closed when something changes from now on, and whether somebody wants the turn already.
+func (w *World) poked() (changed <-chan struct{}, wanted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.poke, w.takers > 0
+}
+
 func (w *World) give() { <-w.turn }
+
+// wrote is told that the client sends something that changes the store. Time passes only when the server has carried it out, so
+// that a look which was too early for it is followed by another one.
+func (w *World) wrote() {
+	w.wake()
+	time.AfterFunc(settleTime, w.wake)
+}
 
 // wake ends the naps that began before.
 func (w *World) wake() {
@@ -278,10 +300,4 @@ func (w *World) close() {
 			w.server.Close()
 		}
 	})
-}
-
-func (w *World) forget(id flowfabric.ExecutionID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open = slices.DeleteFunc(w.open, func(o flowfabric.ExecutionID) bool { return o == id })
 }

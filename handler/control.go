@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -43,6 +44,20 @@ func Category(category string, err error) error {
 		return nil
 	}
 	return &categoryError{category, err}
+}
+
+// final marks an answer that every later attempt of the same handler would get again: what was handed over is too large or not well
+// formed. Retries would only repeat the effects before it. A handler that knows better wraps nothing of it, or returns another error.
+func final(err error) error {
+	for _, again := range []error{
+		flowfabric.ErrPayloadTooLarge, flowfabric.ErrSummaryTooLarge, flowfabric.ErrStepLimit, flowfabric.ErrInvalidInput, flowfabric.ErrCondition,
+		flowfabric.ErrUnknownDimension, flowfabric.ErrInvalidDelta,
+	} {
+		if errors.Is(err, again) {
+			return Permanent(err)
+		}
+	}
+	return err
 }
 
 // The constructors nest: Category("rate_limited", RetryAfter(d, err)) is all three. Of several that decide what

@@ -157,7 +157,8 @@ func StreamFrames(n int) DefineOption {
 }
 
 // MaxReclaims sets how often an execution may be requeued because its worker died or lost the lease: 1..10,000.
-// After that it ends failed. Default 100. Reclaims consume no retries.
+// After that it ends failed, since its handler may be what ends its workers. Default 10. Reclaims consume no retries.
+// The first one comes at once; later ones pause 1, 2, 4 … 60 s, unless an operator revoked the lease.
 func MaxReclaims(n int) DefineOption {
 	return func(s *settings) {
 		if n < 1 { // 0 would silently mean the default

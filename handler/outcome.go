@@ -86,7 +86,8 @@ type Outcome struct {
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
 //  3. The error says what is to follow: [Cancel], [Permanent], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
-//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget.
+//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget; extractor_payload_decode, for good, if a
+//     signal's payload did not decode. Errors of a task's methods about what they were given (too large, not well formed) are permanent.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
 		err = errors.New("the handler failed without an error")
@@ -114,6 +115,9 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeChildren, Children: wanted.ask, Err: err}
 	}
+	if is[*suspend.UndecodableError](err) {
+		return failed(CategoryDecode, Permanent(err))
+	}
 	if errors.Is(err, flowfabric.ErrOverBudget) {
 		return failed(CategoryOverBudget, err)
 	}
@@ -124,7 +128,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 func suspended(t *Task, wanted *suspend.Wanted, err error) Outcome {
 	q, bad := t.Waits().Suspension(wanted)
 	if bad != nil {
-		return failed(CategorySuspend, fmt.Errorf("wait %s: %w", wanted.Name(), bad))
+		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name(), bad)))
 	}
 	return Outcome{Kind: OutcomeSuspend, Suspend: q, Err: err}
 }
@@ -160,8 +164,8 @@ func plainFailure(category string, err error) Outcome {
 // failed builds the failure that err asks for; category is the default.
 func failed(category string, err error) Outcome {
 	out := plainFailure(category, err)
-	// What a wait was answered is kept, so that the next attempt would be told the same.
-	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout)
+	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes no sense makes none then.
+	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrCondition)
 	out.Failure.Permanent = is[*permanentError](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
 		if bad := flowfabric.ValidateCategory(named.category); bad != nil {

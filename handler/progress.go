@@ -22,10 +22,10 @@ type ProgressRecorder interface {
 // ErrTransport, which may be ignored; the context's cause. Spec 10 §4.13.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
 	if percent < -1 || percent > 100 {
-		return fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last", flowfabric.ErrInvalidInput, percent)
+		return final(fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last", flowfabric.ErrInvalidInput, percent))
 	}
 	if len(message) > flowfabric.MaxReason {
-		return fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(message), flowfabric.MaxReason)
+		return final(fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(message), flowfabric.MaxReason))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("progress: %w", err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -69,7 +70,7 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 }
 
 // SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the order of their
-// names; without budgets it does nothing. All budgets count it, or none: what one of them refuses is taken back from those before
+// names; without budgets it counts nothing, and a warning says so once a minute and kind. All budgets count it, or none: what one of them refuses is taken back from those before
 // it. Budgets with StrictDimensions are not told of dimensions that they do not limit. Report small amounts, before or while they are
 // used: what was used already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a
 // task wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a step which is
@@ -85,13 +86,14 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget marks them as
 // late then. They are counted once, however often the report must be sent.
 //
-// Errors: flowfabric.ErrInvalidDelta (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
-// most 64), before any call; ErrOverBudget; ErrUnknownDimension, when no budget knows one; ErrBudgetNotFound, when one was removed;
+// Errors, the first three of which are permanent when the handler returns them, see [Permanent]: flowfabric.ErrInvalidDelta (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
+// most 64), before any call; ErrUnknownDimension, when no budget knows one; ErrOverBudget; ErrBudgetNotFound, when one was removed;
 // ErrTaskConsumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
 // retry: it is not known whether it was counted, and the task reports it again before its next spend and when the handler
 // returns. So do not repeat such a spend; it would count twice. If it is refused then, the next Spend returns that, and counts
 // nothing of its own. Spec 70 §2.
-func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) error {
+func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err error) {
+	defer func() { err = final(err) }()
 	if err := validateAmounts(amounts); err != nil {
 		return fmt.Errorf("spend: %w", err)
 	}
@@ -102,6 +104,10 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) error {
 		return fmt.Errorf("spend: %w: the handler has returned", flowfabric.ErrTaskConsumed)
 	}
 	s := t.spending
+	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && unbudgeted.now(t.Kind()) {
+		t.Logger().WarnContext(ctx, "flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (client.AttachGates), or submit with client.Budgets",
+			"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))
+	}
 	if s == nil || len(amounts) == 0 {
 		return nil
 	}
@@ -121,6 +127,33 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) error {
 	}
 	return nil
 }
+
+// unbudgeted remembers of which kinds it was said that they spend without a budget.
+var unbudgeted = seldom{every: time.Minute}
+
+// seldom lets one of many equal warnings through in a while. The zero time of a name lets the first one through.
+type seldom struct {
+	every time.Duration
+	mu    sync.Mutex
+	last  map[string]time.Time
+}
+
+func (s *seldom) now(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if last, told := s.last[name]; told && now.Sub(last) < s.every || len(s.last) >= maxSeldom && !told {
+		return false
+	}
+	if s.last == nil {
+		s.last = map[string]time.Time{}
+	}
+	s.last[name] = now
+	return true
+}
+
+// maxSeldom bounds the names that are remembered.
+const maxSeldom = 1024
 
 func validateAmounts(amounts map[string]int64) error {
 	if len(amounts) > flowfabric.MaxDimensions {

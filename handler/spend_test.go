@@ -481,3 +481,37 @@ func TestConcurrentSpends(t *testing.T) {
 		t.Errorf("%d refused, %s", n, b.spent())
 	}
 }
+
+// A spend whose own arguments are refused is refused in every attempt: returned by the handler, it fails for good, and retries do not
+// repeat what came before it. What others decide, a budget that is full or gone, is left to the retry policy.
+func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
+	strict := purseOf("a", 100, engine.HardReject)
+	strict.StrictDimensions = true
+	for name, tc := range map[string]struct {
+		dimension string
+		n         int64
+		want      error
+		permanent bool
+	}{
+		"a negative amount":       {"tokens", -1, flowfabric.ErrInvalidDelta, true},
+		"too large an amount":     {"tokens", 1 << 53, flowfabric.ErrInvalidDelta, true},
+		"no name of a dimension":  {"To kens", 1, flowfabric.ErrInvalidInput, true},
+		"a dimension of nobody's": {"apples", 1, flowfabric.ErrUnknownDimension, true},
+		"more than is left":       {"tokens", 101, flowfabric.ErrOverBudget, false},
+	} {
+		out := newTill(strict).run(t, func(ctx context.Context, t *handler.Task) error {
+			return fmt.Errorf("count: %w", t.Spend(ctx, tc.dimension, tc.n))
+		})
+		if out.Kind != handler.OutcomeFail || !errors.Is(out.Err, tc.want) || out.Failure.Permanent != tc.permanent {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+	b := newTill(strict)
+	out := b.run(t, func(ctx context.Context, t *handler.Task) error {
+		delete(b.purses, "a")
+		return t.Spend(ctx, "tokens", 1)
+	})
+	if !errors.Is(out.Err, flowfabric.ErrBudgetNotFound) || out.Failure.Permanent {
+		t.Errorf("a budget that is gone: %+v", out)
+	}
+}

@@ -33,14 +33,14 @@ const (
 // under different names, but not inside one another.
 //
 // Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrStepLimit,
-// ErrStepConflict; ErrUnflushed; ErrLeaseLost; ErrTransport (not known to be recorded); ErrTaskConsumed after the
+// which are permanent failures if the handler returns them, as is a value that does not encode; ErrStepConflict; ErrUnflushed; ErrLeaseLost; ErrTransport (not known to be recorded); ErrTaskConsumed after the
 // handler returned; the context's cause when it has ended before fn. A recorded value that does not decode into T
 // is a permanent failure of category extractor_payload_decode. Design §4.
 func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	recorded, found, err := t.ask(ctx, name)
 	if err != nil {
-		return none, err
+		return none, final(err)
 	}
 	if found {
 		value, err := recall[T](t, recorded)
@@ -156,10 +156,14 @@ func (t *Task) mayRun(ctx context.Context) error {
 func (t *Task) record(ctx context.Context, name string, value any) error {
 	data, err := t.valueCodec().Encode(value)
 	if err != nil {
-		return fmt.Errorf("encode value: %w", err)
+		err = fmt.Errorf("encode value: %w", err)
+		if !is[*cipherError](err) {
+			err = Permanent(err)
+		}
+		return err
 	}
 	if len(data) > flowfabric.MaxStepBytes {
-		return fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), flowfabric.MaxStepBytes)
+		return final(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), flowfabric.MaxStepBytes))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)
@@ -171,7 +175,7 @@ func (t *Task) record(ctx context.Context, name string, value any) error {
 	}
 	if t.cfg.Steps != nil {
 		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data); err != nil {
-			return fmt.Errorf("record: %w", t.refuse(err))
+			return fmt.Errorf("record: %w", final(t.refuse(err)))
 		}
 	}
 	t.mu.Lock()

@@ -25,15 +25,15 @@ const SummaryType = "summary"
 // merged into one. A new attempt begins with no document; after [Delay] or a suspension the attempt's own goes on.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrPayloadTooLarge, and ErrSummaryTooLarge for a document over 256 KiB, which leave
-// the document and other frames as they are; ErrLeaseLost; the context's cause. Spec 30 §3.1.
+// the document and other frames as they are, and are permanent failures if the handler returns them; ErrLeaseLost; the context's cause. Spec 30 §3.1.
 func (t *Task) Summary(ctx context.Context, patch any) error {
 	text, err := patchText(patch)
 	if err != nil {
-		return fmt.Errorf("summary: %w: %w", flowfabric.ErrInvalidInput, err)
+		return final(fmt.Errorf("summary: %w: %w", flowfabric.ErrInvalidInput, err))
 	}
 	if t.cfg.Frames == nil { // what a worker would refuse shows in a unit test, too
 		_, err := stream.MergeSummary(nil, text)
-		return err
+		return final(err)
 	}
 	return t.FrameBytes(ctx, engine.Frame{Type: SummaryType, Mode: engine.ModeSummary, Encoding: stream.JSON, Payload: text})
 }

@@ -27,16 +27,16 @@ import (
 // Name of the library on the server.
 const Name = "flowfabric"
 
-// Revision grows by one with every change of the library that is released. Inside one protocol number changes
-// are additive, so a process may use a library of a higher revision and replaces one of a lower.
-const Revision = 7
+// Revision grows by one with every released version whose functions differ. Inside one protocol number changes only add, so a process
+// uses a library of a higher revision as it is, and replaces one of a lower.
+const Revision = 1
 
 //go:embed lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua
 var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
+	"reply", "args", "pack", "time", "keys", "record", "waits", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait",
 	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "audit", "joined", "registry",
 }
@@ -130,7 +130,7 @@ func Library(v Variant) string {
 	for _, h := range Functions() {
 		// A block of its own: a chunk has at most 200 locals.
 		b.WriteString("do\n" + read(h.File))
-		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=%s%s}\nend\n", h.Name, h.Name, flags(h.Flags))
+		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=function(k, argv) return root.leave(%s(k, argv)) end%s}\nend\n", h.Name, h.Name, flags(h.Flags))
 	}
 	return finish(b.String(), v)
 }
@@ -144,12 +144,19 @@ func Script(name string, v Variant) string {
 				b.WriteString(libSource(lib, v))
 			}
 			b.WriteString(read(h.File))
-			fmt.Fprintf(&b, "return %s(KEYS, ARGV)\n", name)
+			if enters(h) {
+				fmt.Fprintf(&b, "return root.leave(%s(KEYS, ARGV))\n", name)
+			} else {
+				fmt.Fprintf(&b, "return %s(KEYS, ARGV)\n", name)
+			}
 			return strip(finish(b.String(), v))
 		}
 	}
 	panic("lua: no function " + name)
 }
+
+// enters tells whether a function works on a partition: what it changed of executions is written when it ends.
+func enters(h Header) bool { return strings.Contains(read(h.File), "root.enter(") }
 
 // mention finds what may be the use of a helper.
 var mention = regexp.MustCompile(`\b([a-z]+)\.[a-z]`)
@@ -221,11 +228,18 @@ func flags(names []string) string {
 	return ", flags={'" + strings.Join(names, "','") + "'}"
 }
 
+// table is the first statement of a helper: the table that it is known by.
+var table = regexp.MustCompile(`(?m)^local (\w+) = \{`)
+
+// libSource is the text of a helper in a block of its own, so that only its table counts among the locals that a chunk may have.
 func libSource(lib string, v Variant) string {
 	if lib == "time" && v.TestClock {
 		lib = "time_test_clock"
 	}
-	return read("lib/" + lib + ".lua")
+	text := read("lib/" + lib + ".lua")
+	at := table.FindStringSubmatchIndex(text)
+	name := text[at[2]:at[3]]
+	return "local " + name + "\ndo\n" + text[:at[0]] + strings.TrimPrefix(text[at[0]:], "local ") + "\nend\n"
 }
 
 func finish(text string, v Variant) string {

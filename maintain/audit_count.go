@@ -27,14 +27,9 @@ func (c *count) add(x engine.Audited) {
 		u = &engine.RouteUse{Route: int64(x.Route)}
 		c.uses[u.Route] = u
 	}
-	switch {
-	case x.Created < c.since.Counting:
-		u.Uncounted++
-	case x.Created < c.since.Now:
+	u.High++
+	if x.Created < c.since.Now {
 		u.Low++
-		u.High++
-	default:
-		u.High++
 	}
 }
 
@@ -47,7 +42,7 @@ func (c *count) suspects() (list []engine.RouteUse) {
 		c.uses[route].Stored = stored
 	}
 	for _, u := range c.uses {
-		if u.Low > u.Stored || u.High < u.Stored || u.Uncounted > 0 || u.High+u.Stored <= 0 {
+		if u.Low > u.Stored || u.High < u.Stored || u.High+u.Stored <= 0 {
 			list = append(list, *u)
 		}
 	}

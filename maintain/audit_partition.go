@@ -15,16 +15,16 @@ import (
 
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
-	tables  = []string{"routeids", "root", "routes", "routelog"}
+	tables  = []string{"types", "routeids", "root", "routes", "routelog"}
 	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "pending", "sessions", "workers", "schedules", "scnames", "work",
 		"backlog", "flows", "flowdue", "attached", "shares", "outbox"}
 
-	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "g", "gd", "fi", "fo",
+	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "fi", "fo",
 		"fc", "fx", "fu", "ft"}
 	families = []string{"q", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",
 		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "news", "int", "z", "blocked", "flows", "flowdue",
-		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares"}
+		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "refused", "refusals", "bad"}
 )
 
 // part is the audit of one partition.

@@ -53,6 +53,14 @@ type process struct {
 func (p process) Partitions() uint16 { return uint16(len(p.rows)) }
 
 func (p process) Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error) {
+	return p.tick(ctx, partition, owner, release, false)
+}
+
+func (p process) AskTick(ctx context.Context, partition uint16, owner string) (engine.TickReply, error) {
+	return p.tick(ctx, partition, owner, false, true)
+}
+
+func (p process) tick(ctx context.Context, partition uint16, owner string, release, ask bool) (engine.TickReply, error) {
 	wait := func() error {
 		select {
 		case <-p.ill:
@@ -77,6 +85,9 @@ func (p process) Tick(ctx context.Context, partition uint16, owner string, relea
 	case release && r.owner == owner:
 		r.owner = ""
 	case release, r.owner != "" && r.owner != owner && now.Sub(r.wake) <= late:
+		if ask && now.Before(r.wake) { // the dead one still listens, as one that hangs does
+			r.wake = now
+		}
 	default:
 		r.owner, r.wake = owner, now.Add(period)
 		r.gap, r.last = max(r.gap, now.Sub(r.last)), now

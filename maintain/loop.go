@@ -12,6 +12,11 @@
 // hands that on with [Loop.Ring]. So a process that dies or hangs is replaced once somebody hears of it, a healthy fleet
 // makes one call per partition when something is due, and an idle store costs nothing.
 //
+// A dead owner of a partition where nothing is due would go unnoticed until its first timer is late. So the loop asks each partition
+// of others once when it starts, when it took over a late one (the owner probably has more), and when the process has
+// subscribed again ([Loop.Ask]): the server rings the owner. If nobody listens, the asking process takes over at once; an owner
+// that listens and does not tick is overdue two seconds later.
+//
 // Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do with package
 // schedule, and makes one call for each step, which does nothing if somebody else was faster.
 //
@@ -49,6 +54,7 @@ const (
 	minPause       = 5 * time.Millisecond   // between two ticks of a partition without More
 	bystanderPause = 250 * time.Millisecond // between two refused take-overs, however often it is rung
 	failedPause    = time.Second            // between two failed ticks of a partition that is rung
+	sweepPause     = 5 * time.Second        // between two sweeps that follow from a take-over
 	releaseTimeout = 2 * time.Second        // for handing back all partitions at the end
 	firstBackoff   = 100 * time.Millisecond
 	maxBackoff     = 15 * time.Second
@@ -59,6 +65,8 @@ type Ticker interface {
 	// Tick works on what is due in a partition if owner owns its tick or may take it over. With release it
 	// gives the ownership back instead.
 	Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error)
+	// AskTick is a tick for somebody who starts or may have missed something: a live owner is rung for a tick, a dead one replaced.
+	AskTick(ctx context.Context, partition uint16, owner string) (engine.TickReply, error)
 	// Partitions is the number of execution partitions.
 	Partitions() uint16
 }
@@ -96,7 +104,7 @@ type Loop struct {
 	wake chan struct{} // capacity 1: something was rung
 
 	mu    sync.Mutex
-	rung  map[uint16]struct{}
+	rung  map[uint16]bool // true: to be asked
 	endBy time.Time
 }
 
@@ -121,16 +129,22 @@ func New(cfg Config) *Loop {
 	if cfg.Outbox == nil {
 		cfg.Outbox, _ = cfg.Engine.(admission.Outbox)
 	}
-	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]struct{}{}}
+	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]bool{}}
 }
 
 // Ring asks for a tick of a partition soon: the process heard a "t" bell or a "tick overdue" hint. It never
 // blocks; rings that arrive before the tick began count as one, and partitions of others are ignored. A
 // partition in backoff after an error is tried again a second after it failed: whoever heard the hint has reached
 // the server.
-func (l *Loop) Ring(partition uint16) {
+func (l *Loop) Ring(partition uint16) { l.note(partition, false) }
+
+// Ask is Ring after the process may have missed bells of a partition: it has subscribed, perhaps again. If this loop owns the
+// partition's tick it makes one; if another process does, that one is rung, and replaced if it does not listen. It waits for no backoff.
+func (l *Loop) Ask(partition uint16) { l.note(partition, true) }
+
+func (l *Loop) note(partition uint16, ask bool) {
 	l.mu.Lock()
-	l.rung[partition] = struct{}{}
+	l.rung[partition] = l.rung[partition] || ask
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
@@ -138,11 +152,11 @@ func (l *Loop) Ring(partition uint16) {
 	}
 }
 
-func (l *Loop) takeRung() map[uint16]struct{} {
+func (l *Loop) takeRung() map[uint16]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rung := l.rung
-	l.rung = map[uint16]struct{}{}
+	l.rung = map[uint16]bool{}
 	return rung
 }
 
@@ -162,7 +176,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Loop: l, schedule: schedule, jobs: make(chan uint16, concurrency), results: make(chan result, concurrency),
+	l.takeRung() // all are asked now
+	r := &run{Loop: l, schedule: schedule, jobs: make(chan job, concurrency), results: make(chan result, concurrency),
 		firing: newFiring(l.cfg, len(schedule.byID)), delivery: newDelivery(l.cfg, len(schedule.byID))}
 	r.firing.start(ctx, schedule.byID)
 	r.delivery.start(ctx, schedule.byID)
@@ -183,7 +198,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// plan checks the configuration and makes one schedule per partition, all due now. The order is random, so
+// plan checks the configuration and makes one schedule per partition, all to be asked now. The order is random, so
 // that processes that start together share the partitions instead of racing for the same ones.
 func (l *Loop) plan() (schedule, error) {
 	cfg := l.cfg
@@ -215,7 +230,7 @@ func (l *Loop) plan() (schedule, error) {
 		}
 		b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
 			backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))
-		p := &partition{id: id, backoff: b}
+		p := &partition{id: id, backoff: b, ask: true}
 		s.byID[id] = p
 		s.at(p, now)
 	}
@@ -226,10 +241,17 @@ func (l *Loop) plan() (schedule, error) {
 type run struct {
 	*Loop
 	schedule schedule
-	jobs     chan uint16 // partitions
+	swept    time.Time // the last sweep that followed from a take-over, or the next
+	jobs     chan job
 	results  chan result
 	firing   *firing
 	delivery *delivery
+}
+
+// job is one tick to make.
+type job struct {
+	partition uint16
+	ask       bool
 }
 
 type result struct {
@@ -253,7 +275,8 @@ func (r *run) loop(ctx context.Context) {
 				r.cfg.OnLag(p.id, now.Sub(p.when))
 			}
 			p.state, p.again = ticking, false
-			r.jobs <- p.id // never blocks: as many places as workers
+			p.asked, p.ask = p.ask && !p.owned, false
+			r.jobs <- job{p.id, p.asked} // never blocks: as many places as workers
 		}
 		var alarm <-chan time.Time
 		if next := r.schedule.next(); next != nil && running < concurrency {
@@ -276,8 +299,12 @@ func (r *run) loop(ctx context.Context) {
 				r.ring(r.schedule.byID[a.partition])
 			}
 		case <-r.wake:
-			for id := range r.takeRung() {
-				r.ring(r.schedule.byID[id])
+			for id, ask := range r.takeRung() {
+				p := r.schedule.byID[id]
+				if ask && p != nil {
+					r.ask(p)
+				}
+				r.ring(p)
 			}
 		case <-alarm:
 		}
@@ -300,6 +327,35 @@ func (r *run) ring(p *partition) {
 	}
 }
 
+// ask makes the partition's next tick one that asks, unless it is ours. Whoever asks has reached the server.
+func (r *run) ask(p *partition) {
+	p.ask = true
+	if p.state == failing {
+		r.schedule.soonest(p, time.Now())
+	}
+}
+
+// sweep asks all partitions that are not ours, since their owners may be as dead as that of the one that was just taken over.
+// Take-overs that follow each other closely share a sweep.
+func (r *run) sweep(now time.Time) {
+	if r.swept.After(now) {
+		return
+	}
+	r.swept = later(now, r.swept.Add(sweepPause))
+	for _, p := range r.schedule.byID {
+		if p.owned {
+			continue
+		}
+		p.ask = true
+		switch p.state {
+		case waiting:
+			r.schedule.soonest(p, later(r.swept, p.afterRefusal(now)))
+		case ticking:
+			p.again = true
+		}
+	}
+}
+
 // settle plans what follows a tick.
 func (r *run) settle(ctx context.Context, res result) {
 	p, now := r.schedule.byID[res.partition], time.Now()
@@ -313,7 +369,11 @@ func (r *run) settle(ctx context.Context, res result) {
 		p.failures = 0
 		p.backoff.Reset()
 	}
+	took := res.reply.Owner && !p.owned && !p.asked
 	p.state, p.owned, p.unsure = waiting, res.reply.Owner, false
+	if took {
+		r.sweep(now)
+	}
 	r.cfg.OnTick(p.id, res.reply)
 	if p.owned && res.reply.Schedules > 0 && ctx.Err() == nil {
 		r.firing.want(p.id, now)
@@ -335,6 +395,7 @@ func (r *run) settle(ctx context.Context, res result) {
 // remembered as possibly ours.
 func (r *run) settleError(ctx context.Context, p *partition, now time.Time, err error) {
 	p.state, p.unsure = failing, true
+	p.ask = p.ask || p.asked
 	if p.failures++; p.failures == 1 && ctx.Err() == nil {
 		r.cfg.Logger.Warn("flowfabric: tick failed, trying again until it works", "partition", p.id, "error", err)
 	}
@@ -343,15 +404,19 @@ func (r *run) settleError(ctx context.Context, p *partition, now time.Time, err 
 
 // work makes the ticks the loop asks for.
 func (r *run) work(ctx context.Context) {
-	for id := range r.jobs {
-		reply, err := r.tick(ctx, id, false)
-		r.results <- result{id, reply, err} // never blocks: as many places as workers
+	for j := range r.jobs {
+		tick := func() (engine.TickReply, error) { return r.cfg.Engine.Tick(ctx, j.partition, r.cfg.Owner, false) }
+		if j.ask {
+			tick = func() (engine.TickReply, error) { return r.cfg.Engine.AskTick(ctx, j.partition, r.cfg.Owner) }
+		}
+		reply, err := guarded(tick)
+		r.results <- result{j.partition, reply, err} // never blocks: as many places as workers
 	}
 }
 
-// tick makes one call. A panic below counts as a failed tick: it must not stop the other partitions.
-func (r *run) tick(ctx context.Context, id uint16, release bool) (reply engine.TickReply, err error) {
-	if caught := panics.Try(func() { reply, err = r.cfg.Engine.Tick(ctx, id, r.cfg.Owner, release) }); caught != nil {
+// guarded makes one call. A panic below counts as a failed tick: it must not stop the other partitions.
+func guarded(tick func() (engine.TickReply, error)) (reply engine.TickReply, err error) {
+	if caught := panics.Try(func() { reply, err = tick() }); caught != nil {
 		err = caught.AsError()
 	}
 	return reply, err
@@ -373,7 +438,7 @@ func (r *run) release(ctx context.Context) {
 	for id, p := range r.schedule.byID {
 		if p.owned || p.unsure {
 			calls.Go(func() {
-				if _, err := r.tick(ctx, id, true); err != nil {
+				if _, err := guarded(func() (engine.TickReply, error) { return r.cfg.Engine.Tick(ctx, id, r.cfg.Owner, true) }); err != nil {
 					failed.Add(1)
 				}
 			})

@@ -27,6 +27,7 @@ type call struct {
 	Partition uint16
 	At        time.Duration
 	Release   bool
+	Ask       bool
 }
 
 // ticker is a fake server: answer decides every reply, n counts the calls of that partition from 1.
@@ -48,8 +49,17 @@ func newTicker(count uint16, answer func(ctx context.Context, p uint16, n int) (
 func (f *ticker) Partitions() uint16 { return f.count }
 
 func (f *ticker) Tick(ctx context.Context, p uint16, owner string, release bool) (engine.TickReply, error) {
+	return f.tick(ctx, owner, call{p, time.Since(f.begin), release, false})
+}
+
+func (f *ticker) AskTick(ctx context.Context, p uint16, owner string) (engine.TickReply, error) {
+	return f.tick(ctx, owner, call{p, time.Since(f.begin), false, true})
+}
+
+func (f *ticker) tick(ctx context.Context, owner string, c call) (engine.TickReply, error) {
+	p, release := c.Partition, c.Release
 	f.mu.Lock()
-	f.calls = append(f.calls, call{p, time.Since(f.begin), release})
+	f.calls = append(f.calls, c)
 	if owner != "me" {
 		panic("wrong owner " + owner)
 	}
@@ -76,6 +86,18 @@ func (f *ticker) of(p uint16) (at []time.Duration) {
 	defer f.mu.Unlock()
 	for _, c := range f.calls {
 		if c.Partition == p && !c.Release {
+			at = append(at, c.At)
+		}
+	}
+	return at
+}
+
+// asked returns when a partition's owner was asked for.
+func (f *ticker) asked(p uint16) (at []time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if c.Partition == p && c.Ask {
 			at = append(at, c.At)
 		}
 	}
@@ -201,6 +223,74 @@ func TestBystander(t *testing.T) {
 		s := 10 * time.Minute
 		equal(t, "ticks", f.of(0)[:6], []time.Duration{0, s, s + 250*time.Millisecond, s + 500*time.Millisecond, s + 750*time.Millisecond, s + time.Second})
 		equal(t, "released", f.released(), []uint16{0})
+	})
+}
+
+// Every partition is asked once at the start. After a take-over those of others are asked again, since their owner may be the dead one, and
+// what was taken over by asking leads to no further asking.
+func TestTakeOverAsksTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTicker(4, func(_ context.Context, p uint16, n int) (engine.TickReply, error) {
+			return engine.TickReply{Owner: p == 0 || p < 3 && n > 1, Idle: true}, nil // 0 is ours, 3 is a live process's
+		})
+		run(t, maintain.Config{Engine: f}, time.Hour, func(l *maintain.Loop) {
+			time.Sleep(10 * time.Minute)
+			l.Ring(1) // overdue
+		})
+		s := 10 * time.Minute
+		equal(t, "rung", f.of(1), []time.Duration{0, s})
+		for p, want := range [][]time.Duration{{0}, {0}, {0, s}, {0, s}} {
+			equal(t, fmt.Sprintf("asks of partition %d", p), f.asked(uint16(p)), want)
+		}
+		equal(t, "ours before", f.of(0), []time.Duration{0})
+	})
+}
+
+// Take-overs in short order share a sweep: it comes when the last one is five seconds old.
+func TestSweepsArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTicker(8, func(_ context.Context, p uint16, n int) (engine.TickReply, error) {
+			return engine.TickReply{Owner: p < 7 && n > 1 && n%2 == 0, Next: 100 * time.Millisecond}, nil // won, lost, won …
+		})
+		run(t, maintain.Config{Engine: f}, 61*time.Second, func(l *maintain.Loop) {
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				l.Ring(0)
+				l.Ring(1)
+			}
+		})
+		if n := len(f.asked(7)); n < 2 || n > 14 {
+			t.Errorf("the partition of a live process was asked %d times in a minute of take-overs, want once in five seconds", n)
+		}
+	})
+}
+
+// After a subscription bells may have been lost: what is ours is ticked, what is not is asked for, and a pause after errors ends.
+func TestAskAfterReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := true
+		f := newTicker(3, func(_ context.Context, p uint16, n int) (engine.TickReply, error) {
+			if p == 2 && broken {
+				return engine.TickReply{}, flowfabric.ErrTransport
+			}
+			return engine.TickReply{Owner: p == 0, Idle: true}, nil
+		})
+		var began time.Duration
+		run(t, maintain.Config{Engine: f}, time.Hour, func(l *maintain.Loop) {
+			l.Ask(0) // before the loop runs: its start asks all
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			broken, began = false, time.Since(f.begin)
+			for p := range uint16(4) {
+				l.Ask(p)
+			}
+		})
+		equal(t, "ours", f.of(0), []time.Duration{0, began})
+		equal(t, "ours is not asked for", f.asked(0), []time.Duration{0})
+		equal(t, "another's", f.asked(1), []time.Duration{0, began})
+		failing := f.of(2)
+		equal(t, "one that failed", failing[len(failing)-1:], []time.Duration{began})
+		equal(t, "it still asks", f.asked(2)[len(failing)-1:], []time.Duration{began})
 	})
 }
 

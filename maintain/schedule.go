@@ -23,6 +23,8 @@ type partition struct {
 	owned  bool      // by the last answer
 	unsure bool      // the last call failed: we may be owner without knowing
 	again  bool      // rung while a call was under way
+	ask    bool      // the next call asks the owner, if that is another process
+	asked  bool      // the last call did
 	ended  time.Time // of the last call
 
 	failures int // in a row

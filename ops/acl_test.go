@@ -306,6 +306,12 @@ func work(t *testing.T, ctx context.Context, cfg runtime.Config) (stop func() er
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, ctx, w)
+}
+
+// serve runs a worker until the function returned is called, or the test ends.
+func serve(t *testing.T, ctx context.Context, w *runtime.Worker) (stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var running conc.WaitGroup
 	var result error
@@ -319,6 +325,8 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 	switch in {
 	case "fail":
 		return "", handler.Permanent(errors.New("broken"))
+	case "spend":
+		return in, task.Spend(ctx, "tokens", 1)
 	case "panic":
 		panic("broken")
 	case "cancel":
@@ -410,7 +418,7 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel",
 		"ff_flow_replay", "ff_flow_list", "ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
 		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
-		"ff_put_budget", "ff_read_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota", "ff_read_quota",
+		"ff_put_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
 		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_pause_execution", "ff_unpause_execution", "ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

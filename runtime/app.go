@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/sourcegraph/conc"
@@ -22,7 +23,8 @@ const bindings = `group:"flowfabric.bindings"`
 
 // Run runs one worker as the whole program: it builds an fx application from [Module] and opts (see [Provide]),
 // starts it, waits for ctx, SIGINT or SIGTERM, stops it in the opposite order, and returns nil or the reason in
-// one line. A second signal ends the process at once.
+// one line. A second signal ends the process at once. When another component shuts the application down with an exit code
+// (fx.Shutdowner with fx.ExitCode), Run stops it likewise and returns an [*ExitError] with the code.
 //
 // The configuration is checked before anything is built; then it returns an error that wraps
 // [flowfabric.ErrConfig]. What else it returns: the root cause of a failed constructor, or what [Worker.Run] does.
@@ -56,15 +58,47 @@ func Run(ctx context.Context, cfg Config, opts ...fx.Option) error {
 		}
 		return startError(err)
 	}
+	var exit int
+	shutdown := app.Wait()
 	select {
 	case <-ctx.Done():
 		stop() // from now on a signal has its usual effect
 	case <-s.ended:
-	case <-app.Wait():
+	case asked := <-shutdown:
+		exit = asked.ExitCode
 	}
 	stopCtx, cancelStop := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
 	defer cancelStop()
-	return app.Stop(stopCtx)
+	err := app.Stop(stopCtx)
+	select {
+	case asked := <-shutdown: // while it stopped for another reason
+		exit = asked.ExitCode
+	default:
+	}
+	return exited(exit, err, s.failed.Load())
+}
+
+// ExitError says that a component of the application, not the worker, shut it down with an exit code other than 0. A main function that
+// wants to end with it:
+//
+//	if exit, ok := errors.AsType[*runtime.ExitError](err); ok {
+//		os.Exit(exit.Code)
+//	}
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("flowfabric: a component shut the application down with exit code %d", e.Code)
+}
+
+// exited joins why the application was shut down with what stopping it returned. The worker's own failure speaks for itself.
+func exited(code int, err error, worker bool) error {
+	switch {
+	case code == 0, worker:
+		return err
+	case err == nil:
+		return &ExitError{code}
+	}
+	return fmt.Errorf("%w; then: %w", &ExitError{code}, err)
 }
 
 // Module is a worker as a part of somebody's fx application: it runs the bindings of the group
@@ -91,6 +125,7 @@ type service struct {
 	cancel   context.CancelFunc
 	ended    chan struct{} // closed after err was set
 	err      error
+	failed   atomic.Bool // err is the reason for the end
 	running  conc.WaitGroup
 }
 
@@ -107,6 +142,7 @@ func (s *service) start(ctx context.Context) error {
 		defer close(s.ended)
 		s.err = s.worker.Run(run)
 		if s.err != nil && run.Err() == nil {
+			s.failed.Store(true)
 			_ = s.shutdown.Shutdown(fx.ExitCode(1)) // fails only before the application has started
 		}
 	})

@@ -32,7 +32,7 @@ func (c *choosy) CompleteExecutions(ctx context.Context, p uint16, items []engin
 	return settled, reply, err
 }
 
-// Of a batch of completions each gets its own answer: what was refused is settled again, by itself, and keeps its slot until then.
+// Of a batch of completions each gets its own answer: what was refused is settled again, by itself, and the worker does not end before.
 func TestCompletedBatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -53,7 +53,7 @@ func (d *doorbell) listen(ctx context.Context) {
 }
 
 // keep subscribes, and again whenever that ends. A new subscription means that rings and notices may have been
-// missed: visit, and renew.
+// missed: visit, renew, and tick.
 func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, partitions []*partition) {
 	pause, failures := newBackoff(100*time.Millisecond, 5*time.Second), 0
 	for ctx.Err() == nil {
@@ -67,6 +67,9 @@ func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, pa
 			d.run.sched.ringAll(partitions)
 			for _, p := range partitions {
 				d.run.keeper.Reconnected(p.id)
+				if d.run.ticks != nil {
+					d.run.ticks.Ask(p.id)
+				}
 			}
 		}, d.ring)
 		if up.Load() {

@@ -14,10 +14,10 @@ import (
 // census reports what is, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
 // to a partition is told by the process that owns its tick, so that sums over processes count each partition once.
 type census struct {
-	workers, ready, slots, partitions, owned, overdue, schedules, serving *prometheus.Desc
-	waiting, oldest, executions, timers, purge, frozen                    *prometheus.Desc
-	flows, backlog, behind                                                *prometheus.Desc
-	outbox, outboxLag                                                     *prometheus.Desc
+	workers, ready, slots, partitions, owned, overdue, schedules, serving, stuck *prometheus.Desc
+	waiting, oldest, executions, timers, purge, frozen                           *prometheus.Desc
+	flows, backlog, behind                                                       *prometheus.Desc
+	outbox, outboxLag                                                            *prometheus.Desc
 
 	mu   sync.Mutex
 	runs map[*run]struct{}
@@ -38,6 +38,7 @@ func newCensus(prefix string) *census {
 		overdue:    desc("ticks_overdue", "Partitions that nobody has ticked although it is due, as this process heard last."),
 		schedules:  desc("schedules_due", "Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
 		serving:    desc("serving", "Workers of this process that take work of the namespace, lane and kind, whatever capabilities it requires.", "namespace", "lane", "kind"),
+		stuck:      desc("stuck_handlers", "Handlers that run on although their context ended more than five seconds ago; each keeps its slot.", "kind"),
 
 		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
 		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
@@ -68,7 +69,7 @@ func (c *census) remove(r *run) {
 
 // Describe implements [prometheus.Collector].
 func (c *census) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving,
+	for _, d := range []*prometheus.Desc{c.workers, c.ready, c.slots, c.partitions, c.owned, c.overdue, c.schedules, c.serving, c.stuck,
 		c.waiting, c.oldest, c.executions, c.timers, c.purge, c.frozen, c.flows, c.backlog, c.behind, c.outbox, c.outboxLag} {
 		out <- d
 	}
@@ -82,7 +83,7 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	var ready, slots, partitions, owned, overdue, schedules, outbox int
 	var behind time.Duration
 	type work struct{ namespace, lane, kind string }
-	serving, all, now := map[work]int{}, newSampled(), time.Now()
+	serving, stuck, all, now := map[work]int{}, map[string]int{}, newSampled(), time.Now()
 	for _, r := range runs {
 		if r.health.check() == nil {
 			ready++
@@ -95,6 +96,10 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 		overdue = max(overdue, int(r.late.Load()))
 		all.add(r.samples, now)
 		r.samples.ask()
+		for kind := range r.offer.kinds {
+			stuck[kind] += 0 // so that an alert sees it go down
+		}
+		r.watch.kinds(stuck)
 		for namespace := range r.offer.namespaces {
 			for lane := range r.offer.lanes {
 				for kind := range r.offer.kinds {
@@ -116,6 +121,9 @@ func (c *census) Collect(out chan<- prometheus.Metric) {
 	gauge(c.outbox, outbox)
 	for w, n := range serving {
 		gauge(c.serving, n, w.namespace, w.lane, w.kind)
+	}
+	for kind, n := range stuck {
+		gauge(c.stuck, n, kind)
 	}
 	seconds := func(d *prometheus.Desc, t time.Duration, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, t.Seconds(), labels...)

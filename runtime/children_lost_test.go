@@ -70,7 +70,7 @@ func many(passes *atomic.Int64) []handler.Binding {
 func (b *bench) ofChildren(t *testing.T, wrap *between) (passes *atomic.Int64, ended chan struct{}) {
 	t.Helper()
 	passes, ended = &atomic.Int64{}, make(chan struct{})
-	worker, err := New(Config{URL: b.worker.cfg.URL, Logger: quiet}, many(passes)...)
+	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, many(passes)...)
 	if err != nil {
 		t.Fatal(err)
 	}

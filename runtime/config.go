@@ -68,7 +68,9 @@ type Config struct {
 	AppVersion string
 	Labels     map[string]string
 
-	// Concurrency is how many handlers run at once: 1..10,000. Default 64.
+	// Concurrency is how many handlers run at once, exactly: 1..10,000. Default 64. A worker with short handlers may hold up to as many
+	// executions again that are claimed and wait up to 10 ms for a handler to return, and up to twice as many (16 at least) whose
+	// handlers have returned and that are not settled yet. After a crash all of these are requeued.
 	Concurrency int
 	// LeaseTTL is how long after the death of this process its work is requeued: 1 s..1 h. Default 30 s. It
 	// is renewed every third of it.

@@ -6,9 +6,11 @@
 //	slots ──free──▶ scheduler ──visit──▶ lease.Keeper.Claim ──▶ job ──▶ handler.Binding.Run
 //	  ▲                 ▲                                        │            │ Outcome
 //	  │                 └── More, partly filled ─────────────────┘            ▼
-//	  └───────────────────────── slot freed ◀──── settle (one fenced call, completions batched)
+//	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)
 //
-// A slot is taken before work is asked for, so nothing ever waits here under a running lease. An empty claim
+// A slot is taken before work is asked for, and is free again when its handler has returned; what is left to settle is bounded on its
+// own. Short handlers have a few executions claimed ahead of the slots, as many as return while the next claim is made: they start
+// the moment a handler returns, and go back to their queue if that takes longer than 10 ms, or when the worker drains. An empty claim
 // registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
 // rings a partition costs nothing but its share of the fallback poll. Completions of members of flows claim in the same call, as a
 // visit of their partition: what they free mostly runs here, without a ring and a claim of its own.

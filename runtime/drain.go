@@ -32,7 +32,9 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 	end := time.AfterFunc(time.Until(lastCall), func() { r.cancel(flowfabric.ErrDraining) })
 	defer end.Stop()
 	r.draining.Store(true)
-	r.log.Info("flowfabric: worker drains", "running", r.cfg.Concurrency-r.slots.free(), "timeout", r.cfg.drainTimeout().String())
+	running, _ := r.slots.counts()
+	r.log.Info("flowfabric: worker drains", "running", running, "timeout", r.cfg.drainTimeout().String())
+	r.giveBack(r.slots.close()) // what waits for a slot is better off elsewhere
 
 	r.awaitJobs(fetching, patience)
 	err := r.abandoned()
@@ -82,15 +84,18 @@ func (r *run) interrupt() {
 
 // abandoned names the handlers that are still running. Their sessions are left to expire.
 func (r *run) abandoned() error {
-	busy := r.slots.capacity - r.slots.free()
-	if busy == 0 {
+	running, settling := r.slots.counts()
+	if running+settling == 0 {
 		return nil
 	}
 	for _, held := range r.keeper.Holding() {
 		r.log.Error("flowfabric: handler ignored the end of its context and is abandoned; the execution is requeued when the lease runs out",
 			"execution", held.Fence().Execution.String(), "attempt", held.Fence().Attempt, "within", r.cfg.LeaseTTL.String())
 	}
-	return fmt.Errorf("flowfabric: %d handlers did not return after their context ended (%w)", busy, flowfabric.ErrDraining)
+	if running == 0 {
+		return fmt.Errorf("flowfabric: %d executions were not settled (%w)", settling, flowfabric.ErrDraining)
+	}
+	return fmt.Errorf("flowfabric: %d handlers did not return after their context ended (%w)", running, flowfabric.ErrDraining)
 }
 
 // closeSessions resolves claims without an answer, hands back what they had brought, and closes the sessions.

@@ -129,7 +129,7 @@ func TestOffer(t *testing.T) {
 }
 
 // Slots are taken before a partition is visited, at most half of them for one, and never exceeded. A visit that would get
-// fewer waits a moment while others are about to be freed.
+// fewer waits a moment while other visits are under way.
 func TestSchedulerSharesSlots(t *testing.T) {
 	s := newScheduler(3, newSlots(8))
 	now := time.Now()
@@ -162,9 +162,6 @@ func TestSchedulerSharesSlots(t *testing.T) {
 		s.ended(p)
 	}
 	s.slots.put(1)
-	s.settling = func() bool { return true }
-	expect("a settling call is under way", now, 0, gather)
-	s.settling = func() bool { return false }
 	s.slots.take(s.slots.free())
 	s.slots.put(8)
 	for _, p := range s.partitions {

@@ -15,31 +15,36 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// job is one claimed execution on its way through its handler. It owns the claim and one slot, and gives both back.
+// job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
 type job struct {
 	*run
 	held  *lease.Held
 	route engine.Route
-	logs  jobLog // of its logger
+	kind  *served   // nil: there is no handler
+	logs  jobLog    // of its logger
+	since time.Time // when it began to wait for a slot; zero if it did not
+	left  bool      // its slot is another's
 
 	outcome  *handler.Outcome // what is left to settle, after the completer had no luck
 	flushed  bool             // all frames are acknowledged, or given up with flushErr
 	flushErr error
+	atWork   atWork // of the run's watch, while its handler is at work
 }
 
 func newJob(r *run, held *lease.Held, route engine.Route) *job {
-	j := &job{run: r, held: held, route: route}
+	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
 	j.logs = jobLog{r.log.Handler(), j}
 	return j
 }
 
-// work runs one claim from start to settlement, or hands it to the completer, which gives claim and slot back.
+// work runs one claim from start to settlement, or hands it to the completer, which gives the claim back. The slot is given up
+// before that.
 func (r *run) work(j *job) {
 	handed := false
 	defer func() {
 		if !handed {
-			r.metrics.inFlight.Dec()
-			r.slots.put(1)
+			j.leave()
+			r.slots.settled(1)
 		}
 	}()
 	if j.outcome != nil { // the completer had no luck
@@ -48,9 +53,11 @@ func (r *run) work(j *job) {
 	}
 	r.metrics.inFlight.Inc()
 	held, route := j.held, j.route
-	handle, ok := r.handlers[route.Kind]
 	switch {
-	case !ok: // its route would not be in our interest
+	case !j.since.IsZero() && held.Check() != nil: // taken from us while it waited: no handler has seen it
+		j.lost(held.Check(), "none")
+		return
+	case j.kind == nil: // its route would not be in our interest
 		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind), nil)
 		return
 	case held.Claim().InputLost:
@@ -76,9 +83,9 @@ func (r *run) work(j *job) {
 		Results: r.store,
 		Cancel:  j.refused, Logger: j.logger(),
 	})
-	r.metrics.began(route.Kind, claim)
+	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
-		outcome := j.pass(ctx, handle, task, resume)
+		outcome := j.pass(ctx, j.kind.handle, task, resume)
 		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
 			continue
 		}
@@ -87,12 +94,25 @@ func (r *run) work(j *job) {
 			continue
 		}
 		settled = true
+		j.leave()
 		if handed = j.completes(outcome, writer); handed {
 			j.done.complete(j.completion(outcome.Result, nil))
 		} else {
 			j.settle(outcome, writer)
 		}
 		return
+	}
+}
+
+// leave gives the job's slot up: its handler has returned, and will not be called again. The next job gets it at once.
+func (j *job) leave() {
+	if j.left {
+		return
+	}
+	j.left = true
+	j.metrics.inFlight.Dec()
+	if next := j.slots.leave(time.Now()); next != nil {
+		j.hands.do(next)
 	}
 }
 
@@ -105,12 +125,15 @@ func hopeless(category, reason string) handler.Outcome {
 // deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
 func (j *job) context() (context.Context, context.CancelFunc) {
 	ctx, claim := j.held.Context(), j.held.Claim()
-	ends := func() {}
+	ends, waited := func() {}, time.Duration(0)
+	if !j.since.IsZero() {
+		waited = time.Since(j.since)
+	}
 	if claim.DeadlineIn > 0 {
-		ctx, ends = context.WithTimeoutCause(ctx, claim.DeadlineIn, flowfabric.ErrDeadline)
+		ctx, ends = context.WithTimeoutCause(ctx, claim.DeadlineIn-waited, flowfabric.ErrDeadline)
 	}
 	if claim.TimeLeft > 0 {
-		sooner, cancel := context.WithTimeoutCause(ctx, claim.TimeLeft, flowfabric.ErrAttemptTimeout)
+		sooner, cancel := context.WithTimeoutCause(ctx, claim.TimeLeft-waited, flowfabric.ErrAttemptTimeout)
 		later := ends
 		return sooner, func() { cancel(); later() }
 	}
@@ -183,6 +206,13 @@ func (r *run) handBack(held *lease.Held) {
 			held.Abandon()
 		}
 	})
+}
+
+// giveBack returns executions that waited for a slot.
+func (r *run) giveBack(jobs []*job) {
+	for _, j := range jobs {
+		r.handBack(j.held)
+	}
 }
 
 // persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the

@@ -68,7 +68,7 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 	}
 	t.Cleanup(server.Close)
 	b := &bench{id: flowfabric.NewExecutionID(0)}
-	if b.engine, err = engine.Open(t.Context(), engine.Config{URL: server.URL(), Partitions: 1, Logger: quiet}); err != nil {
+	if b.engine, err = engine.Open(t.Context(), engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)

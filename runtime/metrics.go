@@ -40,6 +40,8 @@ type metrics struct {
 	settled  *prometheus.CounterVec   // kind, outcome, category
 	resumed  *prometheus.CounterVec   // kind, cause
 
+	tokensRefused prometheus.Counter
+
 	renewals *prometheus.CounterVec // result: ok, error
 	lost     *prometheus.CounterVec // cause
 	sessions *prometheus.CounterVec // cause
@@ -109,6 +111,8 @@ func newMetrics(prefix string) *metrics {
 		handled:  times("handler_seconds", "Duration of one pass of a handler.", handlerBuckets, "kind"),
 		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
 		resumed:  vec("resumptions_total", "Passes of handlers that go on after a wait, by what ended it.", "kind", "cause"),
+
+		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total", Help: "Tokens of waitpoints that were refused in owned partitions."}),
 
 		renewals: vec("lease_renewals_total", "Session renewals by result: ok, error.", "result"),
 		lost:     vec("leases_lost_total", "Executions taken from this worker, by cause.", "cause"),
@@ -189,7 +193,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		share(reg, &m.wakeUps), share(reg, &m.polls),
 		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.reports), share(reg, &m.quotaHits),
 		share(reg, &m.deliveries),
-		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed),
+		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.resumed), share(reg, &m.tokensRefused),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.ticks), share(reg, &m.effects), share(reg, &m.firings), share(reg, &m.missed), share(reg, &m.tickLag),
 		share(reg, &m.flows), share(reg, &m.siblings), share(reg, &m.skipped),

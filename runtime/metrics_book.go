@@ -75,12 +75,12 @@ func (m *metrics) delivered(_ int, err error) {
 }
 
 // began books the first pass over a claim. Both times are the server's, so no clocks are compared.
-func (m *metrics) began(kind string, claim *engine.Claim) {
+func (k *served) began(kind string, claim *engine.Claim) {
 	if claim.Type == flowfabric.AttemptInitial {
-		m.waited.WithLabelValues(kind).Observe(max(claim.ClaimedAt.Sub(claim.CreatedAt), 0).Seconds())
+		k.waited().Observe(max(claim.ClaimedAt.Sub(claim.CreatedAt), 0).Seconds())
 	}
 	if claim.Type == flowfabric.AttemptResumed && claim.Resume != nil {
-		m.goesOn(kind, claim.Resume)
+		k.metrics.goesOn(kind, claim.Resume)
 	}
 }
 
@@ -90,9 +90,7 @@ func (m *metrics) goesOn(kind string, r *engine.Resume) {
 }
 
 // pass books the end of a handler's pass.
-func (m *metrics) pass(kind string, took time.Duration) {
-	m.handled.WithLabelValues(kind).Observe(took.Seconds())
-}
+func (k *served) pass(took time.Duration) { k.handled().Observe(took.Seconds()) }
 
 func (m *metrics) settle(kind, outcome, category string) {
 	m.settled.WithLabelValues(kind, outcome, m.category(category)).Inc()

@@ -29,7 +29,9 @@ func TestRefusalThatOutranTheNotice(t *testing.T) {
 			b := newBench(t, quiet, func(s store) store { return outrun{s, state} })
 			opened, told, ready := b.worker.open, make(chan error, 1), make(chan struct{})
 			var err error
-			b.worker, err = New(b.worker.cfg, handler.Bind(handler.Define[string, string]("k"),
+			cfg := b.worker.cfg
+			cfg.URL = b.worker.target().URL
+			b.worker, err = New(cfg, handler.Bind(handler.Define[string, string]("k"),
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 					defer close(ready)
 					if err := task.Frame(ctx, "token", "x"); err != nil {

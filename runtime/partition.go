@@ -21,6 +21,8 @@ type partition struct {
 	rung       bool // since the visit began, so its registration is worth nothing
 	owed       bool // rung for work that no visit has looked for since: the ring may have to be passed on
 	registered bool // the server will ring when matching work arrives
+	ahead      bool // the visit claims ahead of slots: it must not register
+	dry        bool // nothing is left to claim ahead
 	until      time.Time
 	failures   int
 	notBefore  time.Time // backoff after a failed visit
@@ -32,7 +34,7 @@ type partition struct {
 	table    map[uint64]engine.Route
 	version  uint64
 	interest []uint64
-	gated    bool   // some of it has gates
+	gated    bool   // some of it has gates; changed under scheduler.mu
 	digest   string // "" until the interest is stored
 	rotation uint64
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	goruntime "runtime"
+	"slices"
 
 	"go.uber.org/fx"
 
@@ -23,10 +24,16 @@ type handles[In, Out any] interface {
 //
 // constructor is a function that returns a value with a method
 // Handle(context.Context, *handler.Task, In) (Out, error), and optionally an error. It is called once. The value stays
-// private to the kind, so two kinds may be handled by two values of one type. A constructor of another shape, or
+// private to the kind, so two kinds may be handled by two values of one type. The function may be annotated (fx.Annotate): its
+// dependencies with fx.ParamTags and fx.From, the value's life with fx.OnStart and fx.OnStop; fx.As and fx.ResultTags have no effect on a
+// value that nobody else gets. A constructor of another shape, or
 // an invalid definition, is an error at the start that names the kind and the constructor; it wraps
 // [flowfabric.ErrConfig].
 func Provide[In, Out any](def *handler.Definition[In, Out], constructor any) fx.Option {
+	if err, ok := constructor.(error); ok { // what fx.Annotate returns for annotations that it refuses
+		return fx.Error(fmt.Errorf("%w: runtime.Provide: %w", flowfabric.ErrConfig, err))
+	}
+	constructor, annotations := plainConstructor(constructor)
 	if def == nil {
 		return fx.Error(fmt.Errorf("%w: runtime.Provide: the definition of constructor %s is nil", flowfabric.ErrConfig, nameOf(constructor)))
 	}
@@ -49,7 +56,7 @@ func Provide[In, Out any](def *handler.Definition[In, Out], constructor any) fx.
 			return []reflect.Value{reflect.ValueOf(binding), failure}
 		})
 	return fx.Module("flowfabric."+def.Kind(),
-		fx.Provide(constructor, fx.Private),
+		fx.Provide(annotate(constructor, annotations), fx.Private),
 		fx.Provide(fx.Annotate(bind.Interface(), fx.ResultTags(bindings))),
 	)
 }
@@ -88,11 +95,43 @@ func resultOf[In, Out any](constructor any) (reflect.Type, error) {
 	return result, nil
 }
 
+// plainConstructor takes the function out of an annotated constructor, and the annotations that say how it is called. The type that
+// fx.Annotate returns has no name outside of fx.
+func plainConstructor(constructor any) (target any, annotations []fx.Annotation) {
+	if a, ok := constructor.(fx.Annotated); ok { // its name or group is for others, who do not get the value
+		return a.Target, nil
+	}
+	v := reflect.ValueOf(constructor)
+	if v.Kind() != reflect.Struct || v.Type().PkgPath() != reflect.TypeFor[fx.Annotated]().PkgPath() {
+		return constructor, nil
+	}
+	function, added := v.FieldByName("Target"), v.FieldByName("Annotations")
+	if !function.IsValid() || !added.IsValid() {
+		return constructor, nil
+	}
+	all, ok := added.Interface().([]fx.Annotation)
+	if !ok {
+		return constructor, nil
+	}
+	results := []reflect.Type{reflect.TypeOf(fx.As(new(any))), reflect.TypeOf(fx.ResultTags())}
+	return function.Interface(), slices.DeleteFunc(slices.Clone(all), func(a fx.Annotation) bool {
+		return slices.Contains(results, reflect.TypeOf(a))
+	})
+}
+
+// annotate is fx.Annotate, but for a function without annotations.
+func annotate(constructor any, annotations []fx.Annotation) any {
+	if len(annotations) == 0 {
+		return constructor
+	}
+	return fx.Annotate(constructor, annotations...)
+}
+
 // nameOf shows a constructor as its function name and type.
 func nameOf(constructor any) string {
 	v := reflect.ValueOf(constructor)
 	if v.Kind() == reflect.Func && !v.IsNil() {
 		return fmt.Sprintf("%s (%s)", goruntime.FuncForPC(v.Pointer()).Name(), v.Type())
 	}
-	return fmt.Sprintf("%#v", constructor)
+	return fmt.Sprintf("of type %T", constructor)
 }

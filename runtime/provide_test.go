@@ -41,6 +41,8 @@ func TestProvideRefusesConstructors(t *testing.T) {
 		{"nothing", func() {}, "returns 0 values"},
 		{"second is no error", func() (*greeter, int) { return nil, 0 }, "returns 2 values"},
 		{"no method", func() int { return 0 }, "returns int, which has no such method"},
+		{"annotated, no method", fx.Annotate(func(string) int { return 0 }, fx.ParamTags(`name:"x"`)), "returns int, which has no such method"},
+		{"annotated value", fx.Annotate(&greeter{}), "is not a function"},
 		{"other method", func() wrong { return wrong{} }, "whose method Handle is func("},
 	}
 	for _, c := range cases {
@@ -48,6 +50,9 @@ func TestProvideRefusesConstructors(t *testing.T) {
 			err := runtime.Run(t.Context(), runtime.Config{URL: "embedded://", Logger: quiet}, runtime.Provide(greet, c.constructor))
 			if !errors.Is(err, flowfabric.ErrConfig) {
 				t.Fatalf("error %v", err)
+			}
+			if strings.Contains(err.Error(), "annotated{") || strings.Contains(err.Error(), "FuncPtr") {
+				t.Errorf("error %q shows the inside of fx", err)
 			}
 			for _, part := range []string{`kind "greet"`, "constructor ", c.want, shape} {
 				if !strings.Contains(err.Error(), part) {
@@ -119,6 +124,84 @@ func TestRunWithFx(t *testing.T) {
 	running.Wait()
 	if result != nil || !closed.Load() {
 		t.Errorf("run: %v, dependencies stopped: %v", result, closed.Load())
+	}
+}
+
+// An annotated constructor gets its named dependencies and its hooks; what says how others would get the value has no effect.
+func TestProvideAnnotated(t *testing.T) {
+	w := newWorld(t)
+	part, plain := handler.Define[string, string]("part"), handler.Define[string, string]("plain")
+	var started, stopped atomic.Int32
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	var running conc.WaitGroup
+	var result error
+	running.Go(func() {
+		result = runtime.Run(ctx, runtime.Config{URL: w.url, Logger: quiet},
+			runtime.Provide(greet, fx.Annotate(func(p prefix) *greeter { return &greeter{string(p)} }, fx.ParamTags(`name:"polite"`),
+				fx.OnStart(func(context.Context) error { started.Add(1); return nil }),
+				fx.OnStop(func(g *greeter) { stopped.Add(int32(len(g.prefix))) }))),
+			runtime.Provide(part, fx.Annotate(func(p prefix) (*greeter, error) { return &greeter{"rude " + string(p)}, nil },
+				fx.ParamTags(`name:"short"`), fx.ResultTags(`name:"handler"`), fx.As(new(handles)))),
+			runtime.Provide(plain, fx.Annotated{Name: "ignored", Target: func() *greeter { return &greeter{"plain "} }}),
+			fx.Provide(fx.Annotate(func() prefix { return "dear " }, fx.ResultTags(`name:"polite"`)),
+				fx.Annotate(func() prefix { return "oi " }, fx.ResultTags(`name:"short"`))))
+	})
+	for kind, want := range map[string]string{"greet": `"dear ada"`, "part": `"rude oi ada"`, "plain": `"plain ada"`} {
+		id := w.submitKind(kind, "ada")
+		w.reach(id, flowfabric.CodeCompleted)
+		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
+			t.Errorf("%s: result %q, want %q, %v", kind, got, want, err)
+		}
+	}
+	cancel()
+	running.Wait()
+	if result != nil || started.Load() != 1 || stopped.Load() != int32(len("dear ")) {
+		t.Errorf("run: %v, started %d, stopped %d", result, started.Load(), stopped.Load())
+	}
+}
+
+type handles interface {
+	Handle(context.Context, *handler.Task, string) (string, error)
+}
+
+// A component that shuts the application down with an exit code is the reason why Run ends, after the worker has drained. Without a code
+// it is an ordinary end; and a worker that cannot go on says why itself.
+func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
+	for name, x := range map[string]struct {
+		options []fx.ShutdownOption
+		stop    error // of another component
+		code    int
+	}{
+		"with a code":         {[]fx.ShutdownOption{fx.ExitCode(3)}, nil, 3},
+		"and a failing stop":  {[]fx.ShutdownOption{fx.ExitCode(4)}, errors.New("no disk"), 4},
+		"without a code":      {nil, nil, 0},
+		"only a failing stop": {nil, errors.New("no disk"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var shutdown fx.Shutdowner
+			ready := make(chan struct{})
+			var running conc.WaitGroup
+			var result error
+			running.Go(func() {
+				result = runtime.Run(w.ctx, runtime.Config{URL: w.url, Logger: quiet},
+					runtime.Provide(greet, func() *greeter { return &greeter{"hi "} }), fx.Populate(&shutdown),
+					fx.Invoke(func(l fx.Lifecycle) {
+						l.Append(fx.Hook{OnStart: func(context.Context) error { close(ready); return nil }, OnStop: func(context.Context) error { return x.stop }})
+					}))
+			})
+			<-ready
+			w.reach(w.submit("x"), flowfabric.CodeCompleted)
+			if err := shutdown.Shutdown(x.options...); err != nil {
+				t.Fatal(err)
+			}
+			running.Wait()
+			exit, ok := errors.AsType[*runtime.ExitError](result)
+			if ok != (x.code != 0) || ok && exit.Code != x.code || x.stop != nil && !errors.Is(result, x.stop) || x.stop == nil && x.code == 0 && result != nil {
+				t.Errorf("run: %v, want exit code %d and %v", result, x.code, x.stop)
+			}
+		})
 	}
 }
 

@@ -37,6 +37,7 @@ type membership struct {
 	info  engine.WorkerInfo
 	ended context.CancelFunc
 	loop  conc.WaitGroup
+	news  chan struct{} // capacity 1: what it says of itself has changed
 
 	mu      sync.Mutex
 	entered bool // the name was ours when a call was last answered
@@ -47,7 +48,7 @@ type membership struct {
 func newMembership(r *run) *membership {
 	cfg := r.cfg
 	host, _ := os.Hostname() // unknown is shown as nothing
-	return &membership{run: r, token: rand.Text(), ended: func() {}, info: engine.WorkerInfo{
+	return &membership{run: r, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
 		Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, Kinds: r.registry.Kinds(), Capabilities: cfg.Capabilities,
 		Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
 	}}
@@ -97,12 +98,35 @@ func (g *membership) start() {
 			if g.troubled() {
 				pause = min(pause, lookAgain)
 			}
-			if sleep(ctx, pause); ctx.Err() != nil {
+			if g.rest(ctx, pause); ctx.Err() != nil {
 				return
 			}
-			g.report(ctx, g.register(ctx))
+			err := g.register(ctx)
+			if g.stopIfFatal(err) {
+				return
+			}
+			g.report(ctx, err)
 		}
 	})
+}
+
+// rest waits until it is time to renew the registration, or there is news.
+func (g *membership) rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-g.news:
+	}
+}
+
+// poke has the registration renewed soon. It never blocks.
+func (g *membership) poke() {
+	select {
+	case g.news <- struct{}{}:
+	default:
+	}
 }
 
 // leave frees the name, by a deadline.
@@ -120,9 +144,18 @@ func (g *membership) leave(by time.Time) {
 func (g *membership) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
+	working, stuck := g.watch.counts()
 	r, err := g.store.RegisterWorker(ctx, engine.Registration{
-		Instance: g.cfg.Instance, Token: g.token, TTL: g.cfg.LeaseTTL, InFlight: len(g.keeper.Holding()), Info: g.info,
+		Instance: g.cfg.Instance, Token: g.token, TTL: g.cfg.LeaseTTL, InFlight: working, Stuck: stuck, Info: g.info,
 	})
+	g.mu.Lock()
+	anew := err == nil && g.entered && !r.Renewed
+	g.mu.Unlock()
+	if anew { // perhaps the store was flushed: then nobody's token keys are known there
+		if err := g.reseed(ctx, g.seeds.Load()); err != nil {
+			g.log.Warn("flowfabric: the token keys could not be made known again; the next handler that waits tries it", "error", err)
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil && (g.failed || g.entered && !r.Renewed) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,9 @@ type run struct {
 	offer  offer
 	done   *completer
 	name   *membership
+	watch  *watch
 
-	handlers map[string]handler.Handler // by kind, inside the middleware
+	kinds map[string]*served
 
 	ctx      context.Context // of all calls and handlers; outlives the wish to stop until the drain is over
 	cancel   context.CancelCauseFunc
@@ -41,13 +43,16 @@ type run struct {
 	late     atomic.Int32 // partitions whose tick is overdue, as the poll heard last
 	tended   tended
 	samples  *sampler
-	hands    hands          // handlers, each with a slot
+	seeding  sync.Mutex     // the token keys are declared again
+	seeds    atomic.Uint64  // how often that was done
+	hands    hands          // jobs: handlers, each with a slot, and what is left to settle
 	returns  conc.WaitGroup // hand-backs, without slots
 }
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
-		handlers: map[string]handler.Handler{}}
+		kinds: map[string]*served{}}
+	r.slots.pace = w.pace
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
 	r.keeper = lease.New(lease.Config{
@@ -67,16 +72,18 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.samples = newSampler(r)
 	r.sched.onOwed = r.passes.poke
 	r.done = newCompleter(r.completeBatch, r.completed)
-	r.sched.settling = func() bool { return r.done.calls.Load() > 0 }
+	r.sched.giveBack = r.giveBack
 	r.name = newMembership(r)
+	r.watch = &watch{health: w.health, poke: r.name.poke}
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
 	for _, kind := range w.registry.Kinds() {
 		binding, _ := w.registry.Lookup(kind)
-		r.handlers[kind] = binding.Run
+		handle := handler.Handler(binding.Run)
 		if len(w.cfg.Middleware) > 0 {
-			r.handlers[kind] = wrap(binding.Run)
+			handle = wrap(handle)
 		}
+		r.kinds[kind] = newServed(w.metrics, kind, handle)
 	}
 	return r
 }
@@ -100,14 +107,15 @@ func (r *run) serve(ctx context.Context) error {
 	supporting.Go(func() { r.bell.listen(support) })
 	supporting.Go(func() { r.passes.keep(support) })
 	supporting.Go(func() { r.samples.keep(support) })
-	if r.ticks != nil {
+	supporting.Go(func() { r.watch.keep(support) })
+	r.awaitDoorbell(fetch)
+	if r.ticks != nil { // not before: a timer that is set while nobody listens makes its owner late
 		supporting.Go(func() {
 			if err := r.ticks.Run(support); err != nil {
 				r.stop(err)
 			}
 		})
 	}
-	r.awaitDoorbell(fetch)
 	r.health.phase.Store(phaseRunning)
 	close(r.serving)
 	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces", r.cfg.Namespaces, "lanes", r.cfg.Lanes,
@@ -144,13 +152,12 @@ func (r *run) awaitDoorbell(ctx context.Context) {
 	}
 }
 
-// stopIfFatal ends the worker on an error that no retry can mend, and reports whether it was one.
+// stopIfFatal ends the worker on an error for which no retry can help, and reports whether it was one.
 func (r *run) stopIfFatal(err error) bool {
-	for _, fatal := range []error{flowfabric.ErrProtocol, flowfabric.ErrPartitionMissing, flowfabric.ErrAuth} {
-		if errors.Is(err, fatal) {
-			r.stop(err)
-			return true
-		}
+	_, recounted := errors.AsType[*engine.CountsError](err)
+	if recounted || errors.Is(err, flowfabric.ErrProtocol) || errors.Is(err, flowfabric.ErrAuth) {
+		r.stop(err)
+		return true
 	}
 	return false
 }

@@ -35,6 +35,7 @@ type sampler struct {
 	mu      sync.Mutex
 	samples map[uint16]sample
 	tallies map[uint16]engine.FlowTally // of owned partitions, what was booked last
+	refused map[uint16]int              // likewise
 }
 
 // sample is how a partition was.
@@ -45,7 +46,7 @@ type sample struct {
 }
 
 func newSampler(r *run) *sampler {
-	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}}
+	return &sampler{run: r, wake: make(chan struct{}, 1), samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}, refused: map[uint16]int{}}
 }
 
 // ask has samples taken, unless they are young. It never blocks.
@@ -91,6 +92,7 @@ func (s *sampler) due(now time.Time) (due []uint16) {
 	for p := range s.tallies {
 		if !owned[p] {
 			delete(s.tallies, p)
+			delete(s.refused, p)
 		}
 	}
 	return due
@@ -115,6 +117,12 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 		s.run.metrics.flowed(last, now.info.Tally)
 	}
 	s.tallies[partition] = now.info.Tally
+	if last, ok := s.refused[partition]; ok && now.info.TokensRefused > last {
+		s.run.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
+		s.run.log.Warn("flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out", "partition", partition,
+			"count", now.info.TokensRefused-last)
+	}
+	s.refused[partition] = now.info.TokensRefused
 	s.samples[partition] = now
 }
 

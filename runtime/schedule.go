@@ -15,9 +15,9 @@ import (
 const (
 	// maxVisits bounds the claims in flight over all partitions.
 	maxVisits = 4
-	// gather is how long a small claim waits for more slots while calls are under way: slots are freed one by one but
-	// claimed best by the dozen.
-	gather = time.Millisecond
+	// gather is how long a small claim for idle slots waits for more of them while other claims are under way: slots are freed one
+	// by one but claimed best by the dozen. Slots that have work ahead of them lose nothing by waiting.
+	gather = 100 * time.Microsecond
 	// registration is how long a waiter trusts its registration; the server keeps it for three minutes.
 	registration = 2 * time.Minute
 	maxPenalty   = 6 // a poll that found only other workers' routes is ignored for up to 2^6 s
@@ -29,22 +29,21 @@ type scheduler struct {
 	slots      *slots
 	partitions []*partition
 	visit      func(p *partition, slots int) // returns all slots it does not use up
+	giveBack   func([]*job)                  // what waited too long for a slot
 	onOwed     func()                        // a ring may have to be passed on; must not block
 	wake       chan struct{}                 // capacity 1
 
-	settling func() bool // whether slots are about to be freed
-
-	mu     sync.Mutex
-	hot    []*partition // in the order they became hot
-	visits int
-	hungry time.Time // since when a claim waits for more slots; zero if none does
+	mu        sync.Mutex
+	hot       []*partition // in the order they became hot
+	visits    int
+	gathering time.Time // since when a claim waits for more slots; zero if none does
 
 	owing     bool // some partition may be owed
 	owedSince time.Time
 }
 
 func newScheduler(count uint16, slots *slots) *scheduler {
-	s := &scheduler{slots: slots, onOwed: func() {}, settling: func() bool { return false }, wake: make(chan struct{}, 1)}
+	s := &scheduler{slots: slots, onOwed: func() {}, giveBack: func([]*job) {}, wake: make(chan struct{}, 1)}
 	for id := range count {
 		s.partitions = append(s.partitions, newPartition(id))
 	}
@@ -58,7 +57,12 @@ func (s *scheduler) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		p, n, pause := s.pick(time.Now())
+		now := time.Now()
+		back, again := s.slots.stale(now)
+		if len(back) > 0 {
+			s.giveBack(back)
+		}
+		p, n, pause := s.pick(now)
 		if p != nil {
 			visits.Go(func() {
 				s.visit(p, n)
@@ -66,12 +70,12 @@ func (s *scheduler) run(ctx context.Context) {
 			})
 			continue
 		}
-		timer.Reset(pause)
+		timer.Reset(min(pause, again))
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
 		case <-s.slots.freed:
-			goruntime.Gosched() // whoever settles in the same batch frees its slot now, too
+			goruntime.Gosched() // handlers that end at the same moment free their slots now, too
 		case <-timer.C:
 		}
 	}
@@ -84,17 +88,17 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	if s.visits >= maxVisits {
 		return nil, 0, time.Hour
 	}
-	free := s.slots.free()
-	if free == 0 {
+	free, ahead, due := s.slots.room(now)
+	if free == 0 && !due {
 		return nil, 0, time.Hour
 	}
 	// Two claims that take turns keep the server busy while this side is: more would only make each smaller.
 	share := min((s.slots.capacity+1)/2, flowfabric.MaxBatch)
-	if free < share && (s.visits > 0 || s.settling()) {
-		if s.hungry.IsZero() {
-			s.hungry = now
+	if free > 0 && free < share && s.visits > 0 {
+		if s.gathering.IsZero() {
+			s.gathering = now
 		}
-		if young := gather - now.Sub(s.hungry); young > 0 {
+		if young := gather - now.Sub(s.gathering); young > 0 {
 			return nil, 0, young
 		}
 	}
@@ -104,29 +108,36 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 			pause = min(pause, wait)
 			continue
 		}
+		if free == 0 && (p.dry || p.gated || p.failures > 0) {
+			continue // nothing to claim ahead
+		}
 		found = i
 		break
 	}
 	if found < 0 {
-		s.hungry = time.Time{}
+		s.gathering = time.Time{}
 		return nil, 0, pause
 	}
 	p := s.hot[found]
 	want := min(free, share)
-	if p.failures > 0 {
+	switch {
+	case p.failures > 0:
 		want = 1 // a partition in trouble must not keep slots from the others
+	case !p.gated: // gates ask before they know when a handler can begin
+		want = min(want+ahead, flowfabric.MaxBatch)
 	}
-	n := s.slots.take(want)
+	n := s.slots.takeAhead(want)
 	if n == 0 {
 		return nil, 0, pause
 	}
 	s.hot = append(s.hot[:found], s.hot[found+1:]...)
+	p.ahead, p.dry = free == 0, false
 	p.queued, p.visiting, p.rung, p.owed = false, true, false, false
 	if p.stale { // a lossy failover may have given a lost id to another route: read the table anew
 		p.stale, p.version, p.digest = false, 0, ""
 	}
 	s.visits++
-	s.hungry = time.Time{}
+	s.gathering = time.Time{}
 	if s.owing { // it may have got the last slot
 		s.onOwed()
 	}
@@ -184,7 +195,7 @@ func (s *scheduler) left(p *partition) {
 // ring makes a partition hot: it was rung, or its registration is in doubt. See ringWork.
 func (s *scheduler) ring(p *partition) {
 	s.mu.Lock()
-	p.registered, p.rung, p.polled, p.futile, p.deafTo = false, true, false, 0, time.Time{}
+	p.registered, p.rung, p.polled, p.futile, p.deafTo, p.dry = false, true, false, 0, time.Time{}, false
 	s.enqueue(p)
 	s.mu.Unlock()
 	s.poke()
@@ -194,7 +205,7 @@ func (s *scheduler) ring(p *partition) {
 func (s *scheduler) ringAll(partitions []*partition) {
 	s.mu.Lock()
 	for _, p := range partitions {
-		p.registered, p.rung, p.stale, p.notBefore = false, true, true, time.Time{}
+		p.registered, p.rung, p.stale, p.dry, p.notBefore = false, true, true, false, time.Time{}
 		p.backoff.Reset()
 		s.enqueue(p)
 	}
@@ -246,6 +257,21 @@ func (s *scheduler) open(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.registered, p.polled, p.futile, p.deafTo = false, false, 0, time.Time{}
+}
+
+// gates books whether some of a partition's work has gates.
+func (s *scheduler) gates(p *partition, gated bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.gated = gated
+}
+
+// dried books a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
+// for when one is.
+func (s *scheduler) dried(p *partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.dry = !p.rung
 }
 
 // failed books a visit without an answer and returns how many that makes in a row.

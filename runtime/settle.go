@@ -35,10 +35,7 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 	case err == nil:
 		j.held.Release()
 	case j.held.Check() != nil:
-		level, what := dropped(j.held.Check())
-		j.logger().Log(j.run.ctx, level, what, "outcome", outcome.Kind.String(), "cause", j.held.Check())
-		j.metrics.settle(j.route.Kind, "lost", "")
-		j.held.Release()
+		j.lost(j.held.Check(), outcome.Kind.String())
 	case notOurs(err):
 		level, what := dropped(endedAs(err))
 		j.logger().Log(j.run.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
@@ -49,6 +46,14 @@ func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
 		j.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}
+}
+
+// lost gives up a hold that is not ours any more.
+func (j *job) lost(cause error, outcome string) {
+	level, what := dropped(cause)
+	j.logger().Log(j.run.ctx, level, what, "outcome", outcome, "cause", cause)
+	j.metrics.settle(j.route.Kind, "lost", "")
+	j.held.Release()
 }
 
 // completes tells whether all that is left is a completion of a hold that is not in doubt.
@@ -76,13 +81,12 @@ func (r *run) completed(batch []completion, answers []engine.Settled, err error)
 			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
 			r.hands.do(c.job)
 		default:
-			r.metrics.settle(c.job.route.Kind, "complete", "")
-			r.metrics.inFlight.Dec()
+			c.job.kind.completed().Inc()
 			done = append(done, c.job.held)
 		}
 	}
 	r.keeper.Release(done...)
-	r.slots.put(len(done))
+	r.slots.settled(len(done))
 }
 
 // flush waits until all frames are acknowledged. The writer repeats what is not answered for as long as the hold

@@ -88,6 +88,10 @@ func (s *silent) answer(ctx context.Context) error {
 func (s *silent) Partitions() uint16 { return s.count }
 func (s *silent) Cluster() bool      { return s.cluster }
 
+// TokenKeys tells that nobody signs tokens here.
+func (s *silent) TokenKeys(context.Context) []engine.PartitionKeys { return nil }
+func (s *silent) Evicting(context.Context) []engine.EvictionPolicy { return nil }
+
 // Close takes its time when the server is silent; a second one does nothing.
 func (s *silent) Close() {
 	s.once.Do(func() {
@@ -178,6 +182,11 @@ func (s *silent) Tick(ctx context.Context, p uint16, _ string, release bool) (en
 		s.ticks[p] = time.Now()
 	}
 	return engine.TickReply{Owner: true, Idle: true}, nil
+}
+
+// AskTick finds that the owner listens.
+func (s *silent) AskTick(ctx context.Context, p uint16, owner string) (engine.TickReply, error) {
+	return s.Tick(ctx, p, owner, false)
 }
 
 func (s *silent) RenewSession(ctx context.Context, _ uint16, _ string, _ time.Duration, _ uint64) (engine.Renewal, error) {

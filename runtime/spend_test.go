@@ -286,6 +286,24 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Who crosses a soft limit is told in the log, also by a budget whose book keeps nothing of it; and so is who spends without a budget.
+func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
+	y := newTreasury(t, engine.BudgetSpec{Name: "b", Limits: map[string]engine.Limit{"tokens": {Soft: 25}}})
+	log := &lines{}
+	y.work(nil, log, spree)
+	y.reach(y.submit("acme", "", "b"), flowfabric.CodeCompleted)
+	if n := log.count("WARN", "above the soft limit of a budget"); n != 1 {
+		t.Errorf("the soft limit: told %d times", n)
+	}
+	for range 2 { // of 10 spends each
+		y.reach(y.submit("acme", ""), flowfabric.CodeCompleted)
+	}
+	if n := log.count("WARN", "name no budget, so nothing is counted"); n != 1 {
+		t.Errorf("without a budget: told %d times", n)
+	}
+	y.used("b", 100)
+}
+
 // What one budget refuses is counted by none, not even in the ledgers.
 func TestSpendOfTwoBudgets(t *testing.T) {
 	y := newTreasury(t, tokens("a", 1000, engine.HardFail), tokens("b", 45, engine.HardFail))

@@ -26,6 +26,7 @@ type store interface {
 	handler.ResultReader
 	suspend.Opener
 	suspend.Seeder
+	TokenKeys(ctx context.Context) []engine.PartitionKeys
 	stream.SummaryReader
 	inspector
 	settler
@@ -34,6 +35,7 @@ type store interface {
 	admission.Engine
 	admission.Outbox
 	Cluster() bool
+	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()
 	SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error)
 	PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error)

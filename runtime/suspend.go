@@ -46,8 +46,10 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stre
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
 		err = j.persist(j.run.ctx, j.held, func(ctx context.Context) (err error) {
-			reply, err = j.store.SuspendExecution(ctx, j.held.Fence(), *q)
-			return err
+			return j.signing(ctx, func() error {
+				reply, err = j.store.SuspendExecution(ctx, j.held.Fence(), *q)
+				return err
+			})
 		})
 		if try == 3 || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !task.Waits().Remint(q, err) {
 			return reply, err
@@ -58,8 +60,47 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 // CreatePendingWaitpoint implements [suspend.Opener] under the hold.
 func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (opened engine.Opened, err error) {
 	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
-		opened, err = j.store.CreatePendingWaitpoint(ctx, f, name, m, life)
-		return err
+		return j.signing(ctx, func() error {
+			opened, err = j.store.CreatePendingWaitpoint(ctx, f, name, m, life)
+			return err
+		})
 	})
 	return opened, err
+}
+
+// signing makes a call that needs the partition to know a token key. One that knows none was flushed since this worker started: then the
+// keys are declared as at the start, and the call is made again.
+func (r *run) signing(ctx context.Context, call func() error) error {
+	seeds := r.seeds.Load()
+	err := call()
+	if r.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+		return err
+	}
+	if again := r.reseed(ctx, seeds); again != nil {
+		return again
+	}
+	return call()
+}
+
+// reseed declares the token keys to a store that may have been flushed, unless that happened since the caller counted seeds.
+func (r *run) reseed(ctx context.Context, seeds uint64) error {
+	r.seeding.Lock()
+	defer r.seeding.Unlock()
+	if r.seeds.Load() != seeds {
+		return nil
+	}
+	err := r.keyring.Seed(ctx, r.store)
+	if err == nil {
+		r.seeds.Add(1)
+	}
+	return err
+}
+
+// ReadSuspension implements [suspend.Opener] under the hold.
+func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r engine.SuspensionRecord, err error) {
+	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
+		r, err = j.store.ReadSuspension(ctx, id)
+		return err
+	})
+	return r, err
 }

@@ -329,6 +329,44 @@ func TestNoTokenKeys(t *testing.T) {
 	}
 }
 
+// A worker without token keys says so when it starts: with a warning where others sign tokens.
+func TestAStartWithoutTokenKeysIsTold(t *testing.T) {
+	t.Setenv(suspend.EnvTokenKeys, "")
+	w := worldAt(t, testserver.Redis(t))
+	start := func(keys string) string {
+		var log safeLog
+		w.start(runtime.Config{TokenKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))}, greetBinding())
+		return log.text()
+	}
+	if text := start(""); !strings.Contains(text, "no token keys: handlers that wait for signals") || strings.Contains(text, "level=WARN") {
+		t.Errorf("on a fresh store: %s", text)
+	}
+	if text := start(keyA); strings.Contains(text, "token keys") {
+		t.Errorf("with keys: %s", text)
+	}
+	if text := start(""); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "no token keys, and others of this store sign tokens") || !strings.Contains(text, "kid=A") {
+		t.Errorf("where others sign: %s", text)
+	}
+}
+
+// safeLog keeps what is logged.
+type safeLog struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *safeLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
 // A worker whose keys cannot verify what is signed here does not start.
 func TestForeignKeyring(t *testing.T) {
 	w := newWorld(t)
@@ -397,6 +435,57 @@ func TestRotationUnderWorkers(t *testing.T) {
 			w.reach(old, flowfabric.CodeCompleted)
 		})
 	}
+}
+
+// A wait that was answered needs its token key no more: neither a wait named unlike its waitpoints, nor a waitpoint that got no
+// signal, nor one that [suspend.On] waited on. The key is rotated out and removed between the first wait and the second.
+func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
+	servers(t, func(w *world) {
+		handle := func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			for _, who := range []string{"ivy", "raj"} {
+				if _, err := suspend.Pending(ctx, task, who, time.Hour); err != nil {
+					return "", err
+				}
+			}
+			either := suspend.AnyOf(suspend.Signal("ivy"), suspend.Signal("raj"))
+			if in == "on" {
+				if _, ok := suspend.Resumed(task); !ok {
+					return "", suspend.On(either)
+				}
+			} else if _, err := suspend.Wait(ctx, task, "decision", either); err != nil {
+				return "", err
+			}
+			return suspend.Await[string](ctx, task, "second")
+		}
+		first := w.start(signing(), handler.Bind(greet, handle))
+		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
+		for _, id := range ids {
+			w.reach(id, flowfabric.CodeAwaitingSignal)
+			w.signalled(id, "raj", `"yes"`, engine.EffectSatisfied)
+			w.eventually("it waits again", func() bool {
+				s := w.suspension(id)
+				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == "second"
+			})
+		}
+		if err := first.stop(); err != nil {
+			t.Fatal(err)
+		}
+		ring, err := suspend.ParseKeyring(keyB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _ := ring.First()
+		for _, r := range w.engine.RotateTokenKey(w.ctx, key, 0, true) {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+		}
+		w.start(runtime.Config{TokenKeys: keyB}, handler.Bind(greet, handle))
+		for _, id := range ids {
+			w.signalled(id, "second", `"on"`, engine.EffectSatisfied)
+			w.reach(id, flowfabric.CodeCompleted)
+		}
+	})
 }
 
 // What was answered and not asked for by the handler that completed is told: it was changed.

@@ -13,8 +13,10 @@ import (
 func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *engine.Resume) (out handler.Outcome) {
 	started, returned := time.Now(), false
 	ctx, span := j.span(ctx, resume)
+	j.watch.enter(ctx, j, started)
 	defer func() {
-		j.metrics.pass(j.route.Kind, time.Since(started))
+		j.watch.leave(j)
+		j.kind.pass(time.Since(started))
 		if span == nil {
 			return
 		}

@@ -47,7 +47,7 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 	defer cancel()
 	began := time.Now()
 	reply, err := r.keeper.Claim(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: n, Interest: p.digest, Table: p.version, Wait: true, Rotation: p.rotation,
+		Partition: p.id, Max: n, Interest: p.digest, Table: p.version, Wait: !p.ahead, Rotation: p.rotation,
 	})
 	if err != nil {
 		r.metrics.claimFailed()
@@ -58,7 +58,11 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 		return nil, false, err
 	}
 	r.health.success()
-	r.metrics.claimed(len(reply.Held), p.digest != "", time.Since(began))
+	took := time.Since(began)
+	r.metrics.claimed(len(reply.Held), p.digest != "", took)
+	if len(reply.Held) > 0 && !p.gated {
+		r.slots.claimed(took)
+	}
 	if failures := r.sched.answered(p); failures > 0 {
 		r.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
 	}
@@ -72,6 +76,8 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 	switch {
 	case reply.Registered: // there was less than this worker has slots for
 		r.sched.registered(p, time.Now())
+	case p.ahead && len(reply.Held) < n && !reply.More:
+		r.sched.dried(p)
 	case !found:
 		r.sched.pause(p, time.Now().Add(unregisteredPause))
 	}
@@ -83,7 +89,10 @@ func (r *run) learned(p *partition, reply lease.Reply) bool {
 	p.rotation++
 	p.learn(reply.ClaimReply)
 	interest := r.offer.interest(p.table)
-	p.gated = slices.ContainsFunc(interest, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
+	gated := slices.ContainsFunc(interest, func(id uint64) bool { return len(p.table[id].Gates) > 0 })
+	if gated != p.gated {
+		r.sched.gates(p, gated)
+	}
 	if p.digest != "" && slices.Equal(interest, p.interest) {
 		return false
 	}
@@ -161,9 +170,10 @@ func (r *run) declare(p *partition) error {
 	return err
 }
 
-// start hands claims to jobs and returns how many of the given slots that took. What exceeds all slots (a
+// start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What exceeds all slots (a
 // repeated claim may return more than it asks for) or comes after the drain began goes back at once.
 func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
+	now := time.Now()
 	for _, held := range claims {
 		route, known := p.table[held.Claim().Route]
 		switch {
@@ -186,7 +196,14 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 			r.handBack(held)
 			continue
 		}
-		r.hands.do(newJob(r, held, route))
+		j := newJob(r, held, route)
+		switch run, waits := r.slots.enter(j, now); {
+		case run:
+			r.hands.do(j)
+		case !waits: // the drain began
+			r.slots.put(1)
+			r.handBack(held)
+		}
 	}
 	return used
 }

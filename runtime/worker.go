@@ -27,7 +27,9 @@ type Worker struct {
 	serving  chan struct{}    // closed once work can arrive
 	waiting  chan struct{}    // closed when it has to wait for a predecessor of its name
 	keyring  *suspend.Keyring // nil: handlers wait without waitpoints only
+	target   func() Config    // with the secrets that cfg lacks
 	open     func(context.Context, Config) (store, func(), error)
+	pace     pace // of its slots at the start
 }
 
 // New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
@@ -54,9 +56,12 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	cfg.OnCall = both(m.called, cfg.OnCall)
+	full := cfg
+	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a worker that is printed shows no secret
 	return &Worker{
-		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator), health: newHealth(cfg.ReadyWindow),
-		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring, open: open,
+		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator), health: newHealth(cfg.ReadyWindow, cfg.Concurrency),
+		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring,
+		target: func() Config { return full }, open: open, pace: pace{patience: patience},
 	}, nil
 }
 
@@ -87,14 +92,18 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 // renewed instead, Run returns an error that wraps [flowfabric.ErrInstanceInUse]. Any other trouble with the registration
 // is logged and stops nothing: no lease depends on it (spec 40 §5).
 //
+// A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all leases, declares its
+// token keys again, and takes what is submitted from then on.
+//
 // An error at the start wraps what [engine.Open] reports; an error later wraps [flowfabric.ErrProtocol],
-// [flowfabric.ErrPartitionMissing] or [flowfabric.ErrAuth], for which no retry can help. A worker runs once.
+// [flowfabric.ErrAuth] or, when the store was made anew with other partition counts, [*engine.CountsError], for which no retry can help.
+// A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
 	if !w.started.CompareAndSwap(false, true) {
 		return errors.New("flowfabric: a worker runs only once")
 	}
 	defer w.health.phase.Store(phaseStopped)
-	s, release, err := w.open(ctx, w.cfg)
+	s, release, err := w.open(ctx, w.target())
 	if err != nil {
 		return fmt.Errorf("flowfabric: start worker: %w", err)
 	}
@@ -102,12 +111,36 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	if err := w.keyring.Seed(ctx, s); err != nil {
 		return fmt.Errorf("flowfabric: start worker: %w", err)
 	}
+	if w.keyring == nil {
+		w.unsigned(ctx, s)
+	}
+	for _, n := range s.Evicting(ctx) {
+		w.log.Warn("flowfabric: the server may delete executions when its memory is full: set maxmemory-policy noeviction (CONFIG SET, and in its configuration file)",
+			"policy", n.Policy, "node", n.Address)
+	}
 	w.health.success()
 	return newRun(ctx, w, s).serve(ctx)
 }
 
-// Ready returns nil while the worker runs and the server has answered a claim, poll or renewal within
-// Config.ReadyWindow; else what is wrong, for a readiness probe to show.
+// unsigned says that handlers cannot wait for signals here. Only handlers know whether they do; that others sign tokens in this store
+// makes it likely.
+func (w *Worker) unsigned(ctx context.Context, s store) {
+	const remedy = "set Config.TokenKeys or " + suspend.EnvTokenKeys
+	for _, p := range s.TokenKeys(ctx) {
+		if p.Err == nil && p.Current != "" {
+			w.log.Warn("flowfabric: this worker has no token keys, and others of this store sign tokens: handlers that wait for signals fail here; "+remedy+
+				" as the others do", "kid", p.Current)
+			return
+		}
+	}
+	w.log.Info("flowfabric: no token keys: handlers that wait for signals (suspend.Await, Pending) fail until there are some; " + remedy)
+}
+
+// Ready returns nil while the worker runs, the server has answered a claim, poll or renewal within Config.ReadyWindow, and a
+// slot is left that no stuck handler has; else what is wrong, for a readiness probe to show. A handler is stuck when it runs on for
+// more than five seconds after its context has ended: a timeout, a cancellation or a lost lease frees its execution, and not its
+// slot. Every stuck handler is logged as a warning, at first after those five seconds and then more and more seldom, and counted in
+// the metric stuck_handlers.
 func (w *Worker) Ready() error { return w.health.check() }
 
 // Instance is the name of this process among all workers, as sessions and logs show it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	goruntime "runtime"
 	"strings"
 	"sync/atomic"
@@ -322,24 +321,6 @@ func TestRunsOnce(t *testing.T) {
 	worker := w.start(runtime.Config{}, greetBinding())
 	if err := worker.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "only once") {
 		t.Errorf("second run: %v", err)
-	}
-}
-
-// A store that was flushed under a worker ends it with the reason.
-func TestFlushedStoreIsFatal(t *testing.T) {
-	w := newWorld(t)
-	worker := w.start(runtime.Config{}, greetBinding())
-	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "redis://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte("*1\r\n$8\r\nFLUSHALL\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the worker is not ready", func() bool { return worker.Ready() != nil })
-	if err := worker.stop(); !errors.Is(err, flowfabric.ErrPartitionMissing) {
-		t.Errorf("run: %v", err)
 	}
 }
 

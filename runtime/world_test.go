@@ -18,7 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")) // sleeps for five seconds
+}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 

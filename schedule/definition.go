@@ -80,12 +80,8 @@ type Definition struct {
 // ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
 var ErrNewer = errors.New("the schedule was defined by a newer version")
 
-// Versions of the stored form. A reader refuses higher ones than it knows; a definition is written in the lowest that can say it.
-const (
-	plain   = 1
-	gated   = 2 // with gates, which an older reader would not ask
-	version = gated
-)
+// version of the stored form. A reader refuses a higher one than it knows.
+const version = 1
 
 // stored is the JSON form. Encoding is deterministic: equal definitions have equal bytes.
 type stored struct {
@@ -192,13 +188,10 @@ func (d Definition) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := stored{Version: plain, Cron: s.expression, Zone: s.zone, EveryMs: s.every.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+	out := stored{Version: version, Cron: s.expression, Zone: s.zone, EveryMs: s.every.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
 		Item: storedItem{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
 			DeadlineMs: x.Deadline.Milliseconds(), Policy: x.Policy.Pack(), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
 			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
-	if len(gates) > 0 {
-		out.Version = gated
-	}
 	if s.every != 0 {
 		out.AnchorMs = s.anchor.UnixMilli()
 	}

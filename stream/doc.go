@@ -25,6 +25,12 @@
 // order. The writer merges a delta when it is queued and sends the document along: what the rules of the merge refuse
 // fails there, alone, and changes nothing. A best-effort frame never waits and never costs a durable one its place.
 //
+// # Runs
+//
+// A drain, a delay and a wait keep the attempt, but its handler begins again: a new run, which appends the frames of a step that
+// was not recorded once more. Reads and tails tell of each run before its first frame, why it began and which frames before it were
+// recorded ([Resumption]); a reader drops the others ([Kept]). The end of an attempt says the same for the next one.
+//
 // # Following: what can go wrong, and what follows
 //
 // A tail subscribes, waits until that is confirmed, reads what is stored and goes on with what is published;

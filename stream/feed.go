@@ -98,14 +98,14 @@ func (f *feed) lost() bool {
 // publish decodes a message once and hands it to every tailer. One that cannot be decoded is not dwelt on:
 // the tailers read what it was about (spec 30 T23).
 func (f *feed) publish(text string) {
-	attempt, frames, err := engine.DecodeFrames(text)
+	said, err := engine.DecodeFrames(text)
 	if err != nil {
 		f.tell(newsBehind)
 		return
 	}
-	m := message{attempt: attempt, frames: frames}
-	for i := range frames {
-		m.bytes += len(frames[i].Payload)
+	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed}
+	for i := range m.frames {
+		m.bytes += len(m.frames[i].Payload)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,6 +20,9 @@ import (
 // now; its TTL is 1 to 60 s, best 5 to 30 s. All modes of an attempt have one order.
 type Frame = engine.Frame
 
+// Resumption tells that an attempt went on in another run, which repeats what the run before it had not recorded.
+type Resumption = engine.Resumption
+
 // The encodings of a payload (spec 30 §1.1). Empty means UTF8.
 const (
 	UTF8  = "utf8"  // valid UTF-8 text
@@ -36,6 +39,7 @@ type Appender interface {
 type Reader interface {
 	ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
+	ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, limit int) ([]engine.Resumption, error)
 }
 
 // Validate checks a frame as [Writer.Append] does, in this process and at once (spec 30 §2.2 row 0). The error

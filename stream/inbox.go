@@ -12,6 +12,7 @@ const (
 type message struct {
 	attempt uint32
 	frames  []Frame
+	resumed *Resumption // the run that begins with them
 	bytes   int
 }
 

@@ -45,6 +45,9 @@ func (v Visibility) logs(meta engine.StreamMeta) (modes []engine.FrameMode) {
 // Page is a part of an attempt's stream, in order.
 type Page struct {
 	Frames []Frame
+	// Resumed has each run that began between After and Next, in order. Its first frame is one of Frames, unless that was
+	// trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See [Kept].
+	Resumed []Resumption
 	// Next is the last entry examined: the After of the next page. Without frames it is where the page began, or the
 	// last of the entries that are not shown or not stored any more.
 	Next Cursor
@@ -52,13 +55,26 @@ type Page struct {
 	Exists       bool // at least one frame was ever appended
 	Closed       bool // the attempt has ended; more pages may follow: read until EOF
 	ClosedReason string
-	EOF          bool // closed, and nothing after Next
+	Recorded     engine.FramePlace // last frame of the attempt that a recorded step covers; another attempt repeats the later ones
+	EOF          bool              // closed, and nothing after Next
 
 	// Gap says that durable frames between After and the page's last were trimmed before they could be read; Trimmed
 	// is how many. Without the sequence at After (a parsed cursor) that is an upper bound and a cursor at
 	// the newest trimmed frame is taken for one before it.
 	Gap     bool
 	Trimmed uint64
+}
+
+// Kept is what remains of frames, from one attempt and in order, after those were left out that a later run repeats: for a
+// whole stream all frames and all [Page.Resumed] of its pages. It shares no memory with frames.
+func Kept(frames []Frame, resumed []Resumption) []Frame {
+	kept := make([]Frame, 0, len(frames))
+	for _, f := range frames {
+		if !slices.ContainsFunc(resumed, func(r Resumption) bool { return r.Repeats(f) }) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 // Read returns one page of the frames of an attempt. A reply is cut near 4 MiB, so a page may be shorter than
@@ -110,11 +126,56 @@ func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt 
 	if err != nil {
 		return Page{}, engine.StreamMeta{}, err
 	}
+	var page Page
 	if !meta.Mixed() || after.id == greatest {
-		return pageOf(after, frames, meta), meta, nil
+		page = pageOf(after, frames, meta)
+	} else if page, err = readMixed(ctx, r, id, attempt, after, to, limit, v, frames, meta); err != nil {
+		return Page{}, engine.StreamMeta{}, err
 	}
-	page, err := readMixed(ctx, r, id, attempt, after, to, limit, v, frames, meta)
-	return page, meta, err
+	if page.Resumed, err = readRuns(ctx, r, id, attempt, after.id, page, meta); err != nil {
+		return Page{}, engine.StreamMeta{}, err
+	}
+	return page, meta, nil
+}
+
+// runsAtOnce is how many runs one read asks for.
+const runsAtOnce = 256
+
+// readRuns returns the runs that begin on a page and notes with its frames which run each belongs to. A run of which only the end is
+// on the page is known by the next one, or is the last. All attempts but those that went on have one run, and cost no call.
+func readRuns(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, page Page, meta engine.StreamMeta) (resumed []Resumption, err error) {
+	next, current := []Resumption(nil), meta.Runs
+	if meta.Runs > 1 && (len(page.Frames) > 0 || page.Next.id.Compare(after) > 0) {
+		for more := true; more; {
+			if next, err = r.ReadRuns(ctx, id, attempt, after, runsAtOnce); err != nil {
+				return nil, err
+			}
+			n := 0
+			for n < len(next) && next[n].First.Compare(page.Next.id) <= 0 {
+				n++
+			}
+			resumed = append(resumed, next[:n]...)
+			if more = n == runsAtOnce; more {
+				after = next[n-1].First
+			}
+			next = next[n:]
+		}
+		switch {
+		case len(resumed) > 0:
+			current = resumed[0].Run - 1
+		case len(next) > 0:
+			current = next[0].Run - 1
+		}
+	}
+	at := 0
+	for i := range page.Frames {
+		for at < len(resumed) && resumed[at].First.Compare(page.Frames[i].ID) <= 0 {
+			current = resumed[at].Run
+			at++
+		}
+		page.Frames[i].Run = current
+	}
+	return resumed, nil
 }
 
 // readMixed merges the logs of an attempt up to the last entry that the metadata knew: all of them were there then, so
@@ -207,7 +268,7 @@ func pageUpTo(bound engine.StreamID, after Cursor, frames []Frame, meta engine.S
 
 // pageOf judges what was read after a cursor.
 func pageOf(after Cursor, frames []Frame, meta engine.StreamMeta) Page {
-	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason}
+	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason, Recorded: meta.Recorded}
 	for _, f := range frames {
 		p.Trimmed += after.advance(f, meta).trimmed
 	}

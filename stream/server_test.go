@@ -41,7 +41,7 @@ type server struct {
 
 	batches                           []int // frames of every append that was accepted or a repeat
 	appends, reads, states, subscribe int
-	documents                         int
+	documents, runReads               int
 }
 
 type attempt struct {
@@ -56,6 +56,11 @@ type attempt struct {
 	closed  bool
 	reason  string
 	trimmed uint64
+
+	runs     []engine.Resumption
+	run      uint32 // of the last frame, 0 before the first
+	epoch    uint64 // of run
+	recorded engine.FramePlace
 }
 
 type subscription struct {
@@ -139,15 +144,24 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame)
 	}
 	a.frames = append(a.frames, fresh...)
 	if len(fresh) > 0 {
-		s.publish(engine.FrameChannel(execution), encode(f.Attempt, fresh))
+		var entry string
+		if a.epoch != f.Epoch {
+			a.epoch, a.run = f.Epoch, a.run+1
+			if a.run > 1 {
+				r := engine.Resumption{Run: a.run, Epoch: f.Epoch, Reason: engine.ResumedReleased, First: fresh[0].ID, Recorded: a.recorded}
+				a.runs = append(a.runs, r)
+				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded.Sequence, r.Recorded.ID)
+			}
+		}
+		s.publish(engine.FrameChannel(execution), encode(f.Attempt, a.run, entry, fresh))
 	}
 	return engine.Appended{LastID: a.lastID, Count: a.count, LastSequence: a.count, Duplicate: len(fresh) == 0}, nil
 }
 
 // encode writes what lua/stream/ff_append_frames.lua publishes.
-func encode(attempt uint32, frames []engine.Frame) string {
+func encode(attempt, run uint32, entry string, frames []engine.Frame) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %d ", attempt, len(frames))
+	fmt.Fprintf(&b, "%d %d %d %d:%s", attempt, len(frames), run, len(entry), entry)
 	for _, f := range frames {
 		for _, part := range []string{f.ID.String(), fmt.Sprint(f.Sequence), f.Type, f.Encoding, f.Correlation, "", string(f.Payload), modeWord(f)} {
 			fmt.Fprintf(&b, "%d:%s", len(part), part)
@@ -218,6 +232,21 @@ func (s *server) claim() flowfabric.Fence {
 	s.code = flowfabric.CodeActive
 	s.holder.Attempt, s.holder.Epoch = uint32(len(s.attempts)-1), s.holder.Epoch+1
 	return s.holder
+}
+
+// record notes that a step of the holder was recorded.
+func (s *server) record() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.attempts[s.holder.Attempt]
+	a.recorded = engine.FramePlace{Sequence: a.count, ID: a.lastID}
+}
+
+// goOn claims the current attempt again.
+func (s *server) goOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holder.Epoch++
 }
 
 // trim keeps the newest frames of an attempt.
@@ -296,12 +325,28 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	}
 	a := s.attempts[index]
 	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count, a.lastID, a.trimmed
-	m.Summary, m.Live = a.version, a.live
+	m.Summary, m.Live, m.Runs, m.Recorded = a.version, a.live, a.run, a.recorded
 	m.Closed, m.ClosedReason = a.closed, a.reason
 	if i := slices.IndexFunc(a.frames, func(f engine.Frame) bool { return f.Mode == engine.ModeDurable }); i >= 0 {
 		m.FirstID = a.frames[i].ID
 	}
 	return m, nil
+}
+
+func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index uint32, after engine.StreamID, limit int) ([]engine.Resumption, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runReads++
+	if err := s.readable(ctx); err != nil {
+		return nil, err
+	}
+	var out []engine.Resumption
+	for _, r := range s.attempts[index].runs {
+		if r.First.Compare(after) > 0 && len(out) < limit {
+			out = append(out, r)
+		}
+	}
+	return out, nil
 }
 
 func (s *server) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error {

@@ -29,6 +29,7 @@ type TailKind uint8
 const (
 	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
 	TailGap                            // Trimmed and Missed frames were gone before they could be read
+	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
 	TailFrame                          // Frame
 	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
 	TailEnd                            // the execution has ended with Code; the last event
@@ -40,6 +41,8 @@ func (k TailKind) String() string {
 		return "attempt"
 	case TailGap:
 		return "gap"
+	case TailResumed:
+		return "resumed"
 	case TailFrame:
 		return "frame"
 	case TailAttemptEnd:
@@ -55,10 +58,14 @@ type TailEvent struct {
 	Attempt uint32 // with TailEnd the last one, 0 if there was none
 	Kind    TailKind
 	Frame   Frame           // TailFrame; do not change its Payload, tailers share it
+	Resumed Resumption      // TailResumed: number and reason of the run, and which frames it repeats
 	Reason  string          // TailAttemptEnd: the closed reason (spec 30 §7), "" when unknown
 	Code    flowfabric.Code // TailEnd
 	Trimmed uint64          // TailGap: durable frames that the server dropped
-	Missed  uint64          // TailGap: other frames that were not stored any more when this tail had fallen behind
+	// Recorded is, with TailAttemptEnd, the attempt's last frame that a recorded step covers: a later attempt repeats the
+	// frames after it.
+	Recorded engine.FramePlace
+	Missed   uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
 }
 
 // TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
@@ -93,7 +100,9 @@ func (o TailOptions) validate() error {
 }
 
 // Tail follows an execution: for each attempt TailAttempt, its frames in order and once, TailAttemptEnd; then
-// TailEnd. It survives lost connections and does not end before its execution does, or ctx. Leaving the loop
+// TailEnd. Before the first frame of each run that goes on with an attempt comes TailResumed: with the frames after its
+// Resumed.Recorded dropped (and, when a later attempt follows, those after Recorded of the TailAttemptEnd), what is left is
+// each recorded step's output once. A tail that begins behind a run's first frame does not get that run's TailResumed. It survives lost connections and does not end before its execution does, or ctx. Leaving the loop
 // releases everything. Each range over the result is a tail of its own.
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
@@ -259,7 +268,14 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		}
 	}
 	rest := gap{trimmed: page.Trimmed}
+	resumed := page.Resumed
 	for _, f := range page.Frames {
+		for len(resumed) > 0 && resumed[0].First.Compare(f.ID) <= 0 {
+			if err := t.emit(TailEvent{Kind: TailResumed, Resumed: resumed[0]}); err != nil {
+				return err
+			}
+			resumed = resumed[1:]
+		}
 		missing := t.cursor.advance(f, meta)
 		rest.trimmed -= missing.trimmed
 		if err := t.emitGap(missing); err != nil {
@@ -273,6 +289,11 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		rest.missed = t.cursor.missing(page.Next.sequence, page.Next.durables).missed
 	}
 	t.cursor = page.Next
+	for _, r := range resumed { // what they begin with is not shown or not stored any more
+		if err := t.emit(TailEvent{Kind: TailResumed, Resumed: r}); err != nil {
+			return err
+		}
+	}
 	return t.emitGap(rest)
 }
 
@@ -303,7 +324,7 @@ func (t *tailer) emit(e TailEvent) error {
 // finish ends a drained attempt and moves on to the next, or ends the tail.
 func (t *tailer) finish(meta engine.StreamMeta) error {
 	if t.begun {
-		if err := t.emit(TailEvent{Kind: TailAttemptEnd, Reason: meta.ClosedReason}); err != nil {
+		if err := t.emit(TailEvent{Kind: TailAttemptEnd, Reason: meta.ClosedReason, Recorded: meta.Recorded}); err != nil {
 			return err
 		}
 		if t.only {
@@ -360,7 +381,7 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 	if !t.begun {
 		return false, nil
 	}
-	for _, f := range m.frames {
+	for i, f := range m.frames {
 		switch {
 		case f.Sequence <= t.cursor.sequence:
 			continue
@@ -372,6 +393,11 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 			continue // the consumer asked for later ones
 		}
 		t.cursor.id = f.ID
+		if i == 0 && m.resumed != nil {
+			if err := t.emit(TailEvent{Kind: TailResumed, Resumed: *m.resumed}); err != nil {
+				return false, err
+			}
+		}
 		if !t.visible.shows(f.Mode) {
 			continue
 		}

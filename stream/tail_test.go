@@ -39,6 +39,8 @@ func (s *story) add(e stream.TailEvent) {
 		s.words = append(s.words, fmt.Sprintf("A%d", e.Attempt))
 	case stream.TailGap:
 		s.words = append(s.words, fmt.Sprintf("gap%d", e.Trimmed))
+	case stream.TailResumed:
+		s.words = append(s.words, fmt.Sprintf("R%d:%s>%d", e.Resumed.Run, e.Resumed.Reason, e.Resumed.Recorded.Sequence))
 	case stream.TailAttemptEnd:
 		s.words = append(s.words, fmt.Sprintf("E%d:%s", e.Attempt, e.Reason))
 	case stream.TailEnd:

@@ -74,7 +74,7 @@ func Named(signal string) Option { return func(o *options) { o.named = signal } 
 // Result is what a wait was answered.
 type Result struct {
 	Cause      string          // engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied
-	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted (within a millisecond by id)
+	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted
 	By         string          // the operator who resumed it
 	Reason     string          // what they said
 	Suspension uuid.UUID
@@ -194,9 +194,10 @@ func Resumed(t Task) (r Result, ok bool) {
 // uses it, and signals that come before that count. life, 1 s to 7 days, bounds only the time until then: the wait itself may
 // last longer ([Within]). If it runs out before, the wait fails the execution for good, category suspend_refused. In every pass, also after a crash, the same key gets the
 // same token: hand it out inside a step, so that it is handed out once. A waitpoint serves one wait: who asks again, after a
-// timeout say, opens another under another key. key is 1..128 bytes of printable ASCII.
+// timeout say, opens another under another key. key is 1..128 bytes of printable ASCII. The token of a waitpoint that is closed
+// is the zero Token if its key is no longer configured: nobody needs it.
 //
-// Errors: flowfabric.ErrNoTokenKeys when no token key is configured; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
+// Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
 // ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause. Spec 20 §3.1.
 func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token, error) {
 	p := t.Waits()
@@ -216,15 +217,12 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 		}
 		return Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
 	}
-	token, err := p.cfg.Keyring.Token(t.ID(), w)
-	if err != nil && p.answered(key) {
-		return Token{}, nil // its key was rotated out and removed, and nobody needs it any more
-	}
-	return token, err
+	return p.token(ctx, w)
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
-// payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput.
+// payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput, and is an
+// [*UndecodableError]: the answer of a wait is kept, so a handler that returns it fails for good.
 func Decode[T any](s engine.Signal) (T, error) {
 	var value T
 	switch p := any(&value).(type) {
@@ -238,16 +236,27 @@ func Decode[T any](s engine.Signal) (T, error) {
 		}
 	}
 	if s.Encoding != "json" {
-		return value, fmt.Errorf("%w: signal %q has encoding %s, which does not decode into %T", flowfabric.ErrInvalidInput, s.Name, s.Encoding, value)
+		return value, &UndecodableError{fmt.Errorf("signal %q has encoding %s, which does not decode into %T", s.Name, s.Encoding, value)}
 	}
 	if string(bytes.TrimSpace(s.Payload)) == "null" && !nullable[T]() {
-		return value, fmt.Errorf("%w: signal %q has no payload (null), want %T", flowfabric.ErrInvalidInput, s.Name, value)
+		return value, &UndecodableError{fmt.Errorf("signal %q has no payload (null), want %T", s.Name, value)}
 	}
 	if err := json.Unmarshal(s.Payload, &value); err != nil {
-		return value, fmt.Errorf("%w: payload of signal %q does not decode into %T: %w", flowfabric.ErrInvalidInput, s.Name, value, err)
+		return value, &UndecodableError{fmt.Errorf("payload of signal %q does not decode into %T: %w", s.Name, value, err)}
 	}
 	return value, nil
 }
+
+// UndecodableError says that a signal's payload does not decode into the type that the handler wants. It matches
+// flowfabric.ErrInvalidInput.
+type UndecodableError struct{ err error }
+
+func (e *UndecodableError) Error() string {
+	return flowfabric.ErrInvalidInput.Error() + ": " + e.err.Error()
+}
+
+// Unwrap returns flowfabric.ErrInvalidInput and the reason.
+func (e *UndecodableError) Unwrap() []error { return []error{flowfabric.ErrInvalidInput, e.err} }
 
 // nullable reports a type in which null differs from a value: a silent zero value would be an answer that nobody gave.
 func nullable[T any]() bool {

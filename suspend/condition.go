@@ -28,7 +28,8 @@ type Distinct string
 const (
 	// Waitpoints counts waitpoints that were signalled: the way to ask several parties, each with its own token.
 	Waitpoints Distinct = "w"
-	// SignalCount counts signals, which then need idempotency keys.
+	// SignalCount counts signals. One with an idempotency key counts once, however often it is sent; one without counts by its own
+	// id, so that a sender who repeats it is counted again.
 	SignalCount Distinct = "s"
 	// Sources counts senders by source type and source. These are claims of whoever holds the token, so this is no
 	// protection among parties that share one; give each its own waitpoint and count Waitpoints.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 )
 
 // HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
@@ -15,13 +17,14 @@ type HTTPConfig struct {
 	// Deliver takes the signals; a *client.Client.
 	Deliver Deliverer
 	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has checked
-	// it, so it must show nothing that only the holder of a good one may know. Default "Your answer is needed" with
-	// Approve and Reject.
+	// it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post its answers
+	// only. Default "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
 	Page func(Token) Page
 	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
 	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
 	ClosedStatus int
-	// Logger is told what an operator must mend (at level error), and of refusals (at level debug). Default slog.Default().
+	// Logger is told what an operator must mend (at level error), of refused tokens (a count, at level warn,
+	// every ten seconds at most), and of each refusal (at level debug). Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -68,10 +71,15 @@ func Link(base string, t Token) string {
 //	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
 //	            link previews do no harm, and it does not ask the store: every token that looks like one gets the page.
 //	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
-//	            correlation, category). JSON needs no field but the token: name is "signal", payload null by default.
+//	            correlation, category). JSON needs the token and a payload, which may be null; name is "signal" by default.
 //
 // The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if equal. It
 // is the whole right to answer: there are no cookies, so there is nothing for a forged request of another site to borrow.
+//
+// A JSON post answers the page if HTTPConfig.Page is set, if its name is one of the choices, or if its payload has a choice. It must then
+// be what the form would send: name is a choice of the page, and payload an [Answer] with that choice. Anything else is refused, and
+// the waitpoint stays open. Without HTTPConfig.Page any other post is a callback, whose name and payload are for the handler to judge:
+// mount a handler of its own for callbacks.
 //
 // A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first. The page
 // takes one decision for a waitpoint: a second click changes nothing, and a second decision is told which one stands. To ask
@@ -82,6 +90,9 @@ func Link(base string, t Token) string {
 //	405  neither GET, HEAD nor POST               whose key was rotated out, whose holder is told to get a new link
 //	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
 //	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
+//
+// The http.Server needs timeouts of its own, since the handler has none: ReadHeaderTimeout 5 s, ReadTimeout 15 s and IdleTimeout 60 s end
+// connections that send slowly or nothing, and WriteTimeout 30 s leaves time for a store that answers late.
 //
 // Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in front
 // should not log query strings, and must speak TLS. Safe for concurrent use. Spec 20 §2.8, §7, S6, S33; design §10.
@@ -94,14 +105,31 @@ func HTTPHandler(cfg HTTPConfig) http.Handler {
 	if cfg.ClosedStatus != http.StatusOK && cfg.ClosedStatus != http.StatusConflict {
 		panic("suspend.HTTPHandler: HTTPConfig.ClosedStatus is neither 200 nor 409")
 	}
-	if cfg.Page == nil {
-		cfg.Page = func(Token) Page { return Page{} }
-	}
-	return &callback{cfg}
+	return &callback{cfg: cfg}
 }
 
 // callback is the handler.
-type callback struct{ cfg HTTPConfig }
+type callback struct {
+	cfg HTTPConfig
+
+	mu      sync.Mutex
+	refused int // tokens since the last warning
+	warned  time.Time
+}
+
+// warnEvery is how often refused tokens are worth a warning.
+const warnEvery = 10 * time.Second
+
+// warn tells an operator of refused tokens, with their number and nothing of them.
+func (h *callback) warn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused++
+	if now := time.Now(); now.Sub(h.warned) >= warnEvery {
+		h.cfg.Logger.Warn("flowfabric: refused requests whose token is missing, cut, forged or expired", "count", h.refused)
+		h.refused, h.warned = 0, now
+	}
+}
 
 func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
@@ -114,6 +142,9 @@ func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		a = refused(http.StatusMethodNotAllowed, "method_not_allowed", "This does not work", "Only GET, HEAD and POST are answered here.")
+	}
+	if a.status == http.StatusUnauthorized {
+		h.warn()
 	}
 	a.write(w, r)
 }
@@ -129,7 +160,10 @@ func (h *callback) show(r *http.Request) *reply {
 
 // page is what to show for a token, with defaults.
 func (h *callback) page(t Token) Page {
-	p := h.cfg.Page(t)
+	var p Page
+	if h.cfg.Page != nil {
+		p = h.cfg.Page(t)
+	}
 	p.Title = cmp.Or(p.Title, "Your answer is needed")
 	if len(p.Choices) == 0 {
 		p.Choices = []Choice{{"approve", "Approve"}, {"reject", "Reject"}}

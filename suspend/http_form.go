@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -97,15 +98,35 @@ func readAnswer(fields url.Values, p Page) (a Answer, problem string) {
 		return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(fields.Get(name), string(utf8.RuneError)), "\r\n", "\n"))
 	}
 	a = Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
-	switch {
-	case !slices.ContainsFunc(p.Choices, func(c Choice) bool { return c.Name == a.Choice }):
+	if !p.offers(a.Choice) {
 		return a, "Please choose one of the answers."
-	case len(a.Comment) > MaxComment:
-		return a, fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), MaxComment)
-	case checkText("name", a.By, flowfabric.MaxSignalSource) != nil:
-		return a, fmt.Sprintf("The name must be a single line of at most %d bytes.", flowfabric.MaxSignalSource)
 	}
-	return a, ""
+	return a, a.problem()
+}
+
+// problem says what is wrong with the texts of an answer, "" for nothing.
+func (a Answer) problem() string {
+	switch {
+	case len(a.Comment) > MaxComment:
+		return fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), MaxComment)
+	case checkText("name", a.By, flowfabric.MaxSignalSource) != nil:
+		return fmt.Sprintf("The name must be a single line of at most %d bytes.", flowfabric.MaxSignalSource)
+	}
+	return ""
+}
+
+// offers tells whether a choice is on the page.
+func (p Page) offers(name string) bool {
+	return slices.ContainsFunc(p.Choices, func(c Choice) bool { return c.Name == name })
+}
+
+// names lists the choices for programs.
+func (p Page) names() string {
+	var names []string
+	for _, c := range p.Choices {
+		names = append(names, strconv.Quote(c.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // label is what the button of a choice says.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -31,7 +32,7 @@ const (
 // badBody is one text for everything that is wrong with a body, which may contain a token.
 const badBody = `The body must be one JSON object with fields among token, name, payload, idempotency_key, source, source_type, correlation and category; all but payload are strings.`
 
-// parseCallback reads a body. A field that nobody knows is refused: it would be a mistake that nobody notices.
+// parseCallback reads a body; a payload that is missing stays nil. A field that nobody knows is refused: it would be a mistake that nobody notices.
 func parseCallback(body []byte) (b callbackBody, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -41,9 +42,6 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 	if _, err := d.Token(); err != io.EOF {
 		return callbackBody{}, false
 	}
-	if b.Payload == nil {
-		b.Payload = json.RawMessage("null")
-	}
 	return b, true
 }
 
@@ -51,6 +49,26 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 func (b callbackBody) signal() engine.NewSignal {
 	return engine.NewSignal{Name: cmp.Or(b.Name, postedName), Category: b.Category, SourceType: cmp.Or(b.SourceType, postedType), Source: b.Source,
 		Correlation: b.Correlation, IdempotencyKey: b.IdempotencyKey, Encoding: "json", Payload: b.Payload}
+}
+
+// problem says what is wrong with a signal that a program posts, "" for nothing. A page that somebody wrote is a question, and only
+// its answers are taken. Without one a program may also report anything else. Whatever is taken is used up, so what the
+// handler could not read is refused here, while the waitpoint is open.
+func (h *callback) problem(p Page, s engine.NewSignal) string {
+	var shape struct{ Choice json.RawMessage }
+	isAnswer := json.Unmarshal(s.Payload, &shape) == nil && shape.Choice != nil
+	var a Answer
+	switch {
+	case s.Payload == nil:
+		return "The field payload is missing."
+	case h.cfg.Page == nil && !p.offers(s.Name) && !isAnswer:
+		return ""
+	case !p.offers(s.Name):
+		return fmt.Sprintf("The field name must be one of the choices: %s.", p.names())
+	case json.Unmarshal(s.Payload, &a) != nil || a.Choice != s.Name:
+		return fmt.Sprintf(`The payload must be an object with "choice": %q, like the field name, and maybe the strings comment and by.`, s.Name)
+	}
+	return a.problem()
 }
 
 // actJSON delivers what a program posts.
@@ -64,6 +82,9 @@ func (h *callback) actJSON(r *http.Request, body []byte) *reply {
 		return a
 	}
 	s := b.signal()
+	if problem := h.problem(h.page(t), s); problem != "" {
+		return invalid(problem)
+	}
 	for _, key := range r.Header.Values("Idempotency-Key") {
 		if s.IdempotencyKey != "" && key != s.IdempotencyKey {
 			return invalid("The request has two different idempotency keys.")

@@ -173,13 +173,13 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	if status, late := d.post(fields); status != 200 || !strings.Contains(late, "An answer was already recorded: “Approve”. It stands") {
 		t.Errorf("another decision: %d %s", status, late)
 	}
-	if status, late := d.postJSON(map[string]any{"token": token.Reveal()}); status != 200 || late != `{"status":"closed"}`+"\n" {
+	if status, late := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 200 || late != `{"status":"closed"}`+"\n" {
 		t.Errorf("a signal that is late: %d %s", status, late) // S6
 	}
 	if err := x.Purge(d.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if status, body := d.postJSON(map[string]any{"token": token.Reveal()}); status != 401 {
+	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 401 {
 		t.Errorf("after the purge: %d %s", status, body)
 	}
 }
@@ -206,11 +206,11 @@ func TestACallbackThatIsRepeated(t *testing.T) {
 	close(d.goOn)
 	x, token := d.ask()
 	d.parked(x)
-	call := map[string]any{"token": token.Reveal(), "name": "done", "payload": map[string]any{"choice": "paid"}, "idempotency_key": "evt-7"}
+	call := map[string]any{"token": token.Reveal(), "name": "done", "payload": map[string]any{"by": "bank"}, "idempotency_key": "evt-7"}
 	var signal string
 	for i := range 4 {
 		if i == 2 {
-			if answer, err := x.Result(d.ctx); err != nil || answer.Choice != "paid" {
+			if answer, err := x.Result(d.ctx); err != nil || answer.By != "bank" {
 				t.Fatalf("%+v, %v", answer, err)
 			}
 		}
@@ -225,6 +225,33 @@ func TestACallbackThatIsRepeated(t *testing.T) {
 		if want := map[bool]string{true: "delivered", false: "duplicate"}[i == 0]; got.Status != want || got.Signal != signal || got.Effect != "resume_condition_satisfied" {
 			t.Errorf("call %d: %s", i, body)
 		}
+	}
+}
+
+// A post that the handler could not read leaves the waitpoint open, and the answer that comes then is taken.
+func TestAPostThatIsRefusedUsesNothingUp(t *testing.T) {
+	d := newDesk(t, slog.DiscardHandler)
+	close(d.goOn)
+	x, token := d.ask()
+	d.parked(x)
+	for what, fields := range map[string]map[string]any{
+		"no payload":        {"name": "approve"},
+		"nothing":           {},
+		"an unknown choice": {"name": "launch", "payload": suspend.Answer{Choice: "launch"}},
+	} {
+		fields["token"] = token.Reveal()
+		if status, body := d.postJSON(fields); status != 400 {
+			t.Errorf("%s: %d %s", what, status, body)
+		}
+	}
+	if s, err := d.client.Suspension(d.ctx, x.ID()); err != nil || s.Signals != 0 || !s.ClosedAt.IsZero() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "name": "approve", "payload": suspend.Answer{Choice: "approve", By: "anna"}}); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if answer, err := x.Result(d.ctx); err != nil || answer != (suspend.Answer{Choice: "approve", By: "anna"}) {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
@@ -244,7 +271,7 @@ func TestTokensWithOneBitFlipped(t *testing.T) {
 				asked++
 				_, err = d.client.Signal(d.ctx, flipped, true)
 				if asked%8 == 0 { // the handler is told the same as the client
-					if status, body := d.postJSON(map[string]any{"token": flipped.Reveal()}); status != 401 || body != want {
+					if status, body := d.postJSON(map[string]any{"token": flipped.Reveal(), "payload": 1}); status != 401 || body != want {
 						t.Errorf("byte %d, bit %d: %d %s", i, bit, status, body)
 					}
 				}
@@ -287,7 +314,7 @@ func TestNothingIsToldWithoutAToken(t *testing.T) {
 		"other kid":         {text[0], text[1], text[2], strings.Replace(text[3], "k1", "k2", 1)},
 	} {
 		_, want := d.postJSON(map[string]any{"token": "x"})
-		if status, body := d.postJSON(map[string]any{"token": strings.Join(parts, ".")}); status != 401 || body != want {
+		if status, body := d.postJSON(map[string]any{"token": strings.Join(parts, "."), "payload": 1}); status != 401 || body != want {
 			t.Errorf("%s: %d %s", what, status, body)
 		}
 		_, want = d.post(url.Values{"token": {"x"}, "choice": {"approve"}})
@@ -316,7 +343,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	d.get(link + "0")
 	wrong := []byte(token.Reveal())
 	wrong[len(wrong)-1] ^= 1
-	d.postJSON(map[string]any{"token": string(wrong)})
+	d.postJSON(map[string]any{"token": string(wrong), "payload": 1})
 	d.postJSON(map[string]any{"token": token.Reveal(), "nonsense": 1})
 	d.postJSON(map[string]any{"token": token.Reveal(), "name": "__x"})
 	_, unknown := d.client.Signal(d.ctx, token, true, client.SignalName("__x"))
@@ -341,7 +368,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	rotated, err := d.client.RotateTokenKeys(d.ctx, "k1", 0)
 	slog.Info("rotated", "list", rotated, "error", err, "client", d.client)
 	d.client.Close()
-	d.postJSON(map[string]any{"token": fresh.Reveal()})
+	d.postJSON(map[string]any{"token": fresh.Reveal(), "payload": 1})
 
 	text := strings.ToLower(log.String())
 	if m := regexp.MustCompile(`[0-9a-f]{64}`).FindString(text); m != "" {

@@ -200,7 +200,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 		"no token":  {method: "GET", target: "/"},
 		"method":    {method: "DELETE", target: Link("/", token)},
 		"media":     {method: "POST", target: "/", kind: "text/plain"},
-		"delivered": {method: "POST", target: Link("/", token), kind: typeJSON, body: "{}"},
+		"delivered": {method: "POST", target: Link("/", token), kind: typeJSON, body: `{"payload":1}`},
 		"invalid":   {method: "POST", target: "/", kind: typeJSON, body: "["},
 	} {
 		v := q.to(h)
@@ -251,11 +251,11 @@ func TestRefusalsAreByteIdentical(t *testing.T) {
 			"junk, bearer":        {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}", header: map[string]string{"Authorization": "Bearer junk"}}},
 			"other scheme":        {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}", header: map[string]string{"Authorization": "Basic " + token.Reveal()}}},
 			"wrong token, form":   {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + token.Reveal()}},
-			"wrong token, JSON":   {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal())}},
-			"missing, server":     {refusal("missing_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal())}},
-			"unknown partition":   {far, request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", other)}},
+			"wrong token, JSON":   {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
+			"missing, server":     {refusal("missing_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
+			"unknown partition":   {far, request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", other, "payload", 1)}},
 			"unknown, form":       {far, request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + other}},
-			"wrong token in link": {refusal("invalid_token"), request{method: "POST", target: Link("/", token), kind: typeJSON, body: "{}"}},
+			"wrong token in link": {refusal("invalid_token"), request{method: "POST", target: Link("/", token), kind: typeJSON, body: `{"payload":1}`}},
 		} {
 			if x.q.header == nil {
 				x.q.header = map[string]string{}
@@ -296,19 +296,19 @@ func TestStatusOfEachError(t *testing.T) {
 		"target_not_signalable":       {200, "already answered", "closed"},
 		"signal_limit_exceeded":       {429, "Nothing more", "signal_limit_exceeded"},
 		"payload_too_large":           {413, "65536 bytes", "payload_too_large"},
-		"invalid_input":               {400, "idempotency key: this waitpoint", "invalid_input"},
+		"invalid_input":               {400, "source: this waitpoint", "invalid_input"},
 		"corrupt":                     {500, "later", "internal"},
 		"nobody_knows_this":           {500, "later", "internal"},
 	} {
 		for _, accept := range []string{"text/html", typeJSON} {
 			detail := "detail that stays inside"
 			if code == "invalid_input" {
-				detail = "idempotency key: this waitpoint counts signals"
+				detail = "source: this waitpoint wants one"
 			}
 			var log bytes.Buffer
 			h := HTTPHandler(HTTPConfig{Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), flowfabric.NewError("fake", code, detail))},
 				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-			v := postJSON(h, asJSON(t, "token", token.Reveal()), "Accept", accept)
+			v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", accept)
 			says := want.body
 			if accept == typeJSON && want.error == "closed" {
 				says = `{"status":"closed"}` + "\n"
@@ -329,7 +329,7 @@ func TestStatusOfEachError(t *testing.T) {
 		}
 	}
 	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: flowfabric.NewError("fake", "waitpoint_closed", "resumed", "1000")}, ClosedStatus: 409, Logger: quiet})
-	if v := postJSON(h, asJSON(t, "token", token.Reveal())); v.Code != 409 || v.body != `{"status":"closed"}`+"\n" {
+	if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != 409 || v.body != `{"status":"closed"}`+"\n" {
 		t.Errorf("with ClosedStatus: %d %s", v.Code, v.body)
 	}
 }
@@ -366,7 +366,7 @@ func TestJSONPosts(t *testing.T) {
 	if v.Code != 200 || v.body != `{"status":"delivered","signal":"`+first+`","effect":"resume_condition_satisfied","open":true}`+"\n" {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
-	again := postJSON(newHandler(d), "{}", "Authorization", "Bearer "+token.Reveal(), "Idempotency-Key", "evt-1")
+	again := postJSON(newHandler(d), `{"payload":null}`, "Authorization", "Bearer "+token.Reveal(), "Idempotency-Key", "evt-1")
 	if again.Code != 200 || again.body != `{"status":"duplicate","signal":"`+first+`","effect":"resume_condition_satisfied","open":true}`+"\n" {
 		t.Errorf("%d %s", again.Code, again.body)
 	}
@@ -384,7 +384,7 @@ func TestJSONPosts(t *testing.T) {
 func TestJSONPostsThatAreRefused(t *testing.T) {
 	token := aToken(t).Reveal()
 	another := aToken(t).Reveal()
-	with := func(pairs ...any) string { return asJSON(t, append([]any{"token", token}, pairs...)...) }
+	with := func(pairs ...any) string { return asJSON(t, append([]any{"token", token, "payload", 1}, pairs...)...) }
 	for what, x := range map[string]struct {
 		body   string
 		header []string
@@ -411,6 +411,7 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 		"key header of 257":  {with(), []string{"Idempotency-Key", strings.Repeat("s", 257)}, 400, "idempotency key has 257 bytes"},
 		"two keys":           {with("idempotency_key", "a"), []string{"Idempotency-Key", "b"}, 400, "two different idempotency keys"},
 		"two tokens":         {with(), []string{"Authorization", "Bearer " + another}, 400, "two different tokens"},
+		"no payload":         {asJSON(t, "token", token), nil, 400, "payload is missing"},
 		"payload of 65537":   {with("payload", strings.Repeat("x", 65535)), nil, 413, "65536 bytes"},
 		"body too large":     {with() + strings.Repeat(" ", maxBody), nil, 413, "65536 bytes"},
 	} {
@@ -426,6 +427,55 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 	d := &desk{}
 	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 || len(d.sent[0].Payload) != flowfabric.MaxSignal {
 		t.Errorf("a payload of 65536 bytes: %d %s", v.Code, v.body) // 20 §11 #39
+	}
+}
+
+// What programs post where people are asked is one of the answers, whole: whatever is taken uses the waitpoint up.
+func TestJSONAnswers(t *testing.T) {
+	token := aToken(t)
+	asks := func(Token) Page { return Page{Choices: []Choice{{"ship", "Ship it"}, {"hold", ""}}} }
+	type body = map[string]any
+	for what, x := range map[string]struct {
+		page func(Token) Page
+		body body
+		says string // "" when it is taken
+	}{
+		"an answer":                    {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: "now", By: "anna"}}, ""},
+		"the other one":                {asks, body{"name": "hold", "payload": body{"choice": "hold", "more": 1}}, ""},
+		"a choice of the default page": {asks, body{"name": "approve", "payload": Answer{Choice: "approve"}}, `must be one of the choices: \"ship\", \"hold\".`},
+		"by label":                     {asks, body{"name": "Ship it", "payload": Answer{Choice: "Ship it"}}, "must be one of the choices"},
+		"no name":                      {asks, body{"payload": Answer{Choice: "ship"}}, "must be one of the choices"},
+		"a callback":                   {asks, body{"name": "paid", "payload": body{"cents": 5}}, "must be one of the choices"},
+		"no payload":                   {asks, body{"name": "ship"}, "payload is missing"},
+		"null":                         {asks, body{"name": "ship", "payload": nil}, "must be an object"},
+		"a text":                       {asks, body{"name": "ship", "payload": "ship"}, "must be an object"},
+		"no choice":                    {asks, body{"name": "ship", "payload": body{}}, "must be an object"},
+		"another choice":               {asks, body{"name": "ship", "payload": Answer{Choice: "hold"}}, "must be an object"},
+		"a choice that is a number":    {asks, body{"name": "ship", "payload": body{"choice": 1}}, "must be an object"},
+		"a comment that is a number":   {asks, body{"name": "ship", "payload": body{"choice": "ship", "comment": 1}}, "must be an object"},
+		"a comment that is too long":   {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: strings.Repeat("x", MaxComment+1)}}, "8193 bytes"},
+		"a name of lines":              {asks, body{"name": "ship", "payload": Answer{Choice: "ship", By: "a\nb"}}, "a single line"},
+
+		"default: an answer":            {nil, body{"name": "reject", "payload": Answer{Choice: "reject"}}, ""},
+		"default: a callback":           {nil, body{"name": "paid", "payload": body{"cents": 5}}, ""},
+		"default: a callback of null":   {nil, body{"name": "paid", "payload": nil}, ""},
+		"default: no payload":           {nil, body{"name": "approve"}, "payload is missing"},
+		"default: nothing at all":       {nil, body{}, "payload is missing"},
+		"default: an answer of null":    {nil, body{"name": "approve", "payload": nil}, "must be an object"},
+		"default: another choice":       {nil, body{"name": "approve", "payload": Answer{Choice: "reject"}}, "must be an object"},
+		"default: an unknown choice":    {nil, body{"name": "launch", "payload": Answer{Choice: "launch"}}, "must be one of the choices"},
+		"default: a choice in the dark": {nil, body{"payload": Answer{Choice: "approve"}}, "must be one of the choices"},
+	} {
+		d := &desk{}
+		x.body["token"] = token.Reveal()
+		text, err := json.Marshal(x.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := postJSON(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: x.page}), string(text))
+		if taken := x.says == ""; taken != (v.Code == 200 && len(d.sent) == 1) || taken != (v.Code != 400) || !strings.Contains(v.body, x.says) {
+			t.Errorf("%s: %d %s, sent %d", what, v.Code, v.body, len(d.sent))
+		}
 	}
 }
 
@@ -619,4 +669,30 @@ func TestHTTPHandlerWithoutDeliver(t *testing.T) {
 			HTTPHandler(cfg)
 		}()
 	}
+}
+
+// Refused tokens are told to an operator by their number, seldom, and not at all while there are none.
+func TestRefusedTokensAreTold(t *testing.T) {
+	var log bytes.Buffer
+	d := &desk{}
+	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	token := aToken(t)
+	body := asJSON(t, "token", token.Reveal(), "payload", 1)
+	if postJSON(h, body); log.Len() > 0 {
+		t.Errorf("a good token: %s", log.String())
+	}
+	d.err = flowfabric.NewError("fake", "invalid_token")
+	for range 5 {
+		postJSON(h, body)
+	}
+	postJSON(h, `{"token":"junk"}`)
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "refused requests whose token") || !strings.Contains(text, "count=1") {
+		t.Errorf("at first: %s", text)
+	}
+	h.(*callback).warned = h.(*callback).warned.Add(-warnEvery)
+	postJSON(h, body)
+	if text := log.String(); strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "count=6") {
+		t.Errorf("later: %s", text)
+	}
+	hides(t, "log", log.String(), token)
 }

@@ -41,45 +41,46 @@ type tokenKey struct {
 // ParseKeyring reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
 // the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An empty
 // text is no keyring (nil). Errors: flowfabric.ErrInvalidKid, ErrInvalidSecret, ErrKeyConflict for a kid that is there
-// twice; none shows a secret.
+// twice. They name a refused key by its place only: whatever stands in the place of a kid may be the secret.
 func ParseKeyring(text string) (*Keyring, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	k := &Keyring{using: map[uint16]string{}}
 	for i, part := range strings.Split(text, ",") {
-		kid, secret, _ := strings.Cut(strings.TrimSpace(part), ":")
-		key, err := parseKey(kid, secret)
+		key, err := parseKey(strings.TrimSpace(part))
 		if err != nil {
 			return nil, fmt.Errorf("token key %d: %w", i+1, err)
 		}
-		if k.find(kid) != nil {
-			return nil, fmt.Errorf("token key %d: %w: kid %q is there twice", i+1, flowfabric.ErrKeyConflict, kid)
+		if at := slices.IndexFunc(k.keys, func(other tokenKey) bool { return other.kid == key.kid }); at >= 0 {
+			return nil, fmt.Errorf("token key %d: %w: it has the key id of token key %d", i+1, flowfabric.ErrKeyConflict, at+1)
 		}
 		k.keys = append(k.keys, key)
 	}
 	return k, nil
 }
 
-func parseKey(kid, secret string) (tokenKey, error) {
-	if err := checkKid(kid); err != nil {
-		return tokenKey{}, err
-	}
-	if strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0 {
-		return tokenKey{}, fmt.Errorf("%w: the secret of kid %q is not an even number of hex digits", flowfabric.ErrInvalidSecret, kid)
+func parseKey(text string) (tokenKey, error) {
+	kid, secret, ok := strings.Cut(text, ":")
+	switch {
+	case text == "":
+		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", flowfabric.ErrInvalidKid)
+	case !ok:
+		return tokenKey{}, fmt.Errorf("%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", flowfabric.ErrInvalidKid)
+	case !validKid(kid):
+		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", flowfabric.ErrInvalidKid)
+	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
+		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits", flowfabric.ErrInvalidSecret)
 	}
 	raw, _ := hex.DecodeString(secret) // just checked
 	if len(raw) < minSecret || len(raw) > maxSecret {
-		return tokenKey{}, fmt.Errorf("%w: the secret of kid %q has %d bytes, want %d..%d", flowfabric.ErrInvalidSecret, kid, len(raw), minSecret, maxSecret)
+		return tokenKey{}, fmt.Errorf("%w: it has %d bytes, want %d..%d", flowfabric.ErrInvalidSecret, len(raw), minSecret, maxSecret)
 	}
 	return tokenKey{kid, raw}, nil
 }
 
-func checkKid(kid string) error {
-	if kid == "" || len(kid) > 32 || strings.Trim(kid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
-		return fmt.Errorf("%w: %.40q", flowfabric.ErrInvalidKid, kid)
-	}
-	return nil
+func validKid(kid string) bool {
+	return kid != "" && len(kid) <= 32 && strings.Trim(kid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }
 
 // Development is a keyring with a random key that every caller in this process shares; for embedded servers, which

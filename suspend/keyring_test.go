@@ -28,7 +28,7 @@ func TestParseKeyring(t *testing.T) { // 20 §11 #12
 		"31 bytes":            {"k1:" + strings.Repeat("00", 31), flowfabric.ErrInvalidSecret, ""},
 		"65 bytes":            {"k1:" + strings.Repeat("00", 65), flowfabric.ErrInvalidSecret, ""},
 		"no secret":           {"k1:", flowfabric.ErrInvalidSecret, ""},
-		"no colon":            {"k1", flowfabric.ErrInvalidSecret, ""},
+		"no colon":            {"k1", flowfabric.ErrInvalidKid, ""},
 		"odd hex":             {"k1:" + secretA + "0", flowfabric.ErrInvalidSecret, ""},
 		"not hex":             {"k1:" + strings.Repeat("g", 64), flowfabric.ErrInvalidSecret, ""},
 		"space in the secret": {"k1:" + secretA[:62] + " f", flowfabric.ErrInvalidSecret, ""},
@@ -123,7 +123,7 @@ func TestConfigured(t *testing.T) {
 	if one, two := Development(), Development(); one != two || one.signer(0) == nil {
 		t.Error("workers and clients of a process must share the key")
 	}
-	if kid := Development().Kids()[0]; checkKid(kid) != nil {
+	if kid := Development().Kids()[0]; !validKid(kid) {
 		t.Errorf("kid %q", kid)
 	}
 }

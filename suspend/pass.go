@@ -22,9 +22,10 @@ type Task interface {
 	Waits() *Pass
 }
 
-// Opener opens pending waitpoints under a fence; *engine.Engine is one.
+// Opener opens pending waitpoints under a fence, and tells which waitpoints are open; *engine.Engine is one.
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
 }
 
 // PassConfig is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
@@ -51,6 +52,7 @@ type Pass struct {
 	told    map[string]engine.Resume // by name, what was answered under this hold before last
 	last    *engine.Resume           // of the last suspension, with or without a name
 	opened  map[string]engine.Opened // pending waitpoints by key
+	closed  map[uuid.UUID]bool       // those of opened that the store says are closed
 	asked   map[string]bool          // names of this pass, with the prefix of what they are
 	wanted  string                   // the wait that this pass asked for
 	ended   bool
@@ -58,7 +60,7 @@ type Pass struct {
 
 // NewPass reads what the claim brought.
 func NewPass(cfg PassConfig) *Pass {
-	p := &Pass{cfg: cfg, answers: map[string][]byte{}, told: map[string]engine.Resume{}, opened: map[string]engine.Opened{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
+	p := &Pass{cfg: cfg, answers: map[string][]byte{}, told: map[string]engine.Resume{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
@@ -250,11 +252,38 @@ func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engi
 	}
 }
 
-// answered reports that the wait named like a waitpoint's key has its answer.
-func (p *Pass) answered(key string) bool {
+// token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the waitpoint still
+// takes signals; the token of one that is closed is good for nothing, and is empty then. Only the store knows: neither the name
+// of a wait nor the signals that it took tell which waitpoints it closed.
+func (p *Pass) token(ctx context.Context, w engine.Opened) (Token, error) {
+	id := p.cfg.Claim.Fence.Execution
+	token, missing := p.cfg.Keyring.Token(id, w)
+	if !errors.Is(missing, flowfabric.ErrNoTokenKeys) || p.cfg.Opener == nil {
+		return token, missing
+	}
+	p.mu.Lock()
+	closed := p.closed[w.ID]
+	p.mu.Unlock()
+	if closed {
+		return Token{}, nil
+	}
+	r, err := p.cfg.Opener.ReadSuspension(ctx, id)
+	if err != nil {
+		return Token{}, fmt.Errorf("waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
+	}
+	open := map[uuid.UUID]bool{}
+	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
+		open[stored.ID] = stored.State.Open()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.answers[key] != nil || p.last != nil && p.last.Name == key
+	for _, known := range p.opened {
+		p.closed[known.ID] = !open[known.ID]
+	}
+	if open[w.ID] {
+		return Token{}, missing
+	}
+	return Token{}, nil
 }
 
 // learn notes the key that a refusal says is in use, and reports whether it helps to mint again.

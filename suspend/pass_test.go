@@ -39,8 +39,8 @@ func newTask(t *testing.T, cfg PassConfig) task {
 // told is a resumption as the server tells of it (lua/lib/suspension.lua).
 func told(name, cause string, signals ...string) []byte {
 	parts := []string{name, cause, uuid.NewString(), "1000", "", "", "", "", strconv.Itoa(len(signals))}
-	for _, payload := range signals {
-		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000", "json", engine.EffectSatisfied, "", payload}, "\x1f")
+	for i, payload := range signals {
+		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000", "json", engine.EffectSatisfied, "", strconv.Itoa(i + 1), payload}, "\x1f")
 		parts = append(parts, strconv.Itoa(len(s))+":"+s)
 	}
 	return []byte(strings.Join(parts, "\x1f"))
@@ -252,6 +252,14 @@ func TestDecode(t *testing.T) {
 type opener struct {
 	replies []error
 	asked   []engine.Minted
+	kept    []engine.Waitpoint // what the store knows
+	reads   int
+	lost    error // of a read
+}
+
+func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+	o.reads++
+	return engine.SuspensionRecord{Waitpoints: o.kept}, o.lost
 }
 
 func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error) {

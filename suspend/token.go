@@ -55,7 +55,7 @@ func ParseToken(text string) (Token, error) {
 	execution, err2 := flowfabric.ParseUUID(parts[1])
 	waitpoint, err3 := flowfabric.ParseUUID(parts[2])
 	kid, mac, ok := strings.Cut(parts[3], ":")
-	if err1 != nil || err2 != nil || err3 != nil || !ok || checkKid(kid) != nil || len(mac) != macDigits || !lowerHex(mac) ||
+	if err1 != nil || err2 != nil || err3 != nil || !ok || !validKid(kid) || len(mac) != macDigits || !lowerHex(mac) ||
 		strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}

@@ -71,15 +71,37 @@ func TestSeedComparesEveryKey(t *testing.T) {
 	}
 }
 
-// The token of a wait that was answered is needed no more, so its key may be gone; before that it may not.
+// The token of a waitpoint that is closed is needed no more, so its key may be gone, whatever the wait that closed it was called;
+// as long as it is open it may not, whatever was answered.
 func TestPendingWithoutItsKey(t *testing.T) {
-	kept := uuid.NewString() + " gone " + strings.Repeat("0", 32) + " 9000000000000 approve"
-	claim := engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
-	if _, err := Pending(t.Context(), newTask(t, PassConfig{Claim: claim}), "approve", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
-		t.Error(err)
+	kept := func(id uuid.UUID, key string) []byte {
+		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
 	}
-	claim.Steps[engine.StepAwait+"approve"] = told("approve", engine.CauseSignal, "true")
-	if token, err := Pending(t.Context(), newTask(t, PassConfig{Claim: claim}), "approve", time.Hour); err != nil || !token.IsZero() {
-		t.Errorf("%v, %v", token, err)
+	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
+	o := &opener{kept: []engine.Waitpoint{{ID: open, State: engine.WaitpointActive}, {ID: closed, State: engine.WaitpointClosed}}}
+	claim := engine.Claim{Steps: map[string][]byte{
+		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
+		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
+		engine.StepAwait + "open":          told("open", engine.CauseSignal, "true"), // a wait of that name, on another waitpoint
+	}}
+	x := newTask(t, PassConfig{Claim: claim, Opener: o})
+	o.lost = flowfabric.ErrTransport
+	if token, err := Pending(t.Context(), x, "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) || !token.IsZero() {
+		t.Errorf("nobody knows whether it is open: %v, %v", token, err)
+	}
+	o.lost, o.reads = nil, 0
+	for _, key := range []string{"closed", "forgotten"} {
+		if token, err := Pending(t.Context(), x, key, time.Hour); err != nil || !token.IsZero() {
+			t.Errorf("%s: %v, %v", key, token, err)
+		}
+	}
+	if o.reads != 1 {
+		t.Errorf("the store was asked %d times, want once for all that is closed", o.reads)
+	}
+	if token, err := Pending(t.Context(), x, "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !token.IsZero() {
+		t.Errorf("open: %v, %v", token, err)
+	}
+	if _, err := Pending(t.Context(), newTask(t, PassConfig{Claim: claim}), "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+		t.Errorf("without a store: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ type Task struct {
 	URL         string `json:"url"`    // of the server that the parent has started
 	Partitions  int    `json:"partitions"`
 	Concurrency int    `json:"concurrency"`
+	Typed       bool   `json:"typed"` // of its jobs
 }
 
 // Asked tells whether this process was started as a child, and what for. A program that measures asks this first, before it looks at

@@ -19,7 +19,7 @@ const gap = time.Millisecond
 
 // Work does a task: it says that it is ready, works from the first line of input until its end, and tells counts meanwhile.
 func Work(ctx context.Context, system driver.System, t Task, in io.Reader, out io.Writer) error {
-	store, err := system.Open(ctx, attached(t.URL), driver.Settings{Partitions: t.Partitions})
+	store, err := system.Open(ctx, attached(t.URL), driver.Settings{Partitions: t.Partitions, Typed: t.Typed})
 	if err != nil {
 		return fmt.Errorf("open a store of %s: %w", system.Name(), err)
 	}

@@ -8,10 +8,12 @@
 //
 // # What every driver keeps, so that figures can be compared
 //
-//   - A job carries exactly the payload it is given, as bytes, and nothing the scenario did not ask for: no
+//   - A job carries exactly the payload it is given, and nothing the scenario did not ask for: no
 //     delay, no uniqueness, no deadline, default priority, the system's default retry policy.
+//   - A typed job ([Settings].Typed) carries it as the text of a [Document], encoded and decoded in the way the system has for
+//     typed jobs, and its result is the document's [Answer]. Other jobs carry bytes.
 //   - Submit returns once the server has confirmed the job, SubmitMany once it has confirmed all.
-//   - The handler gets the payload and returns nothing; its job then completes with an empty result.
+//   - The handler gets the payload and returns nothing; its job then completes, without a result unless it is typed.
 //   - A completed job is retained for an hour or more, so that its outcome could be asked for. A second driver
 //     without retention may stand beside it, under another name.
 //   - Settings are the system's defaults. A tuned driver stands beside the default one, under another name
@@ -64,6 +66,8 @@ func (d Durability) String() string {
 type Settings struct {
 	// Partitions to spread the work over, where the system has such a thing.
 	Partitions int
+	// Typed jobs carry a JSON document and have a result. Payloads are printable then.
+	Typed bool
 }
 
 // Server is a private server process and what it says of itself. There is one implementation for every kind of server.
@@ -143,6 +147,9 @@ type Worker struct {
 	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have such a
 	// handler there, and afterwards call Handle once for every job that it handled, without the payload.
 	Counts bool
+	// Work is how long a job takes, 0 if that is no matter: Handle returns after so long. With Counts a worker in a process of its own
+	// takes that time there. No more than Concurrency handlers may then run at once in any configuration.
+	Work time.Duration
 }
 
 // Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor time
@@ -286,4 +293,11 @@ type Stream interface {
 	// Tail hands every frame appended from now on to seen until ctx ends, and then returns nil. ready is
 	// called when nothing that is appended afterwards can be missed. All tails share one connection.
 	Tail(ctx context.Context, ready func(), seen func(frame []byte)) error
+}
+
+// Claimer is a [Store] from which jobs can be claimed without running them.
+type Claimer interface {
+	// Claimant is one of so many that claim the jobs at the same time. claim takes up to most of them in a call, and tells how
+	// many; 0 is the end. With settle it settles them afterwards in another call.
+	Claimant(ctx context.Context, number, of int, settle bool) (claim func(ctx context.Context, most int) (int, error), err error)
 }

@@ -38,11 +38,13 @@ const (
 	HoldCalls  = "holding_calls_per_s"     // calls per second of holding, above those of an idle worker
 	LeaseSec   = "lease_seconds"
 	Workers    = "workers"
-	Longest    = "longest_call_ms" // of the server; 0 when none took longer than a half
-	Backlog    = "left_ms"         // after the last handler, until nothing was left to do
-	Blocked    = "bytes_blocked"   // per job that waits for one other, payload not counted, its edge included
-	Edge       = "bytes_edge"      // of each further edge
-	Share      = "share"           // of what was handed out, that went to the tenant in question
+	Longest    = "longest_call_ms"  // of the server; 0 when none took longer than a half
+	Backlog    = "left_ms"          // after the last handler, until nothing was left to do
+	Blocked    = "bytes_blocked"    // per job that waits for one other, payload not counted, its edge included
+	Edge       = "bytes_edge"       // of each further edge
+	OfIdeal    = "ratio_to_ideal"   // Throughput / what as many handlers could do at most
+	AtOnce     = "handlers_at_once" // most of them, as handlers saw it
+	Share      = "share"            // of what was handed out, that went to the tenant in question
 )
 
 // The shares of jobs that the least and the most busy process handled.

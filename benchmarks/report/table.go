@@ -37,6 +37,14 @@ var own = map[string][]column{
 		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
 		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"}, {measure.MostShare, "most share"}, {measure.Retained, "retained"},
 	},
+	"sleep": {
+		{measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"}, {measure.AtOnce, "most at once"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.Retained, "retained"},
+	},
+	"claims": {
+		{measure.Throughput, "claimed/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
+	},
 	"tenants": {
 		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"}, {measure.ServerItem, "srv µs"},
 		{measure.CallsItem, "calls"},

@@ -86,7 +86,7 @@ func TestWhyATargetWasNotMeasured(t *testing.T) {
 		"drain ≥ 15× the reference":  "reference not in the run",
 		"4 KiB drain":                "no run has scenario payload",
 		"lifecycle ≥ 4× BullMQ":      "no run has scenario lifecycle",
-		"submit, batches of 100":     "submit has no variant \"batches of *\" in the run",
+		"submit, bulk of 1,000":      "submit has no variant \"batches of *\" in the run",
 		"append, 32 frames a call ≥": "no run has scenario append",
 	} {
 		if l := judge(t, target, first()); l.Verdict != report.NotMeasured || l.Why != want || l.Run != 0 {

@@ -21,7 +21,7 @@ const warmShare = 10
 
 // submit measures producers alone. The queue is emptied between the variants.
 func submit(ctx context.Context, b *Bench) error {
-	const bulk = 100
+	const bulk = 1000
 	for _, v := range []struct {
 		name              string
 		items, goroutines int
@@ -123,6 +123,7 @@ func (b *Bench) sendHere(ctx context.Context, all [][]byte, goroutines, perCall 
 // counter is a handler that does nothing, or takes its time, and that knows when the warm-up and when everything was handled.
 type counter struct {
 	work       time.Duration // that a job takes
+	running    atOnce        // of handlers that take time in this process
 	warm, all  int64
 	handled    atomic.Int64
 	warmed     chan struct{} // closed by the warm-th job
@@ -140,7 +141,9 @@ func newCounter(all int) *counter {
 
 func (c *counter) handle(context.Context, []byte) {
 	if c.work > 0 {
+		c.running.begin()
 		time.Sleep(c.work)
+		c.running.end()
 	}
 	c.add(1)
 }
@@ -215,10 +218,25 @@ func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Mete
 
 // drain fills the queue, then starts one worker.
 func drain(ctx context.Context, b *Bench) error {
-	if err := b.fill(ctx, b.Items); err != nil {
+	return b.bothKinds(ctx, func(variant string) error {
+		if err := b.fill(ctx, b.Items); err != nil {
+			return err
+		}
+		return b.work(ctx, variant, b.Items, func(*counter) error { return nil })
+	})
+}
+
+// bothKinds measures typed jobs, and then, as a variant, jobs that carry bytes and have no results.
+func (b *Bench) bothKinds(ctx context.Context, measure func(variant string) error) error {
+	if err := measure(""); err != nil || !b.typed() {
 		return err
 	}
-	return b.work(ctx, "", b.Items, func(*counter) error { return nil })
+	b.bytes = true
+	defer func() { b.bytes = false }()
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	return measure("bytes")
 }
 
 // waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
@@ -227,7 +245,9 @@ const waveShare = 20
 // lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
 // time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
 // submitted by the end of the warm-up.
-func lifecycle(ctx context.Context, b *Bench) error { return b.lifecycle(ctx, "", b.Items) }
+func lifecycle(ctx context.Context, b *Bench) error {
+	return b.bothKinds(ctx, func(variant string) error { return b.lifecycle(ctx, variant, b.Items) })
+}
 
 func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
 	all := b.payloads(items)
@@ -269,7 +289,11 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	c.work = b.Work
 	var f measure.Figures
 	var commands map[string]driver.Command
-	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: b.Work == 0}, func() error {
+	_, elsewhere := b.Store.(driver.Remote) // its handlers take their time in another process
+	if elsewhere {
+		c.work = 0
+	}
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true, Work: b.Work}, func() error {
 		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 		p.Go(func(context.Context) error { return feed(c) })
 		p.Go(func(ctx context.Context) (err error) {
@@ -283,6 +307,13 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	}
 	if handled := c.handled.Load(); handled != c.all {
 		return nil, nil, fmt.Errorf("%d jobs were handled, want %d", handled, c.all)
+	}
+	if c.work > 0 {
+		most := c.running.most.Load()
+		if most > int64(b.Concurrency) {
+			return nil, nil, fmt.Errorf("%d handlers ran at once, want at most %d", most, b.Concurrency)
+		}
+		f[measure.AtOnce] = float64(most)
 	}
 	return f, commands, b.retained(ctx, f)
 }

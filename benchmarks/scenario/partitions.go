@@ -23,7 +23,7 @@ func partitions(ctx context.Context, b *Bench) error {
 	}
 	return b.across(counts, func(i int, file filing) error {
 		want := partitionCounts[i]
-		if err := b.openAs(ctx, driver.Settings{Partitions: want}); err != nil {
+		if err := b.openAs(ctx, driver.Settings{Partitions: want, Typed: b.typed()}); err != nil {
 			return err
 		}
 		if got := b.Store.(driver.Partitioned).Partitions(); got != want {

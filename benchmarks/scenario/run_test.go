@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var tiny = scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
+var tiny = scenario.Options{Raw: true, Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
 	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
@@ -147,7 +147,7 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls", "claims"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)

@@ -17,24 +17,27 @@ import (
 
 // Options are the sizes of a run; all are required.
 type Options struct {
-	Items       int           // jobs (or frames) per round of the throughput scenarios
-	Payload     int           // bytes of a job's payload and of a frame
-	Work        time.Duration // that a handler takes in drain and lifecycle
-	Concurrency int           // submitting goroutines, handlers of a worker, and streams appended to
-	Batch       int           // frames per append
-	Partitions  int           //
-	Rounds      int           // of every scenario
-	Samples     int           // of the latency and tail scenarios
-	Tailers     int           // of the tail scenario's second part
-	Held        int           // jobs held in renew, and measured in memory
-	Lease       time.Duration // in renew
-	Workers     int           // in idle
-	Members     int           // of a flow in flow (ten times that in its largest part) and bounds
-	Window      time.Duration // of observation in renew and idle
-	Settle      time.Duration // before a window
-	Growth      []int         // jobs that wait in growth, from few to many
-	Payloads    []int         // bytes of a job's payload in payload, instead of Payload
-	ProfileDir  string        // for processor profiles of the measured parts; empty: none
+	Items       int             // jobs (or frames) per round of the throughput scenarios
+	Payload     int             // bytes of a job's payload and of a frame
+	Work        time.Duration   // that a handler takes in drain and lifecycle
+	Raw         bool            // jobs carry bytes, in all scenarios, instead of a JSON document, and have no results
+	Sleeps      []time.Duration // that handlers take in sleep, ascending
+	Handlers    []int           // at once in sleep, ascending
+	Concurrency int             // submitting goroutines, handlers of a worker, and streams appended to
+	Batch       int             // frames per append
+	Partitions  int             //
+	Rounds      int             // of every scenario
+	Samples     int             // of the latency and tail scenarios
+	Tailers     int             // of the tail scenario's second part
+	Held        int             // jobs held in renew, and measured in memory
+	Lease       time.Duration   // in renew
+	Workers     int             // in idle
+	Members     int             // of a flow in flow (ten times that in its largest part) and bounds
+	Window      time.Duration   // of observation in renew and idle
+	Settle      time.Duration   // before a window
+	Growth      []int           // jobs that wait in growth, from few to many
+	Payloads    []int           // bytes of a job's payload in payload, instead of Payload
+	ProfileDir  string          // for processor profiles of the measured parts; empty: none
 }
 
 // Scenario is one aspect. Run measures one round.
@@ -45,8 +48,10 @@ type Scenario struct {
 
 // All scenarios, in the order they run.
 var All = []Scenario{
-	{"submit", "producers only: one goroutine, many goroutines, batches of 100", submit},
+	{"submit", "producers only: one goroutine, many goroutines, batches of 1,000", submit},
 	{"drain", "a worker empties a queue that was filled before", drain},
+	{"sleep", "drain with handlers that take their time: the share of what as many handlers could do at most", sleep},
+	{"claims", "executions claimed, by how many a call, with and without settling them", claims},
 	{"payload", "drain with other sizes of payloads", payloadSizes},
 	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
@@ -77,6 +82,7 @@ type Bench struct {
 	scenario string
 	part     string // of the scenario, for the names of profiles
 	round    int
+	bytes    bool // a variant of jobs that carry bytes
 	record   func(variant string, r Round)
 }
 
@@ -89,7 +95,7 @@ type Round struct {
 
 // open gives the bench an empty server and new connections.
 func (b *Bench) open(ctx context.Context) error {
-	return b.openAs(ctx, driver.Settings{Partitions: b.Partitions})
+	return b.openAs(ctx, driver.Settings{Partitions: b.Partitions, Typed: b.typed()})
 }
 
 // openAs is open with other settings than the run's.
@@ -101,6 +107,9 @@ func (b *Bench) openAs(ctx context.Context, cfg driver.Settings) (err error) {
 	b.Store, err = b.System.Open(ctx, b.Server, cfg)
 	return err
 }
+
+// typed tells whether jobs carry documents and have results.
+func (b *Bench) typed() bool { return !b.Raw && !b.bytes }
 
 func (b *Bench) close() {
 	if b.Store != nil {
@@ -154,14 +163,25 @@ func (b *Bench) lacks(what string) error {
 	return nil
 }
 
-// payloads makes n payloads, different from each other and hard to compress.
+// payloads makes n payloads, different from each other and hard to compress. Of typed jobs they are printable, and so much
+// shorter that the documents have the size that was asked for.
 func (b *Bench) payloads(n int) [][]byte {
+	size := b.Payload
+	if b.typed() {
+		size = max(size-driver.Envelope, 1)
+	}
 	random := rand.NewChaCha8([32]byte{})
-	all := make([]byte, n*b.Payload)
+	all := make([]byte, n*size)
 	_, _ = random.Read(all) // never fails
+	if b.typed() {
+		const printable = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		for i, c := range all {
+			all[i] = printable[c%64]
+		}
+	}
 	out := make([][]byte, n)
 	for i := range out {
-		out[i] = all[i*b.Payload : (i+1)*b.Payload : (i+1)*b.Payload]
+		out[i] = all[i*size : (i+1)*size : (i+1)*size]
 	}
 	return out
 }

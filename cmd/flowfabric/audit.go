@@ -19,7 +19,7 @@ func auditCommand(a *app) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "audit [PARTITION...]",
-		Short: "Hold every index of the store against the records, and mend it with --heal",
+		Short: "Hold every index of the store against the records, and repair it with --heal",
 		Long: `audit lists all keys of every primary once and reports every difference between what records say and
 what indexes say. It may run while everything else does. With --heal what can be derived is repaired in
 the call that finds it; it says what it repaired. Without it nothing is written. It has no time limit

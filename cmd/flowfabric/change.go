@@ -35,7 +35,7 @@ func cancelCommand(a *app) *cobra.Command {
 		Use:   "cancel ID",
 		Short: "End an execution",
 		Long: `cancel ends an execution in any state that is not an end. A handler that runs it sees its context
-end. Who asks (--by) is put behind the reason. Cancelling twice is no error.`,
+end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`,
 		Example: "  flowfabric cancel '{fp:3}:0197f3a0-…' --reason 'no longer needed'",
 		Args:    exactly("ID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -47,11 +47,7 @@ end. Who asks (--by) is put behind the reason. Cancelling twice is no error.`,
 			if err != nil {
 				return err
 			}
-			said := "by " + by
-			if reason != "" {
-				said = shorten(reason, flowfabric.MaxReason-len(by)-6) + " (by " + by + ")"
-			}
-			return a.change(ctx, id, "cancelled", func(c *client.Client) error { return c.Cancel(ctx, id, said) })
+			return a.change(ctx, id, "cancelled", func(c *client.Client) error { return c.Cancel(ctx, id, reason, client.By(by)) })
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the execution keeps")

@@ -17,9 +17,10 @@ func doctorCommand(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a deployment is healthy, and say what to do",
 		Long: `doctor looks at every node and at the records of the store: version, cluster state, function library,
-eviction policy, memory, persistence, replication, clocks, partitions, maintenance, and what the user may
-do. It loads nothing and writes nothing, so it also helps where nothing else starts. --audit adds an
-audit of all indexes, without repairing, which reads every key.
+role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables, work
+that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the
+server lacks, and what the user may do. It loads nothing and writes nothing, so it also helps where nothing
+else starts. --audit adds an audit of all indexes, without repairing, which reads every key.
 
 Every check is ok, warn, fail or skip. Exit code 1 says that one has failed.`,
 		Example: `  flowfabric doctor
@@ -139,14 +140,16 @@ func (c *checkup) audit(ctx context.Context, cfg engine.Config, d engine.Diagnos
 	case v.Sound:
 		c.add(name, statusOK, "", fmt.Sprintf("indexes agree with the records of %s", count(v.Executions, "execution")), "")
 	default:
-		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and mend it with 'flowfabric audit --heal'")
+		c.add(name, statusFail, "", v.summary(), "see 'flowfabric audit', and repair it with 'flowfabric audit --heal'")
 	}
 }
 
-// Bounds beyond which clocks and memory are worth a word, or a failure.
+// Bounds beyond which clocks, memory and route tables are worth a word, or a failure.
 const (
 	skewWarn   = time.Second
 	skewFail   = 30 * time.Second
 	memoryWarn = 0.8
 	memoryFail = 0.95
+	routesWarn = 0.8
+	routesFail = 0.95
 )

@@ -19,6 +19,7 @@ func examine(d engine.Diagnosis) checkup {
 		c.slots(d.Slots)
 	}
 	if !d.Embedded {
+		c.commands(d.Rights)
 		for _, n := range d.Nodes {
 			c.node(d, n)
 		}
@@ -27,6 +28,9 @@ func examine(d engine.Diagnosis) checkup {
 	}
 	c.store(d.Store)
 	c.ticks(d.Store)
+	c.routes(d.Store)
+	c.served(d.Store)
+	c.steps(d.Store)
 	if !d.Embedded {
 		c.rights(d.Rights)
 	}
@@ -77,9 +81,21 @@ func (c *checkup) node(d engine.Diagnosis, n engine.NodeReport) {
 		return
 	}
 	c.eviction(n)
-	c.memory(n)
-	c.persistence(n)
+	if n.InfoErr == nil {
+		c.memory(n)
+		c.persistence(n)
+	} else {
+		c.add("info", statusFail, n.Address, message(n.InfoErr), "every process reads INFO when it connects: give the server the command back, or the user the right")
+	}
 	switch {
+	case !d.Cluster && !n.Primary():
+		c.add("role", statusFail, n.Address, join(" of ", "the server is a read-only replica", n.PrimaryAt),
+			"nothing can be submitted, claimed or ended here: put the address of the primary into the URL, here and in workers and clients")
+	case n.Role == "":
+		c.add("role", statusSkip, n.Address, "the server does not tell whether it is a primary", "make sure that it is no replica")
+	}
+	switch {
+	case n.InfoErr != nil:
 	case n.LinkDown:
 		c.add("replication", statusWarn, n.Address, "the replica has lost its primary", "look at its log; until then it is no use in a failover")
 	case n.Primary() && d.Cluster && n.Replicas == 0:
@@ -94,7 +110,7 @@ func (c *checkup) eviction(n engine.NodeReport) {
 	switch {
 	case n.Policy == "":
 		c.add(name, statusSkip, n.Address, "the server does not tell maxmemory-policy", "make sure that it is noeviction")
-	case n.Policy != "noeviction":
+	case n.Policy != engine.NoEviction:
 		c.add(name, statusFail, n.Address, fmt.Sprintf("maxmemory-policy is %s, %d keys were evicted", n.Policy, n.Evicted),
 			"the server may throw executions away: CONFIG SET maxmemory-policy noeviction, and in its configuration file")
 	default:
@@ -189,12 +205,17 @@ func (c *checkup) libraries(nodes []engine.NodeReport) {
 			continue
 		}
 		switch l := n.Library; {
+		case l.Err != nil && errors.Is(l.Err, flowfabric.ErrConfig):
+			c.add(name, statusFail, n.Address, message(l.Err), giveBack)
 		case l.Err != nil:
 			c.add(name, statusFail, n.Address, message(l.Err), "the user needs FCALL")
 		case l.Missing:
 			c.add(name, statusWarn, n.Address, "the function library is not loaded", "the first worker or client loads it")
 		case l.Protocol > own.Protocol:
 			c.add(name, statusFail, n.Address, fmt.Sprintf("protocol %d, this program knows %d", l.Protocol, own.Protocol), "upgrade this program, and workers of its version")
+		case l.Protocol < own.Protocol:
+			c.add(name, statusFail, n.Address, fmt.Sprintf("protocol %d, this program knows %d", l.Protocol, own.Protocol),
+				"use a program of the older version; a store of that version is not read by this one")
 		default:
 			if first == nil {
 				first = &nodes[i]
@@ -217,6 +238,16 @@ func (c *checkup) libraries(nodes []engine.NodeReport) {
 	}
 }
 
+// giveBack is the advice where a server lacks commands.
+const giveBack = "take rename-command for it out of the server's configuration, or use a server that offers it"
+
+// commands looks for those that the server lacks.
+func (c *checkup) commands(r engine.RightsReport) {
+	if len(r.Unknown) > 0 {
+		c.add("commands", statusFail, "", "the server does not know "+strings.Join(r.Unknown, ", ")+": renamed or switched off", giveBack)
+	}
+}
+
 // store looks at the deployment's own records.
 func (c *checkup) store(s engine.StoreReport) {
 	const name = "partitions"
@@ -228,7 +259,8 @@ func (c *checkup) store(s engine.StoreReport) {
 		c.add(name, statusWarn, "", "the store was never booted", "the first worker or submit fixes the number of partitions")
 		return
 	}
-	var missing, frozen, newer, unread []uint16
+	var missing, frozen, foreign, unread []uint16
+	protocol := 0
 	why := ""
 	var err error
 	for _, r := range s.Roots {
@@ -237,8 +269,8 @@ func (c *checkup) store(s engine.StoreReport) {
 			unread, err = append(unread, r.Partition), r.Err
 		case r.Missing:
 			missing = append(missing, r.Partition)
-		case r.Protocol > flowfabric.Protocol:
-			newer = append(newer, r.Partition)
+		case r.Protocol != flowfabric.Protocol:
+			foreign, protocol = append(foreign, r.Partition), r.Protocol
 		}
 		if r.Frozen {
 			frozen, why = append(frozen, r.Partition), r.FrozenReason
@@ -250,13 +282,17 @@ func (c *checkup) store(s engine.StoreReport) {
 	if len(missing) > 0 {
 		c.add(name, statusFail, "", are(missing, "without a root"), "the store lost data or was flushed in part: restore it; a worker that starts makes empty ones")
 	}
-	if len(newer) > 0 {
-		c.add(name, statusFail, "", are(newer, "of a newer protocol"), "upgrade this program and all workers")
+	if len(foreign) > 0 {
+		advice := "upgrade this program and all workers"
+		if protocol < flowfabric.Protocol {
+			advice = "the store holds an older layout: let the older version finish its work, then use an empty store"
+		}
+		c.add(name, statusFail, "", are(foreign, fmt.Sprintf("of protocol %d, this program knows %d", protocol, flowfabric.Protocol)), advice)
 	}
 	if len(frozen) > 0 {
 		c.add("frozen", statusWarn, "", join(": ", are(frozen, "frozen"), why), "nothing moves in them: 'flowfabric thaw' when their slots have moved")
 	}
-	if len(unread)+len(missing)+len(newer) == 0 {
+	if len(unread)+len(missing)+len(foreign) == 0 {
 		c.add(name, statusOK, "", count(int(s.Partitions), "partition")+", every root is there", "")
 	}
 }
@@ -296,11 +332,115 @@ func (c *checkup) ticks(s engine.StoreReport) {
 	}
 }
 
+// routes looks for partitions whose table of routes is nearly full.
+func (c *checkup) routes(s engine.StoreReport) {
+	const name = "routes"
+	if !s.Booted || s.Err != nil || s.WorkErr != nil {
+		return
+	}
+	var full engine.RootReport
+	for _, r := range s.Roots {
+		if r.Routes > full.Routes {
+			full = r
+		}
+	}
+	found := fmt.Sprintf("partition %d has %d of %d routes", full.Partition, full.Routes, engine.MaxRoutes)
+	const advice = "a route is a namespace, lane, kind, set of capabilities and set of gates; beyond the limit submits fail with too_many_routes: " +
+		"use fewer of them ('flowfabric queues --all-namespaces'); a route goes when its last execution is purged"
+	switch share := float64(full.Routes) / engine.MaxRoutes; {
+	case full.Routes == 0:
+		c.add(name, statusOK, "", "there are none", "")
+	case share >= routesFail:
+		c.add(name, statusFail, "", found, advice)
+	case share >= routesWarn:
+		c.add(name, statusWarn, "", found, advice)
+	default:
+		c.add(name, statusOK, "", found+", and no other has more", "")
+	}
+}
+
+// steps looks for what lies ahead of the server's clock, because it stepped back.
+func (c *checkup) steps(s engine.StoreReport) {
+	const name = "clock steps"
+	if !s.Booted || s.Err != nil {
+		return
+	}
+	if s.AheadErr != nil {
+		c.add(name, statusSkip, "", message(s.AheadErr), "the user needs to read ff:* keys")
+		return
+	}
+	var back []uint16
+	var by time.Duration
+	for _, r := range s.Roots {
+		if d := r.Back(s.At); r.Err == nil && d > 0 {
+			back, by = append(back, r.Partition), max(by, d)
+		}
+	}
+	var sessions []uint16
+	var quotas []string
+	for _, a := range s.Ahead {
+		if a.Quota != "" {
+			quotas = append(quotas, fmt.Sprintf("%s by %s", a.Quota, span(a.By)))
+		} else {
+			sessions, by = append(sessions, a.Partition), max(by, a.By)
+		}
+	}
+	const keep = "let NTP slew the server's clock instead of setting it"
+	if len(back) > 0 {
+		c.add(name, statusWarn, "", fmt.Sprintf("the server's clock stepped back, by at least %s, since the last tick of %s: %s", span(by), count(len(back), "partition"), ranges(back)),
+			"the next tick gives sessions one lease time and reopens closed routes; delays, timeouts and schedules come later by the step; "+keep)
+	}
+	if len(sessions) > 0 {
+		c.add(name, statusWarn, "", fmt.Sprintf("sessions were renewed up to %s in the future in %s: %s", span(by), count(len(sessions), "partition"), ranges(sessions)),
+			"work of dead workers stays active there until a tick shortens them: start a worker with maintenance; "+keep)
+	}
+	if len(quotas) > 0 {
+		c.add(name, statusWarn, "", "windows have starts in the future, of "+count(len(quotas), "quota")+": "+strings.Join(quotas[:min(5, len(quotas))], ", "),
+			"they do not count, and go with the quota's next start; "+keep)
+	}
+	if len(back)+len(sessions)+len(quotas) == 0 {
+		c.add(name, statusOK, "", "no session and no quota's window lies ahead of the server's clock", "")
+	}
+}
+
+// served looks for work that waits and that no worker takes.
+func (c *checkup) served(s engine.StoreReport) {
+	const name, most = "served", 5
+	switch {
+	case !s.Booted || s.Err != nil:
+	case s.WorkErr != nil:
+		c.add(name, statusSkip, "", message(s.WorkErr), "the user needs to read ff:* keys")
+	case len(s.Unserved) == 0:
+		c.add(name, statusOK, "", "all that waits has a worker", "")
+	default:
+		total := 0
+		var list []string
+		for i, u := range s.Unserved {
+			total += u.Waiting
+			if i < most {
+				text := fmt.Sprintf("kind %s in lane %s of namespace %s", u.Kind, u.Lane, u.Namespace)
+				list = append(list, join(" that needs ", text, strings.Join(u.Capabilities, ",")))
+			}
+		}
+		if more := len(s.Unserved) - most; more > 0 {
+			list = append(list, fmt.Sprintf("%d more", more))
+		}
+		verb := "wait"
+		if total == 1 {
+			verb = "waits"
+		}
+		c.add(name, statusWarn, "", fmt.Sprintf("%s %s that no registered worker takes: %s", count(total, "execution"), verb, strings.Join(list, "; ")),
+			"start a worker with such a handler, or cancel the work; see docs/runbook/FlowFabricNoWorkerServes.md and 'flowfabric why ID'")
+	}
+}
+
 func (c *checkup) rights(r engine.RightsReport) {
 	const name = "rights"
 	switch {
 	case len(r.Denied) > 0:
 		c.add(name, statusFail, "", fmt.Sprintf("user %q may not run %s on ff:* keys and channels", r.User, strings.Join(r.Denied, ", ")), "grant them (ACL SETUSER)")
+	case r.Checked && len(r.Unknown) > 0:
+		c.add(name, statusOK, "", fmt.Sprintf("user %q may run every command that the server has", r.User), "")
 	case r.Checked:
 		c.add(name, statusOK, "", fmt.Sprintf("user %q may do all that is needed", r.User), "")
 	case errors.Is(r.Err, flowfabric.ErrAuth):

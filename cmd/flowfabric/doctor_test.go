@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func healthy() engine.Diagnosis {
 	other.Address = "10.0.0.2:6379"
 	return engine.Diagnosis{Cluster: true, Nodes: []engine.NodeReport{node, other}, Slots: engine.SlotReport{State: "ok", Assigned: 16384, OK: 16384},
 		Store: engine.StoreReport{Booted: true, Partitions: 2, At: now, Roots: []engine.RootReport{
-			{Partition: 0, Protocol: 1, Owner: "w1", Wake: now.Add(time.Second)}, {Partition: 1, Protocol: 1, Owner: "w1"}}},
+			{Partition: 0, Protocol: flowfabric.Protocol, Owner: "w1", Wake: now.Add(time.Second)}, {Partition: 1, Protocol: flowfabric.Protocol, Owner: "w1"}}},
 		Rights: engine.RightsReport{User: "app", Checked: true}}
 }
 
@@ -71,18 +72,44 @@ func TestExamine(t *testing.T) {
 		"no library":         {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Missing: true} }), "library", statusWarn, "not loaded"},
 		"library refused":    {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Err: flowfabric.ErrAuth} }), "library", statusFail, "auth"},
 		"newer library":      {first(func(n *engine.NodeReport) { n.Library.Protocol = 9 }), "library", statusFail, "protocol 9"},
-		"two libraries":      {first(func(n *engine.NodeReport) { n.Library.Revision = 1 }), "library", statusWarn, "different"},
+		"older library":      {first(func(n *engine.NodeReport) { n.Library.Protocol = -1 }), "library", statusFail, "protocol -1"},
+		"two libraries":      {first(func(n *engine.NodeReport) { n.Library.Revision = 9 }), "library", statusWarn, "different"},
 		"another build": {func(d *engine.Diagnosis) { d.Nodes[0].Library.Hash, d.Nodes[1].Library.Hash = "x", "x" }, "library", statusWarn,
 			"another build"},
 		"never booted": {func(d *engine.Diagnosis) { d.Store = engine.StoreReport{} }, "partitions", statusWarn, "never booted"},
 		"store unread": {func(d *engine.Diagnosis) { d.Store = engine.StoreReport{Err: flowfabric.ErrAuth} }, "partitions", statusFail, "auth"},
 		"root lost":    {root(func(r *engine.RootReport) { r.Missing = true }), "partitions", statusFail, "partition 1 is without a root"},
 		"root unread":  {root(func(r *engine.RootReport) { r.Err = flowfabric.ErrTransport }), "partitions", statusFail, "transport"},
-		"newer data":   {root(func(r *engine.RootReport) { r.Protocol = 9 }), "partitions", statusFail, "newer protocol"},
+		"newer data":   {root(func(r *engine.RootReport) { r.Protocol = 9 }), "partitions", statusFail, "protocol 9"},
+		"older data":   {root(func(r *engine.RootReport) { r.Protocol = 0 }), "partitions", statusFail, "protocol 0"},
 		"frozen":       {root(func(r *engine.RootReport) { r.Frozen, r.FrozenReason = true, "slot move" }), "frozen", statusWarn, "partition 1 is frozen: slot move"},
 		"nobody ticks": {root(func(r *engine.RootReport) { r.Owner, r.Wake = "", time.UnixMilli(1) }), "maintenance", statusFail, "1 partition: 1"},
 		"late tick":    {root(func(r *engine.RootReport) { r.Wake = time.UnixMilli(1) }), "maintenance", statusFail, "1 partition: 1"},
 		"may not":      {func(d *engine.Diagnosis) { d.Rights.Denied = []string{"ZADD"} }, "rights", statusFail, "ZADD"},
+		"renamed":      {func(d *engine.Diagnosis) { d.Rights.Unknown = []string{"FUNCTION", "INFO"} }, "commands", statusFail, "FUNCTION, INFO"},
+		"no INFO":      {first(func(n *engine.NodeReport) { n.InfoErr, n.UsedMemory, n.Policy = flowfabric.ErrConfig, 0, "" }), "info", statusFail, "config"},
+		"library unloadable": {first(func(n *engine.NodeReport) { n.Library = engine.LibraryReport{Missing: true, Err: flowfabric.ErrConfig} }), "library",
+			statusFail, "config"},
+		"replica": {func(d *engine.Diagnosis) {
+			d.Cluster, d.Nodes = false, d.Nodes[:1]
+			d.Nodes[0].Role, d.Nodes[0].PrimaryAt = "slave", "10.0.0.9:6379"
+		}, "role", statusFail, "read-only replica of 10.0.0.9:6379"},
+		"role unread": {first(func(n *engine.NodeReport) { n.Role = "" }), "role", statusSkip, "does not tell"},
+		"many routes": {root(func(r *engine.RootReport) { r.Routes = 820 }), "routes", statusWarn, "partition 1 has 820 of 1024 routes"},
+		"routes full": {root(func(r *engine.RootReport) { r.Routes = 1024 }), "routes", statusFail, "1024 of 1024"},
+		"nobody serves": {func(d *engine.Diagnosis) {
+			d.Store.Unserved = []engine.UnservedRoute{{Namespace: "shop", Lane: "l", Kind: "mail", Capabilities: []string{"gpu", "eu"}, Waiting: 7}, {Waiting: 1}}
+		}, "served", statusWarn, "8 executions wait that no registered worker takes: kind mail in lane l of namespace shop that needs gpu,eu; "},
+		"stepped back": {root(func(r *engine.RootReport) { r.Ticked = time.UnixMilli(1_800_000_000_000).Add(time.Hour) }), "clock steps", statusWarn,
+			"stepped back, by at least 1h00m, since the last tick of 1 partition: 1"},
+		"sessions ahead": {func(d *engine.Diagnosis) {
+			d.Store.Ahead = []engine.Ahead{{Partition: 1, Session: "w~1", By: time.Hour}}
+		}, "clock steps", statusWarn,
+			"up to 1h00m in the future in 1 partition: 1"},
+		"windows ahead": {func(d *engine.Diagnosis) { d.Store.Ahead = []engine.Ahead{{Quota: "calls", By: time.Hour}} }, "clock steps", statusWarn,
+			"starts in the future, of 1 quota: calls by 1h00m"},
+		"steps unread": {func(d *engine.Diagnosis) { d.Store.AheadErr = flowfabric.ErrAuth }, "clock steps", statusSkip, "auth"},
+		"work unread":  {func(d *engine.Diagnosis) { d.Store.WorkErr = flowfabric.ErrAuth }, "served", statusSkip, "auth"},
 		"may not ask":  {func(d *engine.Diagnosis) { d.Rights = engine.RightsReport{User: "app", Err: flowfabric.ErrAuth} }, "rights", statusSkip, "app"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,9 +193,34 @@ func TestDoctor(t *testing.T) {
 			}
 		})
 	}
+	t.Run("replica", func(t *testing.T) {
+		primary := testserver.Start(t, testserver.ServerValkey, testserver.TCP())
+		host, port, _ := net.SplitHostPort(primary.Address())
+		t.Setenv("FLOWFABRIC_URL", testserver.Valkey(t, testserver.Args("--replicaof", host, port)))
+		code, checks := doctor(fresh, "doctor --json")
+		want(checks, map[string]status{"role": statusFail})
+		if found := checks["role"].Found; code != exitFailed || !strings.Contains(found, "read-only replica of "+primary.Address()) {
+			t.Errorf("exit %d: %s", code, found)
+		}
+	})
+	t.Run("renamed", func(t *testing.T) {
+		t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--rename-command", "FUNCTION", "F", "--rename-command", "INFO", "I")))
+		code, checks := doctor(fresh, "doctor --json")
+		want(checks, map[string]status{"commands": statusFail, "library": statusFail, "info": statusFail})
+		if found := checks["commands"].Found; code != exitFailed || !strings.Contains(found, "FUNCTION, INFO") {
+			t.Errorf("exit %d: %s", code, found)
+		}
+		_, out, errOut := fresh.run("doctor", "")
+		if all := out + errOut; strings.Contains(all, "internal_script_error") || !strings.Contains(all, "rename-command") {
+			t.Errorf("for people: %s", all)
+		}
+		if code, _, errOut := fresh.run("ls", ""); code != exitUsage || !strings.Contains(errOut, "the command INFO") {
+			t.Errorf("another command: exit %d, %s", code, errOut)
+		}
+	})
 	t.Run("embedded", func(t *testing.T) {
 		_, checks := doctor(newWorld(t, testserver.Embedded(t)), "doctor --json --audit")
-		want(checks, map[string]status{"version": statusWarn, "partitions": statusOK, "drift": statusOK})
+		want(checks, map[string]status{"version": statusWarn, "partitions": statusOK, "drift": statusOK, "routes": statusOK, "served": statusWarn})
 	})
 }
 

@@ -53,7 +53,7 @@ var exits = []exit{
 			flowfabric.ErrBudgetConflict, flowfabric.ErrQuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
-		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, flowfabric.ErrNewerLibrary, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
+		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, flowfabric.ErrServerVersion, flowfabric.ErrNoTokenKeys}},
 }
 
 // errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;

@@ -23,12 +23,16 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List executions by state, lane, kind, tags or holder",
+		Short:   "List executions by state, category of failure, lane, kind, tags or holder",
 		Long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
 operator paused, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
 cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
-stderr, so that what reads the lines meets executions only.`,
+stderr, so that what reads the lines meets executions only.
+
+--state failed lists all that ended because its attempts failed. That includes what ended as expired because its last attempt timed
+out (category attempt_timeout); what ran into its deadline is under expired only. --category chooses by the reason.`,
 		Example: `  flowfabric ls --state failed --newest
+  flowfabric ls --category attempt_timeout,max_reclaims_exceeded
   flowfabric ls --kind ship --tag team.region=eu --state waiting,delayed
   flowfabric ls --held-by w1 --all-namespaces
   flowfabric ls --state failed --limit 0 --json | jq -r .id | xargs -n1 flowfabric replay`,
@@ -52,6 +56,7 @@ stderr, so that what reads the lines meets executions only.`,
 	})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringSliceVar(&f.Categories, "category", nil, "only with one of these failure `categories`: of the end, or of the last failed attempt")
 	flags.StringVar(&f.Lane, "lane", "", "only this `lane`")
 	flags.StringVar(&f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")

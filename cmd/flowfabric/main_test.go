@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,7 @@ func TestExitCodes(t *testing.T) {
 		{line: "", out: "Executions:"},
 		{line: "--help", out: "Exit codes"},
 		{line: "dev --help", out: "127.0.0.1:7700"},
-		{line: "version", out: "protocol 1"},
+		{line: "version", out: "protocol " + strconv.Itoa(flowfabric.Protocol)},
 		{line: "nonsense", code: 2, errOut: "unknown command"},
 		{line: "--nonsense", code: 2, errOut: "unknown flag"},
 		{line: "dev extra", code: 2, errOut: "unknown command"},

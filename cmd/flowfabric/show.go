@@ -178,7 +178,7 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 
 // forWorkers are the causes for which one that waits really waits for a worker.
 var forWorkers = []client.Cause{client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability,
-	client.WhyWaitingUnregistered, client.WhyWaitingUnlisted, client.WhyWaitingGated}
+	client.WhyWaitingUnregistered, client.WhyWaitingUnlisted}
 
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
 func (x *execution) gated(e client.Explanation, err error) {

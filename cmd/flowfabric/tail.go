@@ -29,9 +29,13 @@ stored, over all attempts, and ends with the execution. It goes on when the conn
 for a while. However the execution ends, and after an interrupt, the exit code is 0; how it ended is on
 the last line, with category and reason of a failure.
 
+When a handler runs again in the same attempt (its worker drained, it was delayed or suspended), it repeats
+the frames of the step that was not recorded. A line "resumed" comes before them, with the reason and the
+sequence of the last recorded frame: drop the frames after that one. The end of an attempt names it, too.
+
 --raw prints nothing but what the frames contain that are kept, one after the other: no summaries and
-nothing that was not meant to last. How a failed execution ended is then on stderr. With --json every event is
-one line; "cursor" is what --after takes to go on from there.`,
+nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
+stderr. With --json every event is one line; "cursor" is what --after takes to go on from there.`,
 		Example: `  flowfabric tail '{fp:3}:0197f3a0-…' --raw
   flowfabric tail '{fp:3}:0197f3a0-…' --json | jq -r 'select(.type=="token").text'`,
 		Args: exactly("ID"),
@@ -78,19 +82,22 @@ one line; "cursor" is what --after takes to go on from there.`,
 
 // tailEvent is a stream.TailEvent for --json.
 type tailEvent struct {
-	Event    string                 `json:"event"` // attempt, gap, frame, attempt_end, end
+	Event    string                 `json:"event"` // attempt, resumed, gap, frame, attempt_end, end
 	Attempt  uint32                 `json:"attempt"`
 	Cursor   string                 `json:"cursor,omitempty"`
 	Sequence uint64                 `json:"sequence,omitempty"`
 	Mode     string                 `json:"mode,omitempty"`
 	Type     string                 `json:"type,omitempty"`
 	At       time.Time              `json:"produced_at,omitzero"`
-	Text     *string                `json:"text,omitempty"`  // of a utf8 frame
-	Value    json.RawMessage        `json:"value,omitempty"` // of a json frame
-	Bytes    []byte                 `json:"bytes,omitempty"` // base64, of any other
+	Text     *string                `json:"text,omitempty"`     // of a utf8 frame
+	Value    json.RawMessage        `json:"value,omitempty"`    // of a json frame
+	Bytes    []byte                 `json:"bytes,omitempty"`    // base64, of any other
+	Run      uint32                 `json:"run,omitempty"`      // of a frame, or that begins
+	Epoch    uint64                 `json:"epoch,omitempty"`    // of the claim of a run that begins
+	Recorded *uint64                `json:"recorded,omitempty"` // sequence of the last recorded frame: what came after it is repeated
 	Trimmed  uint64                 `json:"trimmed,omitempty"`
 	Missed   uint64                 `json:"missed,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`       // of the attempt's end, or of the failure or cancellation
+	Reason   string                 `json:"reason,omitempty"`       // why a run began, of the attempt's end, or of the failure or cancellation
 	State    flowfabric.PublicState `json:"state,omitempty"`        // of the end, with what follows
 	Category string                 `json:"category,omitempty"`     // of the failure
 	By       string                 `json:"cancelled_by,omitempty"` // who cancelled
@@ -105,11 +112,17 @@ func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
 			v.Category, v.Reason, v.By = end.Category, end.Reason, end.By
 		}
 	}
+	switch e.Kind {
+	case stream.TailResumed:
+		v.Run, v.Epoch, v.Reason, v.Recorded = e.Resumed.Run, e.Resumed.Epoch, e.Resumed.Reason, &e.Resumed.Recorded.Sequence
+	case stream.TailAttemptEnd:
+		v.Recorded = &e.Recorded.Sequence
+	}
 	if e.Kind != stream.TailFrame {
 		return v
 	}
 	f := e.Frame
-	v.Cursor, v.Sequence, v.Mode, v.Type, v.At = stream.CursorOf(f).String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
+	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, stream.CursorOf(f).String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
 	switch {
 	case f.Encoding == stream.JSON && json.Valid(f.Payload):
 		v.Value = f.Payload
@@ -166,6 +179,9 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		if e.Kind == stream.TailFrame && e.Frame.Mode == engine.ModeDurable {
 			return a.write(string(e.Frame.Payload))
 		}
+		if e.Kind == stream.TailResumed {
+			fmt.Fprintln(a.err, again(e.Resumed))
+		}
 		if end != nil {
 			fmt.Fprintln(a.err, printable(end.Error()))
 		}
@@ -184,14 +200,32 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			p.say("  %s", string(e.Frame.Payload))
 		case stream.TailGap:
 			p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
+		case stream.TailResumed:
+			p.say("%d -- %s", e.Attempt, again(e.Resumed))
 		case stream.TailAttempt:
 			p.say("%d -- attempt begins", e.Attempt)
 		case stream.TailAttemptEnd:
-			p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
+			if e.Reason == "attempt_success" || e.Recorded.Sequence == 0 {
+				p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
+			} else { // another one may follow
+				p.say("%d -- attempt ends: %s; recorded up to frame %d", e.Attempt, e.Reason, e.Recorded.Sequence)
+			}
 		case stream.TailEnd:
 			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Reason))
 		}
 	})
+}
+
+// again says what the frames of a run that begins stand for.
+func again(r stream.Resumption) string {
+	text := "resumed"
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	if r.Recorded.Sequence == 0 {
+		return text + ": no frame was recorded, all of this attempt are repeated"
+	}
+	return fmt.Sprintf("%s: frames after %d were not recorded and are repeated", text, r.Recorded.Sequence)
 }
 
 func bracketed(text string) string {

@@ -32,13 +32,14 @@ type workerView struct {
 	Capabilities []string          `json:"capabilities,omitempty"`
 	Concurrency  int               `json:"concurrency,omitempty"`
 	InFlight     int               `json:"in_flight"`
+	Stuck        int               `json:"stuck,omitempty"` // slots of handlers that ignore the end of their context
 	Sessions     int               `json:"sessions"`
 	Host         string            `json:"host,omitempty"`
 	PID          int               `json:"pid,omitempty"`
 	Version      string            `json:"version,omitempty"`
 	Revision     int               `json:"library_revision,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	Registered   bool              `json:"registered"` // false: a process of an older library
+	Registered   bool              `json:"registered"` // false: its registration was forgotten
 	StartedAt    time.Time         `json:"started_at,omitzero"`
 	SeenAt       time.Time         `json:"seen_at,omitzero"`
 	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
@@ -48,7 +49,7 @@ type workerView struct {
 func newWorkerView(w client.Worker) workerView {
 	i := w.Info
 	v := workerView{Instance: w.Instance, State: "lost", Pool: i.Pool, Namespace: i.Namespace, Lanes: i.Lanes, Kinds: i.Kinds,
-		Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Sessions: len(w.Sessions), Host: i.Host, PID: i.PID,
+		Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Stuck: w.Stuck, Sessions: len(w.Sessions), Host: i.Host, PID: i.PID,
 		Version: i.Version, Revision: i.Revision, Labels: i.Labels, Registered: w.Registered, StartedAt: utc(i.StartedAt),
 		SeenAt: utc(w.LastSeen), ExpiresAt: utc(w.ExpiresAt), Reason: w.Reason}
 	switch {
@@ -86,6 +87,9 @@ operator gave up. A process that was killed counts as alive until its lease is o
 					slots := fmt.Sprint(v.InFlight)
 					if v.Concurrency > 0 {
 						slots = fmt.Sprintf("%d/%d", v.InFlight, v.Concurrency)
+					}
+					if v.Stuck > 0 { // which it may not hold any more
+						slots = fmt.Sprintf("%d/%d, %d stuck", max(v.InFlight, w.Reported), v.Concurrency, v.Stuck)
 					}
 					rows[i] = []any{v.Instance, v.state(), v.Pool, join(",", v.Lanes...), join(",", v.Kinds...), join(",", v.Capabilities...), slots,
 						v.Host, v.Version, instant(v.SeenAt), v.Reason}

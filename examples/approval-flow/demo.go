@@ -149,6 +149,10 @@ func (s *show) follow(ctx context.Context) (Verdict, error) {
 		switch event.Kind {
 		case stream.TailAttempt:
 			s.attempt.Store(event.Attempt)
+		case stream.TailResumed: // in the same attempt: after the wait, or handed back by a worker that stopped
+			if err := s.resumedBy(ctx); err != nil {
+				return Verdict{}, err
+			}
 		case stream.TailFrame:
 			if err := s.frame(ctx, event.Frame.Type, string(event.Frame.Payload)); err != nil {
 				return Verdict{}, err

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,7 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 // TestMain lets the crash demo start this test binary as its workers.
@@ -47,6 +54,8 @@ func streamed(t *testing.T, out string, i int) string {
 		text, ok := strings.CutPrefix(line, fmt.Sprintf("[%d] ", i))
 		switch {
 		case !ok || strings.HasPrefix(text, "prompt: "):
+		case strings.HasPrefix(text, ">> "): // the answer begins again with what is kept of it
+			words = nil
 		case strings.HasPrefix(text, "done: "):
 			return strings.Join(words, " ")
 		default:
@@ -113,6 +122,56 @@ func TestCrashDemo(t *testing.T) {
 	}
 	if !regexp.MustCompile(`\n\[1\] done: .*, 2 attempts\n`).MatchString(out) || !strings.Contains(out, "\n4 answers in ") {
 		t.Errorf("not all prompts were answered:\n%s", out)
+	}
+}
+
+// A worker that drains at once hands its prompts back in the middle of a sentence. What is shown goes on after the last
+// recorded sentence, and reads as if nothing had happened.
+func TestDrainedAnswerReadsClean(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	url, release, err := embedded.Resolve(t.Context(), embedded.URL, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	o := options{url: url, pace: 3 * time.Millisecond, log: slog.New(slog.DiscardHandler), env: func(string) string { return "" }}
+	c, err := client.Connect(t.Context(), client.Config{URL: url, Logger: o.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var out bytes.Buffer
+	prompts := []Prompt{{Text: "Call me Ishmael", MaxTokens: 90, Seed: 1}}
+	ctx, stopSecond := context.WithCancel(t.Context())
+	first, stopFirst := context.WithCancel(ctx)
+	defer stopFirst()
+	tokens := 0
+	var workers conc.WaitGroup
+	defer workers.Wait()
+	defer stopSecond()
+	work := func(ctx context.Context) {
+		workers.Go(func() {
+			if err := serve(ctx, o, runtime.Config{DrainTimeout: -1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work(first)
+	p := &producer{client: c, view: newPlain(&out, prompts), onToken: func(context.Context, *client.Execution[Answer], int, int) {
+		if tokens++; tokens == 40 {
+			stopFirst()
+			work(ctx)
+		}
+	}}
+	if _, err := p.ask(ctx, prompts); err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ := generate(t, newTestModel(t), prompts[0], "")
+	if got := streamed(t, out.String(), 1); got != want {
+		t.Errorf("streamed\n%s\nwant\n%s\nin\n%s", got, want, out.String())
+	}
+	if !strings.Contains(out.String(), "[1] >> attempt 1 was released; it continues on ") {
+		t.Errorf("the drain is not shown:\n%s", out.String())
 	}
 }
 

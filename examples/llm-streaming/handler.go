@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,17 +30,8 @@ type Answer struct {
 var Generate = handler.Define[Prompt, Answer]("llm-generate",
 	handler.Retry(3, 500*time.Millisecond, 5*time.Second), handler.Timeout(5*time.Minute))
 
-// Frame types. A later attempt opens with a resume frame: the part of the answer that is recorded and stays.
-const (
-	frameToken  = "token"
-	frameResume = "resume"
-)
-
-// Resume is the payload of a resume frame.
-type Resume struct {
-	Text   string
-	Tokens int
-}
+// frameToken is the type of all frames: each is a token of the answer.
+const frameToken = "token"
 
 const (
 	maxTokens = 4000
@@ -55,21 +45,15 @@ type Generator struct{ model LLM }
 func NewGenerator(model LLM) *Generator { return &Generator{model: model} }
 
 // Handle streams an answer part by part. Every part is a Step: its tokens go out as frames while it runs, and once
-// it is recorded no later attempt repeats it. So after a crash the answer goes on after the last recorded part.
+// it is recorded no later run repeats it. So after a crash or a drain the answer goes on after the last recorded part, and
+// whoever tails drops the tokens after it.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	if strings.TrimSpace(in.Text) == "" || in.MaxTokens < 1 || in.MaxTokens > maxTokens {
 		return Answer{}, handler.Permanent(errors.New("a prompt needs text and 1..4000 tokens"))
 	}
 	answer := Answer{Model: g.model.Name(), Attempt: t.Attempt() + 1}
-	live := false // false while parts come from the record
 	for n := range maxParts {
 		part, err := handler.Step(ctx, t, fmt.Sprintf("part-%d", n+1), func(ctx context.Context) (Part, error) {
-			if !live && t.Attempt() > 0 {
-				if err := resume(ctx, t, answer); err != nil {
-					return Part{}, err
-				}
-			}
-			live = true
 			return g.model.Stream(ctx, in, answer.Text, func(token string) error {
 				return t.Frame(ctx, frameToken, token)
 			})
@@ -86,12 +70,4 @@ func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Ans
 	}
 	answer.Text = strings.TrimSpace(answer.Text)
 	return answer, nil
-}
-
-func resume(ctx context.Context, t *handler.Task, kept Answer) error {
-	payload, err := json.Marshal(Resume{Text: kept.Text, Tokens: kept.Tokens})
-	if err != nil {
-		return err
-	}
-	return t.Frame(ctx, frameResume, string(payload))
 }

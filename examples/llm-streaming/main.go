@@ -100,6 +100,6 @@ func newModel(o options) (LLM, error) {
 
 // serve is a worker: it runs until ctx ends.
 func serve(ctx context.Context, o options, cfg runtime.Config) error {
-	cfg.URL, cfg.Logger, cfg.DrainTimeout = o.url, o.log, 3*time.Second
+	cfg.URL, cfg.Logger, cfg.DrainTimeout = o.url, o.log, cmp.Or(cfg.DrainTimeout, 3*time.Second)
 	return runtime.Run(ctx, cfg, runtime.Provide(Generate, NewGenerator), fx.Supply(o), fx.Provide(newModel))
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +51,22 @@ func (p *producer) ask(ctx context.Context, prompts []Prompt) ([]result, error) 
 	return results, nil
 }
 
-// follow tails one execution over all its attempts, then takes its typed result.
+// token is a frame of an answer that is shown.
+type token struct {
+	attempt  uint32
+	sequence uint64
+	text     string
+}
+
+// follow tails one execution over all its attempts, then takes its typed result. What a worker had not recorded when it stopped is
+// said again by the next one, so the tokens after the last recorded one are dropped.
 func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Answer]) (r result) {
 	r.attempts = 1
-	tokens := 0
+	said := 0
+	var shown []token
+	drop := func(attempt uint32, recorded engine.FramePlace) {
+		shown = slices.DeleteFunc(shown, func(t token) bool { return t.attempt == attempt && t.sequence > recorded.Sequence })
+	}
 	for event, err := range exec.Tail(ctx) {
 		if err != nil {
 			r.err = err
@@ -62,20 +74,23 @@ func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Ans
 		}
 		switch event.Kind {
 		case stream.TailAttempt:
-			r.attempts = int(event.Attempt) + 1
+			if r.attempts = int(event.Attempt) + 1; event.Attempt > 0 {
+				p.resumed(ctx, i, exec, event, kept(shown))
+			}
+		case stream.TailResumed:
+			drop(event.Attempt, event.Resumed.Recorded)
+			p.resumed(ctx, i, exec, event, kept(shown))
 		case stream.TailFrame:
-			switch event.Frame.Type {
-			case frameToken:
-				tokens++
-				p.view.Token(i, string(event.Frame.Payload))
-				if p.onToken != nil {
-					p.onToken(ctx, exec, i, tokens)
-				}
-			case frameResume:
-				p.resumed(ctx, i, exec, event)
+			said++
+			text := string(event.Frame.Payload)
+			shown = append(shown, token{event.Attempt, event.Frame.Sequence, text})
+			p.view.Token(i, text)
+			if p.onToken != nil {
+				p.onToken(ctx, exec, i, said)
 			}
 		case stream.TailAttemptEnd:
 			if what := lost(event); what != "" {
+				drop(event.Attempt, event.Recorded)
 				p.view.Lost(i, what)
 			}
 		case stream.TailGap:
@@ -85,6 +100,15 @@ func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Ans
 	}
 	r.answer, r.err = exec.Result(ctx)
 	return r
+}
+
+// kept is what the tokens say that are left.
+func kept(shown []token) (k Kept) {
+	for _, t := range shown {
+		k.Text += t.text
+	}
+	k.Tokens = len(shown)
+	return k
 }
 
 // lost says what became of an attempt that ended without an answer; "" for one that succeeded.
@@ -101,10 +125,8 @@ func lost(event stream.TailEvent) string {
 	return attempt + "ended: " + event.Reason
 }
 
-// resumed says what a later attempt continues from, and where.
-func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[Answer], event stream.TailEvent) {
-	var kept Resume
-	_ = json.Unmarshal(event.Frame.Payload, &kept) // the zero value stands for a fresh start
+// resumed says why an answer goes on after what is kept of it, and where.
+func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[Answer], event stream.TailEvent, kept Kept) {
 	end, where := "failed", ""
 	if snapshot, err := exec.Get(ctx); err == nil {
 		if log := snapshot.AttemptLog; len(log) > 0 && strings.HasPrefix(log[len(log)-1].State, "interrupted") {
@@ -114,9 +136,11 @@ func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[An
 			where = " on " + holder
 		}
 	}
-	what := fmt.Sprintf("attempt %d %s; attempt %d continues%s, %s kept",
-		event.Attempt, end, event.Attempt+1, where, plural(kept.Tokens, "token"))
-	p.view.Resume(i, what, kept)
+	what := fmt.Sprintf("attempt %d %s; attempt %d continues%s", event.Attempt, end, event.Attempt+1, where)
+	if event.Kind == stream.TailResumed {
+		what = fmt.Sprintf("attempt %d was %s; it continues%s", event.Attempt+1, event.Resumed.Reason, where)
+	}
+	p.view.Resume(i, fmt.Sprintf("%s, %s kept", what, plural(kept.Tokens, "token")), kept)
 }
 
 // summarize prints the results, with the answers when the view has not shown them in full, and reports failures.

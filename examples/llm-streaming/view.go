@@ -9,11 +9,17 @@ import (
 	"unicode"
 )
 
+// Kept is the part of an answer that is recorded and stays.
+type Kept struct {
+	Text   string
+	Tokens int
+}
+
 // View shows answers while they stream in. i is the index of the prompt. The methods may be called concurrently.
 type View interface {
 	Token(i int, text string)                           // a piece of the answer
 	Lost(i int, what string)                            // an attempt ended without an answer
-	Resume(i int, what string, kept Resume)             // a later attempt goes on after what is kept
+	Resume(i int, what string, kept Kept)               // the answer goes on after what is kept; the rest is void
 	Notice(text string)                                 // about the whole
 	Done(i int, answer Answer, attempts int, err error) // nothing follows for this prompt
 	Close()                                             // restores the terminal; nothing follows

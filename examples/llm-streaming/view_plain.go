@@ -39,6 +39,11 @@ func (p *plain) flush(i int, mark string) {
 func (p *plain) Token(i int, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.say(i, text)
+}
+
+// say prints what makes whole lines of an answer and keeps the rest.
+func (p *plain) say(i int, text string) {
 	p.line[i] += printable(text)
 	width := plainWidth - len(fmt.Sprintf("[%d] ", i+1))
 	for columns(strings.TrimSpace(p.line[i])) > width {
@@ -59,12 +64,13 @@ func (p *plain) Lost(i int, what string) {
 	p.print(i, "!! "+what)
 }
 
-// Resume implements View.
-func (p *plain) Resume(i int, what string, _ Resume) {
+// Resume implements View. Lines that are printed stay, so the answer begins again with what is kept.
+func (p *plain) Resume(i int, what string, kept Kept) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flush(i, " …")
 	p.print(i, ">> "+what)
+	p.say(i, kept.Text)
 }
 
 // Notice implements View.

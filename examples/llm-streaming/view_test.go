@@ -20,7 +20,7 @@ func script(v View) {
 	v.Token(1, " world\x1b[31m\n")
 	v.Notice("killed worker-1")
 	v.Lost(0, "the lease of attempt 1 ran out")
-	v.Resume(0, "attempt 2 continues", Resume{Text: "kept", Tokens: 1})
+	v.Resume(0, "attempt 2 continues", Kept{Text: "kept", Tokens: 1})
 	v.Token(0, " and more.")
 	v.Done(0, Answer{Text: "kept and more.", Tokens: 30, Duration: time.Second}, 2, nil)
 	v.Done(1, Answer{}, 1, errors.New("no\nluck"))
@@ -38,7 +38,7 @@ func TestPlainView(t *testing.T) {
 [1] abcdefghi abcdefghi abcdefghi abcdefghi …
 [1] !! the lease of attempt 1 ran out
 [1] >> attempt 2 continues
-[1] and more.
+[1] kept and more.
 [1] done: 30 tokens in 1s (30/s), 2 attempts
 [2] Hello, world [31m …
 [2] failed: no luck

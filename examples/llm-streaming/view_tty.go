@@ -38,8 +38,8 @@ const (
 type pane struct {
 	prompt Prompt
 	state  paneState
-	kept   string // of earlier attempts
-	text   string // of this attempt
+	kept   string // of earlier runs
+	text   string // of this one
 	tokens int
 	note   string
 	times  []time.Time // of the last tokens
@@ -117,7 +117,7 @@ func (s *screen) Lost(i int, what string) {
 }
 
 // Resume implements View.
-func (s *screen) Resume(i int, what string, kept Resume) {
+func (s *screen) Resume(i int, what string, kept Kept) {
 	s.update(i, func(p *pane) {
 		p.state, p.kept, p.text, p.tokens, p.note = paneStreaming, printable(kept.Text), "", kept.Tokens, what
 		p.rate, p.times = "", nil

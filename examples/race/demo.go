@@ -171,6 +171,9 @@ func (m *meet) tail(ctx context.Context, t *track, i int, exec *client.Execution
 		case stream.TailFrame:
 			tokens++
 			t.token(i, string(event.Frame.Payload))
+		case stream.TailResumed: // another worker took it over and says it all again
+			tokens = 0
+			t.end(i, "↻ from the start")
 		case stream.TailAttemptEnd:
 			if event.Reason == "attempt_success" {
 				t.end(i, fmt.Sprintf("✓ all %d tokens", tokens))

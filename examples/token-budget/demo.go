@@ -172,6 +172,9 @@ func (d *show) tail(ctx context.Context, attempt uint32, j job) {
 		case event.Kind == stream.TailFrame:
 			tokens++
 			d.view.token(j.Name, string(event.Frame.Payload))
+		case event.Kind == stream.TailResumed: // another worker took it over and says it all again
+			tokens = 0
+			d.view.end(j.Name, "↻ from the start")
 		case event.Kind == stream.TailAttemptEnd && event.Reason == "attempt_success":
 			d.view.end(j.Name, fmt.Sprintf("✓ all %d tokens", tokens))
 		case event.Kind == stream.TailAttemptEnd:
@@ -216,8 +219,11 @@ func (j job) stored(ctx context.Context) (text string, err error) {
 		if err != nil {
 			return text, err
 		}
-		if event.Kind == stream.TailFrame {
+		switch event.Kind {
+		case stream.TailFrame:
 			text += string(event.Frame.Payload)
+		case stream.TailAttempt, stream.TailResumed: // what was said before is said again
+			text = ""
 		}
 	}
 	return printable(text), nil

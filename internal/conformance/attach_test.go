@@ -14,7 +14,7 @@ var attachScenarios = []scenario{
 		const scope = "n\x1felsewhere"
 		do := func(gates, how, code, left string) {
 			w.Helper()
-			a := w.fcall("ff_attach", "1", scope, gates, "me", how)
+			a := w.fcall("ff_attach", proto, scope, gates, "me", how)
 			same(w, words(how, gates), a.code, code)
 			got, err := w.do("HGET", string(w.k)+":attached", scope).ToString()
 			if left == "" {
@@ -30,8 +30,9 @@ var attachScenarios = []scenario{
 		do("q:other", "remove", "ALREADY_SATISFIED", "b:acme,q:gpu ")
 		do("q:a,q:b,q:c,q:d,q:e,q:f,q:g,q:h", "add", "invalid_input", "b:acme,q:gpu ") // nine quotas
 		do("q:x", "replace", "invalid_input", "b:acme,q:gpu ")
+		do("q:x", "", "invalid_input", "b:acme,q:gpu ")
 		do("b:acme", "remove", "OK", "q:gpu ")
-		do("b:x,b:y", "", "OK", "b:x,b:y ")
+		do("b:x,b:y", "set", "OK", "b:x,b:y ")
 		do("b:y,b:x", "remove", "OK", "")
 		do("b:x", "remove", "ALREADY_SATISFIED", "")
 	}},
@@ -45,7 +46,7 @@ var attachScenarios = []scenario{
 			}
 			return v
 		}
-		attach := func(gates string) { w.must("ff_attach", "1", "n\x1felsewhere", gates, "me") }
+		attach := func(gates string) { w.must("ff_attach", proto, "n\x1felsewhere", gates, "me", "set") }
 		w.create()
 		same(w, "nothing", level(), "none")
 		attach("q:" + q)
@@ -72,10 +73,10 @@ var attachScenarios = []scenario{
 	}},
 	{name: "design §6 lanes are listed with their ageing and their weight", run: func(w *world) {
 		w.create()
-		w.must("ff_set_share", "1", "default", "default", "7")
-		w.must("ff_set_share", "1", "default", "later", "3")
-		w.must("ff_set_share", "1", "default", "later", "0")
-		w.must("ff_set_lane", "1", "blue", "slow", "", "", "me", "90000")
+		w.must("ff_set_share", proto, "default", "default", "7")
+		w.must("ff_set_share", proto, "default", "later", "3")
+		w.must("ff_set_share", proto, "default", "later", "0")
+		w.must("ff_set_lane", proto, "blue", "slow", "", "", "me", "90000")
 		for _, p := range w.e.Lanes(w.ctx) {
 			w.no(p.Err)
 			if p.Partition != w.p {

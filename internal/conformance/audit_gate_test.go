@@ -23,7 +23,7 @@ type gated struct {
 func (w *world) gateShapes() (x gated) {
 	w.Helper()
 	g := &gates{world: w}
-	attach := func(scope, gates string) { w.must("ff_attach", "1", scope, gates, "me") }
+	attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 	attach("n\x1fother", "b:other")
 	attach("t\x1fapp.tenant\x1facme", "q:acme")
 	own := asking(flowfabric.Quota("openai"), flowfabric.Budget("acme"))
@@ -53,7 +53,7 @@ func (w *world) gateShapes() (x gated) {
 		_, err := w.e.PauseExecution(w.ctx, id, "anna", "look first")
 		w.no(err)
 	}
-	w.must("ff_set_share", "1", "other", "default", "3")
+	w.must("ff_set_share", proto, "other", "default", "3")
 	w.check()
 	x.route, x.shut = w.core(x.waiting)["r"], w.core(x.closed)["r"]
 	return x
@@ -109,7 +109,7 @@ func (v *vandal) gates() {
 }
 
 var auditGateScenarios = []scenario{
-	{name: "spec 70 §7 every damage to gates is healed, or a record", run: func(w *world) {
+	{name: "spec 70 §7 every damage to gates is healed, or a record", damaged: "its last damage may be one of a record", run: func(w *world) {
 		for what, x := range map[string]struct {
 			damage string
 			lost   bool
@@ -120,6 +120,8 @@ var auditGateScenarios = []scenario{
 			"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
 			"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
 			"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
+			"wakes of a route without gates": {damage: "HSET ROOT:closings w77 1"},
+			"wakes that are no number":       {damage: "HSET ROOT:closings wROUTE x"},
 			"a closed route without gates":   {damage: "ZADD ROOT:closed 5 77"},
 			"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
 			"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
@@ -254,7 +256,7 @@ var auditGateScenarios = []scenario{
 		g.sound()
 		_ = ids
 	}},
-	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", run: func(w *world) {
+	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", damaged: "it loses usage, which no audit sets", run: func(w *world) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
 		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, flowfabric.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, flowfabric.DefaultQuotaPartitions)))

@@ -72,7 +72,7 @@ func (g *gates) still(budget, what string, run func()) {
 
 // reporting is the wire form of a report under a key.
 func reporting(budget string, more ...string) []string {
-	return append([]string{"1", budget, "", "0", "0", "k"}, more...)
+	return append([]string{proto, budget, "", "0", "0", "k"}, more...)
 }
 
 func (g *gates) record(budget string) engine.BudgetRecord {
@@ -154,7 +154,7 @@ var budgetScenarios = []scenario{
 		a := w.fcallOn([]string{root}, "ff_report_usage", reporting(b, "2", "tokens", "60", "tokens", "60")...)
 		same(w, "refused", words(a.code, a.slots[0], a.slots[1]), "OK HARD_BREACH 0")
 		same(w, "used", g.spent(b, "tokens"), 0)
-		a = w.fcallOn([]string{root}, "ff_report_usage", "1", b, "", "0", "0", "another", "2", "tokens", "40", "tokens", "60")
+		a = w.fcallOn([]string{root}, "ff_report_usage", proto, b, "", "0", "0", "another", "2", "tokens", "40", "tokens", "60")
 		same(w, "a sum that fits", words(a.code, a.slots[0], a.slots[1]), "OK OK 1")
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
@@ -243,12 +243,12 @@ var budgetScenarios = []scenario{
 			refuses("invalid_input", reporting(b, "1", bad, "1")...)
 		}
 		refuses("invalid_input", reporting(b, "1", "tokens", "1", "more")...)
-		refuses("invalid_input", "1", b, "", "0", "0", "", "1", "tokens", "1")
-		refuses("invalid_input", "1", b, "", "0", "0", "a key", "1", "tokens", "1")
-		refuses("invalid_input", "1", b, "", "0", "0", strings.Repeat("k", 129), "1", "tokens", "1")
-		refuses("invalid_input", "1", b, "x", "0", "0", "k", "1", "tokens", "1")
-		refuses("invalid_input", "1", b, "", "5", "1", "k", "1", "tokens", "1")
-		refuses("invalid_input", "1", "no name", "", "0", "0", "k", "1", "tokens", "1")
+		refuses("invalid_input", proto, b, "", "0", "0", "", "1", "tokens", "1")
+		refuses("invalid_input", proto, b, "", "0", "0", "a key", "1", "tokens", "1")
+		refuses("invalid_input", proto, b, "", "0", "0", strings.Repeat("k", 129), "1", "tokens", "1")
+		refuses("invalid_input", proto, b, "x", "0", "0", "k", "1", "tokens", "1")
+		refuses("invalid_input", proto, b, "", "5", "1", "k", "1", "tokens", "1")
+		refuses("invalid_input", proto, "no name", "", "0", "0", "k", "1", "tokens", "1")
 		g.still(b, "negative amounts", func() {
 			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
 			w.is(err, flowfabric.ErrInvalidDelta)
@@ -323,7 +323,7 @@ var budgetScenarios = []scenario{
 		_, err := g.e.RemoveBudget(w.ctx, name)
 		w.no(err)
 		spec := func(change func([]string)) []string {
-			args := []string{"1", name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100", "80"}
+			args := []string{proto, name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100", "80"}
 			change(args)
 			return args
 		}

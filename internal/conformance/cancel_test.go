@@ -30,7 +30,7 @@ var cancelScenarios = []scenario{
 			switch code {
 			case "R1t", "R2b", "R1p":
 				ended = "ended_failure" // its attempt was over before
-			case "R1r":
+			case "R1r", "R2r":
 				ended = "interrupted_reclaimed"
 			}
 			same(w, string(code)+" attempt", last.State, ended)
@@ -50,13 +50,13 @@ var cancelScenarios = []scenario{
 		stale := x.fence
 		stale.Epoch--
 		w.unchanged("a stale fence", func() { w.is(owner(&stale), flowfabric.ErrStaleLease) })
-		partial := append([]string{"1"}, fenceArgs(x.fence)...)
+		partial := append([]string{proto}, fenceArgs(x.fence)...)
 		for i := 2; i < 6; i++ {
 			args := append([]string{}, partial...)
 			args[i] = ""
 			for _, source := range []string{"owner", "operator_override"} {
 				w.unchanged("a partial fence", func() {
-					same(w, "code", w.fcall("ff_cancel_execution", append(args, source, "")...).code, "partial_fence")
+					same(w, "code", w.fcall("ff_cancel_execution", append(args, source, "", "")...).code, "partial_fence")
 				})
 			}
 		}

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/maintain"
 )
 
 // check holds the whole partition against the invariants and fails with everything it finds.
@@ -35,6 +37,7 @@ func (w *world) dump() *invariant.Dump {
 	w.Helper()
 	d, err := invariant.Read(w.ctx, w.raw, w.p)
 	w.no(err)
+	d.Stepped = w.stepped
 	return d
 }
 
@@ -65,4 +68,26 @@ func (w *world) fingerprintFor(name string) string {
 		return w.told(root)
 	}
 	return w.fingerprint()
+}
+
+// audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of budgets and quotas either.
+func (w *world) audited() {
+	w.Helper()
+	if w.Failed() || w.Skipped() {
+		return
+	}
+	cfg := maintain.AuditConfig{Engine: w.e, Partitions: []uint16{w.p}}
+	if w.gated || len(w.roots) > 0 {
+		cfg.Partitions = nil
+	}
+	r, err := maintain.Audit(w.ctx, cfg)
+	w.no(err)
+	for _, p := range r.Partitions {
+		w.no(p.Err)
+	}
+	w.no(r.Gates.Err)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == engine.FindingRetention }) // no damage
+	if text := found(r); text != "" {
+		w.Errorf("an audit of what the scenario leaves finds:\n%s", text)
+	}
 }

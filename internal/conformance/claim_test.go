@@ -131,45 +131,40 @@ var claimScenarios = []scenario{
 			"frames, and no tag any more":  tags(map[string]string{"a.b": "c"}), "frames, and no priority any more": priority(3)}
 		w.rotate("k1", 0)
 		k := w.worker("w1")
-		for _, older := range []bool{false, true} {
-			for way, with := range ways {
-				id := w.create(with)
-				c := k.one(id)
-				switch way {
-				case "frames, and no tag any more":
-					w.no(w.e.SetTags(w.ctx, id, nil, []string{"a.b"}))
-				case "frames, and no priority any more":
-					_, _, err := w.e.ChangePriority(w.ctx, id, 0, "op")
-					w.no(err)
-				}
-				if strings.HasPrefix(way, "frames") {
-					_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("x")}})
-					w.no(err)
-				}
-				switch way {
-				case "waitpoint":
-					w.pend(c.Fence, "p")
-				case "waitpoint, and claimed again":
-					w.pend(c.Fence, "p")
-					w.release(c.Fence)
-					c = k.one(id)
-				}
-				w.check()
-				if older { // claimed by a library that did not write it
-					w.no(w.do("HDEL", w.k.Core(id.UUID()), "x").Error())
-				}
-				w.complete(c.Fence, "r")
-				w.code(id, "T1")
-				kept, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+		for way, with := range ways {
+			id := w.create(with)
+			c := k.one(id)
+			switch way {
+			case "frames, and no tag any more":
+				w.no(w.e.SetTags(w.ctx, id, nil, []string{"a.b"}))
+			case "frames, and no priority any more":
+				_, _, err := w.e.ChangePriority(w.ctx, id, 0, "op")
 				w.no(err)
-				want := 24 * time.Hour
-				if way == "retention" {
-					want = time.Hour
-				}
-				same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
-				if strings.HasPrefix(way, "frames") {
-					same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 0))["y"], "attempt_success")
-				}
+			}
+			if strings.HasPrefix(way, "frames") {
+				_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("x")}})
+				w.no(err)
+			}
+			switch way {
+			case "waitpoint":
+				w.pend(c.Fence, "p")
+			case "waitpoint, and claimed again":
+				w.pend(c.Fence, "p")
+				w.release(c.Fence)
+				c = k.one(id)
+			}
+			w.check()
+			w.complete(c.Fence, "r")
+			w.code(id, "T1")
+			kept, err := w.do("ZSCORE", w.k.Done(), id.UUID().String()).AsFloat64()
+			w.no(err)
+			want := 24 * time.Hour
+			if way == "retention" {
+				want = time.Hour
+			}
+			same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
+			if strings.HasPrefix(way, "frames") {
+				same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 0))["y"], "attempt_success")
 			}
 		}
 	}},
@@ -232,6 +227,7 @@ var claimScenarios = []scenario{
 			5: {"XYZ", "0g", strings.Repeat("a", 65)},
 			6: {"-1", "x", "1.5"},
 			8: {"-1", "x", ""},
+			9: {"-1", "33", "x", ""},
 		}
 		for at, list := range bad {
 			for _, v := range list {
@@ -401,7 +397,7 @@ var claimScenarios = []scenario{
 	}},
 	{name: "design §12 limits of steps", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
-		args := append([]string{"1"}, fenceArgs(f)...)
+		args := append([]string{proto}, fenceArgs(f)...)
 		for i := range flowfabric.MaxSteps {
 			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "")...)
 		}

@@ -46,11 +46,13 @@ type Server struct {
 	Restart  func()                // kills the server and starts it again; with Persistence
 }
 
-// scenario is one test; needs names the features it cannot do without.
+// scenario is one test; needs names the features it cannot do without. One that damages the store on purpose says how: what it leaves
+// is not audited.
 type scenario struct {
-	name  string
-	run   func(*world)
-	needs []string
+	name    string
+	run     func(*world)
+	needs   []string
+	damaged string
 }
 
 // has reports whether the server has a feature by its name, so that skips can name it.
@@ -83,6 +85,7 @@ func topics() map[string][]scenario {
 		"settle":        settleScenarios,
 		"stream":        streamScenarios,
 		"time":          timeScenarios,
+		"clock":         clockScenarios,
 		"cancel":        cancelScenarios,
 		"operator":      operatorScenarios,
 		"golden":        goldenScenarios,
@@ -100,11 +103,12 @@ func topics() map[string][]scenario {
 		"suspend seeds": seedScenarios,
 		"suspend again": secondScenarios,
 		"modes":         modeScenarios,
+		"runs":          runScenarios,
 		"feed":          feedScenarios,
 		"workers":       registryScenarios,
 		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
-		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios),
+		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios, endedScenarios),
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
@@ -122,8 +126,8 @@ func topics() map[string][]scenario {
 var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "stream", "time", "cancel", "operator", "golden", "lost", "interleave", "bell",
-	"errors", "repeat", "server", "holes", "ticking", "modes", "suspend", "signal", "suspend seeds", "suspend again",
+	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost", "interleave", "bell",
+	"errors", "repeat", "server", "holes", "ticking", "modes", "runs", "suspend", "signal", "suspend seeds", "suspend again",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fair", "fuzz",
 }
 
@@ -154,6 +158,9 @@ func Run(t *testing.T, s Server) {
 					w := newWorld(t, &s, e, look(next), next)
 					next = (next + 1) % partitions
 					sc.run(w)
+					if sc.damaged == "" {
+						w.audited()
+					}
 				})
 			}
 		})

@@ -12,28 +12,6 @@ import (
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
 var countedScenarios = []scenario{
-	{name: "spec 50 §6.2 routes of executions that nobody counted stay, and what is in them is found", run: func(w *world) {
-		k := w.worker("w1")
-		ended, late := w.create(retention(time.Second)), w.create(delay(time.Hour))
-		w.complete(k.one(ended).Fence, "")
-		route := w.core(ended)["r"]
-		w.set("HDEL", w.k.RouteUse(), route) // they were created by a library that did not count
-		w.set("HDEL", string(w.k), "counting")
-		w.quiet = true
-		w.advance(time.Second)
-		w.must("ff_boot", "1")
-		same(w, "purged", w.tick().Purged, 1)
-		same(w, "counts", len(w.hash(w.k.RouteUse())), 0)
-		counted := w.create(retention(time.Second))
-		same(w, "route", w.core(counted)["r"], route)
-		w.complete(k.one(counted).Fence, "")
-		w.advance(time.Second)
-		same(w, "purged", w.tick().Purged, 1)
-		same(w, "rows", len(w.hash(w.k.Routes())), 1)
-		w.advance(time.Hour)
-		w.settleTime()
-		w.worker("w2").one(late) // whoever is new still hears of the route
-	}},
 	{name: "spec 50 §6.2 the retention of a policy is kept beside it", run: func(w *world) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}
@@ -46,7 +24,7 @@ var countedScenarios = []scenario{
 	{name: "spec 50 §6.2 another boot does not begin the count again", run: func(w *world) {
 		ids := w.createN(3, delay(time.Hour))
 		w.advance(time.Second)
-		w.must("ff_boot", "1")
+		w.must("ff_boot", proto)
 		same(w, "count", w.hash(w.k.RouteUse())[w.core(ids[0])["r"]], "3")
 		for _, id := range ids {
 			w.cancel(id)

@@ -197,9 +197,9 @@ var createScenarios = []scenario{
 				}
 			}
 			same(w, what+": fields", len(got), len(want))
-			input, err := w.do("GET", w.k.Input(short.ID.UUID())).ToString()
+			input, _, err := w.e.ReadInput(w.ctx, short.ID)
 			w.no(err)
-			same(w, what+": input", input, "in")
+			same(w, what+": input", string(input), "in")
 		}
 		one, two := w.item().ID.UUID().String(), w.item().ID.UUID().String()
 		items := append(head("=5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two, strings.Repeat("d", 65), "")
@@ -244,7 +244,7 @@ var createScenarios = []scenario{
 			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{{ID: flowfabric.NewExecutionID(w.p + 1)}})
 			w.is(err, flowfabric.ErrInvalidInput)
 			args := createArgs(w.item())
-			for _, bad := range [][]string{args[:len(args)-1], append(slices.Clone(args), "x"), {"1", "0"}, {"1", "101"}, {"1"}, {}} {
+			for _, bad := range [][]string{args[:len(args)-1], append(slices.Clone(args), "x"), {proto, "0"}, {proto, "101"}, {proto}, {}} {
 				same(w, "status", w.fcall("ff_create_execution", bad...).status, 0)
 			}
 		})
@@ -315,7 +315,7 @@ var createScenarios = []scenario{
 // createArgs is the wire form of a create call with one item. Positions: 2 id, 3 namespace, 4 lane, 5 kind,
 // 6 capabilities, 7 priority, 8 delay, 9 deadline, 10 policy, 11 timeout, 12 creator, 13 digest, 14 payload, 15 tags.
 func createArgs(x engine.NewExecution) []string {
-	args := []string{"1", "1", x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
+	args := []string{proto, "1", x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
 		"", "", x.Policy.Pack(), "", x.Creator, x.Digest, string(x.Payload), strconv.Itoa(len(x.Tags))}
 	if x.Delay > 0 {
 		args[8] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)

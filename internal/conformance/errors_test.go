@@ -127,7 +127,7 @@ var errorScenarios = []scenario{
 		made, err := w.do("KEYS", missing+"*").AsStrSlice()
 		w.no(err)
 		same(w, "keys made", len(made), 0)
-		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", "2", "protocol_mismatch"}} {
+		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", strconv.Itoa(flowfabric.Protocol + 1), "protocol_mismatch"}} {
 			old := w.root()[damage[0]]
 			roots := append([]string{string(w.k)}, w.roots...)
 			for _, root := range roots {
@@ -197,10 +197,10 @@ var errorScenarios = []scenario{
 	{name: "design §2.9 the deployment record", run: func(w *world) {
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
-		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", "1", "8", "4", "2", "0").code, "config_missing")
+		same(w, "absent", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "0").code, "config_missing")
 		for _, bad := range []string{"0", "65536", "x", "", "1.5"} {
 			for at := 1; at < 4; at++ {
-				args := []string{"1", "8", "4", "2", "1"}
+				args := []string{proto, "8", "4", "2", "1"}
 				args[at] = bad
 				same(w, "argument "+bad, w.fcallOn([]string{key}, "ff_configure", args...).code, "invalid_input")
 			}
@@ -208,10 +208,10 @@ var errorScenarios = []scenario{
 		n, err := w.do("EXISTS", key).AsInt64()
 		w.no(err)
 		same(w, "nothing was made", n, 0)
-		same(w, "made", words(w.fcallOn([]string{key}, "ff_configure", "1", "8", "4", "2", "1")), "{1 OK [8 4 2 1]}")
-		same(w, "fixed", words(w.fcallOn([]string{key}, "ff_configure", "1", "9", "9", "9", "1")), "{1 OK [8 4 2 0]}")
+		same(w, "made", words(w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "1")), "{1 OK [8 4 2 1]}")
+		same(w, "fixed", words(w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1")), "{1 OK [8 4 2 0]}")
 		w.set("HSET", key, "num_flow_partitions", "many")
-		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", "1", "9", "9", "9", "1").code, "invalid_input")
+		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1").code, "invalid_input")
 	}},
 }
 
@@ -265,7 +265,7 @@ func (w *world) stage() staged {
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
-	w.must("ff_register_worker", "1", "w8", "t8", "30000", "0", "{}")
+	w.must("ff_register_worker", proto, "w8", "t8", "30000", "0", "0", "{}")
 	w.tick()
 	calls := append(fencedCalls(f),
 		call{"ff_deliver_signal", wireDeliver(asleep, wait, "go")},
@@ -273,51 +273,51 @@ func (w *world) stage() staged {
 		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
 		call{"ff_reissue_token", wireReissue(asleep, wait)},
 		call{"ff_set_token_keys", wireKey("rotate", "k2", "1000", "1")},
-		call{"ff_list_token_keys", []string{"1"}},
-		call{"ff_set_lane", []string{"1", "default", "default", "paused", "60", "anna"}},
-		call{"ff_list_lanes", []string{"1"}},
-		call{"ff_set_feed", []string{"1", "cls", "60000", "1000"}},
-		call{"ff_read_queues", []string{"1", "0"}},
-		call{"ff_list_executions", []string{"1", "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
-		call{"ff_describe_partition", []string{"1"}},
-		call{"ff_register_worker", []string{"1", "w9", "t9", "30000", "2", "{}"}},
-		call{"ff_leave_worker", []string{"1", "w8", "t8"}},
-		call{"ff_mark_worker_dead", []string{"1", "w8", "reason"}},
-		call{"ff_list_workers", []string{"1", "", "10"}},
-		call{"ff_list_sessions", []string{"1", "", "10"}},
+		call{"ff_list_token_keys", []string{proto}},
+		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", ""}},
+		call{"ff_list_lanes", []string{proto}},
+		call{"ff_set_feed", []string{proto, "cls", "60000", "1000"}},
+		call{"ff_read_queues", []string{proto, "0"}},
+		call{"ff_list_executions", []string{proto, "active", k.session, "1", "2", id.UUID().String(), "10", "1"}},
+		call{"ff_describe_partition", []string{proto}},
+		call{"ff_register_worker", []string{proto, "w9", "t9", "30000", "2", "1", "{}"}},
+		call{"ff_leave_worker", []string{proto, "w8", "t8"}},
+		call{"ff_mark_worker_dead", []string{proto, "w8", "reason"}},
+		call{"ff_list_workers", []string{proto, "", "10"}},
+		call{"ff_list_sessions", []string{proto, "", "10"}},
 		call{"ff_put_schedule", wirePut("another", "0", "", w.now()+1000, "definition", "in")},
 		call{"ff_fire_schedule", wireFire(w, recurring, "1")},
-		call{"ff_pause_schedule", []string{"1", recurring.Name, "1", "anna"}},
-		call{"ff_remove_schedule", []string{"1", recurring.Name, strconv.FormatUint(recurring.Revision, 10)}},
-		call{"ff_list_schedules", []string{"1", "all", "", "10"}},
-		call{"ff_audit_executions", []string{"1", "1", "2", id.UUID().String(), asleep.UUID().String()}},
-		call{"ff_audit_index", []string{"1", "1", "alarms", "", "2"}},
-		call{"ff_audit_keys", []string{"1", "1", "2", "t", id.UUID().String(), "", "o", ended.UUID().String(), "0"}},
-		call{"ff_audit_flows", []string{"1", "1", "1", asleep.UUID().String(), "0", "0", ""}},
-		call{"ff_audit_routes", []string{"1", "1", "0", "0", "0"}}, // what it is told of routes it believes
-		call{"ff_read_suspension", []string{"1", asleep.UUID().String()}},
-		call{"ff_read_signals", []string{"1", asleep.UUID().String(), wait.ID.String(), "0"}},
+		call{"ff_pause_schedule", []string{proto, recurring.Name, "1", "anna"}},
+		call{"ff_remove_schedule", []string{proto, recurring.Name, strconv.FormatUint(recurring.Revision, 10)}},
+		call{"ff_list_schedules", []string{proto, "all", "", "10"}},
+		call{"ff_audit_executions", []string{proto, "1", "2", id.UUID().String(), asleep.UUID().String()}},
+		call{"ff_audit_index", []string{proto, "1", "alarms", "", "2"}},
+		call{"ff_audit_keys", []string{proto, "1", "2", "t", id.UUID().String(), "", "o", ended.UUID().String(), "0"}},
+		call{"ff_audit_flows", []string{proto, "1", "1", asleep.UUID().String(), "0", "0", ""}},
+		call{"ff_audit_routes", []string{proto, "1", "0", "0", "0"}}, // what it is told of routes it believes
+		call{"ff_read_suspension", []string{proto, asleep.UUID().String()}},
+		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
-		call{"ff_set_interest", []string{"1", "abc123", "2", "1", "2"}},
-		call{"ff_session_renew", []string{"1", k.session, "30000", "1"}},
-		call{"ff_session_held", []string{"1", k.session, "0"}},
-		call{"ff_session_close", []string{"1", k.session}},
-		call{"ff_tick", []string{"1", ticker, "0"}},
-		call{"ff_poll", []string{"1"}},
-		call{"ff_boot", []string{"1"}},
-		call{"ff_read_execution", []string{"1", id.UUID().String()}},
-		call{"ff_read_history", []string{"1", id.UUID().String()}},
-		call{"ff_explain_execution", []string{"1", asleep.UUID().String()}},
-		call{"ff_change_priority", []string{"1", waiting.UUID().String(), "5", "me"}},
-		call{"ff_set_tags", []string{"1", id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
-		call{"ff_replay_execution", []string{"1", ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
-		call{"ff_purge_execution", []string{"1", ended.UUID().String(), "86400000"}},
-		call{"ff_revoke_lease", []string{"1", id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
-		call{"ff_mark_session_dead", []string{"1", k.session, "reason"}},
-		call{"ff_pass_ring", []string{"1", k.interest}},
-		call{"ff_freeze_partition", []string{"1", "1", "reason"}},
-		call{"ff_read_attempt_stream", []string{"1", id.UUID().String(), "0"}},
+		call{"ff_set_interest", []string{proto, "abc123", "2", "1", "2"}},
+		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
+		call{"ff_session_held", []string{proto, k.session, "0"}},
+		call{"ff_session_close", []string{proto, k.session}},
+		call{"ff_tick", []string{proto, ticker, "0"}},
+		call{"ff_poll", []string{proto}},
+		call{"ff_boot", []string{proto}},
+		call{"ff_read_execution", []string{proto, id.UUID().String()}},
+		call{"ff_read_history", []string{proto, id.UUID().String()}},
+		call{"ff_explain_execution", []string{proto, asleep.UUID().String()}},
+		call{"ff_change_priority", []string{proto, waiting.UUID().String(), "5", "me"}},
+		call{"ff_set_tags", []string{proto, id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
+		call{"ff_replay_execution", []string{proto, ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
+		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
+		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
+		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
+		call{"ff_pass_ring", []string{proto, k.interest}},
+		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
+		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "0"}},
 	)
 	calls = slices.Concat(calls, flows, gated)
 	for _, c := range calls {
@@ -326,7 +326,7 @@ func (w *world) stage() staged {
 		}
 	}
 	next := k.request(1)
-	calls = append(calls, call{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
+	calls = append(calls, call{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
 	return staged{calls: calls, fence: f}
 }
 
@@ -340,33 +340,33 @@ func (w *world) stageFlows() []call {
 	w.cancel(failed.id.Member("a"))
 	staging.node("b", []string{"a"}, quorum(1), cancelRest, as(retries(1), tags(map[string]string{"x.y": "z"}))).node("c", nil)
 	return []call{
-		{"ff_flow_create", []string{"1", uuid.NewString(), "default", "kind", "me", "digest", "1", "a.b", "c"}},
+		{"ff_flow_create", []string{proto, uuid.NewString(), "default", "kind", "me", "digest", "1", "a.b", "c"}},
 		{"ff_flow_stage", wireStage(staging.id, staging.nodes[1:]...)},
-		{"ff_flow_seal", []string{"1", staging.id.UUID().String(), "grow", "1", "0"}},
-		{"ff_flow_cancel", []string{"1", running.id.UUID().String(), "cancel_all", "me", "reason"}},
-		{"ff_flow_replay", []string{"1", failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason", "1", failed.id.Member("a").UUID().String()}},
-		{"ff_flow_drain", []string{"1"}},
-		{"ff_flow_tags", []string{"1", running.id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
-		{"ff_audit_flows", []string{"1", "1", "1", running.id.UUID().String(), "0", "0", ""}},
-		{"ff_flow_describe", []string{"1", running.id.UUID().String()}},
-		{"ff_flow_list", []string{"1", "1", strconv.FormatInt(w.now()+1000, 10), running.id.UUID().String(), "10"}},
-		{"ff_flow_members", []string{"1", running.id.UUID().String(), "0", "10", "1"}},
-		{"ff_read_inputs", []string{"1", running.id.Member("b").UUID().String()}},
+		{"ff_flow_seal", []string{proto, staging.id.UUID().String(), "grow", "1", "0"}},
+		{"ff_flow_cancel", []string{proto, running.id.UUID().String(), "cancel_all", "me", "reason"}},
+		{"ff_flow_replay", []string{proto, failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason", "1", failed.id.Member("a").UUID().String()}},
+		{"ff_flow_drain", []string{proto}},
+		{"ff_flow_tags", []string{proto, running.id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
+		{"ff_audit_flows", []string{proto, "1", "1", running.id.UUID().String(), "0", "0", ""}},
+		{"ff_flow_describe", []string{proto, running.id.UUID().String()}},
+		{"ff_flow_list", []string{proto, "1", strconv.FormatInt(w.now()+1000, 10), running.id.UUID().String(), "10"}},
+		{"ff_flow_members", []string{proto, running.id.UUID().String(), "0", "10", "1"}},
+		{"ff_read_inputs", []string{proto, running.id.Member("b").UUID().String()}},
 	}
 }
 
 // fencedCalls is every call of a holder.
 func fencedCalls(f flowfabric.Fence) []call {
 	fence := fenceArgs(f)
-	with := func(more ...string) []string { return slices.Concat([]string{"1"}, fence, more) }
+	with := func(more ...string) []string { return slices.Concat([]string{proto}, fence, more) }
 	child := engine.FlowMember{NewExecution: engine.NewExecution{ID: f.Execution.Child("wait", "c"), Namespace: "default", Lane: "default", Kind: "k"},
 		Node: "c"}
 	return []call{
-		{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fence, []string{"result", "0"})},
+		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},
 		{"ff_fail_execution", with("category", "reason", "0", "")},
 		{"ff_delay_execution", with("+1000")},
 		{"ff_release_execution", with()},
-		{"ff_cancel_execution", with("owner", "reason")},
+		{"ff_cancel_execution", with("owner", "reason", "")},
 		{"ff_record_step", with("step", "value")},
 		{"ff_update_progress", with("50", "half")},
 		{"ff_append_frames", with(strconv.Itoa(2), "1", "type", "json", "", "12", "payload")},

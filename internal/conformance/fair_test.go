@@ -38,7 +38,7 @@ func (k *worker) oneByOne(n int) string {
 
 func (w *world) weight(namespace, lane string, n int) {
 	w.Helper()
-	w.must("ff_set_share", "1", namespace, lane, strconv.Itoa(n))
+	w.must("ff_set_share", proto, namespace, lane, strconv.Itoa(n))
 	w.check()
 }
 
@@ -125,7 +125,7 @@ var fairScenarios = []scenario{
 		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b")), "4 4")
 		for _, bad := range [][]string{{"{", "l", "1"}, {"n", "", "1"}, {"n", "l", "1001"}, {"n", "l", "-1"}, {"n", "l", ""}} {
 			w.unchanged(words(bad), func() {
-				same(w, words(bad), w.fcall("ff_set_share", append([]string{"1"}, bad...)...).code, "invalid_input")
+				same(w, words(bad), w.fcall("ff_set_share", append([]string{proto}, bad...)...).code, "invalid_input")
 			})
 		}
 	}},
@@ -255,13 +255,13 @@ var fairScenarios = []scenario{
 			rows = append(rows, "n"+strconv.Itoa(i)+"\x1fl", "0 2")
 		}
 		w.set(rows...)
-		same(w, "one that is left of a lane goes", w.fcall("ff_set_share", "1", "new", "l", "3").code, "OK")
+		same(w, "one that is left of a lane goes", w.fcall("ff_set_share", proto, "new", "l", "3").code, "OK")
 		w.unchanged("4,097", func() {
-			same(w, "one more", words(w.fcall("ff_set_share", "1", "newer", "l", "3")), "{0 invalid_input [weight: at most 4096 are set]}")
+			same(w, "one more", words(w.fcall("ff_set_share", proto, "newer", "l", "3")), "{0 invalid_input [weight: at most 4096 are set]}")
 		})
-		same(w, "a known one", w.fcall("ff_set_share", "1", "new", "l", "4").code, "OK")
-		same(w, "one less", w.fcall("ff_set_share", "1", "n7", "l", "0").code, "OK")
-		same(w, "and another", w.fcall("ff_set_share", "1", "newer", "l", "3").code, "OK")
+		same(w, "a known one", w.fcall("ff_set_share", proto, "new", "l", "4").code, "OK")
+		same(w, "one less", w.fcall("ff_set_share", proto, "n7", "l", "0").code, "OK")
+		same(w, "and another", w.fcall("ff_set_share", proto, "newer", "l", "3").code, "OK")
 	}},
 	{name: "design §6 a partition with one namespace knows nothing of shares", run: func(w *world) {
 		w.create(kind("a"))
@@ -272,17 +272,6 @@ var fairScenarios = []scenario{
 		same(w, "shares", len(w.shares()), 0)
 		w.create(namespace("other"))
 		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default 1")
-	}},
-	{name: "design §9 a partition that is older than shares is told by its next boot", run: func(w *world) {
-		w.createN(10, namespace("a"))
-		w.createN(10, namespace("b"))
-		w.set("HDEL", string(w.k), "space", "spaces")
-		k := w.worker("w1")
-		same(w, "in order of age", strings.Count(k.served(4), "a") != 2 || len(w.shares()) == 0, true)
-		w.must("ff_boot", "1")
-		k.served(2)
-		got := k.oneByOne(6)
-		same(w, "shared", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
 	}},
 	{name: "design §6 random weights, arrivals and claims keep to the shares", run: func(w *world) {
 		for seed := range uint64(number("FLOWFABRIC_SOAK", 40)/10 + 1) {
@@ -362,7 +351,7 @@ func (w *world) score(id flowfabric.ExecutionID) int64 {
 // ageing sets the ageing of the default lane.
 func (w *world) ageing(d time.Duration) answer {
 	w.Helper()
-	return w.must("ff_set_lane", "1", "default", "default", "", "", "anna", strconv.FormatInt(d.Milliseconds(), 10))
+	return w.must("ff_set_lane", proto, "default", "default", "", "", "anna", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
 var ageingScenarios = []scenario{
@@ -416,11 +405,11 @@ var ageingScenarios = []scenario{
 		k := w.worker("w1")
 		k.one(high)
 		w.unchanged("the same again", func() {
-			same(w, "answer", w.fcall("ff_set_lane", "1", "default", "default", "", "", "bert", "0").code, "ALREADY_SATISFIED")
+			same(w, "answer", w.fcall("ff_set_lane", proto, "default", "default", "", "", "bert", "0").code, "ALREADY_SATISFIED")
 		})
 		for _, bad := range []string{"-1", "86400001", "1.5", "x"} {
 			w.unchanged(bad, func() {
-				same(w, bad, w.fcall("ff_set_lane", "1", "default", "default", "", "", "anna", bad).code, "invalid_input")
+				same(w, bad, w.fcall("ff_set_lane", proto, "default", "default", "", "", "anna", bad).code, "invalid_input")
 			})
 		}
 	}},
@@ -491,6 +480,7 @@ var ageingScenarios = []scenario{
 		look("without the next", first, 2)
 		w.create(priority(1))
 		look("with one that is filed by priority alone", first, 1)
+		same(w, "filed anew", words(w.audit(true).Kinds), "map[score:1]")
 	}},
 	{name: "spec 10 §1.1 a lane with ageing is not as usual, and is not forgotten for another", run: func(w *world) {
 		w.ageing(time.Minute)

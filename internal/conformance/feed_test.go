@@ -201,7 +201,7 @@ var feedScenarios = []scenario{
 		for _, args := range [][]string{{"x", "60000", "1000"}, {"ccll", "60000", "1000"}, {"c", "59999", "1000"}, {"c", "604800001", "1000"},
 			{"c", "60000", "999"}, {"c", "60000", "10000001"}, {"c", "1.5", "1000"}} {
 			w.unchanged(fmt.Sprint(args), func() {
-				same(w, fmt.Sprint(args), w.fcall("ff_set_feed", slices.Concat([]string{"1"}, args)...).code, "invalid_input")
+				same(w, fmt.Sprint(args), w.fcall("ff_set_feed", slices.Concat([]string{proto}, args)...).code, "invalid_input")
 			})
 		}
 	}},

@@ -336,7 +336,7 @@ var flowBuildScenarios = []scenario{
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
 		w.is(err, flowfabric.ErrPayloadTooLarge)
 	}},
-	{name: "spec 60 §1.6 the limits of a flow: 10,000 members and 50,000 edges", run: func(w *world) {
+	{name: "spec 60 §1.6 the limits of a flow: 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *world) {
 		g := w.flow().node("a", nil).node("b", nil).stage()
 		next := g.node("c", []string{"a"}).last()
 		full := func(field, value string, run func()) {

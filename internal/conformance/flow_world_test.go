@@ -272,7 +272,7 @@ func wireMember(m engine.FlowMember) []string {
 
 // wireStage is the wire form of a call that stages members.
 func wireStage(id flowfabric.FlowID, members ...engine.FlowMember) []string {
-	args := []string{"1", id.UUID().String(), "", strconv.Itoa(len(members))}
+	args := []string{proto, id.UUID().String(), "", strconv.Itoa(len(members))}
 	for _, m := range members {
 		args = append(args, wireMember(m)...)
 	}

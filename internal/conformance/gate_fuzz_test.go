@@ -51,27 +51,27 @@ func (f *fuzzer) gate(k *worker) call {
 	}
 	switch f.r.IntN(7) {
 	case 0, 1:
-		return call{"ff_pause_execution", []string{"1", id.UUID().String(), "me", "r"}}
+		return call{"ff_pause_execution", []string{proto, id.UUID().String(), "me", "r"}}
 	case 2, 3:
-		return call{"ff_unpause_execution", []string{"1", id.UUID().String(), "me"}}
+		return call{"ff_unpause_execution", []string{proto, id.UUID().String(), "me"}}
 	case 4:
-		return call{"ff_set_share", []string{"1", []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
+		return call{"ff_set_share", []string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
 		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
-		return call{"ff_attach", []string{"1", scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me"}}
+		return call{"ff_attach", []string{proto, scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me", "set"}}
 	}
-	return call{"ff_open_route", []string{"1", "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
+	return call{"ff_open_route", []string{proto, "2", strconv.Itoa(1 + f.r.IntN(12)), strconv.Itoa(1 + f.r.IntN(12))}}
 }
 
 // answered is what becomes of a grant: mostly it is claimed.
 func (f *fuzzer) answered(g granted) call {
 	switch f.r.IntN(6) {
 	case 0:
-		return call{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(g.Grant))}
+		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(g.Grant))}
 	case 1, 2:
-		return call{"ff_release_grant", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant),
+		return call{"ff_release_grant", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant),
 			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
 	}
 	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch})
-	return call{"ff_claim_granted", slices.Concat([]string{"1", g.session, "1"}, grantArgs(g.Grant))}
+	return call{"ff_claim_granted", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant))}
 }

@@ -45,7 +45,7 @@ func (g *gates) open(routes ...uint64) {
 // prefer changes the priority of an execution.
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
-	a := g.must("ff_change_priority", "1", id.UUID().String(), words(n), "me")
+	a := g.must("ff_change_priority", proto, id.UUID().String(), words(n), "me")
 	same(g.world, "priority", a.slots[1], words(n))
 	g.check()
 }
@@ -130,8 +130,8 @@ var gateLifeScenarios = []scenario{
 		g.unpause(ids[0])
 		same(w, "unpaused", words(grantees(k.grants(3))), words(ids[:1]))
 		w.unchanged("no reason at all", func() {
-			same(w, "code", w.fcall("ff_unpause_execution", "1", ids[0].UUID().String()).code, "invalid_input")
-			same(w, "nobody's route", words(w.fcall("ff_open_route", "1", "1", "").slots), "[1 0]")
+			same(w, "code", w.fcall("ff_unpause_execution", proto, ids[0].UUID().String()).code, "invalid_input")
+			same(w, "nobody's route", words(w.fcall("ff_open_route", proto, "1", "").slots), "[1 0]")
 		})
 		_, err := w.e.UnpauseExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
@@ -196,7 +196,7 @@ var gateLifeScenarios = []scenario{
 		_, err := w.e.PauseExecution(w.ctx, ids[0], "me", "")
 		w.is(err, flowfabric.ErrNotActive)
 	}},
-	{name: "design §6 an older worker, and one that asks no gates, never meets gated work", run: func(w *world) {
+	{name: "design §6 a claim that asks for no grants never meets gated work", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(engine.QuotaSpec{Cap: 9})
 		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
@@ -205,14 +205,8 @@ var gateLifeScenarios = []scenario{
 		r := k.nothing()
 		same(w, "it waits", words(r.Registered, r.More), "true false")
 		k.nothingYet()
-		for _, understands := range []string{"", "1"} {
-			args := claimArgs(k.request(5))
-			if understands != "" {
-				args = append(args, understands)
-			}
-			a := w.must("ff_claim_next", args...)
-			same(w, "claimed on the wire", words(a.slots[1], len(a.slots)), "1 8")
-		}
+		a := w.must("ff_claim_next", claimArgs(k.request(5))...)
+		same(w, "claimed on the wire", words(a.slots[1], a.slots[7:]), "1 [0 0]")
 		w.code(gated, "R1f")
 		next := k.request(5)
 		c := w.create()
@@ -499,7 +493,7 @@ var gateLifeScenarios = []scenario{
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))
 		q := g.quota(engine.QuotaSpec{Rate: 1, Window: time.Hour, Cap: 1})
-		w.must("ff_attach", "1", "n\x1fdefault", "b:"+b+",q:"+q, "me")
+		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "me", "set")
 		w.create()
 		w.create(asking(flowfabric.Quota(q)))
 		w.worker("old").nothing()
@@ -512,7 +506,7 @@ var gateLifeScenarios = []scenario{
 		g.refuse(k, true, time.Minute, "budget "+b+" tokens 100 100", list...)
 		g.deliver()
 		same(w, "every counter", words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches), before)
-		w.must("ff_attach", "1", "n\x1fdefault", "", "me")
+		w.must("ff_attach", proto, "n\x1fdefault", "", "me", "set")
 		w.worker("old").one(w.create())
 		list = k.grants(9) // the start that did not happen woke them
 		same(w, "what was created keeps its gates", words(len(list), g.rooms(list[0], b)), "2 false")

@@ -12,18 +12,18 @@ import (
 // What actors do about grants.
 var (
 	asks = move{name: "ask", call: func(a *actor) call {
-		return call{"ff_claim_next", []string{"1", a.session(), strconv.Itoa(a.number + 1), "30000", "1", allRoutes, "0", "1", "0", "2"}}
+		return call{"ff_claim_next", []string{proto, a.session(), strconv.Itoa(a.number + 1), "30000", "1", allRoutes, "0", "1", "0", "32"}}
 	}}
 	claimsGranted = move{name: "claim granted", call: func(a *actor) call {
-		return call{"ff_claim_granted", slices.Concat([]string{"1", a.session(), "1"}, a.granted())}
+		return call{"ff_claim_granted", slices.Concat([]string{proto, a.session(), "1"}, a.granted())}
 	}}
 	returns = move{name: "return", call: func(a *actor) call {
-		return call{"ff_release_grant", slices.Concat([]string{"1", a.session(), "1"}, a.granted(), []string{"0", "0"})}
+		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(), []string{"0", "0"})}
 	}}
 	refuses = move{name: "refuse", call: func(a *actor) call {
-		return call{"ff_release_grant", slices.Concat([]string{"1", a.session(), "1"}, a.granted(), []string{"1", "1", "1", "4000", "quota q cap", "0"})}
+		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(), []string{"1", "1", "1", "4000", "quota q cap", "0"})}
 	}}
-	opens   = move{name: "open", call: func(*actor) call { return call{"ff_open_route", []string{"1", "1", "1"}} }}
+	opens   = move{name: "open", call: func(*actor) call { return call{"ff_open_route", []string{proto, "1", "1"}} }}
 	pauses  = operating("ff_pause_execution", "op", "reason")
 	unpause = operating("ff_unpause_execution", "op")
 )
@@ -68,7 +68,7 @@ func (w *world) finishGated(z *actor) {
 	w.Helper()
 	for id, core := range cores(w.dump()) {
 		if strings.HasPrefix(core["s"], "R4") {
-			w.must("ff_unpause_execution", "1", id, "op")
+			w.must("ff_unpause_execution", proto, id, "op")
 		}
 	}
 	for {

@@ -78,12 +78,12 @@ var gateRepeatables = []repeatable{
 	{what: "attaching", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_attach")},
 	{what: "detaching", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		w.stage()
-		return call{"ff_attach", []string{"1", "t\x1fapp.tenant\x1facme", "", "me"}}
+		return call{"ff_attach", []string{proto, "t\x1fapp.tenant\x1facme", "", "me", "set"}}
 	}},
 	{what: "pausing", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_pause_execution")},
 	{what: "pausing what is granted", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		granted := stagedCall("ff_check_holds")(w).args[2]
-		return call{"ff_pause_execution", []string{"1", granted, "me", ""}}
+		return call{"ff_pause_execution", []string{proto, granted, "me", ""}}
 	}},
 	{what: "resuming", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_unpause_execution")},
 	{what: "a share", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_share")},
@@ -92,7 +92,7 @@ var gateRepeatables = []repeatable{
 		k := w.worker("w1")
 		k.gates = true
 		k.nothingYet()
-		return call{"ff_claim_next", append(claimArgs(k.request(2)), "2")}
+		return call{"ff_claim_next", granting(claimArgs(k.request(2)))}
 	}},
 }
 

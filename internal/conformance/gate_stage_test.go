@@ -28,7 +28,7 @@ func (w *world) beside() {
 	w.roots = []string{keys.BudgetRoot(w.p), keys.QuotaRoot(w.p)}
 	w.clear(w.roots...)
 	for _, root := range w.roots {
-		same(w, "booted", w.fcallOn([]string{root}, "ff_boot", "1").code, "OK")
+		same(w, "booted", w.fcallOn([]string{root}, "ff_boot", proto).code, "OK")
 		if pin := w.root()["clock_pin"]; pin != "" {
 			w.set("HSET", root, "clock_pin", pin)
 		}
@@ -140,7 +140,7 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	s := stagedGates{budget: w.gateName("room"), spent: w.gateName("spent"), quota: w.gateName("quota")}
 	w.must("ff_put_budget", putBudget(s.budget, "", "0", "failed", "tokens", "100", "80")...)
 	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
-	w.must("ff_put_quota", "1", s.quota, "", "", "10", "60000", "2", "0", "me")
+	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0", "me")
 	asks := func(kind string) []option {
 		return []option{name, func(x *engine.NewExecution) { x.Kind = kind }, asking(flowfabric.Budget(s.budget), flowfabric.Quota(s.quota))}
 	}
@@ -155,10 +155,10 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.no(w.complete(claims[slices.IndexFunc(claims, func(c engine.Claim) bool { return c.Fence.Execution == done })].Fence, "").Err)
 	s.active = list[slices.IndexFunc(list, func(g engine.Grant) bool { return g.Execution == active })]
 	s.spender = active
-	w.must("ff_admit", "1", s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
-	w.must("ff_report_usage", "1", s.budget, spenderText(active), "0", "0", "first", "1", "tokens", "40")
-	w.must("ff_report_usage", "1", s.spent, spenderText(active), "0", "0", "first", "1", "tokens", "5")
-	w.must("ff_report_usage", "1", s.spent, spenderText(active), "3", "1", "", "1", "pages", "7")
+	w.must("ff_admit", proto, s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
+	w.must("ff_report_usage", proto, s.budget, spenderText(active), "0", "0", "first", "1", "tokens", "40")
+	w.must("ff_report_usage", proto, s.spent, spenderText(active), "0", "0", "first", "1", "tokens", "5")
+	w.must("ff_report_usage", proto, s.spent, spenderText(active), "3", "1", "", "1", "pages", "7")
 	w.create(asks("gated")...)
 	s.granted = s.worker.grants(1)[0]
 	w.create(asks("gated")...)
@@ -178,14 +178,14 @@ func (w *world) stageGates(name func(*engine.NewExecution)) stagedGates {
 	for _, x := range w.dump().Outbox {
 		s.outbox = append(s.outbox, x.ID)
 	}
-	w.must("ff_attach", "1", "t\x1fapp.tenant\x1facme", "b:"+s.budget, "me")
+	w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "b:"+s.budget, "me", "set")
 	w.check()
 	return s
 }
 
 // putBudget is the wire form of a budget with one dimension.
 func putBudget(name, expected, interval, refund, dimension, hard, soft string) []string {
-	return []string{"1", name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1", dimension, hard, soft}
+	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1", dimension, hard, soft}
 }
 
 // spenderText is the wire form of an execution that reports.
@@ -205,39 +205,39 @@ func grantArgs(g engine.Grant) []string {
 func (w *world) gateCalls(s stagedGates) []call {
 	w.Helper()
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
-	back := slices.Concat([]string{"1", s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
+	back := slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
 		"quota " + s.quota + " cap", "0"})
 	return []call{
 		{"ff_put_budget", putBudget(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
-		{"ff_report_usage", []string{"1", s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
-		{"ff_report_usage", []string{"1", s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
-		{"ff_undo_usage", []string{"1", s.spent, spenderText(s.spender), "3", "1"}},
-		{"ff_adjust_budget", []string{"1", s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
-		{"ff_reset_budget", []string{"1", s.budget, "me", "1", uuid.NewString()}},
-		{"ff_release_usage", []string{"1", "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
-		{"ff_check_budgets", []string{"1", p, closed, "2", s.budget, s.spent}},
-		{"ff_read_budget", []string{"1", s.budget, "10", "10"}},
-		{"ff_list_budgets", []string{"1", "", "10"}},
-		{"ff_remove_budget", []string{"1", s.budget}},
-		{"ff_put_quota", []string{"1", w.gateName("further"), "", "for tests", "10", "60000", "2", "1000", "me"}},
-		{"ff_put_quota", []string{"1", s.quota, "1", "", "20", "60000", "2", "0", "me"}},
-		{"ff_admit", []string{"1", s.quota, p, closed, "10000", "1", holdText(s.granted)}},
-		{"ff_release_holds", []string{"1", "1", s.quota, holdText(s.active), "0"}},
-		{"ff_settle_holds", []string{"1", s.quota, "600000", "1", holdText(s.active), "1"}},
-		{"ff_read_quota", []string{"1", s.quota, "10", "10"}},
-		{"ff_list_quotas", []string{"1", "", "10"}},
-		{"ff_remove_quota", []string{"1", s.quota}},
-		{"ff_claim_granted", slices.Concat([]string{"1", s.worker.session, "1"}, grantArgs(s.granted))},
+		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
+		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
+		{"ff_undo_usage", []string{proto, s.spent, spenderText(s.spender), "3", "1"}},
+		{"ff_adjust_budget", []string{proto, s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
+		{"ff_reset_budget", []string{proto, s.budget, "me", "1", uuid.NewString()}},
+		{"ff_release_usage", []string{proto, "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
+		{"ff_check_budgets", []string{proto, p, closed, "0", "2", s.budget, s.spent}},
+		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
+		{"ff_list_budgets", []string{proto, "", "10"}},
+		{"ff_remove_budget", []string{proto, s.budget}},
+		{"ff_put_quota", []string{proto, w.gateName("further"), "", "for tests", "10", "60000", "2", "1000", "me"}},
+		{"ff_put_quota", []string{proto, s.quota, "1", "", "20", "60000", "2", "0", "me"}},
+		{"ff_admit", []string{proto, s.quota, p, closed, "10000", "1", holdText(s.granted)}},
+		{"ff_release_holds", []string{proto, "1", s.quota, holdText(s.active), "0"}},
+		{"ff_settle_holds", []string{proto, s.quota, "600000", "1", holdText(s.active), "1"}},
+		{"ff_read_quota", []string{proto, s.quota, "10", "10"}},
+		{"ff_list_quotas", []string{proto, "", "10"}},
+		{"ff_remove_quota", []string{proto, s.quota}},
+		{"ff_claim_granted", slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted))},
 		{"ff_release_grant", back},
-		{"ff_open_route", []string{"1", "1", closed}},
-		{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(s.granted))},
-		{"ff_read_outbox", []string{"1"}},
-		{"ff_trim_outbox", []string{"1", "1", s.outbox[0]}},
-		{"ff_attach", []string{"1", "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me"}},
-		{"ff_read_gates", []string{"1"}},
-		{"ff_pause_execution", []string{"1", s.waiting.UUID().String(), "me", "reason"}},
-		{"ff_unpause_execution", []string{"1", s.paused.UUID().String(), "me"}},
-		{"ff_set_share", []string{"1", "default", "default", "5"}},
+		{"ff_open_route", []string{proto, "1", closed}},
+		{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(s.granted))},
+		{"ff_read_outbox", []string{proto, ""}},
+		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
+		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me", "set"}},
+		{"ff_read_gates", []string{proto}},
+		{"ff_pause_execution", []string{proto, s.waiting.UUID().String(), "me", "reason"}},
+		{"ff_unpause_execution", []string{proto, s.paused.UUID().String(), "me"}},
+		{"ff_set_share", []string{proto, "default", "default", "5"}},
 	}
 }

@@ -104,7 +104,7 @@ var gateScenarios = []scenario{
 	{name: "design §6 what is created in a scope has its gates", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(engine.QuotaSpec{Cap: 1})
-		attach := func(scope, gates string) { w.must("ff_attach", "1", scope, gates, "me") }
+		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 		attach("n\x1fdefault", "q:"+q)
 		attach("t\x1fapp.tenant\x1facme", "b:acme")
 		w.create()
@@ -132,7 +132,7 @@ var gateScenarios = []scenario{
 			}
 		}
 		same(w, "shares", words(got), "map[big:5 small:5]")
-		w.must("ff_set_share", "1", "big", "default", "4")
+		w.must("ff_set_share", proto, "big", "default", "4")
 		for range 5 {
 			for _, c := range k.claim(1) {
 				got[k.routes[c.Route].Namespace]++

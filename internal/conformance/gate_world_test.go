@@ -23,6 +23,7 @@ type gates struct {
 
 func newGates(w *world) *gates {
 	g := &gates{world: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), used: map[string]bool{}}
+	w.gated = true
 	w.Cleanup(g.clean)
 	return g
 }

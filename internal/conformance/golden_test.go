@@ -97,10 +97,10 @@ func (w *world) goldenCall(name string, x placed) call {
 	}
 	id := x.id.UUID().String()
 	fenced := func(function string, more ...string) call {
-		return call{function, slices.Concat([]string{"1"}, fenceArgs(f), more)}
+		return call{function, slices.Concat([]string{proto}, fenceArgs(f), more)}
 	}
 	operator := func(function string, more ...string) call {
-		return call{function, slices.Concat([]string{"1", id}, more)}
+		return call{function, slices.Concat([]string{proto, id}, more)}
 	}
 	again := func(digest string) call {
 		item := w.item()
@@ -112,7 +112,7 @@ func (w *world) goldenCall(name string, x placed) call {
 		flow = flowfabric.FlowID(x.id) // there is none
 	}
 	about := func(function string, more ...string) call {
-		return call{function, slices.Concat([]string{"1", flow.UUID().String()}, more)}
+		return call{function, slices.Concat([]string{proto, flow.UUID().String()}, more)}
 	}
 	staging := func(node string) call {
 		m := engine.FlowMember{NewExecution: w.item(), Node: node}
@@ -140,7 +140,7 @@ func (w *world) goldenCall(name string, x placed) call {
 		q.Number = f.Claim
 		return call{"ff_claim_next", claimArgs(q)}
 	case "complete":
-		return call{"ff_complete_execution", slices.Concat([]string{"1", "1"}, fenceArgs(f), []string{"result", "0"})}
+		return call{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"result", "0"})}
 	case "fail":
 		return fenced("ff_fail_execution", "x", "reason", "0", "")
 	case "fail for good":
@@ -154,11 +154,11 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "release":
 		return fenced("ff_release_execution")
 	case "cancel as owner":
-		return fenced("ff_cancel_execution", "owner", "reason")
+		return fenced("ff_cancel_execution", "owner", "reason", "")
 	case "cancel by an operator":
-		return operator("ff_cancel_execution", "", "", "", "", "operator_override", "reason")
+		return operator("ff_cancel_execution", "", "", "", "", "operator_override", "reason", "")
 	case "cancel by a flow":
-		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade", "reason")
+		return operator("ff_cancel_execution", "", "", "", "", "flow_cascade", "reason", "")
 	case "step":
 		return fenced("ff_record_step", "step", "value")
 	case "progress":
@@ -168,17 +168,17 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "append in modes":
 		return fenced("ff_append_frames", "2", "2", "token", "", "", "", "x", "summary", "json", "", "", "{}", "l5000,s", "0", "{}", "64")
 	case "renew":
-		return call{"ff_session_renew", []string{"1", f.Session, "30000", "0"}}
+		return call{"ff_session_renew", []string{proto, f.Session, "30000", "0"}}
 	case "close the session":
-		return call{"ff_session_close", []string{"1", f.Session}}
+		return call{"ff_session_close", []string{proto, f.Session}}
 	case "session held":
-		return call{"ff_session_held", []string{"1", f.Session, "0"}}
+		return call{"ff_session_held", []string{proto, f.Session, "0"}}
 	case "revoke":
 		return operator("ff_revoke_lease", "", "op", "reason", request.String())
 	case "revoke another's":
 		return operator("ff_revoke_lease", "w9~9", "op", "reason", request.String())
 	case "mark dead":
-		return call{"ff_mark_session_dead", []string{"1", f.Session, "reason"}}
+		return call{"ff_mark_session_dead", []string{proto, f.Session, "reason"}}
 	case "priority":
 		return operator("ff_change_priority", "5", "op")
 	case "tags":
@@ -196,9 +196,9 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "read stream":
 		return operator("ff_read_attempt_stream", "0")
 	case "tick":
-		return call{"ff_tick", []string{"1", ticker, "0"}}
+		return call{"ff_tick", []string{proto, ticker, "0"}}
 	case "pass ring":
-		return call{"ff_pass_ring", []string{"1", "abc0"}}
+		return call{"ff_pass_ring", []string{proto, "abc0"}}
 	case "open a waitpoint":
 		return fenced("ff_create_pending_waitpoint", wirePend("draft", minted("draft"))...)
 	case "close a waitpoint":
@@ -250,23 +250,23 @@ func (w *world) goldenCall(name string, x placed) call {
 	case "flow replay forced":
 		return about("ff_flow_replay", "11111111-1111-1111-1111-111111111111", "drop", "1", "op", "reason", "1", id)
 	case "drain":
-		return call{"ff_flow_drain", []string{"1"}}
+		return call{"ff_flow_drain", []string{proto}}
 	case "read inputs":
 		return operator("ff_read_inputs")
 	case "claim with gates":
 		k := w.worker("g2")
 		k.gates = true
 		k.nothingYet()
-		return call{"ff_claim_next", append(claimArgs(k.request(1)), "2")}
+		return call{"ff_claim_next", granting(claimArgs(k.request(1)))}
 	case "claim what is granted":
 		session, grant := x.asking(f)
-		return call{"ff_claim_granted", slices.Concat([]string{"1", session, "1"}, grantArgs(grant))}
+		return call{"ff_claim_granted", slices.Concat([]string{proto, session, "1"}, grantArgs(grant))}
 	case "return the grant":
 		session, grant := x.asking(f)
-		return call{"ff_release_grant", slices.Concat([]string{"1", session, "1"}, grantArgs(grant), []string{"0", "0"})}
+		return call{"ff_release_grant", slices.Concat([]string{proto, session, "1"}, grantArgs(grant), []string{"0", "0"})}
 	case "ask about the hold":
 		_, grant := x.asking(f)
-		return call{"ff_check_holds", slices.Concat([]string{"1", "1"}, grantArgs(grant))}
+		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(grant))}
 	case "pause":
 		return operator("ff_pause_execution", "op", "reason")
 	case "unpause":
@@ -302,7 +302,7 @@ func (w *world) goldenAnswer(c call, a answer) string {
 		if a.slots[0] == "1" {
 			return "OK again " + claims
 		}
-		if c.args[len(c.args)-1] == "2" && claims == "0" {
+		if c.args[len(c.args)-1] == "32" && claims == "0" {
 			return "OK grants " + a.slots[8+2*number64(a.slots[6])]
 		}
 		if claims == "0" {

@@ -67,22 +67,22 @@ func claiming(again bool) move {
 		if again {
 			n = max(1, a.number)
 		}
-		return call{"ff_claim_next", []string{"1", a.session(), strconv.Itoa(n), "30000", "1", allRoutes, "0", "1", "0"}}
+		return call{"ff_claim_next", []string{proto, a.session(), strconv.Itoa(n), "30000", "1", allRoutes, "0", "1", "0", "0"}}
 	}}
 }
 
 func holding(name string, more ...string) move {
 	return move{name: strings.TrimPrefix(name, "ff_"), call: func(a *actor) call {
 		if name == "ff_complete_execution" {
-			return call{name, slices.Concat([]string{"1", "1"}, a.held(), []string{"result", "0"})}
+			return call{name, slices.Concat([]string{proto, "1"}, a.held(), []string{"result", "0"})}
 		}
-		return call{name, slices.Concat([]string{"1"}, a.held(), more)}
+		return call{name, slices.Concat([]string{proto}, a.held(), more)}
 	}}
 }
 
 func operating(name string, more ...string) move {
 	return move{name: strings.TrimPrefix(name, "ff_"), call: func(a *actor) call {
-		return call{name, slices.Concat([]string{"1", a.ids[0]}, more)}
+		return call{name, slices.Concat([]string{proto, a.ids[0]}, more)}
 	}}
 }
 
@@ -98,19 +98,19 @@ var (
 	appends            = holding("ff_append_frames", "1", "1", "token", "", "", "", "x")
 	steps              = holding("ff_record_step", "step", "value")
 	progresses         = holding("ff_update_progress", "50", "half")
-	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason")
-	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override", "reason")
+	cancelsOwn         = holding("ff_cancel_execution", "owner", "reason", "")
+	cancels            = operating("ff_cancel_execution", "", "", "", "", "operator_override", "reason", "anna")
 	revokes            = operating("ff_revoke_lease", "", "op", "reason", "33333333-3333-3333-3333-333333333333")
 	revokesAnew        = operating("ff_revoke_lease", "", "op", "reason", "44444444-4444-4444-4444-444444444444")
 	raises             = operating("ff_change_priority", "7", "op")
 	purges             = operating("ff_purge_execution", "86400000")
 	replays            = replaying("11111111-1111-1111-1111-111111111111")
 	replaysAnew        = replaying("22222222-2222-2222-2222-222222222222")
-	ticks              = move{name: "tick", call: func(*actor) call { return call{"ff_tick", []string{"1", ticker, "0"}} }}
+	ticks              = move{name: "tick", call: func(*actor) call { return call{"ff_tick", []string{proto, ticker, "0"}} }}
 	renews             = move{name: "renew", call: func(a *actor) call {
-		return call{"ff_session_renew", []string{"1", a.session(), "30000", "0"}}
+		return call{"ff_session_renew", []string{proto, a.session(), "30000", "0"}}
 	}}
-	closes = move{name: "close", call: func(a *actor) call { return call{"ff_session_close", []string{"1", a.session()}} }}
+	closes = move{name: "close", call: func(a *actor) call { return call{"ff_session_close", []string{proto, a.session()}} }}
 )
 
 func replaying(request string) move {
@@ -121,7 +121,7 @@ func passes(d time.Duration) move { return move{name: d.String() + " pass", cloc
 
 func kills(victim string) move {
 	return move{name: "kill " + victim, call: func(*actor) call {
-		return call{"ff_mark_session_dead", []string{"1", victim + "~s", "reason"}}
+		return call{"ff_mark_session_dead", []string{proto, victim + "~s", "reason"}}
 	}}
 }
 
@@ -211,9 +211,9 @@ func (m meeting) begin(w *world) (ids []string) {
 		args[2] = ids[i]
 		same(w, "created", outcome("ff_create_execution", w.fcall("ff_create_execution", args...)), "OK")
 	}
-	w.must("ff_set_interest", "1", allRoutes, "1", "1")
+	w.must("ff_set_interest", proto, allRoutes, "1", "1")
 	w.seed()
-	w.must("ff_tick", "1", ticker, "0")
+	w.must("ff_tick", proto, ticker, "0")
 	return ids
 }
 
@@ -384,7 +384,7 @@ func (w *world) finishAll(leaf *node) {
 			w.Fatalf("%d executions never end after%s", open, leaf.path)
 		}
 		w.set("HINCRBY", string(w.k), "clock_pin", strconv.FormatInt(2*ttl.Milliseconds(), 10))
-		for w.must("ff_tick", "1", ticker, "0").slots[1] == "1" {
+		for w.must("ff_tick", proto, ticker, "0").slots[1] == "1" {
 		}
 		z := actor{name: "z" + strconv.Itoa(round), ids: leaf.actors[0].ids}
 		for {

@@ -13,7 +13,7 @@ import (
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
 func (w *world) setLane(name string, state engine.LaneState, keep string) answer {
 	w.Helper()
-	a := w.fcall("ff_set_lane", "1", "default", name, string(state), keep, "anna")
+	a := w.fcall("ff_set_lane", proto, "default", name, string(state), keep, "anna", "")
 	w.check()
 	return a
 }
@@ -154,6 +154,7 @@ var laneScenarios = []scenario{
 			{"R2af", "R1f", func(placed) { w.advance(time.Hour); w.settleTime() }},
 			{"R2ai", "R1i", func(placed) { w.advance(time.Hour); w.settleTime() }},
 			{"R2b", "R1t", func(placed) { w.advance(time.Hour); w.settleTime() }},
+			{"R2r", "R1r", func(placed) { w.advance(time.Hour); w.settleTime() }},
 			{"R2c", "R1i", func(placed) { w.advance(time.Hour); w.settleTime() }},
 			{"A1", "R1i", func(x placed) { w.release(x.fence) }},
 			{"A2", "R1r", func(placed) { w.settleTime() }},
@@ -211,7 +212,7 @@ var laneScenarios = []scenario{
 		since := w.laneIs("default", "paused 0s anna 1 1").Since
 		w.advance(time.Minute)
 		w.unchanged("the same again", func() {
-			same(w, "again", words(w.fcall("ff_set_lane", "1", "default", "default", "paused", "", "bert")), "{1 ALREADY_SATISFIED [paused 0 1]}")
+			same(w, "again", words(w.fcall("ff_set_lane", proto, "default", "default", "paused", "", "bert", "")), "{1 ALREADY_SATISFIED [paused 0 1]}")
 		})
 		same(w, "retention alone", words(w.setLane("default", "", "3600")), "{1 OK [paused 3600 1]}")
 		same(w, "since", w.laneIs("default", "paused 1h0m0s anna 1 1").Since, since)
@@ -223,9 +224,9 @@ var laneScenarios = []scenario{
 		w.setLane("default", "", "0")
 		same(w, "as usual", w.root()["lanes"], "")
 		w.unchanged("what is refused", func() {
-			for _, bad := range [][]string{{"{", "l", "paused", "", "me"}, {"n", "", "paused", "", "me"}, {"n", "l", "closed", "", "me"},
-				{"n", "l", "paused", "-1", "me"}, {"n", "l", "paused", "315360001", "me"}, {"n", "l", "paused", "", fmt.Sprintf("%065d", 0)}} {
-				same(w, words(bad), w.fcall("ff_set_lane", append([]string{"1"}, bad...)...).code, "invalid_input")
+			for _, bad := range [][]string{{"{", "l", "paused", "", "me", ""}, {"n", "", "paused", "", "me", ""}, {"n", "l", "closed", "", "me", ""},
+				{"n", "l", "paused", "-1", "me", ""}, {"n", "l", "paused", "315360001", "me", ""}, {"n", "l", "paused", "", fmt.Sprintf("%065d", 0), ""}, {"n", "l", "paused", "", "me"}} {
+				same(w, words(bad), w.fcall("ff_set_lane", append([]string{proto}, bad...)...).code, "invalid_input")
 			}
 		})
 	}},

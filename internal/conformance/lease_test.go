@@ -64,7 +64,7 @@ var leaseScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "and only once", sum.Requeued, 0)
 	}},
-	{name: "spec 10 §5 F3 expiry is inclusive, to the millisecond", needs: []string{"PinnedClock"}, run: func(w *world) {
+	{name: "spec 10 §5 F3 expiry is inclusive, to the millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *world) {
 		w.pinned(func(start time.Time) {
 			id := w.create(delay(time.Minute))
 			x := w.create()
@@ -307,7 +307,7 @@ func (w *world) renewable(k *worker, f flowfabric.Fence, alive bool) {
 	w.Helper()
 	_, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 	w.no(err)
-	same(w, "alive", w.must("ff_session_held", "1", k.session, "0").slots[0] == "1", alive)
+	same(w, "alive", w.must("ff_session_held", proto, k.session, "0").slots[0] == "1", alive)
 	_, err = w.e.RecordStep(w.ctx, f, "s", nil)
 	if alive {
 		w.no(err)

@@ -61,7 +61,7 @@ var lostScenarios = []scenario{
 					w.Fatalf("%s, %s: the call never went through the line", x.name, m)
 				}
 				w.check()
-				digest := w.digest("root booted", "root counting", ":f:", ":outbox", ":br:", ":closings \"w", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
+				digest := w.digest("root booted", ":f:", ":outbox", ":br:", ":closings \"w", ":x:"+s.fence.Execution.UUID().String()+" \"rv\"", ":fm:"+s.fence.Execution.UUID().String()+":0 \"i\"") + w.notices()
 				if m == undisturbed {
 					wantDigest, wantResult = digest, got
 					if digest == before {
@@ -385,7 +385,7 @@ var writings = []writing{
 		}},
 	{"ff_audit_flows", "audit flows", func(w *world, s fixed) {
 		id := s.asleep.Child("audit", "flow").UUID().String()
-		w.fcall("ff_flow_create", "1", id, "n", "k", "", "", "0")
+		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "0")
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "7")
 	},
 		func(w *world, e *engine.Engine, s fixed) (string, error) {

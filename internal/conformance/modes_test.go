@@ -146,7 +146,7 @@ var modeScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		call := func(modes, base, document, keep string) answer {
 			frame := []string{"t", "", "", "", "p"}
-			return w.fcall("ff_append_frames", slices.Concat([]string{"1"}, fenceArgs(f), []string{"1", "2"}, frame, frame, []string{modes, base, document, keep})...)
+			return w.fcall("ff_append_frames", slices.Concat([]string{proto}, fenceArgs(f), []string{"1", "2"}, frame, frame, []string{modes, base, document, keep})...)
 		}
 		for _, x := range [][4]string{
 			{"", "", "", ""}, {"d", "", "", ""}, {"d,d", "", "", ""}, {"s", "0", "{}", ""}, {"d,s,", "0", "{}", ""}, {"d,s,d", "0", "{}", ""}, {",s", "0", "{}", ""}, {"s,,s", "0", "{}", ""},
@@ -309,9 +309,9 @@ var modeScenarios = []scenario{
 		} {
 			w.modes(f, next, batch...)
 			next += uint64(len(batch))
-			_, frames, err := engine.DecodeFrames(ear.next())
+			m, err := engine.DecodeFrames(ear.next())
 			w.no(err)
-			heard = append(heard, frames...)
+			heard = append(heard, m.Frames...)
 		}
 		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 100})
 		w.no(err)

@@ -59,17 +59,20 @@ var operatorScenarios = []scenario{
 		same(w, "no percent keeps the last", shown(), "60 more")
 		for _, bad := range []string{"101", "-1", "x", "1.5", "007"} {
 			w.unchanged("percent "+bad, func() {
-				args := append(append([]string{"1"}, fenceArgs(f)...), bad, "m")
+				args := append(append([]string{proto}, fenceArgs(f)...), bad, "m")
 				same(w, "code", w.fcall("ff_update_progress", args...).code, "invalid_input")
 			})
 		}
 		w.unchanged("a long message", func() {
-			args := append(append([]string{"1"}, fenceArgs(f)...), "1", strings.Repeat("m", 1025))
+			args := append(append([]string{proto}, fenceArgs(f)...), "1", strings.Repeat("m", 1025))
 			same(w, "code", w.fcall("ff_update_progress", args...).code, "invalid_input")
 		})
 		stale := f
 		stale.Attempt++
 		w.unchanged("another attempt", func() { w.is(w.e.UpdateProgress(w.ctx, stale, 70, ""), flowfabric.ErrStaleLease) })
+		w.unchanged("a text that would be cut", func() { // it is refused, so that nobody reads half of it
+			w.is(w.e.UpdateProgress(w.ctx, f, 70, strings.Repeat("x", flowfabric.MaxReason+1)), flowfabric.ErrInvalidInput)
+		})
 		w.fail(f, "x")
 		same(w, "kept between the attempts", shown(), "60 more")
 		w.advance(time.Second)
@@ -165,7 +168,7 @@ var operatorScenarios = []scenario{
 	{name: "design §2.8 a repeated revocation does not take the next holder's lease", run: func(w *world) {
 		id := w.create()
 		w.worker("w1").one(id)
-		args := []string{"1", id.UUID().String(), "", "op", "r", request.String()}
+		args := []string{proto, id.UUID().String(), "", "op", "r", request.String()}
 		w.must("ff_revoke_lease", args...)
 		w.tick()
 		two := w.worker("w2")
@@ -396,7 +399,7 @@ var operatorScenarios = []scenario{
 		w.unchanged("a bad key", func() {
 			for _, key := range []string{"", "a", "A.b", "a.", ".a", "a..b", "a.b-c", strings.Repeat("a", 63) + ".b"} {
 				w.is(w.e.SetTags(w.ctx, id, map[string]string{key: "v"}, nil), flowfabric.ErrInvalidTagKey)
-				a := w.fcall("ff_set_tags", "1", id.UUID().String(), "1", key, "v", "0")
+				a := w.fcall("ff_set_tags", proto, id.UUID().String(), "1", key, "v", "0")
 				same(w, "code", a.code, "invalid_tag_key")
 			}
 			w.is(w.e.SetTags(w.ctx, id, map[string]string{"a.b": strings.Repeat("v", 257)}, nil), flowfabric.ErrInvalidInput)
@@ -520,6 +523,9 @@ var operatorScenarios = []scenario{
 				w.no(c[0].Err)
 				state, _ := flowfabric.Project(code)
 				same(w, "answer", words(c[0].Duplicate, c[0].State), words(true, state.Public))
+				c, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item, item})
+				w.no(err)
+				same(w, "in a batch of alike ones", words(c[0].Duplicate, c[1].Duplicate), words(true, true))
 				item.Digest = "d2"
 				c, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
 				w.no(err)
@@ -573,7 +579,7 @@ var operatorScenarios = []scenario{
 		}
 		w.set("HSET", w.k.Core(x.id.UUID()), "n", "450")
 		for _, want := range []string{"1", "1", "0"} {
-			same(w, "more", w.must("ff_purge_execution", "1", x.id.UUID().String(), "86400000").slots[0], want)
+			same(w, "more", w.must("ff_purge_execution", proto, x.id.UUID().String(), "86400000").slots[0], want)
 			if want == "1" {
 				_, err := w.e.ReplayExecution(w.ctx, x.id, engine.Replay{Force: true})
 				w.is(err, flowfabric.ErrNotFound)

@@ -396,7 +396,7 @@ var quotaScenarios = []scenario{
 		refuses := func(rate, window, cap, jitter string) {
 			w.Helper()
 			before := g.content(root, root.Quota(name))
-			same(w, words(rate, window, cap, jitter), w.fcallOn([]string{string(root)}, "ff_put_quota", "1", name, "", "", rate, window, cap, jitter, "op").code, "invalid_quota_spec")
+			same(w, words(rate, window, cap, jitter), w.fcallOn([]string{string(root)}, "ff_put_quota", proto, name, "", "", rate, window, cap, jitter, "op").code, "invalid_quota_spec")
 			same(w, "content", g.content(root, root.Quota(name)), before)
 		}
 		for _, bad := range []string{"-1", "1.5", "", "x", "nan", "1e3", "01", "99999999999"} {

@@ -52,14 +52,14 @@ var repeatables = []repeatable{
 	{what: "cancel by the owner", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_cancel_execution")},
 	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		id := w.create(delay(time.Hour))
-		return call{"ff_cancel_execution", []string{"1", id.UUID().String(), "", "", "", "", "operator_override", "reason"}}
+		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "reason", "anna"}}
 	}},
 	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
 	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
 	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
 	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
-		return call{"ff_flow_tags", []string{"1", g.id.UUID().String(), "1", "a.b", "c", "1", "d.e"}}
+		return call{"ff_flow_tags", []string{proto, g.id.UUID().String(), "1", "a.b", "c", "1", "d.e"}}
 	}},
 	{what: "replay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_replay_execution")},
 	{what: "purge", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_purge_execution")},
@@ -74,7 +74,7 @@ var repeatables = []repeatable{
 		w.create()
 		w.set("ZADD", w.k.Waiters(k.interest), strconv.FormatInt(w.now()+1000, 10), "w1")
 		w.set("SADD", w.k.Digests(), k.interest)
-		return call{"ff_pass_ring", []string{"1", k.interest}}
+		return call{"ff_pass_ring", []string{proto, k.interest}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
 	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_create_pending_waitpoint")},
@@ -89,7 +89,7 @@ var repeatables = []repeatable{
 		f := w.stage().fence
 		m := w.pend(f, "early")
 		w.signal(f.Execution, m, "go", engine.EffectBuffered)
-		return call{"ff_suspend_execution", slices.Concat([]string{"1"}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
+		return call{"ff_suspend_execution", slices.Concat([]string{proto}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
 	}},
 	{what: "resume", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_resume_execution")},
 	{what: "deliver", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_deliver_signal")},
@@ -115,8 +115,8 @@ var repeatables = []repeatable{
 		return c
 	}},
 	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
-		w.fcall("ff_set_feed", "1", "c", "60000", "1000")
-		return call{"ff_set_feed", []string{"1", "", "60000", "1000"}}
+		w.fcall("ff_set_feed", proto, "c", "60000", "1000")
+		return call{"ff_set_feed", []string{proto, "", "60000", "1000"}}
 	}},
 	{what: "register", first: "OK", second: "OK", without: []string{":wk:w9 \"exp\"", ":wk:w9 \"seen\"", ":workers \"w9\""},
 		call: stagedCall("ff_register_worker")},
@@ -128,9 +128,9 @@ var repeatables = []repeatable{
 	{what: "audit of flows", first: "OK", second: "OK", call: func(w *world) call {
 		w.stage()
 		id := uuid.NewString()
-		w.fcall("ff_flow_create", "1", id, "n", "k", "", "", "0")
+		w.fcall("ff_flow_create", proto, id, "n", "k", "", "", "0")
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "3")
-		return call{"ff_audit_flows", []string{"1", "1", "1", id, "0", "0", ""}}
+		return call{"ff_audit_flows", []string{proto, "1", "1", id, "0", "0", ""}}
 	}},
 	{what: "audit of routes", first: "OK", second: "OK", call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
@@ -155,19 +155,19 @@ var repeatables = []repeatable{
 	{what: "close", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		k := w.worker("w1")
 		w.complete(k.one(w.create()).Fence, "")
-		return call{"ff_session_close", []string{"1", k.session}}
+		return call{"ff_session_close", []string{proto, k.session}}
 	}},
 	{what: "a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_put_schedule")},
 	{what: "firing", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_fire_schedule")},
 	{what: "pausing a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_pause_schedule")},
 	{what: "removing a schedule", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_remove_schedule")},
 	{what: "boot", first: "OK", second: "OK", slots: true, call: stagedCall("ff_boot")},
-	{what: "tick", first: "OK", second: "OK", without: []string{"root wake"}, call: func(w *world) call {
+	{what: "tick", first: "OK", second: "OK", without: []string{"root wake", "root ticked"}, call: func(w *world) call {
 		w.stage()
 		w.createN(3, delay(time.Second))
 		w.create(deadline(time.Second))
 		w.advance(ttl)
-		return call{"ff_tick", []string{"1", ticker, "0"}}
+		return call{"ff_tick", []string{proto, ticker, "0"}}
 	}},
 	{what: "a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_create")},
 	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_stage")},
@@ -183,7 +183,7 @@ var repeatables = []repeatable{
 		g.submit(engine.SealClosed)
 		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "")
 		w.no(err)
-		return call{"ff_flow_drain", []string{"1"}}
+		return call{"ff_flow_drain", []string{proto}}
 	}},
 	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_wait_children")},
 	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *world) call {
@@ -203,7 +203,7 @@ var repeatables = []repeatable{
 	}},
 	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *world) call {
 		w.stage()
-		return call{"ff_tick", []string{"1", ticker, "1"}}
+		return call{"ff_tick", []string{proto, ticker, "1"}}
 	}},
 }
 
@@ -295,7 +295,7 @@ func damagedCall(name string, commands ...string) func(*world) call {
 		if name == "ff_audit_routes" {
 			uses := w.hash(w.k.RouteUse())
 			n, _ := strconv.Atoi(uses["1"])
-			c.args = []string{"1", "1", "0", "0", "1", "1", uses["1"], strconv.Itoa(n - 3), strconv.Itoa(n - 3), "0"}
+			c.args = []string{proto, "1", "0", "0", "1", "1", uses["1"], strconv.Itoa(n - 3), strconv.Itoa(n - 3)}
 		}
 		return c
 	}

@@ -78,14 +78,14 @@ func staging(w *world, _ fixed) {
 }
 
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
-	return []string{"1", name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "anna", definition, input}
+	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "anna", definition, input}
 }
 
 func wireFire(w *world, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next)
-	return []string{"1", s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", id.UUID().String(), "default",
+	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", id.UUID().String(), "default",
 		"default", "k", "", "0", "", "+1000", "", "", "me", "d", "", "1", "a.b", "c"}
 }
 
@@ -195,13 +195,13 @@ var scheduleScenarios = []scenario{
 	{name: "issue 5: what a closed lane refuses is missed, and told", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
-		w.must("ff_set_lane", "1", "default", "default", "draining", "", "op")
+		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
 		out := w.fire(w.firing(s, time.Second))
 		same(w, "outcome", out.Outcome, engine.FireRefused)
 		w.is(out.Refusal, flowfabric.ErrLaneClosed)
 		now := w.schedule(s.Name)
 		same(w, "told", words(now.Fired, now.LastMissed.Count, now.LastMissed.Reason, now.Next.Sub(s.Next)), "0 1 lane_closed 1s")
-		w.must("ff_set_lane", "1", "default", "default", "active", "", "op")
+		w.must("ff_set_lane", proto, "default", "default", "active", "", "op", "")
 		same(w, "open again", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
 		bad := w.firing(w.schedule(s.Name), time.Second)
 		bad.Item.Kind = "a{b}"
@@ -333,7 +333,7 @@ var scheduleScenarios = []scenario{
 		w.put(w.named("t"), time.UnixMilli(1800000000400), "x")
 		same(w, "wake", w.root()["wake"], "1800000000400")
 		w.pass(time.Minute)
-		same(w, "overdue", w.must("ff_poll", "1").slots[2], "1")
+		same(w, "overdue", w.must("ff_poll", proto).slots[4], "1")
 	}},
 	{name: "issue 5: never again", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)

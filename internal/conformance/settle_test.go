@@ -226,7 +226,7 @@ var settleScenarios = []scenario{
 		})
 		for _, bad := range []string{"soon", "", "1.5", "-1", "+", "+315360000001"} {
 			w.unchanged(bad, func() {
-				same(w, "delay "+bad, w.fcall("ff_delay_execution", append(append([]string{"1"}, fenceArgs(f)...), bad)...).code, "invalid_input")
+				same(w, "delay "+bad, w.fcall("ff_delay_execution", append(append([]string{proto}, fenceArgs(f)...), bad)...).code, "invalid_input")
 			})
 		}
 		w.advance(500 * time.Millisecond)
@@ -241,7 +241,7 @@ var settleScenarios = []scenario{
 		w.delay(c.Fence, 0)
 		w.code(id, "R1i")
 		past := k.one(id)
-		w.must("ff_delay_execution", append(append([]string{"1"}, fenceArgs(past.Fence)...), "1")...)
+		w.must("ff_delay_execution", append(append([]string{proto}, fenceArgs(past.Fence)...), "1")...)
 		w.check()
 		w.code(id, "R1i")
 	}},
@@ -320,7 +320,7 @@ var settleScenarios = []scenario{
 	}},
 	{name: "design §12 reason and category", run: func(w *world) {
 		f := w.worker("w1").one(w.create(retries(1))).Fence
-		args := append([]string{"1"}, fenceArgs(f)...)
+		args := append([]string{proto}, fenceArgs(f)...)
 		for _, bad := range [][]string{{"", "r", "0", ""}, {strings.Repeat("c", 65), "r", "0", ""}, {"a b", "r", "0", ""}, {"c", strings.Repeat("r", 1025), "0", ""},
 			{"c", "r", "2", ""}, {"c", "r", "", ""}, {"c", "r", "0", "-1"}, {"c", "r", "0", "1.5"}, {"c", "r", "0", "315360000001"}, {"c", "r", "0"}, {"c"}} {
 			w.unchanged(words(bad), func() {

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
 var spendScenarios = []scenario{
@@ -137,8 +138,8 @@ var spendScenarios = []scenario{
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
 		for _, who := range []string{name, "{fp:3}:" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
-			for _, c := range [][]string{{"ff_report_usage", "1", b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", "1", b, who, "5", "1"},
-				{"ff_release_usage", "1", "me", "1", b, who, "asked", "0"}} {
+			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", proto, b, who, "5", "1"},
+				{"ff_release_usage", proto, "me", "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}
 		}
@@ -195,6 +196,61 @@ var spendScenarios = []scenario{
 		same(w, "told again", words(again, wake, g.spent(b, "tokens")), "[false] [] 50")
 		fail(f)
 		same(w, "the replay's own end", g.spent(b, "tokens"), 0)
+	}},
+	{name: "spec 70 §2.5 the ledger of an execution goes soon after its purge, and a late report or refund still finds it", run: func(w *world) {
+		g := newGates(w)
+		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed"} })
+		k := g.asker("w1")
+		id := w.create(asking(flowfabric.Budget(b)))
+		f := k.granted(k.grants(1)...)[0].Fence
+		report := func(sequence uint64, n int64) engine.Reported {
+			w.Helper()
+			r, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
+			w.no(err)
+			return r
+		}
+		ledger := keys.Partition(g.budgetRoot(b)).Ledger(b, strconv.Itoa(int(id.Partition()))+"."+id.UUID().String())
+		left := func() time.Duration {
+			w.Helper()
+			ms, err := w.do("PTTL", ledger).AsInt64()
+			w.no(err)
+			return time.Duration(ms) * time.Millisecond
+		}
+		report(1, 10)
+		same(w, "kept while the execution is", left() > 6*24*time.Hour, true)
+		_, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
+		w.no(err)
+		_, err = w.e.PurgeExecution(w.ctx, id, 0)
+		w.no(err)
+		entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
+		w.no(err)
+		same(w, "told", words(entries[len(entries)-1].Refunds), words([]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundPurged}}))
+		g.deliver()
+		same(w, "counted still, by nobody who is there", words(g.spent(b, "tokens"), len(g.record(b).Spenders)), "10 0")
+		same(w, "soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
+
+		same(w, "repeated", report(1, 10).Replayed, true)
+		same(w, "one that was under way", report(2, 5).Applied, true)
+		same(w, "used, spenders", words(g.spent(b, "tokens"), len(g.record(b).Spenders)), "15 0")
+		same(w, "still soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
+		refund := func(outcome string) bool {
+			w.Helper()
+			given, _, err := w.e.ReleaseUsage(w.ctx, "outbox", []engine.Refund{{Budget: b, Execution: id, Outcome: outcome}})
+			w.no(err)
+			return given[0]
+		}
+		g.advance(20 * time.Minute)
+		same(w, "told of the purge again", refund(engine.RefundPurged), false)
+		same(w, "a refund that was under way", words(refund("failed"), g.spent(b, "tokens")), "true 0")
+		report(3, 7)
+		g.advance(9 * time.Minute)
+		same(w, "kept still", report(3, 7).Replayed, true)
+		g.advance(time.Minute)
+		same(w, "forgotten", words(refund(engine.RefundAsked), g.spent(b, "tokens")), "false 7")
+		same(w, "another of this id", report(1, 1).Replayed, false)
+		same(w, "is a spender", words(len(g.record(b).Spenders), left() > 6*24*time.Hour), "1 true")
+		w.check()
+		g.sound()
 	}},
 	{name: "spec 70 §10 BS12 a budget counts 64 dimensions in a period, and keeps the places of those with limits", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)

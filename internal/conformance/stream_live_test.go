@@ -547,13 +547,29 @@ func (w *world) client() *client.Client {
 	w.Helper()
 	if w.srv.Features.Functions {
 		text := lua.Library(lua.Variant{Sharded: true, TestClock: true})
-		w.set("FUNCTION", "LOAD", "REPLACE", text)
-		defer w.set("FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, lua.Hash(), lua.Hash()+"t"))
+		w.load(text)
+		defer w.load(strings.ReplaceAll(text, lua.Hash(), lua.Hash()+"t"))
 	}
 	c, err := client.Connect(w.ctx, client.Config{URL: w.srv.URL, Logger: slog.New(slog.DiscardHandler)})
 	w.no(err)
 	w.Cleanup(c.Close)
 	return c
+}
+
+// load puts a library on every primary.
+func (w *world) load(text string) {
+	w.Helper()
+	if w.srv.Node == nil {
+		w.set("FUNCTION", "LOAD", "REPLACE", text)
+		return
+	}
+	var loaded []string
+	for p := range uint16(partitions) {
+		if node := w.srv.Node(p); !slices.Contains(loaded, node) {
+			loaded = append(loaded, node)
+			w.no(plain(w.T, "redis://"+node).Do(w.ctx, w.raw.B().Arbitrary("FUNCTION", "LOAD", "REPLACE", text).Build()).Error())
+		}
+	}
 }
 
 func (w *world) hub(e *engine.Engine) *stream.Hub {

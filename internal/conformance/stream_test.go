@@ -86,7 +86,7 @@ var streamScenarios = []scenario{
 		k := w.worker("w1")
 		short, long := k.one(w.create()).Fence, k.one(w.create()).Fence
 		spelled := func(f flowfabric.Fence, first, n int) answer {
-			args := slices.Concat([]string{"1"}, fenceArgs(f), []string{strconv.Itoa(first), strconv.Itoa(n)})
+			args := slices.Concat([]string{proto}, fenceArgs(f), []string{strconv.Itoa(first), strconv.Itoa(n)})
 			for i := range n {
 				args = append(args, "token", "", "", "", strconv.Itoa(first+i))
 			}

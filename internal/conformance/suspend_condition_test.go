@@ -117,11 +117,14 @@ var compositeScenarios = []scenario{
 		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)), minted("wp")))
 		w.stop()
 		keyed := func(name string) engine.NewSignal {
-			w.pass(time.Millisecond) // what is told is in the order in which it was accepted
 			return engine.NewSignal{Name: name, IdempotencyKey: uuid.NewString()}
 		}
-		w.refuses("a counted signal without a key", flowfabric.ErrInvalidInput, "idempotency key", w.delivering(s.id, s.wp, engine.NewSignal{Name: "approve"}))
-		w.send(s.id, s.wp, keyed("approve"), engine.EffectAppended)
+		plain := engine.NewSignal{ID: uuid.New(), Name: "approve"} // without a key it counts by its own id
+		w.send(s.id, s.wp, plain, engine.EffectAppended)
+		again, err := w.deliver(s.id, s.wp, plain)
+		w.no(err)
+		same(w, "the same one again", words(again.Signal, again.Effect), words(plain.ID, engine.EffectAppended))
+		same(w, "it counts once", w.record(s.id).Matched, 1)
 		w.send(s.id, s.wp, keyed("approve"), engine.EffectAppended)
 		w.send(s.id, s.wp, keyed("approve"), engine.EffectAgain)
 		w.code(s.id, "S1")
@@ -171,6 +174,63 @@ var compositeScenarios = []scenario{
 			w.cancel(c.Fence.Execution)
 		}
 		w.suspend(c.Fence)
+	}},
+	{name: "signals of one millisecond in the order in which they were accepted", run: func(w *world) {
+		w.seed()
+		w.stop()
+		descending := func(n int) (all []engine.NewSignal) { // ids that sort the other way round
+			for range n {
+				all = append(all, engine.NewSignal{ID: uuid.New(), Name: "go"})
+			}
+			slices.SortFunc(all, func(a, b engine.NewSignal) int { return strings.Compare(b.ID.String(), a.ID.String()) })
+			return all
+		}
+		order := func(signals []engine.Signal) (ids []string) {
+			for i, g := range signals {
+				ids = append(ids, g.ID.String())
+				if i > 0 && g.Order <= signals[i-1].Order {
+					w.Errorf("signal %d has number %d after %d", i, g.Order, signals[i-1].Order)
+				}
+			}
+			return ids
+		}
+		sent := func(signals []engine.NewSignal) (ids []string) {
+			for _, g := range signals {
+				ids = append(ids, g.ID.String())
+			}
+			return ids
+		}
+		// To a wait that is open.
+		both, all := freshly(2), descending(12)
+		s := w.sleeps(waitFor(conditionOf(count(12, "s", "", 1, 2)), both...))
+		for i, g := range all {
+			_, err := w.deliver(s.id, both[i%2], g)
+			w.no(err)
+		}
+		same(w, "open", words(order(w.claims(s.id).Resume.Signals)), words(sent(all)))
+		// To two waitpoints that nobody waits on yet; what comes after the wait began is behind them.
+		_, c := w.holder()
+		id := c.Fence.Execution
+		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+		all = descending(12)
+		for i, g := range all[:11] {
+			w.send(id, []engine.Minted{q, p}[i%2], g, engine.EffectBuffered)
+		}
+		w.suspend(c.Fence, waitFor(conditionOf(count(12, "s", "", 1, 2))), onPending(p, q))
+		w.send(id, p, all[11], engine.EffectSatisfied)
+		same(w, "early", words(order(w.claims(id).Resume.Signals)), words(sent(all)))
+		// The first one decides, wherever it came.
+		_, c = w.holder()
+		id = c.Fence.Execution
+		p, q = w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+		w.send(id, q, engine.NewSignal{Name: "refuse"}, engine.EffectBuffered)
+		w.send(id, p, engine.NewSignal{Name: "approve"}, engine.EffectBuffered)
+		either := suspension(waitFor(conditionOf(names(1, 1, "approve"), names(2, 1, "refuse"), group(1, 1, 2))), onPending(p, q))
+		r, err := w.e.SuspendExecution(w.ctx, c.Fence, either)
+		w.no(err)
+		w.check()
+		same(w, "first", told(&r.Resume), "already_satisfied: refuse")
+		same(w, "the other one is not looked at", w.logged(id, p), "approve "+engine.EffectBuffered)
 	}},
 	{name: "spec 20 §11 #37 several parts and early signals", run: func(w *world) {
 		w.seed()

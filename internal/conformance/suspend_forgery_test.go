@@ -77,12 +77,13 @@ var forgeryScenarios = []scenario{
 		old := w.sleeps(within(time.Hour, "fail"))
 		same(w, "rotated", w.setKey("rotate", "k2", 0, true).code, "OK")
 		all = append(all, refusal{"a key that is gone", old.id, old.wp.ID, flip(old.wp.Digest, 1)})
+		w.stop() // so that all of them come in one second
 		m := w.monitor()
 		want, ran := "", ""
 		w.unchanged("refusals", func() {
 			for _, x := range all {
 				mark := uuid.NewString()
-				reply, commands := m.call("ff_deliver_signal", mark, "1", x.id.UUID().String(), x.wp.String(), x.digest, mark, "go", "", "", "", "", "key",
+				reply, commands := m.call("ff_deliver_signal", mark, proto, x.id.UUID().String(), x.wp.String(), x.digest, mark, "go", "", "", "", "", "key",
 					"1000", "", "json", "payload")
 				if want == "" {
 					want, ran = reply, strings.Join(commands, "\n")
@@ -95,6 +96,43 @@ var forgeryScenarios = []scenario{
 				same(w, x.what+": commands", strings.Join(commands, "\n"), ran)
 			}
 		})
+	}},
+	{name: "a token that is refused is counted, and its waitpoint is told once a second", run: func(w *world) {
+		w.seed()
+		w.stop()
+		s, old := w.sleeps(), w.sleeps(within(time.Hour, "fail"))
+		present := func(id flowfabric.ExecutionID, wp uuid.UUID, digest string, want error) {
+			w.Helper()
+			_, err := w.e.DeliverSignal(w.ctx, id, wp, digest, engine.NewSignal{Name: "go"})
+			w.is(err, want)
+			w.check()
+		}
+		counted := func() int {
+			p, err := w.e.DescribePartition(w.ctx, w.p)
+			w.no(err)
+			return p.TokensRefused
+		}
+		first := counted()
+		same(w, "before", w.waitpoint(s.id, s.wp).RefusedAt.IsZero(), true)
+		for range 3 {
+			present(s.id, s.wp.ID, flip(s.wp.Digest, 3), flowfabric.ErrInvalidToken)
+		}
+		at := w.waitpoint(s.id, s.wp).RefusedAt
+		same(w, "told", words(counted()-first, at.UnixMilli()), "3 1800000000000")
+		w.pass(time.Second)
+		same(w, "it does not move by itself", w.waitpoint(s.id, s.wp).RefusedAt.Equal(at), true)
+		present(s.id, s.wp.ID, flip(s.wp.Digest, 4), flowfabric.ErrInvalidToken)
+		same(w, "again", w.waitpoint(s.id, s.wp).RefusedAt.Equal(at.Add(time.Second)), true)
+		// What is made up is counted likewise, and takes room for the latest 256 only.
+		for range 300 {
+			present(flowfabric.NewExecutionID(w.p), uuid.New(), s.wp.Digest, flowfabric.ErrInvalidToken)
+		}
+		same(w, "made up", words(counted()-first, w.size(w.k.Refused())), "304 256")
+		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", engine.EffectSatisfied).Effect, engine.EffectSatisfied)
+		same(w, "rotated", w.setKey("rotate", "k2", time.Second, true).code, "OK")
+		w.pass(time.Second)
+		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
+		same(w, "an expired one", words(counted()-first, w.waitpoint(old.id, old.wp).RefusedAt.IsZero()), "305 false")
 	}},
 	{name: "spec 20 §2.3 forged digests", run: func(w *world) {
 		w.seed()

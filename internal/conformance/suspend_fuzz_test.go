@@ -14,7 +14,7 @@ import (
 // wait is what a holder does about waitpoints: it opens one, takes one back, or suspends on some.
 func (f *fuzzer) wait(fence flowfabric.Fence) (call, func(answer)) {
 	with := func(name string, more ...string) call {
-		return call{name, slices.Concat([]string{"1"}, fenceArgs(fence), more)}
+		return call{name, slices.Concat([]string{proto}, fenceArgs(fence), more)}
 	}
 	learn := func(made ...engine.Minted) func(answer) {
 		return func(a answer) {
@@ -116,14 +116,14 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 	told[10] = pick("", "1", "\x00\x1f\x1e")
 	switch f.r.IntN(20) {
 	case 0, 1:
-		return call{"ff_approve_waitpoint", slices.Concat([]string{"1", p.id.UUID().String(), pick(p.ID.String(), p.Key)}, told)}, nil
+		return call{"ff_approve_waitpoint", slices.Concat([]string{proto, p.id.UUID().String(), pick(p.ID.String(), p.Key)}, told)}, nil
 	case 2, 8:
 		c := call{"ff_resume_execution", wireResume(p.id, id.String())}
 		c.args[7] = pick("0", "0", "2000")
 		return c, nil
 	case 3, 4:
 		m := mintedBy(pick(p.Kid, "k2"), p.Key)
-		c := call{"ff_reissue_token", []string{"1", p.id.UUID().String(), p.ID.String(), m.Kid, m.Digest, m.Nonce, "me"}}
+		c := call{"ff_reissue_token", []string{proto, p.id.UUID().String(), p.ID.String(), m.Kid, m.Digest, m.Nonce, "me"}}
 		m.ID = p.ID
 		return c, func(a answer) {
 			if i := slices.IndexFunc(f.points, func(o pointed) bool { return o.ID == p.ID }); a.code == "OK" && i >= 0 {
@@ -133,9 +133,9 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 	case 5:
 		return call{"ff_set_token_keys", wireKey(pick("seed", "rotate"), pick(kid, "k2", "k3"), pick("0", "1000", "9000000"), pick("0", "1"))}, nil
 	case 6:
-		return call{"ff_read_suspension", []string{"1", p.id.UUID().String()}}, nil
+		return call{"ff_read_suspension", []string{proto, p.id.UUID().String()}}, nil
 	case 7:
-		return call{"ff_read_signals", []string{"1", p.id.UUID().String(), p.ID.String(), "0"}}, nil
+		return call{"ff_read_signals", []string{proto, p.id.UUID().String(), p.ID.String(), "0"}}, nil
 	}
-	return call{"ff_deliver_signal", slices.Concat([]string{"1", p.id.UUID().String(), p.ID.String(), p.Digest}, told)}, nil
+	return call{"ff_deliver_signal", slices.Concat([]string{proto, p.id.UUID().String(), p.ID.String(), p.Digest}, told)}, nil
 }

@@ -29,7 +29,7 @@ func suspends(behaviour string, pending bool) move {
 			onPending(m)(&q)
 		}
 		q.ID = uuid.NewSHA1(uuid.NameSpaceURL, []byte(a.name+a.held()[2]))
-		return call{"ff_suspend_execution", slices.Concat([]string{"1"}, a.held(), wireSuspend(q))}
+		return call{"ff_suspend_execution", slices.Concat([]string{proto}, a.held(), wireSuspend(q))}
 	}}
 }
 
@@ -37,14 +37,14 @@ func suspends(behaviour string, pending bool) move {
 var pends = move{name: "open a waitpoint", call: func(a *actor) call {
 	args := wirePend("", waitOf(a.name, a.held()[2]))
 	args[6] = "15000"
-	return call{"ff_create_pending_waitpoint", slices.Concat([]string{"1"}, a.held(), args)}
+	return call{"ff_create_pending_waitpoint", slices.Concat([]string{proto}, a.held(), args)}
 }}
 
 // delivers brings go to what an actor waits on in its first claim; a number tells signals apart.
 func delivers(to, number string) move {
 	return move{name: "signal " + number + " to " + to, call: func(a *actor) call {
 		m := waitOf(to, "1")
-		return call{"ff_deliver_signal", slices.Concat([]string{"1", a.ids[0], m.ID.String(), m.Digest},
+		return call{"ff_deliver_signal", slices.Concat([]string{proto, a.ids[0], m.ID.String(), m.Digest},
 			wireSignal(uuid.NewSHA1(uuid.NameSpaceOID, []byte(number)), "go", ""))}
 	}}
 }

@@ -270,7 +270,7 @@ var timeoutScenarios = []scenario{
 			w.refuses("another "+what, flowfabric.ErrStaleLease, "", closing(stranger, m.ID))
 		}
 		w.refuses("no fence", flowfabric.ErrFenceRequired, "", func() error {
-			same(w, "no fence", w.fcall("ff_close_waitpoint", "1", id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
+			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
 			return flowfabric.NewError("", "fence_required")
 		})
 		w.refuses("unknown", flowfabric.ErrWaitpointNotFound, "", closing(f, uuid.New()))
@@ -426,7 +426,7 @@ var timeoutScenarios = []scenario{
 		same(w, "the next attempt", words(again.Type, told(again.Resume)), "retry signal: go")
 		w.complete(again.Fence, "")
 		w.unchanged("malformed and unknown ids", func() {
-			same(w, "malformed", w.fcall("ff_read_suspension", "1", "x").code, "invalid_input")
+			same(w, "malformed", w.fcall("ff_read_suspension", proto, "x").code, "invalid_input")
 			_, err := w.e.ReadSuspension(w.ctx, flowfabric.NewExecutionID(w.p))
 			w.is(err, flowfabric.ErrNotFound)
 		})

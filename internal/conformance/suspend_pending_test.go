@@ -182,9 +182,9 @@ var pendingScenarios = []scenario{
 		f := k.one(w.create()).Fence
 		pending := w.pend(f, "p")
 		deliver := signalArgs(id, m.ID.String(), m.Digest, "go")
-		approve := append(append([]string{"1", id.UUID().String(), m.ID.String()}, deliver[4:7]...), append([]string{"operator", "ann"}, deliver[9:]...)...)
-		pend := append([]string{"1"}, append(fenceArgs(f), "", uuid.NewString(), "key", kid, m.Digest, strings.Repeat("0", 32), "60000")...)
-		resume := []string{"1", id.UUID().String(), "", uuid.NewString(), "operator", "op", "", "0"}
+		approve := append(append([]string{proto, id.UUID().String(), m.ID.String()}, deliver[4:7]...), append([]string{"operator", "ann"}, deliver[9:]...)...)
+		pend := append([]string{proto}, append(fenceArgs(f), "", uuid.NewString(), "key", kid, m.Digest, strings.Repeat("0", 32), "60000")...)
+		resume := []string{proto, id.UUID().String(), "", uuid.NewString(), "operator", "op", "", "0"}
 		calls := []struct {
 			name    string
 			args    []string
@@ -382,7 +382,7 @@ func (row timeoutRow) verify(w *world) {
 	case row.attempt != "":
 		a := s.AttemptLog[0]
 		same(w, row.behaviour+" attempt", words(a.State, a.Category, a.Reason, s.FailureCategory, len(x.ZSets[":alarms"]), len(x.ZSets[":done"])),
-			words(row.attempt, "suspension_timeout", "suspension_timeout:"+row.behaviour, "suspension_timeout", 0, 1))
+			words(row.attempt, "suspension_timeout", "no answer within the time limit (on timeout: "+row.behaviour+")", "suspension_timeout", 0, 1))
 		if row.behaviour == "cancel" {
 			same(w, "cancelled by", s.CancelledBy, "system_timeout_policy")
 		}

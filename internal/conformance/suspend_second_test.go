@@ -87,7 +87,7 @@ var secondScenarios = []scenario{
 		for _, behaviour := range []string{"fail", "escalate"} {
 			broken := w.sleeps(waitFor(names(1, 1, "go"), minted("one")), within(time.Second, behaviour))
 			other := w.sleeps(waitFor(names(1, 1, "go"), minted("two")), within(2*time.Second, "auto_resume"))
-			w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(w.k.Suspension(broken.id.UUID()), w.k.Waitpoints(broken.id.UUID())).Build()).Error())
+			w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(w.k.Waits(broken.id.UUID())).Build()).Error())
 			w.pass(3 * time.Second)
 			w.tick()
 			same(w, "the other", w.public(other.id), flowfabric.Waiting)

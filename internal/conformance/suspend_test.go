@@ -29,7 +29,7 @@ var reasons = []struct {
 // suspendArgs is the wire form of a suspension. Positions: 1..5 fence, 6 suspension, 7 request, 8 name, 9 reason, 10 timeout,
 // 11 behaviour, 12 delay, 13 condition, 14 count, then six a waitpoint.
 func suspendArgs(fence []string, q engine.Suspension) []string {
-	return slices.Concat([]string{"1"}, fence, wireSuspend(q))
+	return slices.Concat([]string{proto}, fence, wireSuspend(q))
 }
 
 // waitpointCalls are the three calls by which a holder deals with waitpoints; pending is one that it may close.

@@ -15,7 +15,7 @@ import (
 // signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6 category,
 // 7 source type, 8 source, 9 correlation, 10 key, 11 ttl, 12 created, 13 encoding, 14 payload.
 func signalArgs(id flowfabric.ExecutionID, waitpoint, digest, name string) []string {
-	return []string{"1", id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "", "json", "p"}
+	return []string{proto, id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "", "json", "p"}
 }
 
 // flipped is a text with one character changed.
@@ -132,7 +132,7 @@ var tokenScenarios = []scenario{
 	{name: "spec 20 §11 #12 what a rotation refuses", run: func(w *world) {
 		w.seed()
 		print := printOf("secret of " + kid)
-		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{"1"}, args...)...) }
+		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{proto}, args...)...) }
 		w.unchanged("the same key", func() {
 			same(w, "rotate", words(w.setKey("rotate", kid, time.Hour, false)), "{1 ALREADY_SATISFIED [k1 1]}")
 		})

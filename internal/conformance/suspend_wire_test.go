@@ -44,24 +44,24 @@ func wireSignal(id uuid.UUID, name, key string) []string {
 }
 
 func wireDeliver(id flowfabric.ExecutionID, m engine.Minted, name string) []string {
-	return slices.Concat([]string{"1", id.UUID().String(), m.ID.String(), m.Digest}, wireSignal(uuid.New(), name, ""))
+	return slices.Concat([]string{proto, id.UUID().String(), m.ID.String(), m.Digest}, wireSignal(uuid.New(), name, ""))
 }
 
 func wireApprove(id flowfabric.ExecutionID, waitpoint, name string) []string {
-	return slices.Concat([]string{"1", id.UUID().String(), waitpoint}, wireSignal(uuid.New(), name, ""))
+	return slices.Concat([]string{proto, id.UUID().String(), waitpoint}, wireSignal(uuid.New(), name, ""))
 }
 
 func wireResume(id flowfabric.ExecutionID, request string) []string {
-	return []string{"1", id.UUID().String(), "", request, "operator", "me", "reason", "0"}
+	return []string{proto, id.UUID().String(), "", request, "operator", "me", "reason", "0"}
 }
 
 // wireReissue gives a waitpoint a new token.
 func wireReissue(id flowfabric.ExecutionID, m engine.Minted) []string {
 	new := mintedBy(m.Kid, m.Key)
-	return []string{"1", id.UUID().String(), m.ID.String(), new.Kid, new.Digest, new.Nonce, "me"}
+	return []string{proto, id.UUID().String(), m.ID.String(), new.Kid, new.Digest, new.Nonce, "me"}
 }
 
 // wireKey makes a key known; mode is seed or rotate.
 func wireKey(mode, kid, grace, force string) []string {
-	return []string{"1", mode, kid, printOf("secret of " + kid), grace, force}
+	return []string{proto, mode, kid, printOf("secret of " + kid), grace, force}
 }

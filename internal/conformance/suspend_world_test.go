@@ -47,7 +47,7 @@ func (w *world) setKey(mode, kid string, grace time.Duration, force bool) answer
 	if force {
 		flag = "1"
 	}
-	a := w.fcall("ff_set_token_keys", "1", mode, kid, printOf("secret of "+kid), strconv.FormatInt(grace.Milliseconds(), 10), flag)
+	a := w.fcall("ff_set_token_keys", proto, mode, kid, printOf("secret of "+kid), strconv.FormatInt(grace.Milliseconds(), 10), flag)
 	w.check()
 	return a
 }

@@ -68,12 +68,75 @@ var timeScenarios = []scenario{
 			w.advance(ttl)
 			r := w.tick()
 			same(w, "requeued or exhausted", words(r.Requeued, r.Exhausted), map[bool]string{true: "1 0", false: "0 1"}[i < 2])
+			w.advance(time.Second)
+			w.settleTime()
 		}
 		s := w.code(id, "T2")
 		same(w, "end", words(s.FailureCategory, s.Attempts, s.Reclaims, s.Retries, len(s.AttemptLog)), "max_reclaims_exceeded 3 2 0 3")
+		same(w, "the suspect", s.FailureReason, "worker w1 was lost while it ran this, loss 3 of a worker: its handler may be the cause")
 		m, err := w.e.ReadAttemptStream(w.ctx, id, 2)
 		w.no(err)
 		same(w, "stream", m.ClosedReason, "lease_expired")
+	}},
+	{name: "work that ends its workers pauses longer and longer, and is given up after ten reclaims", run: func(w *world) {
+		id := w.create()
+		for i, pause := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
+			pause *= time.Second
+			same(w, "reclaims", w.worker("w1").one(id).Reclaims, i)
+			w.advance(ttl)
+			before := w.now()
+			same(w, "requeued", w.tick().Requeued, 1)
+			after := w.now()
+			if pause == 0 {
+				w.code(id, "R1r")
+				continue
+			}
+			s := w.code(id, "R2r")
+			if at := s.DelayUntil.Add(-pause).UnixMilli(); at < before || at > after {
+				w.Errorf("reclaim %d is due %d ms before or %d ms after a pause of %v", i+1, before-at, at-after, pause)
+			}
+			w.advance(pause)
+			same(w, "promoted", w.tick().Promoted, 1)
+			w.code(id, "R1r")
+		}
+		same(w, "the type of what follows", w.worker("w1").one(id).Type, flowfabric.AttemptReclaim)
+		w.advance(ttl)
+		w.settleTime()
+		s := w.code(id, "T2")
+		same(w, "end", words(s.FailureCategory, s.Reclaims), "max_reclaims_exceeded 10")
+	}},
+	{name: "what pauses after lost workers is not handed out, and ends like all that is delayed", run: func(w *world) {
+		for code, end := range map[flowfabric.Code]func(flowfabric.ExecutionID){
+			"T3": w.cancel,
+			"T4": func(flowfabric.ExecutionID) { w.advance(time.Hour); w.settleTime() },
+		} {
+			x := w.state("R2r", deadline(30*time.Minute))
+			w.worker("w2").nothing()
+			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: engine.HomeDelayed, Limit: 100})
+			w.no(err)
+			same(w, "delayed", words(len(page.Executions), page.Executions[0].ID == x.id), "1 true")
+			end(x.id)
+			s := w.code(x.id, code)
+			same(w, "delay", s.DelayUntil.IsZero(), true)
+		}
+	}},
+	{name: "a revoked lease has no pause, however many workers were lost before", run: func(w *world) {
+		x := w.state("R2r")
+		w.advance(time.Minute)
+		w.settleTime()
+		w.worker("w2").one(x.id)
+		w.revoke(x.id)
+		w.settleTime()
+		same(w, "reclaims", w.code(x.id, "R1r").Reclaims, 6)
+	}},
+	{name: "a replay forgets lost workers", run: func(w *world) {
+		x := w.state("R2r")
+		w.cancel(x.id)
+		w.replay(x.id, engine.Replay{})
+		w.worker("w2").one(x.id)
+		w.advance(ttl)
+		w.settleTime()
+		same(w, "reclaims", w.code(x.id, "R1r").Reclaims, 1)
 	}},
 	{name: "spec 10 §9 #56 an attempt that runs too long", run: func(w *world) {
 		id := w.create(timeout(10*time.Second), retries(1))
@@ -217,7 +280,83 @@ var timeScenarios = []scenario{
 		w.advance(time.Second)
 		same(w, "at once overdue without an owner", w.renew(k, 0).TickOverdue, true)
 	}},
-	{name: "design §8 overdue to the millisecond", needs: []string{"PinnedClock"}, run: func(w *world) {
+	{name: "an owner that is asked ticks, one that is gone is replaced at once", run: func(w *world) {
+		ask := func(who string) engine.TickReply {
+			w.Helper()
+			r, err := w.e.AskTick(w.ctx, w.p, who)
+			w.no(err)
+			return r
+		}
+		same(w, "nobody owns it", words(ask("a").Owner, w.root()["owner"]), "true a")
+		same(w, "the owner itself", ask("a").Owner, true)
+		same(w, "nobody listens as a", words(ask("b").Owner, w.root()["owner"]), "true b")
+		ear := w.listen(engine.BellChannel(w.p, "b"))
+		same(w, "somebody listens as b", words(ask("c").Owner, w.root()["owner"]), "false b")
+		ear.hears("t")
+		w.create(delay(time.Minute))
+		ear.silent() // it was rung for what is due before
+		r, err := w.e.Tick(w.ctx, w.p, "b", false)
+		w.no(err)
+		same(w, "it ticks", r.Owner, true)
+		w.advance(1500 * time.Millisecond)
+		same(w, "a late one is rung, too", ask("c").Owner, false)
+		ear.hears("t")
+		r, err = w.e.Tick(w.ctx, w.p, "b", false)
+		w.no(err)
+		same(w, "it ticks again", r.Owner, true)
+		same(w, "and is asked", ask("c").Owner, false)
+		ear.hears("t")
+		w.advance(2001 * time.Millisecond) // it hangs
+		r, err = w.e.Tick(w.ctx, w.p, "d", false)
+		w.no(err)
+		same(w, "two seconds later anybody takes over", r.Owner, true)
+		w.check()
+	}},
+	{name: "an idle partition whose owner hangs is taken over two seconds after it was asked", run: func(w *world) {
+		_, err := w.e.Tick(w.ctx, w.p, "a", false)
+		w.no(err)
+		w.listen(engine.BellChannel(w.p, "a"))
+		w.advance(time.Hour)
+		p, _, err := w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "nothing is due", p[0].TickOverdue, false)
+		_, err = w.e.AskTick(w.ctx, w.p, "b")
+		w.no(err)
+		w.advance(2001 * time.Millisecond)
+		p, _, err = w.e.Poll(w.ctx, []uint16{w.p})
+		w.no(err)
+		same(w, "who polls hears of it", p[0].TickOverdue, true)
+		w.check()
+	}},
+	{name: "the tick of an owner that leaves or is given up goes to a neighbour at once", run: func(w *world) {
+		name := w.homed("a")
+		neighbour := w.listen(engine.BellChannel(w.p, "w2"))
+		for what, leave := range map[string]func(k *worker) error{
+			"released":     func(*worker) error { _, err := w.e.Tick(w.ctx, w.p, name, true); return err },
+			"worker dead":  func(*worker) error { _, err := w.e.MarkWorkerDead(w.ctx, name, ""); return err },
+			"session dead": func(k *worker) error { _, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, ""); return err },
+		} {
+			for _, busy := range []bool{false, true} {
+				w.reset()
+				w.register(name, "t")
+				k := w.worker(name)
+				k.one(w.create())
+				_, err := w.e.Tick(w.ctx, w.p, name, false)
+				w.no(err)
+				if two := w.worker("w2"); busy {
+					two.one(w.create())
+				} else {
+					two.nothing()
+				}
+				neighbour.count()
+				w.no(leave(k))
+				same(w, what+", owner", w.root()["owner"], "")
+				neighbour.hears("t")
+				w.check()
+			}
+		}
+	}},
+	{name: "design §8 overdue to the millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *world) {
 		w.pinned(func(start time.Time) {
 			w.tick()
 			w.create(delay(500 * time.Millisecond))
@@ -268,21 +407,18 @@ var timeScenarios = []scenario{
 		same(w, "in a second", words(r.Idle, r.Next <= time.Second), words(false, true))
 	}},
 	{name: "ADR 22 a poll tells what is, and by whom it is shared", run: func(w *world) {
-		poll := func(brief string) string {
+		poll := func() string {
 			w.Helper()
-			r := w.must("ff_poll", "1", brief)
-			return words(r.slots)
+			return words(w.must("ff_poll", proto).slots)
 		}
-		same(w, "nothing", poll("1"), words([]string{"0", "0", "0"}))
-		same(w, "nothing, for a process of before", poll("0"), words([]string{"1", "0", "0"}))
+		same(w, "nothing", poll(), words([]string{"0", "0"}))
 		w.create(kind("a"))
-		same(w, "one route is ready", poll("1"), words([]string{"0", "0", "1", "1", "1", "0"}))
+		same(w, "one route is ready", poll(), words([]string{"0", "1", "1", "1", "0"}))
 		w.register(w.homed("w"), "t")
 		w.register(w.homed("v"), "t")
-		same(w, "two workers", poll("1"), words([]string{"0", "2", "1", "1", "1", "0"}))
-		same(w, "for a process of before", poll("0"), words([]string{"1", "1", "0"}))
+		same(w, "two workers", poll(), words([]string{"2", "1", "1", "1", "0"}))
 		w.advance(3500 * time.Millisecond)
-		same(w, "nobody ticks", poll("1"), words([]string{"0", "2", "1", "1", "1", "1"}))
+		same(w, "nobody ticks", poll(), words([]string{"2", "1", "1", "1", "1"}))
 		w.advance(ttl)
 		_, workers, err := w.e.Poll(w.ctx, []uint16{w.p})
 		w.no(err)
@@ -292,7 +428,7 @@ var timeScenarios = []scenario{
 
 // reachable are the states that the functions so far can produce. A member that ran is not skipped: its group was satisfied, and
 // stays so (T5).
-var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2c", "A1", "A2", "A3", "S1", "S2", "S5",
+var reachable = []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r", "R2af", "R2ai", "R2b", "R2r", "R2c", "A1", "A2", "A3", "S1", "S2", "S5",
 	"T1", "T2", "T3", "T3n", "T4", "T4n", "R3f", "R3p", "R3i", "T5n", "R4f", "R4i", "G1f", "G1i"}
 
 // placed is an execution that was brought into a state, with the fence of its last claim.
@@ -343,7 +479,7 @@ func (w *world) place(code flowfabric.Code, opts []option) placed {
 	return x
 }
 
-// state brings a new execution into a state, in a partition with a token key. Only A2, R1r, T4 and T4n move the clock.
+// state brings a new execution into a state, in a partition with a token key. Only A2, R1r, R2r, T4 and T4n move the clock.
 func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	w.Helper()
 	opts = append([]option{retries(3)}, opts...)
@@ -411,6 +547,19 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 	case "R1r":
 		w.advance(ttl)
 		w.settleTime()
+	case "R2r": // five times, for a pause of 8 s
+		for i := range 5 {
+			if i > 0 {
+				x.worker = w.worker("w1")
+				x.fence = x.worker.one(x.id).Fence
+			}
+			w.advance(ttl)
+			w.settleTime()
+			if i < 4 {
+				w.advance(time.Minute)
+				w.settleTime()
+			}
+		}
 	case "A2":
 		w.advance(ttl)
 	case "T1":

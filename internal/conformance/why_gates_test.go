@@ -132,14 +132,6 @@ var whyGateScenarios = []scenario{
 		w.settleTime()
 		w.code(id, "R1f")
 	}},
-	{name: "spec 70 §7 workers of an older library do not take work with gates", run: func(w *world) {
-		id := w.gateway("R1f")
-		info := `{"namespace":"default","lanes":["default"],"kinds":["k"],"concurrency":4,"revision":`
-		w.must("ff_register_worker", "1", "old", "t", "60000", "0", info+"5}")
-		w.says(w.why(id), client.WhyWaitingGated, `asks budgets and quotas (budget "acme", quota "openai")`)
-		w.must("ff_register_worker", "1", "new", "t", "60000", "0", info+strconv.Itoa(6)+"}")
-		w.says(w.why(id), client.WhyWaitingNext, "1 live worker takes")
-	}},
 }
 
 // closedUntil is when a closed route opens.

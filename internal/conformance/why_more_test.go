@@ -17,7 +17,7 @@ import (
 // usualLane changes the usual lane in this partition alone.
 func (w *world) usualLane(state engine.LaneState, by string) {
 	w.Helper()
-	same(w, "lane", w.fcall("ff_set_lane", "1", "default", "default", string(state), "", by).code, "OK")
+	same(w, "lane", w.fcall("ff_set_lane", proto, "default", "default", string(state), "", by, "").code, "OK")
 }
 
 // maintained moves the clock as if somebody had ticked until a moment ago.
@@ -67,7 +67,7 @@ var whyMoreScenarios = []scenario{
 			same(w, "ahead and queued", words(e.Facts.Ahead, e.Facts.Queued), words(rank, map[bool]int{true: 1, false: 3}[id == other]))
 		}
 	}},
-	{name: "an idle instance that nobody registered", run: func(w *world) {
+	{name: "an idle instance that nobody registered", damaged: "it moves an execution without the tick", run: func(w *world) {
 		idle, busy := w.worker("idle"), w.worker("busy")
 		w.complete(busy.one(w.create()).Fence, "r") // makes the route known
 		idle.nothing()
@@ -86,7 +86,7 @@ var whyMoreScenarios = []scenario{
 		w.advance(3 * time.Minute) // registrations last so long
 		w.says(w.why(x.id), client.WhyWaitingNoWorker)
 	}},
-	{name: "indexes that are damaged", run: func(w *world) {
+	{name: "indexes that are damaged", damaged: "it removes index entries", run: func(w *world) {
 		x := w.state("R1f")
 		w.quiet = true
 		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
@@ -159,7 +159,7 @@ var whyMoreScenarios = []scenario{
 		y := w.state("A1")
 		_, err = w.e.MarkSessionDead(w.ctx, w.p, y.fence.Session, "")
 		w.no(err)
-		w.says(w.why(y.id), client.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 100")
+		w.says(w.why(y.id), client.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 10")
 		w.settleTime()
 		w.code(y.id, "R1r")
 
@@ -293,7 +293,11 @@ var whyMoreScenarios = []scenario{
 			}
 			w.says(e, cause, spoken(w.at(x.id, "dl")))
 			if !codes[code].late {
-				same(w, "at of "+string(code), e.At.UnixMilli(), w.at(x.id, "dl"))
+				next := "dl"
+				if code == "R2r" { // its pause is shorter
+					next = "du"
+				}
+				same(w, "at of "+string(code), e.At.UnixMilli(), w.at(x.id, next))
 			}
 			if code[0] == 'A' { // its worker renews, or the tick requeues
 				w.set("HSET", w.k.Core(x.id.UUID()), "dl", strconv.FormatInt(w.now()+1, 10))
@@ -330,11 +334,11 @@ var whyMoreScenarios = []scenario{
 		never := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: -1} })
 		w.cancel(never)
 		w.says(w.why(never), client.WhyCancelled, "Its policy allows no replay")
-		w.must("ff_set_lane", "1", "default", "default", "", "604800", "anna") // keeps a week what it kept a day
+		w.must("ff_set_lane", proto, "default", "default", "", "604800", "anna", "") // keeps a week what it kept a day
 		e = w.why(never)
 		w.says(e, client.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+86400000), "files it for "+spoken(w.at(never, "en")+604800000))
 		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+86400000, w.at(never, "en")+604800000))
-		w.must("ff_set_lane", "1", "default", "default", "", "60", "anna")
+		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
 		w.says(w.why(never), client.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+86400000), "retention is shorter now")
 		mine := w.worker("w2")
 		held := mine.one(w.create()).Fence
@@ -374,8 +378,10 @@ var whyMoreScenarios = []scenario{
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
 		w.says(w.why(y.id), client.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		w.set("DEL", string(w.k))
-		w.says(w.why(y.id), client.WhyPartitionMissing, "does not exist")
+		w.set("DEL", string(w.k)) // whoever asks boots it again
+		e, err = client.Explain(w.ctx, w.e, y.id)
+		w.no(err)
+		w.says(e, client.WhyWaitingNoWorker)
 		w.reset()
 		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) }) // 1970 is a time like any other
 		e, err = client.Explain(w.ctx, w.e, old)
@@ -422,8 +428,8 @@ var whyMoreScenarios = []scenario{
 
 // foretold is where an execution is after a tick, by the reason that waits for one.
 var foretold = map[client.Cause][]flowfabric.Code{
-	client.WhyDelayDue: {"R1f", "R1i", "R1t"}, client.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r"}, client.WhyLeaseExpired: {"R1r"},
-	client.WhyHolderDead: {"R1r"}, client.WhyRevoked: {"R1r"}, client.WhyReclaimsExhausted: {"T2"},
+	client.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, client.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"}, client.WhyLeaseExpired: {"R1r", "R2r"},
+	client.WhyHolderDead: {"R1r", "R2r"}, client.WhyRevoked: {"R1r"}, client.WhyReclaimsExhausted: {"T2"},
 	client.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"}, client.WhyDeadlineDue: {"T4", "T4n"},
 }
 
@@ -451,9 +457,9 @@ func plausible(e client.Explanation) bool {
 	}
 	families := map[string][]client.Cause{
 		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled,
-			client.WhyWaitingBudget, client.WhyWaitingRate, client.WhyWaitingSlot, client.WhyNoBudget, client.WhyNoQuota, client.WhyGateClosed, client.WhyGateDue, client.WhyWaitingGated},
+			client.WhyWaitingBudget, client.WhyWaitingRate, client.WhyWaitingSlot, client.WhyNoBudget, client.WhyNoQuota, client.WhyGateClosed, client.WhyGateDue},
 		"R4": {client.WhyExecutionPaused}, "G1": {client.WhyGranted, client.WhyGrantDue},
-		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyResumeDelay, client.WhyDelayDue},
+		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyReclaimBackoff, client.WhyResumeDelay, client.WhyDelayDue},
 		"R3": {client.WhyFlowStaging, client.WhyAwaitingOthers, client.WhyAwaitingReplay, client.WhyAwaitingKids, client.WhyAwaitingBacklog,
 			client.WhyFlowCancelled, client.WhyLanePaused},
 		"A1": {client.WhyActive, client.WhyAttemptTimeoutDue}, "A2": {client.WhyLeaseExpired, client.WhyHolderDead, client.WhyReclaimsExhausted},

@@ -171,7 +171,7 @@ func waitingSaid(w *world, x placed) []string {
 
 // suspendedSaid is what every suspended execution says of the wait that world.halt makes.
 func suspendedSaid(w *world, x placed) []string {
-	u := w.hash(w.k.Suspension(x.id.UUID()))
+	u := w.waits(x.id).Suspension
 	ms, _ := strconv.ParseInt(u["cr"], 10, 64)
 	return []string{spoken(ms), `under the name "` + u["nm"] + `"`, `the signal "go" on waitpoint "wp"`, `1 waitpoint of it is open ("wp")`,
 		"It has no timeout.", "client.Resume"}
@@ -189,11 +189,12 @@ var codes = map[flowfabric.Code]explained{
 	"R1t": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`retry 1 of 1 is due, because attempt 0 ended with "x": "because"`)), move: taken, to: "A1"},
 	"R1p": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text("replayed, for the 1st time of at most 10")), move: taken, to: "A1"},
 	"R1i": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" handed it back, and attempt 0 goes on`)), move: taken, to: "A1"},
-	"R1r": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" was lost, attempt 0 ended with "lease_expired"; this is reclaim 1 of at most 100`)), move: taken, to: "A1"},
+	"R1r": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" was lost, attempt 0 ended with "lease_expired"; this is reclaim 1 of at most 10`)), move: taken, to: "A1"},
 
 	"R2af": {cause: client.WhyDelayed, says: both(stored("du"), text("has never run")), at: field("du"), move: due, to: "R1f"},
 	"R2ai": {cause: client.WhyDelayedByWorker, says: both(stored("du"), text(`worker "w1" delayed attempt 0`)), at: field("du"), move: due, to: "R1i"},
 	"R2b":  {cause: client.WhyRetryBackoff, says: both(stored("du"), text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), at: field("du"), move: due, to: "R1t"},
+	"R2r":  {cause: client.WhyReclaimBackoff, says: both(stored("du"), text("reclaim 5 of at most 10, because workers were lost while they ran it", `The last was "w1"; attempt 4 ended with "lease_expired"`)), at: field("du"), move: due, to: "R1r"},
 	"R2c":  {cause: client.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
 
 	"R3f": {cause: client.WhyAwaitingOthers, says: text(`all of its 2 upstreams: 0 of 2 have succeeded`, `2 upstreams are open: `, `"a" is active`, `"c" is active`), to: "R1f",
@@ -247,12 +248,12 @@ var codes = map[flowfabric.Code]explained{
 	"R4r": held("R1r", `worker "w1" was lost`),
 
 	"A1": {cause: client.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
-	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 100")), move: due, to: "R1r",
+	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 10")), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {
 			ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
 			return ms
 		}},
-	"A3": {cause: client.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 100"), move: due, to: "R1r",
+	"A3": {cause: client.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 10"), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {
 			at, err := w.do("ZSCORE", w.k.Alarms(), x.id.UUID().String()).AsInt64()
 			w.no(err)

@@ -35,6 +35,19 @@ func (w *world) counts(e client.Explanation, serving, capable int) {
 }
 
 var whyWorkerScenarios = []scenario{
+	{name: "why: slots of stuck handlers are not free", run: func(w *world) {
+		id := w.createN(1)[0]
+		name := w.joins("able", nil)
+		says := func(inFlight, stuck int) client.Explanation {
+			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
+				Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"k"}, Concurrency: 4}})
+			w.no(err)
+			return w.why(id)
+		}
+		w.says(says(3, 2), client.WhyWaitingNext, "(3 of 4 slots in use when last heard of, 2 of them by handlers that ignore the end of their context)")
+		w.says(says(4, 4), client.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
+		w.says(says(4, 0), client.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
+	}},
 	{name: "design §5 waiting for a worker that can run it", run: func(w *world) {
 		ids := w.createN(3)
 		first, last := ids[0], ids[2]

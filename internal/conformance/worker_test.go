@@ -208,8 +208,14 @@ func (k *worker) fresh() *worker { return k.w.worker(k.instance) }
 
 // claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 interest, 6 table, 7 wait, 8 rotation.
 func claimArgs(q engine.ClaimRequest) []string {
-	return []string{"1", q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Interest,
-		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10)}
+	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Interest,
+		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10), "0"}
+}
+
+// granting are the arguments of a claim that has work with gates granted, too.
+func granting(args []string) []string {
+	args[len(args)-1] = "32"
+	return args
 }
 
 // claimWords is how many words begin a claim in a reply.

@@ -18,10 +18,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
 type tlsConfig = tls.Config
+
+// proto is the first argument of every function that is called by hand.
+var proto = strconv.Itoa(flowfabric.Protocol)
 
 // ttl is the lease of a test worker; it is moved past with advance, never waited for.
 const ttl = 30 * time.Second
@@ -40,6 +44,8 @@ type world struct {
 	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 	members bool               // what state makes is a member of a flow
 	roots   []string           // partitions of budgets and quotas that belong to the scenario, see beside
+	stepped bool               // its clock was set back
+	gated   bool               // budgets and quotas belong to the scenario: they are audited at its end
 }
 
 func newWorld(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *world {
@@ -65,7 +71,7 @@ func (w *world) reset() {
 	}
 	w.clear(w.roots...)
 	w.roots = nil
-	w.must("ff_boot", "1")
+	w.must("ff_boot", proto)
 }
 
 // no fails on an error.
@@ -102,9 +108,83 @@ func (w *world) do(args ...string) rueidis.RedisResult {
 // set runs a raw command that must succeed.
 func (w *world) set(args ...string) {
 	w.Helper()
+	if len(args) > 2 && strings.HasPrefix(args[0], "H") {
+		switch key := args[1]; {
+		case strings.Contains(key, ":x:"):
+			w.edit(key, args[0], args[2:])
+			return
+		case strings.Contains(key, ":u:"):
+			w.editWaits(key, func(x record.Waits) { w.alter(x.Suspension, args[0], args[2:]) })
+			return
+		case strings.Contains(key, ":wp:"):
+			w.editWaits(strings.Replace(key, ":wp:", ":u:", 1), func(x record.Waits) { w.alter(x.Waitpoints, args[0], args[2:]) })
+			return
+		}
+	}
 	if err := w.do(args...).Error(); err != nil && !rueidis.IsRedisNil(err) {
 		w.Fatalf("%v: %v", args, err)
 	}
+}
+
+// edit changes fields of a record as if it were a hash: HSET, HDEL or HINCRBY. One that is not there is made.
+func (w *world) edit(key, command string, args []string) {
+	w.Helper()
+	r := record.Record{Fields: map[string]string{}}
+	text, err := w.do("GET", key).ToString()
+	if err == nil {
+		r, err = record.Decode(text)
+	}
+	if !rueidis.IsRedisNil(err) {
+		w.no(err)
+	}
+	w.alter(r.Fields, command, args)
+	if n, _ := strconv.Atoi(r.Fields["in"]); n > record.Inline {
+		r.Input = ""
+	}
+	w.set("SET", key, r.Encode())
+}
+
+// alter does to fields what a command does to a hash.
+func (w *world) alter(fields map[string]string, command string, args []string) {
+	w.Helper()
+	switch command {
+	case "HSET":
+		for i := 0; i < len(args); i += 2 {
+			fields[args[i]] = args[i+1]
+		}
+	case "HDEL":
+		for _, field := range args {
+			delete(fields, field)
+		}
+	case "HINCRBY":
+		n, _ := strconv.Atoi(fields[args[0]])
+		change, err := strconv.Atoi(args[1])
+		w.no(err)
+		fields[args[0]] = strconv.Itoa(n + change)
+	default:
+		w.Fatalf("no edit %s of a record", command)
+	}
+}
+
+// waits is what an execution waits for, as it is stored.
+func (w *world) waits(id flowfabric.ExecutionID) record.Waits {
+	w.Helper()
+	text, err := w.do("GET", w.k.Waits(id.UUID())).ToString()
+	if !rueidis.IsRedisNil(err) {
+		w.no(err)
+	}
+	return record.DecodeWaits(text)
+}
+
+func (w *world) editWaits(key string, edit func(record.Waits)) {
+	w.Helper()
+	text, err := w.do("GET", key).ToString()
+	if !rueidis.IsRedisNil(err) {
+		w.no(err)
+	}
+	x := record.DecodeWaits(text)
+	edit(x)
+	w.set("SET", key, x.Encode())
 }
 
 // answer is a reply as it came over the wire.
@@ -180,9 +260,10 @@ func (w *world) must(name string, args ...string) answer {
 	return a
 }
 
-// advance moves the server's clock of this partition.
+// advance moves the server's clock of this partition, also back.
 func (w *world) advance(d time.Duration) {
 	w.Helper()
+	w.stepped = w.stepped || d < 0
 	w.set("HINCRBY", string(w.k), "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
@@ -215,7 +296,14 @@ func (w *world) hash(key string) map[string]string {
 
 func (w *world) core(id flowfabric.ExecutionID) map[string]string {
 	w.Helper()
-	return w.hash(w.k.Core(id.UUID()))
+	text, err := w.do("GET", w.k.Core(id.UUID())).ToString()
+	if rueidis.IsRedisNil(err) {
+		return map[string]string{}
+	}
+	w.no(err)
+	r, err := record.Decode(text)
+	w.no(err)
+	return r.Fields
 }
 
 // at reads a number of the core.

@@ -290,16 +290,20 @@ func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled 
 	return nil
 }
 
-// add books how long the interrupted attempts of an execution took to be requeued and claimed again.
+// add books how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
+// between reclaims.
 func (r *recoveries) add(s engine.Snapshot, faults map[string][]fault) {
 	log := append(slices.Clone(s.AttemptLog), engine.AttemptRecord{Index: s.Attempts - 1, ClaimedAt: s.ClaimedAt})
 	slices.SortStableFunc(log, func(a, b engine.AttemptRecord) int { return int(a.Index) - int(b.Index) })
 	r.Lock()
 	defer r.Unlock()
+	reclaims := 0
 	for i, a := range log {
 		if a.State != "interrupted_reclaimed" || i+1 >= len(log) {
 			continue
 		}
+		waits := pause(reclaims)
+		reclaims++
 		var at time.Time
 		for _, x := range faults[a.Worker] {
 			if x.at.Before(a.EndedAt) {
@@ -311,7 +315,7 @@ func (r *recoveries) add(s engine.Snapshot, faults map[string][]fault) {
 			continue
 		}
 		r.requeued = append(r.requeued, a.EndedAt.Sub(at))
-		r.claimed = append(r.claimed, log[i+1].ClaimedAt.Sub(at))
+		r.claimed = append(r.claimed, log[i+1].ClaimedAt.Sub(at)-waits)
 	}
 }
 

@@ -12,8 +12,8 @@
 // Two older tests run the test binary as the worker and look at single executions closely; the worker of the large
 // runs is a program of its own, so that it is measured without the race detector.
 //
-// Two rollouts restart workers in good order, one of them with processes of the previous library among them
-// (testdata/previous.tar.gz), and hold every journal against every execution.
+// Two rollouts restart workers in good order, one of them with processes of a next revision of the library among them,
+// which the test makes, and hold every journal against every execution.
 //
 // Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS, FLOWFABRIC_CRASH_KILLS,
 // FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES and FLOWFABRIC_CRASH_GATE_KILLS set them; FLOWFABRIC_SEED repeats a run's choices (who is hit when; not

@@ -164,13 +164,21 @@ type meter struct {
 }
 
 func (m *meter) Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error) {
+	return m.tick(ctx, release, func() (engine.TickReply, error) { return m.Engine.Tick(ctx, partition, owner, release) })
+}
+
+func (m *meter) AskTick(ctx context.Context, partition uint16, owner string) (engine.TickReply, error) {
+	return m.tick(ctx, false, func() (engine.TickReply, error) { return m.Engine.AskTick(ctx, partition, owner) })
+}
+
+func (m *meter) tick(ctx context.Context, release bool, call func() (engine.TickReply, error)) (engine.TickReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, err := m.spent(ctx)
 	if err != nil {
 		return engine.TickReply{}, err
 	}
-	reply, err := m.Engine.Tick(ctx, partition, owner, release)
+	reply, err := call()
 	if err != nil || release {
 		return reply, err
 	}

@@ -3,12 +3,10 @@
 package crash_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,74 +76,74 @@ func TestRollingRestarts(t *testing.T) {
 	}
 }
 
-// A fleet of the previous library is upgraded under load, worker by worker, back and forth. The newer process replaces the
-// library; an older one goes on working on it, starts on it, and never replaces it; both serve the same queues until the
-// last old one is gone. The promises of a rolling restart hold throughout. Spec 50 §15 #11, ADR 3.
+// A fleet is upgraded to the next revision of the library under load, worker by worker, back and forth, and in the end downgraded again.
+// The newer process replaces the library; an older one goes on working on it, starts on it, and never replaces it; both serve the same
+// queues. The promises of a rolling restart hold throughout. Spec 50 §15 #11, ADR 3.
 func TestRollingUpgrade(t *testing.T) {
 	rolls := number(t, "FLOWFABRIC_CRASH_UPGRADES", 8, 80)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(rolls)*20*time.Second)
 	defer cancel()
-	old := buildPrevious(t)
+	next := buildNext(t)
 	f := assemble(t, ctx, testserver.Redis(t), 16, time.Minute, crew)
 	current := f.program
-	isOld := make([]bool, crew)
-	start := func(place int, older bool) {
+	isNew := make([]bool, crew)
+	start := func(place int, newer bool) {
 		f.serial++
-		program, name := current, fmt.Sprintf("w%d-new", f.serial)
-		if older {
-			program, name = old, fmt.Sprintf("w%d-old", f.serial)
+		program, name := current, fmt.Sprintf("w%d-old", f.serial)
+		if newer {
+			program, name = next, fmt.Sprintf("w%d-new", f.serial)
 		}
-		isOld[place] = older
+		isNew[place] = newer
 		f.workers[place] = f.spawnOf(program, name, forever, "FF_CRASH_DRAIN=-1s")
 		f.workers[place].expect(t, "ready")
 	}
-	f.program = old // the producer
 	f.produce()
 	f.producer.expect(t, "ready") // it fixes how many partitions there are
 	for place := range f.workers {
-		start(place, true)
+		start(place, false)
 	}
+	f.look()
 	f.allow(3 * batch)
 	f.abreast(batch)
-	if p, r := f.library(); p != flowfabric.Protocol || r >= lua.Revision {
-		t.Fatalf("the old fleet carries protocol %d, revision %d: it is not older than %d", p, r, lua.Revision)
-	}
+	f.carries(lua.Revision, "under the old fleet")
 
 	// The first new process loads the newer library under the others.
-	f.program = current
 	f.stop(0)
-	start(0, false)
-	f.look()
-	f.newest("after the first new worker")
+	start(0, true)
+	f.carries(lua.Revision+1, "after the first new worker")
 	before := f.work("-old")
 	for f.work("-old") < before+batch || f.work("-new") < batch/2 {
 		f.allow(f.upto + batch)
 		f.abreast(2 * batch)
 	}
 
-	for n := range rolls {
+	roll := func(place int, newer bool) {
 		f.allow(f.upto + batch)
 		f.abreast(2 * batch)
-		place := n % crew
+		f.stop(place)
+		start(place, newer)
+		f.carries(lua.Revision+1, fmt.Sprintf("after the start of %s", f.workers[place].name))
+	}
+	for n := range rolls {
 		if n == rolls/2 { // submits of either version are claimed by both
 			f.producer.signal(t, syscall.SIGTERM)
 			_ = f.producer.input.Close()
 			f.producer.ended(t)
+			f.program = next
 			f.produce()
 		}
-		f.stop(place)
-		start(place, !isOld[place])
-		f.newest(fmt.Sprintf("after restart %d", n))
+		roll(n%crew, !isNew[n%crew])
 	}
-	for place := range f.workers {
-		if isOld[place] {
-			f.stop(place)
-			start(place, false)
+	for _, newer := range []bool{true, false} { // a whole upgrade, and a whole downgrade
+		for place := range f.workers {
+			if isNew[place] != newer {
+				roll(place, newer)
+			}
 		}
 	}
 	f.allow(f.upto + batch)
 	f.landed()
-	f.newest("in the end")
+	f.carries(lua.Revision+1, "in the end")
 }
 
 // stop asks a worker to drain and waits until it has ended in good order.
@@ -261,11 +259,11 @@ func (f *fleet) library() (protocol, revision int) {
 	return protocol, revision
 }
 
-// newest fails unless the server carries this tree's library.
-func (f *fleet) newest(when string) {
+// carries fails unless the server carries a revision of this tree's protocol.
+func (f *fleet) carries(revision int, when string) {
 	f.t.Helper()
-	if p, r := f.library(); p != flowfabric.Protocol || r != lua.Revision {
-		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, flowfabric.Protocol, lua.Revision)
+	if p, r := f.library(); p != flowfabric.Protocol || r != revision {
+		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, flowfabric.Protocol, revision)
 	}
 }
 
@@ -288,52 +286,49 @@ func (f *fleet) work(version string) (n int) {
 	return n
 }
 
-// buildPrevious compiles the worker of the previous library from its frozen sources.
-func buildPrevious(t *testing.T) string {
+// buildNext compiles the worker with the library as its next revision might be: it has one function more, and replies that have
+// grown at their end.
+func buildNext(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	unpack(t, filepath.Join("testdata", "previous.tar.gz"), dir)
-	path := filepath.Join(dir, "older-worker")
-	cmd := exec.Command("go", "build", "-o", path, "./internal/crash/worker")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the older worker: %v\n%s", err, out)
+	sources, err := filepath.Abs("../../lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	write := func(name, text string) {
+		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(sources, filepath.FromSlash(name))] = path
+	}
+	change := func(name, old, text string) {
+		b, err := os.ReadFile(filepath.Join(sources, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(b), old) != 1 {
+			t.Fatalf("lua/%s does not say %q once", name, old)
+		}
+		write(name, strings.Replace(string(b), old, text, 1))
+	}
+	change("library.go", fmt.Sprintf("const Revision = %d\n", lua.Revision), fmt.Sprintf("const Revision = %d\n", lua.Revision+1))
+	change("system/ff_version.lua", "'@HASH@')", "'@HASH@', 'more')")
+	change("worker/ff_register_worker.lua", "'@REVISION@')", "'@REVISION@', 'more')")
+	change("tick/ff_tick.lua", "reply.int(outbox))", "reply.int(outbox), 'more')")
+	write("system/ff_next.lua", "-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
+		"-- Args:    none\n-- Replies: OK\n-- Errors:  none\nlocal function ff_next(k, argv) return reply.ok() end\n")
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "next-worker")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-overlay", file, "-o", path, "./worker").CombinedOutput(); err != nil {
+		t.Fatalf("build the next worker: %v\n%s", err, out)
 	}
 	return path
-}
-
-func unpack(t *testing.T, archive, dir string) {
-	t.Helper()
-	file, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := tar.NewReader(plain); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		text, err := io.ReadAll(r)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(path, text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -76,7 +76,7 @@ func (l *look) wrong(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "quiet", "table", "routes", "ring", "counting", "lanes", "feed", "fed", "revision",
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "revision",
 	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces",
 	"tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
 
@@ -92,6 +92,12 @@ func (l *look) rootFields() {
 	if ring, ok := l.Root["ring"]; ok && !whole(ring) {
 		l.wrong("the root rings up to %q", ring)
 	}
+	if at, err := strconv.ParseInt(l.Root["ticked"], 10, 64); err == nil && at > l.Now+1000 {
+		return // the clock stepped back: a tick is overdue, and then its time is right again
+	} else if err != nil && l.Root["ticked"] != "" {
+		l.wrong("the last tick was at %q", l.Root["ticked"])
+	}
+	l.quiet()
 	// Somebody must be told to tick: wake is never later than the first thing due, unless that is overdue.
 	first := math.Inf(1)
 	for _, index := range []string{":sessions", ":delayed", ":alarms", ":pending"} {
@@ -116,17 +122,16 @@ func (l *look) rootFields() {
 	for _, at := range l.ZSets[":workers"] {
 		first = min(first, max(at+forgotten, float64(l.Now+1000)))
 	}
-	l.quiet()
 	if math.IsInf(first, 1) && !soon {
 		return
 	}
 	wake, err := strconv.ParseInt(l.Root["wake"], 10, 64)
 	if err != nil {
 		l.wrong("there is something to wait for, but wake is %q", l.Root["wake"])
-	} else if float64(wake) > max(first, float64(l.Now)) {
+	} else if float64(wake) > max(first, float64(l.Now)) && !l.Stepped {
 		l.wrong("wake %d is later than the first thing due %.0f", wake, first)
 	}
-	if soon && float64(wake) > float64(l.Now+1000) {
+	if soon && !l.Stepped && float64(wake) > float64(l.Now+1000) { // a small step back is waited for, and one before the first tick
 		l.wrong("wake %d is more than 1 s ahead of %d", wake, l.Now)
 	}
 }
@@ -142,7 +147,7 @@ func (l *look) quiet() {
 		l.wrong("the root is quiet until %q", text)
 		return
 	}
-	if upto > l.Now+10_000 {
+	if upto > l.Now+11_000 { // steps back of up to a second are waited for
 		l.wrong("the root is quiet until %d, too far ahead of %d", upto, l.Now)
 	}
 	for _, index := range []string{":done", ":schedules", ":flowdue", ":workers"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
 // pipeline bounds the commands sent at once.
@@ -29,6 +30,7 @@ type Dump struct {
 	Outbox    []rueidis.XRangeSlice // the outbox, whose entries may have several notices of a kind
 	Expires   map[string]bool       // keys with a TTL
 	Strange   []string              // keys of no known area, or of the wrong type
+	Stepped   bool                  // the partition's clock was set back: what happened later may bear an earlier time
 
 	root  string            // its key
 	areas map[string]string // what is known there
@@ -39,15 +41,15 @@ var areas = map[string]string{
 	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
 	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":digests": "set",
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
-	":x:": "hash", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
+	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
 	":fm:": "hash", ":e:": "list", ":z:": "string",
-	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "hash", ":wp:": "hash", ":us:": "hash", ":um:": "hash",
+	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
 	":g:": "list", ":gd:": "hash",
-	":fd:": "stream", ":fl:": "stream", ":fs:": "hash",
+	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream",
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
-	":paused": "zset", ":shares": "hash",
+	":paused": "zset", ":shares": "hash", ":refused": "zset", ":refusals": "hash",
 	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
 	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash",
 }
@@ -88,8 +90,17 @@ func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, 
 	}
 	d := empty(partition)
 	rest := make([]string, 0, len(list)/2)
+	var aside []string // executions whose cores an audit set aside, with all they have
+	for i := 0; i+1 < len(list); i += 2 {
+		if id, ok := strings.CutPrefix(list[i][len(root):], ":bad:x:"); ok {
+			aside = append(aside, id)
+		}
+	}
 	for i := 0; i+1 < len(list); i += 2 {
 		key := list[i][len(root):]
+		if strings.HasPrefix(key, ":bad:") || slices.ContainsFunc(aside, func(id string) bool { return strings.Contains(key, id) }) {
+			continue
+		}
 		rest = append(rest, key)
 		if list[i+1] == "1" {
 			d.Expires[key] = true
@@ -152,7 +163,7 @@ func command(b rueidis.Builder, kind, key string) rueidis.Completed {
 		return b.Lrange().Key(key).Start(0).Stop(-1).Build()
 	case "stream":
 		return b.Xrange().Key(key).Start("-").End("+").Build()
-	case "string":
+	case "string", "record", "waits":
 		return b.Get().Key(key).Build()
 	}
 	return b.Type().Key(key).Build()
@@ -166,6 +177,16 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 	case kind == "hash":
 		v, e := r.AsStrMap()
 		err = file(d.Hashes, rest, v, len(v), e)
+	case kind == "record":
+		v, e := r.ToString()
+		if err = e; err == nil {
+			d.record(rest, v)
+		}
+	case kind == "waits":
+		v, e := r.ToString()
+		if err = e; err == nil {
+			d.waits(rest, v)
+		}
 	case kind == "zset":
 		v, e := zset(r)
 		err = file(d.ZSets, rest, v, len(v), e)
@@ -198,6 +219,39 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 		return nil
 	}
 	return err
+}
+
+// record files an execution: its fields as a hash, and the input and result that it holds as if they had keys of their own, as larger
+// ones have.
+func (d *Dump) record(rest, text string) {
+	v, err := record.Decode(text)
+	if err != nil {
+		d.Strange = append(d.Strange, rest+": "+err.Error())
+		d.Hashes[rest] = map[string]string{"s": "?"}
+		return
+	}
+	d.Hashes[rest] = v.Fields
+	id := strings.TrimPrefix(rest, ":x:")
+	if v.Input != "" {
+		d.Texts[":i:"+id] = v.Input
+	}
+	if attempt, ok := v.Attempt(); ok && v.Result != "" {
+		d.Texts[":o:"+id+":"+strconv.FormatUint(uint64(attempt), 10)] = v.Result
+	}
+}
+
+// waits files what an execution waits for as two hashes, of the suspension and of the waitpoints.
+func (d *Dump) waits(rest, text string) {
+	w, id := record.DecodeWaits(text), strings.TrimPrefix(rest, ":u:")
+	if len(w.Suspension)+len(w.Waitpoints) == 0 {
+		d.Strange = append(d.Strange, rest+" holds no suspension and no waitpoint")
+	}
+	if len(w.Suspension) > 0 {
+		d.Hashes[rest] = w.Suspension
+	}
+	if len(w.Waitpoints) > 0 {
+		d.Hashes[":wp:"+id] = w.Waitpoints
+	}
 }
 
 // file keeps a value, unless nothing of it is left.

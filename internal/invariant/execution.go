@@ -59,9 +59,6 @@ func (x *execution) verify() {
 		if v == "" {
 			x.say("field %s is stored empty", f)
 		}
-		if len(v) > 64 {
-			x.say("field %s has %d bytes and breaks the compact encoding", f, len(v))
-		}
 	}
 	if _, ok := x.Hashes[":routes"][x.core["r"]]; !ok {
 		x.say("route %q does not exist", x.core["r"])

@@ -115,6 +115,9 @@ func (l *look) flows() {
 	}
 	for key, h := range l.Hashes {
 		if id, ok := strings.CutPrefix(key, ":fw:"); ok {
+			if len(l.Lists[":fu:"+id]) > 0 && h["st"] != "F0" && !l.working("r", id) {
+				l.wrong("flow %s is %s and nobody releases its roots", id, h["st"])
+			}
 			l.flow(id, h, members[id], backlog[id])
 		}
 	}

@@ -13,7 +13,7 @@ var (
 	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
 	shareRow    = regexp.MustCompile(`^(\d{1,16})( [1-9]\d{0,3})?$`)
 	noticeQuota = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
-	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (failed|cancelled|expired) \d{1,16}$`)
+	noticeSpent = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.

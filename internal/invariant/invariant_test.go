@@ -15,6 +15,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -51,8 +52,8 @@ func put(ctx context.Context, t *testing.T, client rueidis.Client, partitions ui
 		for i := range n {
 			id := uuid.New()
 			at := strconv.FormatInt(now-int64(i), 10)
-			commands = append(commands, b("HSET", k.Core(id), "s", "R1f", "r", "1", "ct", at, "in", "2"),
-				b("SET", k.Input(id), "in"), b("ZADD", k.Queue("1"), at, id.String()))
+			r := record.Record{Fields: map[string]string{"s": "R1f", "r": "1", "ct": at, "in": "2"}, Input: "in"}
+			commands = append(commands, b("SET", k.Core(id), r.Encode()), b("ZADD", k.Queue("1"), at, id.String()))
 		}
 		for _, r := range client.DoMulti(ctx, commands...) {
 			if err := r.Error(); err != nil {
@@ -94,10 +95,18 @@ func TestReadAllIsReadOfEach(t *testing.T) {
 // What went backwards is told per partition, and an id whose execution is gone may begin again.
 func TestCheckerRemembers(t *testing.T) {
 	ctx, client := connect(t)
-	id := uuid.New()
+	id, records := uuid.New(), map[uint16]record.Record{}
 	set := func(p uint16, fields ...string) {
 		t.Helper()
-		if err := client.Do(ctx, client.B().Arbitrary(append([]string{"HSET", keys.Of(p).Core(id)}, fields...)...).Build()).Error(); err != nil {
+		r, ok := records[p]
+		if !ok {
+			r = record.Record{Fields: map[string]string{"r": "1", "ct": "1"}}
+			records[p] = r
+		}
+		for i := 0; i < len(fields); i += 2 {
+			r.Fields[fields[i]] = fields[i+1]
+		}
+		if err := client.Do(ctx, client.B().Set().Key(keys.Of(p).Core(id)).Value(r.Encode()).Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}

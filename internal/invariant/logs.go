@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,12 +47,39 @@ func (x *execution) logs(attempt string, meta map[string]string) {
 		say("its best-effort frames stay for ever")
 	}
 	x.order(say, meta, slices.Concat(main, deltas, live))
+	runs(say, meta, x.Streams[":fe:"+key])
 	document, ok := x.Hashes[":fs:"+key]
 	if ok != (version > 0) || ok && (document["v"] != meta["v"] || len(document["d"]) < 2 || len(document["d"]) > 256<<10 ||
 		!whole(document["f"]) || !whole(document["l"]) || len(document) != 4) {
 		say("version %d of the summary is stored as %.300q", version, document)
 	}
 }
+
+// runs: every run after the first has an entry, by its first frame, of which the newest are kept; it tells which of the frames
+// before it were recorded.
+func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XRangeEntry) {
+	if !runText.MatchString(meta["e"]) || meta["r"] != "" && !placeText.MatchString(meta["r"]) {
+		say("its run is %q, recorded is %q", meta["e"], meta["r"])
+	}
+	last := max(count(meta, "n"), 1)
+	if len(entries) > last-1 || len(entries) == 0 && last > 1 {
+		say("%d entries of %d runs", len(entries), last)
+	}
+	id, _ := cut(meta["i"])
+	for i, e := range entries {
+		recorded, _, _ := strings.Cut(e.FieldValues["r"], " ")
+		covered, _ := strconv.Atoi(recorded)
+		if ms, _ := cut(e.ID); ms > id || count(e.FieldValues, "n") != last-len(entries)+i+1 || !placeText.MatchString(e.FieldValues["r"]) ||
+			covered >= count(meta, "q") || !whole(e.FieldValues["e"]) || len(e.FieldValues) != 4 {
+			say("run %s of %d is %q", e.ID, last, e.FieldValues)
+		}
+	}
+}
+
+var (
+	runText   = regexp.MustCompile(`^[1-9]\d*[uk]?$`)
+	placeText = regexp.MustCompile(`^\d+ \d+-\d+$`)
+)
 
 // ordinal is the number of durable frames up to an entry.
 func ordinal(e rueidis.XRangeEntry) int {

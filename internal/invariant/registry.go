@@ -27,7 +27,7 @@ func (l *look) registry() {
 		if !listed && exp+forgotten > float64(l.Now) || listed && at != exp {
 			l.wrong("worker %s expires at %s and is listed at %.0f (%v)", instance, w["exp"], at, listed)
 		}
-		if !whole(w["exp"]) || !whole(w["seen"]) || !whole(w["reg"]) || !whole(w["in"]) || w["token"] == "" || w["info"] == "" {
+		if !whole(w["exp"]) || !whole(w["seen"]) || !whole(w["reg"]) || !whole(w["in"]) || !whole(w["stuck"]) || w["token"] == "" || w["info"] == "" {
 			l.wrong("worker %s: %v", instance, w)
 		}
 		if seen, _ := strconv.ParseFloat(w["seen"], 64); seen >= exp {

@@ -12,6 +12,7 @@ import (
 // Text is the whole content, one line a fact, in order; two equal texts are two equal partitions. without leaves
 // out facts by their prefix.
 func (d *Dump) Text(without ...string) string {
+	without = append([]string{traces}, without...)
 	var lines []string
 	add := func(parts ...string) {
 		line := strings.Join(parts, " ")

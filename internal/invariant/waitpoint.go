@@ -117,13 +117,17 @@ func (x *execution) log(id string, p point) {
 	if len(entries) != min(atoi(p.signals), 1000) || len(delivered) != atoi(p.signals) {
 		x.say("waitpoint %s: %d signals in the log, %d known again, %s counted", id, len(entries), len(delivered), p.signals)
 	}
-	size := 0
+	size, last := 0, 0
 	for i, entry := range entries {
 		g, ok := parseSignal(entry)
 		if !ok || g.waitpoint != id || g.waitpointKey != p.key {
 			x.say("waitpoint %s: signal %d is %.200q", id, i, entry)
 			continue
 		}
+		if g.order <= last || float64(g.order) > x.number("gq") {
+			x.say("waitpoint %s: signal %s has number %d after %d, and the execution has accepted %q", id, g.id, g.order, last, x.core["gq"])
+		}
+		last = g.order
 		size += len(entry)
 		known := strings.Split(delivered[g.mark()], " ")
 		if len(known) != 3 || known[0] != g.id || known[1] != g.effect || !whole(known[2]) {
@@ -190,7 +194,10 @@ func (l *look) tokens() {
 }
 
 // signalParts is one stored signal, as far as it is looked at.
-type signalParts struct{ id, waitpoint, waitpointKey, key, effect, payload string }
+type signalParts struct {
+	id, waitpoint, waitpointKey, key, effect, payload string
+	order                                             int
+}
 
 // mark is the field of :gd: under which its delivery is known again.
 func (g signalParts) mark() string {
@@ -204,12 +211,12 @@ var effects = []string{"buffered_for_pending_waitpoint", "appended_to_waitpoint"
 	"appended_to_waitpoint_duplicate", "signal_ignored_matcher_failed", "timeout"}
 
 func parseSignal(text string) (g signalParts, ok bool) {
-	p := strings.SplitN(text, "\x1f", 15)
-	if len(p) != 15 || len(p[0]) != 36 || p[3] == "" || !whole(p[10]) || p[9] != "" && !whole(p[9]) ||
-		!slices.Contains(effects, p[12]) || p[13] != "" && !whole(p[13]) {
+	p := strings.SplitN(text, "\x1f", 16)
+	if len(p) != 16 || len(p[0]) != 36 || p[3] == "" || !whole(p[10]) || p[9] != "" && !whole(p[9]) ||
+		!slices.Contains(effects, p[12]) || p[13] != "" && !whole(p[13]) || !whole(p[14]) {
 		return g, false
 	}
-	return signalParts{id: p[0], waitpoint: p[1], waitpointKey: p[2], key: p[8], effect: p[12], payload: p[14]}, true
+	return signalParts{id: p[0], waitpoint: p[1], waitpointKey: p[2], key: p[8], effect: p[12], order: atoi(p[14]), payload: p[15]}, true
 }
 
 func atoi(text string) int { n, _ := strconv.Atoi(text); return n }

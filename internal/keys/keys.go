@@ -56,6 +56,8 @@ func (p Partition) Closings() string      { return string(p) + ":closings" }  //
 func (p Partition) Attached() string      { return string(p) + ":attached" }  // hash: scope → gates
 func (p Partition) Outbox() string        { return string(p) + ":outbox" }    // stream: what budgets and quotas are to be told
 func (p Partition) Paused() string        { return string(p) + ":paused" }    // zset: execution that an operator paused by when
+func (p Partition) Refused() string       { return string(p) + ":refused" }   // zset: execution:waitpoint that a refused token named by when
+func (p Partition) Refusals() string      { return string(p) + ":refusals" }  // hash: how many tokens were refused
 func (p Partition) Shares() string        { return string(p) + ":shares" }    // hash: namespace and lane → what it had, its weight
 func (p Partition) Budgets() string       { return string(p) + ":budgets" }   // zset: every budget
 func (p Partition) Quotas() string        { return string(p) + ":quotas" }    // zset: every quota
@@ -63,6 +65,7 @@ func (p Partition) News() string          { return string(p) + ":news" }      //
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
 func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
+func (p Partition) Aside(name string) string      { return string(p) + ":bad:" + name } // any: what an audit could not read
 func (p Partition) Waiters(digest string) string  { return string(p) + ":w:" + digest }
 func (p Partition) Session(id string) string      { return string(p) + ":s:" + id }
 func (p Partition) Held(session string) string    { return string(p) + ":h:" + session }
@@ -97,12 +100,11 @@ func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id
 func (p Partition) Tombstone(id uuid.UUID) string {
 	return string(p) + ":z:" + id.String()
 }
-func (p Partition) Suspension(id uuid.UUID) string { return string(p) + ":u:" + id.String() }
-func (p Partition) Waitpoints(id uuid.UUID) string { return string(p) + ":wp:" + id.String() }
-func (p Partition) Satisfied(id uuid.UUID) string  { return string(p) + ":us:" + id.String() }
-func (p Partition) Matched(id uuid.UUID) string    { return string(p) + ":um:" + id.String() }
-func (p Partition) Events(id uuid.UUID) string     { return string(p) + ":ev:" + id.String() }
-func (p Partition) Frames(id uuid.UUID) string     { return string(p) + ":fr:" + id.String() }
+func (p Partition) Waits(id uuid.UUID) string     { return string(p) + ":u:" + id.String() }
+func (p Partition) Satisfied(id uuid.UUID) string { return string(p) + ":us:" + id.String() }
+func (p Partition) Matched(id uuid.UUID) string   { return string(p) + ":um:" + id.String() }
+func (p Partition) Events(id uuid.UUID) string    { return string(p) + ":ev:" + id.String() }
+func (p Partition) Frames(id uuid.UUID) string    { return string(p) + ":fr:" + id.String() }
 
 func (p Partition) Flow(id uuid.UUID) string      { return string(p) + ":fw:" + id.String() }
 func (p Partition) Members(id uuid.UUID) string   { return string(p) + ":fx:" + id.String() }
@@ -130,6 +132,9 @@ func (p Partition) Live(id uuid.UUID, attempt uint32) string {
 }
 func (p Partition) Summary(id uuid.UUID, attempt uint32) string {
 	return p.perAttempt(":fs:", id, attempt)
+}
+func (p Partition) Runs(id uuid.UUID, attempt uint32) string {
+	return p.perAttempt(":fe:", id, attempt)
 }
 
 func (p Partition) Signals(id, waitpoint uuid.UUID) string {

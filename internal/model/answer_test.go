@@ -85,8 +85,8 @@ func claimReply(c call, ok bool, code string, slots []string) model.Reply {
 	for range w.number() {
 		r.Claims = append(r.Claims, w.claim(c.Claim))
 	}
-	if len(w.slots) > 0 {
-		panic("slots are left")
+	if grants := w.number(); grants != 0 || len(w.slots) > 0 {
+		panic("grants, or slots are left")
 	}
 	return r
 }

@@ -44,6 +44,7 @@ type ledgerTruth struct {
 	last   map[uint64]uint64 // sequence by epoch
 	reply  engine.Reported   // of the last report of the newest epoch
 	late   uint64
+	forget int64 // 0 = its execution was not purged
 	used   map[string]int64
 	undo   map[string]int64 // what that report counted, nil if nothing, or no more
 }
@@ -237,7 +238,7 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 			return engine.Reported{}, "unknown_dimension"
 		}
 	}
-	l := b.ledgers[id]
+	l := b.ledger(id, now)
 	if l == nil {
 		l = &ledgerTruth{last: map[uint64]uint64{}, used: map[string]int64{}}
 	}
@@ -327,7 +328,7 @@ func (b *budgetTruth) count(u engine.Usage, id string, r engine.Reported, again 
 	for dim, n := range u.Amounts {
 		b.used[dim] += n
 	}
-	if id != "" {
+	if l := b.ledgers[id]; id != "" && (l == nil || l.forget == 0) {
 		b.spent[id] = now
 	}
 }
@@ -365,13 +366,36 @@ func (l *ledgerTruth) second() (epoch uint64) {
 	return epoch
 }
 
+// ledger is what an execution reported, unless it was purged and is forgotten.
+func (b *budgetTruth) ledger(id string, now int64) *ledgerTruth {
+	if l := b.ledgers[id]; l != nil && l.forget != 0 && l.forget <= now {
+		delete(b.ledgers, id)
+	}
+	return b.ledgers[id]
+}
+
+// purged has a ledger forgotten half an hour later.
+func (b *budgetTruth) purged(id string, now int64) {
+	if b == nil {
+		return
+	}
+	delete(b.spent, id)
+	if l := b.ledgers[id]; l != nil && l.forget == 0 {
+		l.forget = now + 1_800_000
+	}
+}
+
 // refund gives back what an execution reported in this period, unless after the attempt that ended.
 func (b *budgetTruth) refund(id, outcome, by string, epoch uint64, now int64) bool {
+	if outcome == engine.RefundPurged {
+		b.purged(id, now)
+		return false
+	}
 	if b == nil || outcome != engine.RefundAsked && !slices.Contains(b.spec.Refund, outcome) {
 		return false
 	}
 	b.roll(now)
-	l := b.ledgers[id]
+	l := b.ledger(id, now)
 	if l == nil || l.period != b.period || len(l.used) == 0 || epoch > 0 && l.newest > epoch {
 		return false
 	}
@@ -388,7 +412,7 @@ func (b *budgetTruth) undo(u engine.Usage, now int64) (undone bool, wake []strin
 	if b == nil {
 		return false, nil, "budget_not_found"
 	}
-	l, call := b.ledgers[u.Execution.String()], fmt.Sprint(u.Execution, u.Epoch, u.Sequence)
+	l, call := b.ledger(u.Execution.String(), now), fmt.Sprint(u.Execution, u.Epoch, u.Sequence)
 	if l == nil || l.newest != u.Epoch || l.last[u.Epoch] != u.Sequence || l.undo == nil {
 		return false, b.again(call, now), ""
 	}

@@ -36,7 +36,7 @@ func TestBudgets(t *testing.T) {
 			}
 			t.Log(did)
 			for _, what := range []string{"put", "remove", "report", "report again", "undo", "undone", "adjust", "reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH",
-				"late", "replayed", "idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
+				"late", "purged", "replayed", "idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
 				if did[what] == 0 && seedAsked() == 0 {
 					t.Errorf("never happened: %s", what)
 				}
@@ -433,7 +433,7 @@ func (x *budgets) refund() {
 	var want []bool
 	for range 1 + x.r.IntN(4) {
 		items = append(items, engine.Refund{Budget: x.names[x.r.IntN(2)], Execution: x.ids[x.r.IntN(len(x.ids))],
-			Outcome: []string{"failed", "cancelled", "expired", engine.RefundAsked}[x.r.IntN(4)]})
+			Outcome: []string{"failed", "cancelled", "expired", engine.RefundAsked, engine.RefundPurged}[x.r.IntN(5)]})
 		if r := &items[len(items)-1]; x.chance(50) {
 			r.Epoch = x.epochs[r.Execution] - uint64(x.r.IntN(2))
 		}
@@ -447,6 +447,7 @@ func (x *budgets) refund() {
 		freed[r.Budget] = freed[r.Budget] || ok
 		want = append(want, ok)
 		x.did["refunded"] += bool01(ok)
+		x.did["purged"] += bool01(r.Outcome == engine.RefundPurged && x.truth[r.Budget] != nil)
 	}
 	var woken []string
 	for name, ok := range freed {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -148,7 +149,7 @@ var kinds = map[string]kind{
 	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
 		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
 	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply { return p.Release(c.ID, c.Fence) }, nil},
-	"cancel": {"ff_cancel_execution", func(c call) []string { return append(fence(c), c.Cancel.Source, c.Cancel.Reason) },
+	"cancel": {"ff_cancel_execution", func(c call) []string { return append(fence(c), c.Cancel.Source, c.Cancel.Reason, c.Cancel.By) },
 		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
 	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value) },
 		func(p *model.Partition, c call) model.Reply { return p.RecordStep(c.ID, c.Fence, c.Name, c.Value) }, nil},
@@ -239,7 +240,7 @@ var kinds = map[string]kind{
 		if q.Keep >= 0 {
 			keep = text(q.Keep)
 		}
-		return []string{q.Namespace, q.Name, q.State, keep, q.By}
+		return []string{q.Namespace, q.Name, q.State, keep, q.By, ""}
 	}, func(p *model.Partition, c call) model.Reply { return p.SetLane(c.Lane) }, nil},
 	"lanes": {"ff_list_lanes", func(call) []string { return nil }, func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
 }
@@ -249,7 +250,7 @@ func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply
 // wire is the function and its arguments.
 func (c call) wire() (function string, args []string) {
 	k := kinds[c.Kind]
-	return k.function, append([]string{"1"}, k.wire(c)...)
+	return k.function, append([]string{strconv.Itoa(flowfabric.Protocol)}, k.wire(c)...)
 }
 
 // fence is the id and the four parts, the absent ones empty.
@@ -273,7 +274,7 @@ func completion(c call, claims string) []string {
 }
 
 func request(q model.ClaimRequest) []string {
-	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, text(q.Table), bit(q.Wait), "0"}
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Interest, text(q.Table), bit(q.Wait), "0", "0"}
 }
 
 func submission(s model.Submission) []string {

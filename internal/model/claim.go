@@ -51,7 +51,7 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 	case !p.alive(q.Session):
 		return answer("lease_expired")
 	case q.Number == s.Last:
-		p.extend(s, p.Now+q.TTL)
+		p.extend(s, q.TTL)
 		return p.claimed(q, p.holds(q.Session, q.Number), true, false)
 	case q.Number != s.Last+1:
 		return answer("claim_out_of_order", number(s.Last))
@@ -71,11 +71,11 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 		return p.claimed(q, nil, false, false)
 	}
 	if s == nil {
-		s = &Session{Expires: p.Now + q.TTL, Look: p.Now + q.TTL}
+		s = &Session{Expires: p.Now + q.TTL, TTL: q.TTL, Look: p.Now + q.TTL}
 		p.Sessions[q.Session] = s
 		p.need(s.Look)
 	}
-	p.extend(s, p.Now+q.TTL)
+	p.extend(s, q.TTL)
 	s.Last = q.Number
 	for _, id := range picked {
 		p.take(p.Executions[id], q)

@@ -16,6 +16,7 @@
 //	R1i goes on ◀─tick─ R2ai ◀─ delay ───── A1 ── timeout, none left ───▶ T4
 //	R1i        ◀─ release ───────────────── A1 ── revoke ─▶ A3
 //	R1r lost   ◀─ tick, session dead ────── A1    A3 ─ tick ─▶ R1r, over the cap ▶ T2
+//	R1r        ◀─tick─ R2r ◀─ tick, again ─ A1
 //	R1i, R2c ◀─ signal, operator ── S1, S2, S5 ◀─ suspend ── A1
 //	R1p replayed ◀─ replay ── any T         anything but T ── cancel ▶ T3, deadline ▶ T4
 //

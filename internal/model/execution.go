@@ -23,8 +23,9 @@ var Legal = map[Code][]Code{
 	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
 	"R2ai": {"R1i", "T3", "T4"},              // due
 	"R2b":  {"R1t", "T3", "T4"},              // due
+	"R2r":  {"R1r", "T3", "T4"},              // due
 	"R2c":  {"R1i", "T3", "T4"},              // due
-	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "A3", "S1", "S2", "S5"},
+	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "A3", "S1", "S2", "S5"},
 	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
 	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
 	"S5":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an operator
@@ -43,7 +44,7 @@ var claims = map[Code]flowfabric.AttemptType{
 }
 
 // due says what a delay becomes.
-var due = map[Code]Code{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2c": "R1i"}
+var due = map[Code]Code{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r", "R2c": "R1i"}
 
 // Execution is one execution. Times are ms, 0 = never.
 type Execution struct {
@@ -80,6 +81,7 @@ type Execution struct {
 	Suspension *Suspension // the current one, or the last
 	Points     map[string]Waitpoint
 	Told       bool // claims bring what the last suspension was answered
+	Signals    int  // accepted so far, whatever the waitpoint
 }
 
 // Attempt is one try. State is "" until it ends.
@@ -91,6 +93,9 @@ type Attempt struct {
 	Held             Fence
 	Frames, Sequence uint64 // durable ones; of all modes
 	Version, Live    uint64 // summary deltas, best-effort frames
+	Run              uint64 // epoch of the last frame's run; 0 when the handler has begun again under the same claim since
+	Runs             uint64 // runs that appended frames
+	Recorded         uint64 // last frame that a recorded step covers
 	Closed           string // why its stream was closed, "" while it is open
 	Progress         Progress
 }

@@ -69,6 +69,7 @@ type member struct {
 	span, deadline int64
 	timed          bool // its attempts have a time limit
 	replays        int
+	reclaims       int64 // since the last replay
 	holder         *holder
 	fence          flowfabric.Fence
 	good           uint32 // the attempt that succeeded last
@@ -228,6 +229,7 @@ func (m *member) replay(now int64) {
 		}
 	}
 	m.replays++
+	m.reclaims = 0
 	m.due = 0
 }
 
@@ -364,6 +366,12 @@ func (o *oracle) moves(d *invariant.Dump) (some bool) {
 			m.code, m.due = "R2af", o.now+m.delay
 		case core["s"] == "R2b":
 			m.code, m.due, m.holder = "R2b", o.now+2000, nil
+		case core["s"] == "R2r":
+			m.code, m.due, m.holder = "R2r", o.now+min(60_000, int64(1000)<<min(m.reclaims-1, 6)), nil
+			m.reclaims++
+		case core["s"] == "R1r" && m.code != "R2r":
+			m.code, m.holder = "R1r", nil
+			m.reclaims++
 		default:
 			m.code, m.holder = core["s"], nil
 		}
@@ -371,7 +379,7 @@ func (o *oracle) moves(d *invariant.Dump) (some bool) {
 	return some
 }
 
-var comesDue = map[string]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t"}
+var comesDue = map[string]string{"R2af": "R1f", "R2ai": "R1i", "R2b": "R1t", "R2r": "R1r"}
 
 // may tells whether there is a reason for a member to get another state.
 func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
@@ -390,7 +398,14 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 		return o.ticked && ran == (to == "T4") && (slow || m.deadline > 0 && m.deadline <= o.now)
 	case "R2b":
 		return o.ticked && m.timed && m.code == "A1"
-	case "T2", "R1r":
+	case "R2r":
+		return o.lost(m) && m.code == "A1" && m.reclaims > 0 && (!m.timed || m.holder.doubtful(o.now))
+	case "R1r":
+		if m.code == "R2r" {
+			break
+		}
+		return o.lost(m) && (m.code == "A3" || m.reclaims == 0 && (!m.timed || m.holder.doubtful(o.now)))
+	case "T2":
 		return o.lost(m) && (!m.timed || m.code == "A3" || m.holder.doubtful(o.now))
 	}
 	if from == 'b' {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	stored "github.com/flowfabric/flowfabric-go/internal/record"
 )
 
 // TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was granted, finish. Calls
@@ -117,7 +119,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 	x.bounds = newBounds(t, s, seed, did, roots...)
 	x.e = s.e
 	for _, root := range roots {
-		_, code, _, err := s.fcall(x.ctx, s.raw, root, "ff_boot", "1")
+		_, code, _, err := s.fcall(x.ctx, s.raw, root, "ff_boot", strconv.Itoa(flowfabric.Protocol))
 		x.no(err)
 		x.same(code, "OK")
 	}
@@ -405,8 +407,14 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 // judge holds an answer about a hold against its execution as it is read after the call.
 func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 	x.t.Helper()
-	c, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hgetall().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).AsStrMap()
-	x.no(err)
+	c := map[string]string{}
+	raw, err := x.s.raw.Do(x.ctx, x.s.raw.B().Get().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).ToString()
+	if !rueidis.IsRedisNil(err) {
+		x.no(err)
+		r, err := stored.Decode(raw)
+		x.no(err)
+		c = r.Fields
+	}
 	epoch := text(int64(h.Epoch))
 	want := engine.HoldKilled
 	switch {

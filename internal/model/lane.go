@@ -36,7 +36,8 @@ const (
 	maxLanes  = 1024
 	maxKeep   = int64(315_360_000) // s
 	retained  = int64(86_400_000)  // ms that what ended is kept when nobody said anything
-	tombstone = int64(86_400_000)  // ms that a purge by age keeps an id taken
+	tombstone = int64(86_400_000)  // ms that a purge by age keeps a derived id taken
+	unkeyed   = int64(3_600_000)   // ms that it keeps a random one taken, a UUIDv7
 )
 
 // lane is the lane of a route; an active one when nobody said anything.
@@ -97,7 +98,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 }
 
 // ListLanes lists the lanes that have routes, and those that an operator said something about. Slots: how many, then of
-// each namespace, name, state, retention, since, by, routes, waiting.
+// each namespace, name, state, retention, since, by, routes, waiting, ageing and weight, which it does not know.
 func (p *Partition) ListLanes() Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -112,7 +113,7 @@ func (p *Partition) ListLanes() Reply {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
 		l, in := all[name], p.routesOf(name)
-		r.Slots = append(r.Slots, name.Namespace, name.Name, l.State, number(l.Keep), number(l.Since), l.By, number(len(in)), number(p.waitingIn(in)))
+		r.Slots = append(r.Slots, name.Namespace, name.Name, l.State, number(l.Keep), number(l.Since), l.By, number(len(in)), number(p.waitingIn(in)), "0", "0")
 	}
 	return r
 }

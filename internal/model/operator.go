@@ -72,6 +72,9 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	}
 	if q.Drop {
 		x.Steps, x.Told = map[string]string{}, false
+		for i := range x.Attempts {
+			x.Attempts[i].Recorded = 0
+		}
 	} else { // their end closed the waitpoints that were handed out
 		maps.DeleteFunc(x.Steps, func(name, _ string) bool { return strings.HasPrefix(name, waitStep) })
 	}

@@ -32,6 +32,9 @@ type Partition struct {
 	Sessions   map[string]*Session
 	Owner      string // who ticks
 	Wake       int64  // when the tick is due, 0 = nothing to wait for
+	Ticked     int64  // when the last tick was
+
+	over map[string]Tombstone // tombstones whose time was over, which a clock that steps back restores
 
 	// ClockTTL says that the server's key TTLs run on Now, as on the embedded server; otherwise none runs out.
 	ClockTTL bool
@@ -44,9 +47,9 @@ type Gate string
 
 // The gates; the zero value is open.
 const (
-	Missing Gate = "partition_missing"
-	Frozen  Gate = "partition_frozen"
-	Newer   Gate = "protocol_mismatch"
+	Missing  Gate = "partition_missing"
+	Frozen   Gate = "partition_frozen"
+	Mismatch Gate = "protocol_mismatch"
 )
 
 // Interest is the set of routes that a kind of worker serves.
@@ -88,7 +91,16 @@ func (p *Partition) Clone() *Partition {
 // tick; only tombstones end, and what keys forget is forgotten.
 func (p *Partition) Advance(now int64) {
 	p.Now = max(p.Now, now)
-	maps.DeleteFunc(p.Tombstones, func(_ string, t Tombstone) bool { return t.Until <= p.Now })
+	maps.DeleteFunc(p.Tombstones, func(id string, t Tombstone) bool {
+		if t.Until > p.Now {
+			return false
+		}
+		if p.over == nil {
+			p.over = map[string]Tombstone{}
+		}
+		p.over[id] = t
+		return true
+	})
 	if !p.ClockTTL {
 		return
 	}
@@ -131,8 +143,25 @@ func (p *Partition) need(at int64) {
 	}
 }
 
+// stepped tells that the clock stepped back since the last tick, by more than the second that is waited for.
+func (p *Partition) stepped() bool { return p.Ticked > p.Now+1000 }
+
+// StepBack sets the clock back. Server keys that ran out meanwhile stay gone, so it is not for ClockTTL.
+func (p *Partition) StepBack(ms int64) {
+	p.Now -= ms
+	for id, t := range p.over {
+		if t.Until > p.Now && p.Executions[id] == nil {
+			p.Tombstones[id] = t
+			delete(p.over, id)
+		}
+	}
+}
+
 // late tells a caller that nobody ticks.
 func (p *Partition) late() bool {
+	if p.Now < p.Wake { // of another clock, if that stepped back
+		return p.Wake > p.Now+glance && p.stepped()
+	}
 	return p.Wake != 0 && p.Now >= p.Wake && (p.Now > p.Wake+late || p.Owner == "")
 }
 

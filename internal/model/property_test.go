@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
@@ -75,6 +76,7 @@ type pair struct {
 	cover    *coverage
 	steps    int
 	wait     int64  // of the delays of the tour, ms
+	limit    int64  // deadline of the executions of the tour, ms
 	requests uint64 // made up for revocations
 }
 
@@ -111,9 +113,13 @@ func (x *pair) run(rt *rapid.T) {
 			case n < 56:
 				x.make(x.draw(t))
 			case n < 61:
-				x.advance(x.instant(t))
+				if !x.s.ttls && rarely(t, "clock steps back", 10) { // the embedded server's keys expire by its clock
+					x.stepBack(one(t, "step", int64(900), 1001, 5000, 30_000, 3_600_000))
+				} else {
+					x.advance(x.instant(t))
+				}
 			default:
-				x.shut(one(t, "why", model.Missing, model.Frozen, model.Newer), x.draw(t))
+				x.shut(one(t, "why", model.Missing, model.Frozen, model.Mismatch), x.draw(t))
 			}
 		},
 		"": func(*rapid.T) {
@@ -172,12 +178,22 @@ func (x *pair) advance(now int64) {
 	}
 }
 
+// stepBack sets the clock back.
+func (x *pair) stepBack(ms int64) {
+	x.t.Helper()
+	x.p.StepBack(ms)
+	x.t.Logf("back to %d", x.p.Now)
+	if err := x.s.setClock(x.ctx, x.s.raw, x.p.Now); err != nil {
+		x.t.Fatalf("set the clock: %v", err)
+	}
+}
+
 // shut makes a call on a partition that is missing, frozen, or of a newer protocol.
 func (x *pair) shut(why model.Gate, c call) {
 	x.t.Helper()
 	before, key := x.past, root
 	freeze := func(on string) {
-		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", "1", on, "moved"); err != nil || code != model.OK {
+		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(flowfabric.Protocol), on, "moved"); err != nil || code != model.OK {
 			x.t.Fatalf("freeze %s: %s %v", on, code, err)
 		}
 	}
@@ -193,9 +209,9 @@ func (x *pair) shut(why model.Gate, c call) {
 	case model.Frozen:
 		freeze("1")
 		defer freeze("0")
-	case model.Newer:
-		protocol("2")
-		defer protocol("1")
+	case model.Mismatch:
+		protocol(strconv.Itoa(flowfabric.Protocol + 1))
+		defer protocol(strconv.Itoa(flowfabric.Protocol))
 	}
 	x.makeOn(key, c)
 	x.p.Gate, x.past = "", before
@@ -247,7 +263,7 @@ func (x *pair) sound() {
 	if err != nil {
 		x.t.Fatalf("read the partition: %v", err)
 	}
-	d.Now = x.p.Now
+	d.Now, d.Stepped = x.p.Now, !x.s.ttls
 	if bad := invariant.NewChecker().Violations(d); len(bad) > 0 {
 		x.t.Fatalf("the partition is not sound: %q", bad)
 	}

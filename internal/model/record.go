@@ -38,6 +38,9 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 		return answer("step_limit_exceeded")
 	}
 	x.Steps[name] = value
+	if a := x.attempt(); a.Run == f.Epoch {
+		a.Recorded = a.Sequence
+	}
 	return answer(OK, "recorded")
 }
 
@@ -118,7 +121,9 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if deltas > 0 && b.Base+uint64(strings.Count(known, "s")) != a.Version {
 		return answer("summary_version_conflict", number(a.Version))
 	}
-	a.Sequence = last
+	if a.Sequence = last; a.Run != f.Epoch {
+		a.Run, a.Runs = f.Epoch, a.Runs+1
+	}
 	a.Frames, a.Version, a.Live = a.Frames+uint64(strings.Count(fresh, "d")), a.Version+deltas, a.Live+uint64(strings.Count(fresh, "l"))
 	return answer(OK, number(a.Frames), number(a.Sequence), number(a.Version), number(len(fresh)))
 }

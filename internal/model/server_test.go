@@ -142,10 +142,10 @@ func (s *server) reset(ctx context.Context, t failer) {
 	if err := s.setClock(ctx, s.raw, begin); err != nil {
 		t.Fatalf("set the clock: %v", err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", "1"); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", strconv.Itoa(flowfabric.Protocol)); err != nil || code != model.OK {
 		t.Fatalf("boot: %s %v", code, err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", "1", "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", strconv.Itoa(flowfabric.Protocol), "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
 		t.Fatalf("seed: %s %v", code, err)
 	}
 }
@@ -240,5 +240,5 @@ func (s *server) stream(ctx context.Context, id string, attempt int) (model.Stre
 	if err != nil {
 		return model.Stream{}, fmt.Errorf("stream of attempt %s: %w", strconv.Itoa(attempt), err)
 	}
-	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Version: m.Summary, Live: m.Live, Closed: m.Closed, Reason: m.ClosedReason}, nil
+	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Version: m.Summary, Live: m.Live, Runs: uint64(m.Runs), Recorded: m.Recorded.Sequence, Closed: m.Closed, Reason: m.ClosedReason}, nil
 }

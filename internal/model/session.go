@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -10,6 +11,7 @@ import (
 // finds work. Dead is for good.
 type Session struct {
 	Expires   int64
+	TTL       int64  // for which the last renewal or claim was good
 	Look      int64  // when the tick looks at it, no later than it expires; 0 = it need not any more
 	Last      uint64 // claim number
 	Dead      bool
@@ -40,8 +42,10 @@ func (p *Partition) alive(id string) bool {
 	return s != nil && !s.Dead && s.Expires > p.Now
 }
 
-// extend lets a session live until an instant, which may be earlier than before.
-func (p *Partition) extend(s *Session, until int64) {
+// extend lets a session live for a time from now, which may end earlier than before.
+func (p *Partition) extend(s *Session, ttl int64) {
+	until := p.Now + ttl
+	s.TTL = ttl
 	if until < s.Expires {
 		s.Look = until
 		p.need(until)
@@ -85,7 +89,7 @@ func (p *Partition) Renew(session string, ttl int64, processed uint64) Reply {
 	if processed > s.generation() { // a failover lost notices that the holder knows: it is told all there are
 		processed = s.Confirmed
 	}
-	p.extend(s, p.Now+ttl)
+	p.extend(s, ttl)
 	if processed > s.Confirmed {
 		s.Notices, s.Confirmed = s.Notices[processed-s.Confirmed:], processed
 	}
@@ -153,6 +157,9 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 		return answer(Already, "dead")
 	}
 	s.Dead, s.Look, s.Why = true, min(s.Expires, p.Now), reason
+	if instance, _, _ := strings.Cut(session, "~"); instance == p.Owner {
+		p.Owner = "" // its tick is anybody's
+	}
 	p.need(p.Now)
 	return answer(OK, "dead", number(len(p.holds(session, 0))))
 }

@@ -221,7 +221,7 @@ func pause(r flowfabric.RetryPolicy, k int) int64 {
 }
 
 // Cancellation ends an execution. Source is owner, operator_override or flow_cascade.
-type Cancellation struct{ Source, Reason string }
+type Cancellation struct{ Source, Reason, By string }
 
 // Cancel ends an execution from any state that is not terminal, for its holder or by an override (spec 10 §4.4, D14).
 // A fence that is given is checked whoever asks.
@@ -229,7 +229,8 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > flowfabric.MaxReason {
+	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > flowfabric.MaxReason ||
+		len(c.By) > flowfabric.MaxName || c.By != "" && c.Source != "operator_override" {
 		return answer("invalid_input")
 	}
 	code := incomplete(id, f)
@@ -247,6 +248,9 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 		return notActive(x)
 	}
 	by := c.Source
+	if c.By != "" {
+		by += ":" + c.By
+	}
 	if fenced {
 		if _, refused, holder := p.refuse(id, f); !holder {
 			return refused

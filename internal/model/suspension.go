@@ -131,9 +131,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 	if code.Code != "" {
 		return code
 	}
-	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" {
-		x.Steps[answerStep+last.Name] = last.outcome()
-	}
+	late := q.Pending && (w.State == "x" || w.State == "p" && w.Expires <= p.Now)
 	u := Suspension{Wait: q, By: f, Filled: make([]bool, len(q.Names))}
 	if q.Timeout > 0 {
 		u.Until = p.Now + q.Timeout
@@ -151,13 +149,19 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 			w.Known[g.mark()] = first
 		}
 	}
+	if late && !u.met() { // what was accepted in time counts, if it suffices
+		return answer("pending_waitpoint_expired", q.Point.Key)
+	}
+	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" {
+		x.Steps[answerStep+last.Name] = last.outcome()
+	}
 	if q.Only == "" {
 		w.State, w.Expires, w.Suspension, w.Early = "a", u.Until, q.ID, nil
 		x.put(w)
 	}
 	x.Suspension = &u
 	if u.met() {
-		x.Told = true
+		x.Told, x.attempt().Run = true, 0
 		p.shut(x, ending{reason: "resumed", cause: "already_satisfied", closer: closer})
 		return x.waits(OK)
 	}
@@ -186,9 +190,9 @@ func (p *Partition) bind(x *Execution, q Wait) (w Waitpoint, refused Reply) {
 	switch {
 	case q.Pending && !known:
 		refused = answer("waitpoint_not_found", q.Point.Key)
-	case q.Pending && (w.State == "x" || w.State == "p" && w.Expires <= p.Now):
+	case q.Pending && (w.State == "x" || w.State == "p" && w.Expires <= p.Now) && len(w.Early) == 0:
 		refused = answer("pending_waitpoint_expired", q.Point.Key)
-	case q.Pending && w.State != "p":
+	case q.Pending && w.State != "p" && w.State != "x":
 		refused = answer("waitpoint_not_pending", q.Point.Key)
 	case q.Pending && w.Key != q.Point.Key:
 		refused = answer("waitpoint_key_mismatch", q.Point.Key)
@@ -287,7 +291,7 @@ func (p *Partition) timeout(x *Execution) {
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout"})
 		return
 	case "auto_resume_with_timeout_signal":
-		g := strings.Join([]string{u.ID, "", "", "__timeout", "", "system", "", "", "", "", number(p.Now), "json", "timeout", "", ""}, unit)
+		g := strings.Join([]string{u.ID, "", "", "__timeout", "", "system", "", "", "", "", number(p.Now), "json", "timeout", "", "0", ""}, unit)
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout", signal: g})
 		return
 	}
@@ -295,7 +299,7 @@ func (p *Partition) timeout(x *Execution) {
 	if to == "T3" {
 		state, x.CancelledBy = "ended_cancelled", "system_timeout_policy"
 	}
-	x.end(p.Now, state, "suspension_timeout", "suspension_timeout:"+u.Behaviour)
+	x.end(p.Now, state, "suspension_timeout", "no answer within the time limit (on timeout: "+u.Behaviour+")")
 	x.Category = "suspension_timeout"
 	p.finish(x, to, "suspension_timeout")
 }

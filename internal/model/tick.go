@@ -2,8 +2,11 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
@@ -28,6 +31,12 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 		return answer(Already, p.Owner)
 	}
 	p.Owner = owner
+	if p.stepped() {
+		for _, id := range p.looked() {
+			p.Sessions[id].Look = min(p.Sessions[id].Look, p.Now)
+		}
+	}
+	p.Ticked = p.Now
 	var n counts
 	p.deaths(&n)
 	p.promotions(&n)
@@ -50,6 +59,7 @@ func (p *Partition) deaths(n *counts) {
 			break
 		}
 		if p.alive(id) {
+			s.Expires = min(s.Expires, p.Now+s.TTL) // it was renewed before the clock stepped back
 			s.Look = s.Expires
 			continue
 		}
@@ -115,24 +125,37 @@ func (p *Partition) alarms(n *counts) {
 	}
 }
 
-// requeue takes an execution from a holder who lost it: it waits for another, or ends when that happened too often.
-// It is no retry (design §4, §8).
+// requeue takes an execution from a holder who lost it: it waits for another, after a pause unless it was the first, or
+// ends when that happened too often. It is no retry (design §4, §8).
 func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	said := ""
 	if s := p.Sessions[x.Held.Session]; s != nil && x.Code == "A1" {
 		said = s.Why // an operator's reason
 	}
+	last := x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, flowfabric.DefaultMaxReclaims)
+	if last && x.Code == "A1" && said == "" {
+		instance, _, _ := strings.Cut(x.Held.Session, "~")
+		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause", instance, x.Reclaims+1)
+	}
 	x.end(p.Now, "interrupted_reclaimed", why, said)
-	if x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, 100) {
+	if last {
 		x.Category = "max_reclaims_exceeded"
 		p.finish(x, "T2", why)
 		n.exhausted++
 		return
 	}
+	pauses := x.Code == "A1" && x.Reclaims > 0 // a revoked lease lost no worker
+	if pauses {
+		x.DelayUntil = p.Now + min(60_000, int64(1000)<<min(x.Reclaims-1, 6))
+	}
 	x.Reclaims++
 	x.close(why)
 	x.TimeoutAt, x.TimeLeft = 0, 0
-	p.move(x, "R1r")
+	if pauses {
+		p.move(x, "R2r")
+	} else {
+		p.move(x, "R1r")
+	}
 	n.requeued++
 }
 
@@ -146,7 +169,11 @@ func (p *Partition) retention(n *counts) {
 			x.Filed = at
 			continue
 		}
-		p.forget(id, tombstone)
+		keep := tombstone
+		if id[14] == '7' {
+			keep = unkeyed
+		}
+		p.forget(id, keep)
 		n.purged++
 	}
 }

@@ -14,7 +14,7 @@ import (
 // tour goes where chance seldom does: cancellation and deadline from every state, every kind of wrong fence in every
 // fenced call, every gate before every call, and the limits. Model and server are compared as in the random part.
 func (x *pair) tour() {
-	x.wait = 5000 // longer than the deadline
+	x.wait, x.limit = 9000, 8000 // a delay is longer than the deadline
 	for _, code := range slices.Sorted(maps.Keys(model.Legal)) {
 		if code == "" {
 			continue
@@ -22,10 +22,16 @@ func (x *pair) tour() {
 		x.reach(code)
 		x.override("again") // of what has ended already, too
 		x.reach(code)
-		x.advance(begin + 4000)
+		x.advance(begin + x.limit)
 		x.tick()
 		x.compare()
 	}
+	x.limit = 2500 // before the pause between reclaims is over
+	x.reach("R2r")
+	x.advance(begin + x.limit)
+	x.tick()
+	x.compare()
+	x.limit = 8000
 	x.renewed()
 	x.exhausted()
 	x.waits()
@@ -46,12 +52,12 @@ func (x *pair) tour() {
 
 const subject = "00000001-0000-4000-8000-000000000000"
 
-// begin empties both sides and submits one execution whose deadline is in 4 s.
+// begin empties both sides and submits one execution with a deadline.
 func (x *pair) begin(delay int64) {
 	x.start()
 	retry := flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second, Max: time.Minute, Multiplier: 2}
 	x.make(call{Kind: "create", Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Delay: delay,
-		Deadline: 4000, Input: 1, Policy: flowfabric.Policy{MaxReclaims: 1, AttemptTimeout: time.Hour, Retry: retry}}})
+		Deadline: x.limit, Input: 1, Policy: flowfabric.Policy{MaxReclaims: 2, AttemptTimeout: time.Hour, Retry: retry}}})
 }
 
 func (x *pair) claim(ttl int64) model.Fence {
@@ -117,21 +123,23 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 		held("complete")
 	case "T3", "R1p":
 		held("cancel")
-	case "R1r":
+	case "R1r", "R2r":
 		x.begin(0)
-		f = x.claim(1000)
-		x.advance(x.p.Now + 1000)
-		x.tick()
+		for range map[model.Code]int{"R1r": 1, "R2r": 2}[code] {
+			f = x.claim(1000)
+			x.advance(x.p.Now + 1000)
+			x.tick()
+		}
 	case "T3n":
 		x.begin(0)
 		x.override("")
 	case "T4":
 		held("")
-		x.advance(begin + 4000)
+		x.advance(begin + x.limit)
 		x.tick()
 	case "T4n":
 		x.begin(0)
-		x.advance(begin + 4000)
+		x.advance(begin + x.limit)
 		x.tick()
 	}
 	if code == "R1p" {
@@ -153,13 +161,13 @@ func (x *pair) renewed() {
 			if cancel {
 				x.override("")
 			} else {
-				x.advance(x.p.Now + 4000)
+				x.advance(x.p.Now + x.limit)
 				x.tick()
 			}
 			x.compare()
 		}
 	}
-	for _, from := range []model.Code{"T1", "T2", "T3", "T4", "R2af", "R2b", "R2ai"} { // and all goes on
+	for _, from := range []model.Code{"T1", "T2", "T3", "T4", "R2af", "R2b", "R2r", "R2ai"} { // and all goes on
 		x.reach(from)
 		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: subject}})
 		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: unknown, Force: true}})
@@ -173,7 +181,9 @@ func (x *pair) renewed() {
 // exhausted reaches the reclaim cap, revoked and dead.
 func (x *pair) exhausted() {
 	for _, dead := range []bool{true, false} {
-		x.reach("R1r")
+		x.reach("R2r")
+		x.advance(x.p.Now + 1000)
+		x.tick()
 		x.claim(1000)
 		if dead {
 			x.advance(x.p.Now + 1000)
@@ -211,7 +221,7 @@ func (x *pair) wrongFences(kind string) {
 	try(func(c *call) { c.Fence.Attempt++ })
 	try(func(*call) { x.advance(x.p.Now + 30_000) })
 	try(func(*call) { x.advance(x.p.Now + 29_999) }) // the last moment
-	for _, code := range []model.Code{"A3", "R1i", "R1t", "R1r", "S1", "R2c", "T1", "T2", "T3", "T4"} {
+	for _, code := range []model.Code{"A3", "R1i", "R1t", "R1r", "R2r", "S1", "R2c", "T1", "T2", "T3", "T4"} {
 		c.Fence = x.reach(code)
 		x.make(c)
 		c.Fence.Session = "other~1"
@@ -227,7 +237,7 @@ func (x *pair) gates() {
 		c := call{Kind: kind, ID: subject, Fence: f, Name: "aa", Session: f.Session, Count: 1, Number: 1, Number2: 1,
 			Failure: model.Failure{Category: "c"},
 			Cancel:  model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1}}
-		for _, why := range []model.Gate{model.Missing, model.Frozen, model.Newer} {
+		for _, why := range []model.Gate{model.Missing, model.Frozen, model.Mismatch} {
 			x.shut(why, c)
 		}
 	}

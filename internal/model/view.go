@@ -43,6 +43,7 @@ type Record struct {
 type Stream struct {
 	Frames, Sequence uint64
 	Version, Live    uint64
+	Runs, Recorded   uint64
 	Closed           bool
 	Reason           string
 }
@@ -67,7 +68,7 @@ func (p *Partition) View(id string) (v View, code string) {
 		}
 	}
 	for i, a := range x.Attempts {
-		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Version: a.Version, Live: a.Live, Closed: a.Closed != "", Reason: a.Closed})
+		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Version: a.Version, Live: a.Live, Runs: a.Runs, Recorded: a.Recorded, Closed: a.Closed != "", Reason: a.Closed})
 		if a.State == "" || x.Code == "T1" && i == len(x.Attempts)-1 {
 			continue
 		}

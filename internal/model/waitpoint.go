@@ -40,6 +40,7 @@ type Signal struct {
 	TTL                    int64
 
 	at           int64
+	order        int
 	effect, late string
 }
 
@@ -53,7 +54,7 @@ func (g Signal) mark() string {
 
 // stored is the text that the library keeps and hands to the handler.
 func (g Signal) stored(w Waitpoint) string {
-	return strings.Join([]string{g.ID, w.ID, w.Key, g.Name, "", "t", "s", "", g.Key, "", number(g.at), "json", g.effect, g.late, g.Payload}, unit)
+	return strings.Join([]string{g.ID, w.ID, w.Key, g.Name, "", "t", "s", "", g.Key, "", number(g.at), "json", g.effect, g.late, number(g.order), g.Payload}, unit)
 }
 
 func (w Waitpoint) open() bool { return w.State == "p" || w.State == "a" }
@@ -193,7 +194,8 @@ func (p *Partition) Deliver(id, point, digest string, g Signal) Reply {
 	case w.State == "p" && w.Expires <= p.Now:
 		return answer("waitpoint_closed", "pending_expired", number(w.Expires))
 	}
-	g.at = p.Now
+	x.Signals++
+	g.at, g.order = p.Now, x.Signals
 	if w.Expires != 0 && w.Expires <= p.Now {
 		g.late = number(p.Now - w.Expires)
 	}

@@ -4,18 +4,18 @@ const fenceFile = "lua/lib/fence.lua"
 
 // fenceMutants break who is the holder, and what a caller who is not learns.
 var fenceMutants = []Mutant{
-	{"fence: the fast check forgets the session", "10-F1", fenceFile,
-		`v[2] == argv[i + 1] and `, ``, suite("settle|stream|lease|time|errors")},
-	{"fence: the fast check forgets the claim number", "10-F1", fenceFile,
-		`v[3] == argv[i + 2] and `, ``, suite("lease|settle|stream|errors")},
-	{"fence: the fast check forgets the epoch", "10-F1", fenceFile,
-		`v[4] == argv[i + 3] and`, ``, suite("lease|settle|stream|errors")},
-	{"fence: the fast check forgets the attempt", "10-F1", fenceFile,
-		`((v[5] == '1' and argv[i + 4] == '0') or reply.int(tonumber(v[5]) - 1) == argv[i + 4]) and`, ``, suite("lease|settle|stream|errors")},
-	{"fence: the fast check trusts a dead session", "10-F6", fenceFile,
-		`session.read(ctx, v[2]).alive`, `true`, suite("settle|lease")},
-	{"fence: the fast check does not look at the state", "10-F1", fenceFile,
-		`v[1] == 'A1' and `, ``, suite("settle|stream")},
+	{"complete: the token forgets the session", "10-F1", completeFile,
+		`record.token(f.session, f.claim,`, `record.token(string.match(text or '', '^%S+ (%S+)') or '', f.claim,`, suite("settle|stream|lease|time|errors")},
+	{"complete: the token forgets the claim number", "10-F1", completeFile,
+		`f.session, f.claim, f.epoch,`, `f.session, string.match(text or '', '^%S+ %S+ (%S+)') or '', f.epoch,`, suite("lease|settle|errors")},
+	{"complete: the token forgets the epoch", "10-F1", completeFile,
+		`f.claim, f.epoch, f.attempt)`, `f.claim, string.match(text or '', '^%S+ %S+ %S+ (%S+)') or '', f.attempt)`, suite("lease|settle|errors")},
+	{"complete: the token forgets the attempt", "10-F1", completeFile,
+		`f.epoch, f.attempt)
+  if text`, `f.epoch, string.match(text or '', '^%S+ %S+ %S+ %S+ (%S+)') or '')
+  if text`, suite("lease|settle|errors")},
+	{"complete: a dead session holds a plain one", "10-F6", completeFile,
+		` and session.read(ctx, f.session).alive then`, ` then`, suite("settle|lease")},
 	{"fence: the session is not compared", "10-F1", fenceFile,
 		`if c.ss ~= f.session or c.cl`, `if c.cl`, suite("lease|errors")},
 	{"fence: the claim number is not compared", "10-F1", fenceFile,

@@ -49,11 +49,11 @@ var modeMutants = []Mutant{
 	{"modes: tailers are told the wrong version", "30 §3", modesFile,
 		`word = 's' .. reply.int(version)`, `word = 's' .. reply.int(version - 1)`, suite("modes")},
 	{"purge: the summary stays", "30-T25", "lua/lib/purge.lua",
-		`      keys.summary(r, id, a) }`, `    }`, suite("modes")},
+		`      keys.summary(r, id, a), keys`, `      keys`, suite("modes")},
 	{"purge: the live log stays", "30-T25", "lua/lib/purge.lua",
 		`keys.live(r, id, a),`, ``, suite("modes")},
 	{"read stream: deltas are called best effort", "30 §4.2", "lua/read/ff_read_attempt_stream.lua",
-		`m[7] or '0', m[8] or '0')`, `m[8] or '0', m[7] or '0')`, suite("modes")},
+		`m[7] or '0', m[8] or '0',`, `m[8] or '0', m[7] or '0',`, suite("modes")},
 
 	{"summary: an empty object wipes", "30-T12", valueFile,
 		`	if target != nil && target.object {`, `	if target != nil && target.object && len(patch.members) > 0 {`, in("stream", "TestMerge|TestWriterMerges")},

@@ -27,6 +27,10 @@ var registryMutants = []Mutant{
 	{"registry: who comes back is still given up", "40 §5", registerFile,
 		`  redis.call('HDEL', key, 'dead', 'why')
 `, ``, suite("workers")},
+	{"registry: stuck slots are forgotten", "stuck handlers", registerFile,
+		`'stuck', argv[6],`, `'stuck', '0',`, suite("workers")},
+	{"registry: more stuck handlers than there are at work", "stuck handlers", registerFile,
+		`args.int(argv[6], 0, inflight)`, `args.int(argv[6], 0, 1000000)`, suite("workers")},
 	{"registry: a record stays for ever", "40 §5", registerFile,
 		`  redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
 `, ``, suite("workers")},
@@ -61,7 +65,11 @@ var registryMutants = []Mutant{
 	{"runtime: gives up on a predecessor at once", "40 §5", "runtime/registry.go",
 		`if until.After(first) {`, `if !until.IsZero() {`, in("runtime", "^TestCrashedPredecessor")},
 	{"runtime: does not renew its registration", "40 §5", "runtime/registry.go",
-		`			g.report(ctx, g.register(ctx))
+		`			err := g.register(ctx)
+			if g.stopIfFatal(err) {
+				return
+			}
+			g.report(ctx, err)
 `, ``, in("runtime", "^TestWorkerRegistersRenewsAndLeaves$")},
 	{"runtime: does not leave", "40 §15 #7", "runtime/drain.go",
 		`	r.name.leave(lastCall)
@@ -72,8 +80,6 @@ var registryMutants = []Mutant{
 			return nil
 `, `			return err
 `, in("runtime", "^TestRegistryTrouble")},
-	{"engine: an older library stays", "50 §15 #11", "engine/doubt.go",
-		`if e.scripts != nil || !e.doubts.take(root) {`, `if e.doubts.take(root) || true {`, suite("server")},
 	{"engine: an older library that answers as ever stays", "50 §15 #11", "engine/registry.go",
 		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
 

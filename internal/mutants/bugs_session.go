@@ -9,7 +9,7 @@ const (
 // sessionMutants break what keeps a session alive, what ends it, and what its holder is told.
 var sessionMutants = []Mutant{
 	{"session: alive at its very expiry", "10-F3", sessionFile,
-		`s.exp > ctx.now`, `s.exp >= ctx.now`, pinned("lease")},
+		`and s.exp > ctx.now`, `and s.exp >= ctx.now`, pinned("lease")},
 	{"session: the sticky flag of death is not read", "10-F6, design §6", sessionFile,
 		`s.exp and not s.dead and s.exp > ctx.now`, `s.exp and s.exp > ctx.now`, suite("lease|operator")},
 	{"session: a shorter lease is not indexed", "design §6", sessionFile,
@@ -36,7 +36,7 @@ var sessionMutants = []Mutant{
 	{"renew: does not remember what was processed", "design §6 no deaf holder", renewFile,
 		`, 'lb', reply.int(processed))`, `)`, suite("lease")},
 	{"renew: without notices it does not extend", "10 §9 #26", renewFile,
-		`    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
+		`    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'ttl', reply.int(ttl))
     return`, `    return`, suite("lease")},
 	{"renew: says more when there is none", "design §6 no deaf holder", renewFile,
 		`generation < s.lg and '1'`, `generation <= s.lg and '1'`, suite("lease")},

@@ -3,6 +3,7 @@ package main
 const (
 	signalFile    = "lua/lib/signal.lua"
 	tokenFile     = "lua/lib/token.lua"
+	deliverFile   = "lua/suspend/ff_deliver_signal.lua"
 	conditionFile = "lua/lib/condition.lua"
 	waitpointFile = "lua/lib/waitpoint.lua"
 )
@@ -32,8 +33,10 @@ var signalMutants = []Mutant{
 		`g.late = reply.int(ctx.now - tonumber(w.expires))`, `g.late = ''`, waits},
 	{"deliver: signals without number", "20 §8", signalFile,
 		`>= most_signals then`, `> most_signals then`, waits},
-	{"deliver: what is counted needs no key", "20 §4", signalFile,
-		`if g.key == '' and condition.wants_key(nodes, at) then`, `if false then`, waits},
+	{"deliver: signals of one millisecond have no order", "acceptance order", signalFile,
+		`tonumber(c.gq or '0') + 1)`, `1)`, waits},
+	{"deliver: a signal without a key counts with the others without one", "20 §4", conditionFile,
+		`if n.kind == 's' then what = g.id end`, `if n.kind == 's' then what = g.key end`, waits},
 	{"deliver: matched signals of any size", "20 §8", signalFile,
 		`if #added > 0 and bytes > matched_bytes then`, `if false then`, waits},
 	{"deliver: the suspension counts no signals", "20-S24", signalFile,
@@ -69,9 +72,11 @@ var signalMutants = []Mutant{
 	{"repeat: a key and an id are the same", "20 §1.6", signalFile,
 		`return 'k' .. g.key`, `return 's' .. g.key`, waits},
 	{"replay: signals behind the one that satisfies are taken", "20-S8", signalFile,
-		`        if not plan.satisfied then
-          local effect`, `        if true then
-          local effect`, waits},
+		`    if not plan.satisfied then
+      local effect`, `    if true then
+      local effect`, waits},
+	{"replay: the first waitpoint comes first", "acceptance order", signalFile,
+		`  if logs > 1 then`, `  if false then`, waits},
 	{"replay: repeats are answered as buffered", "20-S24", signalFile,
 		`    relabel(keys.delivered(r, id, list[at]), l)`, ``, waits},
 	{"replay: early signals satisfy nothing for long", "20 §3.6", signalFile,
@@ -89,6 +94,12 @@ var signalMutants = []Mutant{
 	{"signal: names of the library", "20-S4", signalFile,
 		`if g.name == '' or not condition.name(g.name) then`, `if g.name == '' then`, waits},
 
+	{"token: a refusal is not counted", "refused tokens", tokenFile,
+		`  redis.call('HINCRBY', keys.refusals(ctx.r), 'n', '1')`, ``, waits},
+	{"token: a refusal is told of waitpoints that are there only", "20 §2.7", deliverFile,
+		`bad[2] ~= 'hmac_secret_not_initialized' then`, `w then`, waits},
+	{"token: made-up waitpoints are remembered without bound", "refused tokens", tokenFile,
+		`  redis.call('ZREMRANGEBYRANK', keys.refused(ctx.r), '0', reply.int(-1 - most_refused))`, ``, waits},
 	{"token: a waitpoint that is not there is told apart", "20 §2.7", tokenFile,
 		`  if not w or not token.same(w.digest, digest)`, `  if not w then return reply.err('target_not_signalable') end
   if not token.same(w.digest, digest)`, waits},
@@ -184,7 +195,7 @@ var signalMutants = []Mutant{
 	{"waitpoint: a purge leaves signals", "10-X5", waitpointFile,
 		`gone[2 * i] = keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i])`, `gone[2 * i] = keys.delivered(r, id, ids[i]), keys.delivered(r, id, ids[i])`, waits},
 	{"waitpoint: a purge leaves the suspension", "10-X5", waitpointFile,
-		`keys.waitpoints(r, id), keys.suspension(r, id),`, `keys.waitpoints(r, id),`, waits},
+		`  waits.forget(ctx, id)`, ``, waits},
 	{"waitpoint: a purge leaves the matched signals", "10-X5", waitpointFile,
 		`keys.satisfied(r, id), keys.matched(r, id))`, `keys.satisfied(r, id))`, waits},
 	{"waitpoint: not counted", "20 §8", waitpointFile,

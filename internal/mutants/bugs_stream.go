@@ -24,13 +24,8 @@ var streamMutants = []Mutant{
 		`  if #argv[9] > 128 then return`, `  if #argv[9] > 1280 then return`, suite("stream")},
 	{"append: plain frames are judged without the last", "30 §11 #2", appendFile,
 		`  for i = 10, 9 + count do`, `  for i = 10, 8 + count do`, suite("stream")},
-	{"engine: gives up on a library that knows no short forms", "ADR 3", "engine/create.go",
-		`slices.Equal(refusal.Detail, []string{"count: 1..100"})`, `slices.Equal(refusal.Detail, []string{"count"})`, Test{"./engine", "TestPlainFramesOnAnOlderLibrary|TestAlikeItemsOnAnOlderLibrary"}},
-	{"engine: keeps a library that knows no short forms", "ADR 3", "engine/create.go",
-		`	e.doubts.add(e.roots[partition])
-`, ``, Test{"./engine", "TestAlikeItemsOnAnOlderLibrary"}},
 	{"append: the last sequence is off by one", "30 §6.2", appendFile,
-		`    'q', reply.int(first + count - 1), 'i'`, `    'q', reply.int(first + count), 'i'`, suite("stream")},
+		`'q', reply.int(first + count - 1), 'i', ids[#ids])`, `'q', reply.int(first + count), 'i', ids[#ids])`, suite("stream")},
 	{"append: skipped frames count as bytes", "30 §11 #23", appendFile,
 		`  for n = 1, skip do bytes = bytes - #argv[plain and 9 + n or 8 + 5 * n] end`, ``, suite("holes")},
 	{"append: the total starts over", "30 §11 #1", appendFile,
@@ -50,6 +45,42 @@ var streamMutants = []Mutant{
 		`  redis.call('HSET', meta, 'z', ctx.t, 'y', reason)`, suite("stream|operator|golden")},
 	{"read stream: an attempt without frames never closes", "30-T5", "lua/read/ff_read_attempt_stream.lua",
 		`closed = attempt < started - 1 or not settle.open(c)`, `closed = false`, suite("stream")},
+
+	{"append: a run that goes on is not entered", "a run repeats what was not recorded", appendFile,
+		`    if m[9] then run.number, run.entry =`, `    if false then run.number, run.entry =`, suite("runs")},
+	{"append: every batch begins a run", "a run is one pass of the handler", appendFile,
+		`  if m[9] == f.epoch then`, `  if false then`, suite("runs")},
+	{"runs: what is recorded covers the frames of an earlier run", "a run without frames covers none", closesFile,
+		`  if v[1] == f.epoch and v[2]`, `  if v[2]`, suite("runs")},
+	{"runs: the reason is always that of the last release", "a wait that was answered keeps the claim", closesFile,
+		`string.match(from, '^' .. f.epoch .. '(%a)$') or `, ``, suite("runs")},
+	{"runs: no step is recorded", "a run repeats what was not recorded", stepFile,
+		`  stream.recorded(ctx, c, f)
+`, ``, suite("runs")},
+	{"suspend: a wait that is answered already begins no run", "the handler runs again", "lua/suspend/ff_suspend_execution.lua",
+		`    stream.again(ctx, c, f, 'u')
+`, ``, suite("runs")},
+	{"children: a wait that is over already begins no run", "the handler runs again", "lua/flow/ff_wait_children.lua",
+		`    stream.again(ctx, c, f, 'k')
+`, ``, suite("runs")},
+	{"replay: steps that are dropped still cover frames", "what was recorded is forgotten", "lua/lib/replay.lua",
+		`    if c.n then record.set(ctx, id, 'sd', c.n) end
+`, ``, suite("runs")},
+	{"purge: runs stay", "10 §4.21", "lua/lib/purge.lua",
+		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},
+	{"tail: runs that were read are not told", "a run repeats what was not recorded", "stream/tail.go",
+		`	resumed := page.Resumed
+	for _, f := range page.Frames {`, `	resumed := page.Resumed[:0]
+	for _, f := range page.Frames {`, in("stream", "TestTailTellsOfEachRun")},
+	{"tail: runs that were published are not told", "a run repeats what was not recorded", "stream/tail.go",
+		`i == 0 && m.resumed != nil`, `false`, in("stream", "TestTailTellsOfEachRun")},
+	{"read: a page has the runs of the next one, too", "each run is told once", "stream/read.go",
+		`next[n].First.Compare(page.Next.id) <= 0`, `next[n].First.Compare(page.Next.id) <= 9`, in("stream", "TestReadTellsOfEachRun")},
+
+	{"history: a success has the category of an earlier failure", "the end is told as it was", "engine/history.go",
+		`strings.HasPrefix(code, "T1") || `, ``, suite("inspect")},
+	{"list: a last attempt that timed out has not failed", "lists of what failed find it", "client/list.go",
+		` || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout`, ``, suite("inspect")},
 
 	{"step: another value under the same name is taken", "design §4", stepFile,
 		`if stored == value then`, `if stored then`, suite("claim|errors|golden")},

@@ -22,11 +22,11 @@ var suspendMutants = []Mutant{
 	{"suspension: 8 MiB of steps and a bit", "design §12", suspensionFile,
 		`if total > 8388608 then`, `if total > 8388608 + 200 then`, waits},
 	{"suspension: matched signals of the one before stay", "20 §3.11", suspensionFile,
-		`  redis.call('UNLINK', keys.suspension(ctx.r, id), keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))`,
-		`  redis.call('UNLINK', keys.suspension(ctx.r, id), keys.satisfied(ctx.r, id))`, waits},
-	{"suspension: fields of the one before stay", "20 §3.11", suspensionFile,
-		`  redis.call('UNLINK', keys.suspension(ctx.r, id), keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))`,
-		`  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))`, waits},
+		`  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))`,
+		`  redis.call('UNLINK', keys.satisfied(ctx.r, id))`, waits},
+	{"suspension: fields of the one before stay", "20 §3.11", suspendFile,
+		`  waits.of(ctx, id).u = u`,
+		`  for field, value in pairs(u) do waits.of(ctx, id).u[field] = value end`, waits},
 	{"suspension: closed, but parts of its condition stay met", "20-S2", suspensionFile,
 		`      redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "20-S14", suspensionFile,
@@ -51,7 +51,7 @@ var suspendMutants = []Mutant{
   end
   suspension.shut`, waits},
 	{"resume: the timeout stays on the core", "10-X4", suspensionFile,
-		`    redis.call('HDEL', key, 'tt')
+		`    record.clear(ctx, id, 'tt')
     home.alarm`, `    home.alarm`, waits},
 	{"resume: without the delay of its policy", "20-S13", suspensionFile,
 		`e.delay or tonumber(u.rd or '0')`, `e.delay or 0`, waits},
@@ -60,7 +60,7 @@ var suspendMutants = []Mutant{
 	{"resume: nothing in the history", "performance §3.5", suspensionFile,
 		`  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)`, ``, waits},
 	{"resume: what it told is not brought along", "20 §3.11", suspensionFile,
-		`    redis.call('HSET', key, 's', 'R1i', 'sg', suspension.told(u))`, `    redis.call('HSET', key, 's', 'R1i')`, waits},
+		`    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))`, `    record.set(ctx, id, 's', 'R1i')`, waits},
 	{"finish: the suspension stays open", "20 §6", suspensionFile,
 		`  if core.suspended(c) then
     local cause`, `  if false then
@@ -104,7 +104,7 @@ var suspendMutants = []Mutant{
 	{"suspend: the alarm of the attempt stays", "20-S35", suspendFile,
 		`  if first or c.ta then home.alarm`, `  if first then home.alarm`, waits},
 	{"suspend: the next claim is told of the wait before", "20 §3.11", suspendFile,
-		`  if c.sg then redis.call('HDEL', key, 'sg') end`, ``, waits},
+		`  if c.sg then record.clear(ctx, f.id, 'sg') end`, ``, waits},
 	{"suspend: stays held", "10-X3", suspendFile,
 		`  home.leave(ctx, c, f.id)`, ``, waits},
 	{"suspend: what the wait before was answered is lost", "20-S8", suspendFile,
@@ -135,7 +135,7 @@ var suspendMutants = []Mutant{
 		`  answer = token.mintable(ctx, w.kid, tonumber(w.expires))
   if answer then return answer end`, ``, waits},
 	{"pend: the bytes of its step are not counted", "design §12", pendFile,
-		`    redis.call('HSET', keys.core(ctx.r, f.id), 'sb', reply.int(total))`, ``, waits},
+		`    record.set(ctx, f.id, 'sb', reply.int(total))`, ``, waits},
 	{"pend: the step of a forgotten waitpoint is counted twice", "design §12", pendFile,
 		`    if old then total = total - #step - #old end`, ``, waits},
 	{"pend: 1,001 steps", "design §12", pendFile,
@@ -161,9 +161,10 @@ var suspendMutants = []Mutant{
 	{"reissue: the new key does not know of it", "20-S43", reissueFile,
 		`  waitpoint.index(ctx, id, wid, w)`, ``, waits},
 	{"reissue: the handler keeps the dead token", "20-S43", reissueFile,
-		`  ff_reissue.step(ctx, id, wid, w)`, ``, waits},
+		`  ff_reissue.step(ctx, c, id, wid, w)
+  history`, `  history`, waits},
 	{"reissue: the bytes of its step", "design §12", reissueFile,
-		`  redis.call('HINCRBY', keys.core(ctx.r, id), 'sb', reply.int(#new - #value))`, ``, waits},
+		`  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) + #new - #value))`, ``, waits},
 	{"reissue: for a closed waitpoint", "20-S43", reissueFile,
 		`  if not waitpoint.open(w) or core.terminal(c) then return reply.err('waitpoint_not_open', w.reason) end`, ``, waits},
 	{"reissue: with a token of no key", "20 §2.4", reissueFile,
@@ -175,7 +176,7 @@ var suspendMutants = []Mutant{
 	{"operator: a repeated request resumes the next suspension", "design §2.8", resumeFile,
 		`  if c.rw == request then return reply.already(c.s, u.id) end`, ``, suite("repeat|suspend|signal")},
 	{"operator: an old request resumes a later suspension", "design §2.8", resumeFile,
-		`  redis.call('HSET', keys.core(ctx.r, id), 'rw', request) -- on the core: the next suspension replaces the record`, ``, waits},
+		`  record.set(ctx, id, 'rw', request) -- on the core: the next suspension replaces the record`, ``, waits},
 	{"operator: a repeated approval answers the next wait", "20-S33", approveFile,
 		`    if o.key == which and signal.known(ctx, id, other, g) then return other, o end`, ``, suite("suspend again")},
 	{"suspend: early signals of an expired waitpoint are lost", "20-S41", suspendFile,
@@ -229,20 +230,20 @@ var suspendMutants = []Mutant{
 	{"timeout: a pending waitpoint is not closed", "20 §3.9", tickFile,
 		`      waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')`, ``, waits},
 	{"timeout: an expired waitpoint is counted as open", "20 §8", tickFile,
-		`      waitpoint.count(ctx, { wp = redis.call('HGET', keys.core(ctx.r, id), 'wp') or nil }, id, -1)`, ``, waits},
+		`      waitpoint.count(ctx, { wp = record.read(ctx, id).wp }, id, -1)`, ``, waits},
 	{"timeout: pending waitpoints are never looked at", "20 §3.9", tickFile,
 		`if ff_tick_do.is_due(ctx, keys.pending(ctx.r)) then`, `if false then`, waits},
 	{"timeout: what is escalated comes again", "20 §11 #27", settleFile,
-		`'to', 'bh')`, `'to')`, waits},
+		`  u.to, u.bh = nil, nil`, `  u.to = nil`, waits},
 	{"timeout: an escalated suspension keeps its time", "20 §11 #27", settleFile,
-		`  redis.call('HDEL', keys.core(ctx.r, id), 'tt')
-  redis.call('HSET', keys.suspension`, `  redis.call('HSET', keys.suspension`, waits},
+		`  record.clear(ctx, id, 'tt')
+  local was`, `  local was`, waits},
 	{"timeout: waitpoints of an escalated one end", "20-S40", settleFile,
 		`    w.expires = ''`, ``, waits},
 	{"timeout: an escalated one loses its deadline", "10-X4", settleFile,
 		`  home.alarm(ctx, c.dl and tonumber(c.dl), id)
-  history.add(ctx, c, id, 'escalated', u.rc)`, `  home.alarm(ctx, nil, id)
-  history.add(ctx, c, id, 'escalated', u.rc)`, waits},
+  history.add(ctx, c, id, 'escalated', was)`, `  home.alarm(ctx, nil, id)
+  history.add(ctx, c, id, 'escalated', was)`, waits},
 	{"timeout: no signal is made of it", "20-S11", settleFile,
 		`    if u.bh == 'auto_resume_with_timeout_signal' then`, `    if false then`, waits},
 	{"timeout: an automatic resumption is delayed", "20 §3.8", settleFile,
@@ -252,13 +253,15 @@ var suspendMutants = []Mutant{
 	{"timeout: cancels as a failure", "20 §3.8", settleFile,
 		`cancel and 'T3' or (`, `false or (`, waits},
 	{"timeout: the attempt has no record", "20 §3.8", settleFile,
-		`  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout', 'suspension_timeout:' .. u.bh)`, ``, waits},
+		`  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
+    'no answer within the time limit (on timeout: ' .. u.bh .. ')')`, ``, waits},
 	{"finish: the timeout of a suspension stays", "10-X4", settleFile,
 		`if c.ta or c.tr or c.tt or c.du or c.gx then`, `if c.ta or c.tr or c.du or c.gx then`, waits},
 	{"finish: the alarm of a suspension stays", "10-X4", settleFile,
 		`  if c.dl or c.ta or c.tt or c.gx`, `  if c.dl or c.ta or c.gx`, waits},
 	{"complete: handed out waitpoints stay open", "20 §6.2", settleFile,
-		`    if w[4] then waitpoint.abandon(ctx, { wp = w[4] }, id, 'attempt_ended') end`, ``, suite("golden|suspend|signal")},
+		`  waitpoint.abandon(ctx, c, id, 'attempt_ended')
+  home.unhold(ctx, c.ss, id)`, `  home.unhold(ctx, c.ss, id)`, suite("golden|suspend|signal")},
 	{"finish: a suspended attempt has no record", "10-D38", settleFile,
 		` or
       core.suspended(c)
@@ -269,7 +272,7 @@ end`, suite("golden|suspend|signal")},
 	{"replay: steps of closed waitpoints are kept", "20 §3.1", replayFile,
 		`  elseif c.sb and (c.uw or c.fl) then`, `  elseif false then`, waits},
 	{"replay: dropped steps, but the last resumption is told", "design §4", replayFile,
-		`    if c.sg then redis.call('HDEL', key, 'sg') end`, ``, waits},
+		`    if c.sg then record.clear(ctx, id, 'sg') end`, ``, waits},
 	{"claim: a resumption is not told", "20 §3.11", claimFile,
 		`  if c.sg then
     resume = '2'`, `  if false then

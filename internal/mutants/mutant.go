@@ -41,7 +41,7 @@ func in(pkg, run string) Test { return Test{"./" + pkg, run} }
 func catalogue() []Mutant {
 	return slices.Concat(fenceMutants, sessionMutants, claimMutants, bellMutants, homeMutants, createMutants, settleMutants,
 		streamMutants, operatorMutants, tickMutants, engineMutants, holdingMutants, workerMutants, signalMutants, suspendMutants, modeMutants,
-		scheduleMutants, laneMutants, retentionMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, gateMutants)
+		scheduleMutants, laneMutants, retentionMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, gateMutants, clockMutants)
 }
 
 // Apply returns the changed source. It fails unless the old text is there exactly once, so that an entry which the

@@ -175,6 +175,38 @@ func (c *Nodes) Settled() {
 	c.awaitOr("the cluster settles", func() bool { why = c.unsettled(); return why == "" }, func() string { return why })
 }
 
+// Listed waits until every live node tells clients of every live replica, which may come seconds after the cluster has settled: a node
+// lists a replica once it has heard how far that one is.
+func (c *Nodes) Listed() {
+	c.t.Helper()
+	replicas := 0
+	for _, s := range c.live() {
+		if !s.view().me.primary {
+			replicas++
+		}
+	}
+	c.await("all nodes list all replicas", func() bool {
+		return !slices.ContainsFunc(c.live(), func(s *Server) bool { return s.listed() < replicas })
+	})
+}
+
+// listed counts the replicas that a node tells clients of.
+func (s *Server) listed() int {
+	reply, _ := s.ask("CLUSTER", "SLOTS")
+	rows, _ := reply.([]any)
+	replicas := map[any]bool{}
+	for _, row := range rows {
+		if row, ok := row.([]any); ok { // first slot, last slot, primary, replicas
+			for _, replica := range row[3:] {
+				if about, ok := replica.([]any); ok {
+					replicas[about[1]] = true
+				}
+			}
+		}
+	}
+	return len(replicas)
+}
+
 // unsettled says what is missing.
 func (c *Nodes) unsettled() string {
 	first := ""

@@ -1,6 +1,6 @@
 -- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's book. Those who
 -- wait for it are answered, to be woken. The same request again, within a day, answers what the first did.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AdjustBudget
 -- Args:    protocol name by reason request count {dimension amount}
 -- Replies: OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same

@@ -23,8 +23,8 @@ local function ff_admit(k, argv)
   local name, partition, route_id = quota.name(argv[2]), args.int(argv[3], 0, 65535), args.int(argv[4], 1, 9007199254740991)
   if not name then return reply.err('invalid_input', 'quota') end
   if not partition or not route_id then return reply.err('invalid_input', 'partition and route') end
-  local ttl, count = args.int(argv[5], 1000, 3600000), args.int(argv[6], 0, 100)
-  if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
+  local ttl, count = args.int(argv[5], 1000, quota.vouched), args.int(argv[6], 0, 100)
+  if not ttl then return reply.err('invalid_input', 'ttl: 1000..600000') end
   if not count or not argv[6 + count] or argv[7 + count] then return reply.err('invalid_input', 'count: 0..100 holds') end
   for i = 7, 6 + count do
     if not string.find(argv[i], '^%d+%.[%x-]+:%d+$') or #argv[i] > 64 then
@@ -66,7 +66,7 @@ local function ff_admit(k, argv)
     budget.wait(ctx, keys.rate_waiters(ctx.r, name), argv[3], argv[4])
     retry = quota.until_rate(ctx, q, who)
   elseif why == 'cap' then
-    suspects = redis.call('ZRANGEBYSCORE', slots, '-inf', ctx.t, 'LIMIT', '0', '16')
+    suspects = quota.suspects(ctx, q)
     retry = quota.until_slot(ctx, q, who)
     budget.wait(ctx, keys.cap_waiters(ctx.r, name), argv[3], argv[4])
   end

@@ -1,9 +1,9 @@
 -- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates detaches. With how add they are
--- added to those that are there, with remove taken from them. A scope is g (everything),
+-- added to those that are there, with remove taken from them, with set they replace those. A scope is g (everything),
 -- n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by the unit separator.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.attach
--- Args:    protocol scope gates by [how]
+-- Args:    protocol scope gates by how
 -- Replies: OK gates; ALREADY_SATISFIED gates
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_attach_do = {}
@@ -32,7 +32,7 @@ end
 
 -- change is what is attached after a call: the gates, or those that were there with the gates or without them.
 function ff_attach_do.change(old, gates, how)
-  if how == '' then return gates end
+  if how == 'set' then return gates end
   local list, there = ff_attach_do.names(old)
   local given, without = ff_attach_do.names(gates)
   if how == 'add' then
@@ -65,8 +65,8 @@ local function ff_attach(k, argv)
   if not ff_attach_do.scope(scope) then return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value') end
   if not gates or not gate.valid(gates) then return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name') end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  local how = argv[5] or ''
-  if how ~= '' and how ~= 'add' and how ~= 'remove' then return reply.err('invalid_input', 'how: add or remove') end
+  local how = argv[5]
+  if how ~= 'set' and how ~= 'add' and how ~= 'remove' then return reply.err('invalid_input', 'how: set, add or remove') end
   local key = keys.attached(ctx.r)
   local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''
   gates = ff_attach_do.change(old, gates, how)

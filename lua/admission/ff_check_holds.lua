@@ -1,6 +1,6 @@
 -- ff_check_holds: tells a quota whether holds it admitted are still held: 1 the execution runs under that epoch or is granted, 0 it does not, 2 it does not
 -- and never ran: its grant was returned, or is over and taken back by this call, of which its other quotas hear through the outbox.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.CheckHolds
 -- Args:    protocol count {id epoch}
 -- Replies: OK count {answer}

@@ -35,7 +35,7 @@ local function ff_claim_granted(k, argv)
     if c then list[#list + 1] = { id = argv[i], core = c } end
   end
 
-  local q = { session = id, flows = true }
+  local q = { session = id }
   claim.granted(ctx, q, list)
   home.apply(ctx)
   claim.describe(ctx, q, list, out)

@@ -11,7 +11,7 @@ local function ff_open_route(k, argv)
   if not count or not argv[2 + count] or argv[3 + count] then return reply.err('invalid_input', 'count: 1..64 routes') end
   local out = { 1, 'OK', argv[2] }
   for i = 3, 2 + count do
-    if gate.of(ctx, argv[i]) ~= '' then redis.call('HINCRBY', keys.closings(ctx.r), 'w' .. argv[i], 1) end
+    if gate.of(ctx, argv[i]) ~= '' then gate.woken(ctx, argv[i]) end
     gate.forget(ctx, argv[i])
     out[#out + 1] = home.reopen(ctx, argv[i]) and '1' or '0'
   end

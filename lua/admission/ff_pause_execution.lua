@@ -18,11 +18,11 @@ local function ff_pause_execution(k, argv)
   if core.terminal(c) then return fence.not_active(c) end
   if not core.waiting(c) and not core.granted(c) then return reply.err('execution_not_eligible', c.s) end
 
-  local code, key = 'R4' .. string.sub(c.s, 3), keys.core(ctx.r, id)
+  local code = 'R4' .. string.sub(c.s, 3)
   home.leave(ctx, c, id)
-  redis.call('HSET', key, 's', code)
+  record.set(ctx, id, 's', code)
   if c.gx then
-    redis.call('HDEL', key, 'gx', 'gs', 'gn')
+    record.clear(ctx, id, 'gx', 'gs', 'gn')
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)

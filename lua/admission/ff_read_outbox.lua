@@ -1,16 +1,18 @@
--- ff_read_outbox: the oldest entries of a partition's outbox, or those after one, about 100 notices (lib/gate.lua says what is in them), and how
+-- ff_read_outbox: the oldest entries of a partition's outbox, or those after one ('' from the first), about 100 notices (lib/gate.lua says what is in them), and how
 -- many entries there are in all.
 -- Flags:   no-writes
 -- Go:      Engine.ReadOutbox
--- Args:    protocol [after]
+-- Args:    protocol after
 -- Replies: OK entries count {entry notices {kind text}}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_read_outbox(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local after = argv[2]
-  if after and (#after > 41 or not string.find(after, '^%d+%-%d+$')) then return reply.err('invalid_input', 'after: the id of an entry') end
-  local list = redis.call('XRANGE', keys.outbox(ctx.r), after and '(' .. after or '-', '+', 'COUNT', '100')
+  if not after or after ~= '' and (#after > 41 or not string.find(after, '^%d+%-%d+$')) then
+    return reply.err('invalid_input', 'after: the id of an entry')
+  end
+  local list = redis.call('XRANGE', keys.outbox(ctx.r), after ~= '' and '(' .. after or '-', '+', 'COUNT', '100')
   local out, n, notices = { 1, 'OK', reply.int(redis.call('XLEN', keys.outbox(ctx.r))), '0' }, 0, 0
   for i = 1, #list do
     local fields = list[i][2]

@@ -2,7 +2,7 @@
 -- what waits there is not handed out until then, or until ff_open_route. If
 -- that has happened since the grant, which told wakes, the route stays open; 0 closes it anyway. reserved is 1 if a quota may have a hold of the execution. An answer is + or =
 -- (it is not granted any more).
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.ReleaseGrants
 -- Args:    protocol session count {id epoch reserved} count {route ms why wakes}
 -- Replies: OK count {answer}

@@ -1,8 +1,9 @@
 -- ff_release_usage: gives back what executions reported in the current period of their budgets: because they ended in a way that a
--- budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has nothing is answered =. The execution is
+-- budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has nothing is answered =. Of what was
+-- purged nothing is given back; its ledger is forgotten half an hour later, and it is no spender any more. The execution is
 -- "<partition>.<uuid>", the epoch that of the attempt that ended: if a later one has reported, what is told is old, and nothing is given
 -- back; 0 is any.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.ReleaseUsage
 -- Args:    protocol by count {name execution outcome epoch}
 -- Replies: OK count {answer} count {waiter}
@@ -22,9 +23,12 @@ local function ff_release_usage(k, argv)
   local out, waiters, known = { 1, 'OK', argv[3] }, {}, {}
   for i = 4, 3 + 4 * count, 4 do
     local name, answer = argv[i], '='
-    if known[name] == nil then known[name] = budget.read(ctx, name) or false end
+    local purged = argv[i + 2] == 'purged'
+    if known[name] == nil and not purged then known[name] = budget.read(ctx, name) or false end
     local b = known[name]
-    if not b then
+    if purged then
+      budget.purged(ctx, name, argv[i + 1])
+    elseif not b then
       answer = '-budget_not_found ' .. name
     elseif argv[i + 2] == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. argv[i + 2] .. ',', 1, true) then
       budget.save(ctx, b)

@@ -89,8 +89,9 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
     end
   end
   budget.some('HSET', key, fields)
-  redis.call('PEXPIRE', key, reply.int(math.max(budget.kept, budget.left(ctx, b) + ff_report.day)))
-  if not applied then return end
+  local forget = tonumber(l.x or '')
+  redis.call('PEXPIRE', key, reply.int(forget and forget - ctx.now or math.max(budget.kept, budget.left(ctx, b) + ff_report.day)))
+  if not applied or forget then return end
   redis.call('ZADD', keys.spenders(r, q.name), ctx.t, q.id)
   local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, q.name), '-inf', reply.int(ctx.now - budget.kept), 'LIMIT', '0', '10')
   if #old > 0 then redis.call('ZREM', keys.spenders(r, q.name), unpack(old)) end

@@ -1,6 +1,6 @@
 -- ff_reset_budget: begins a new period now, at an operator's word. When the next one begins by itself stays as it was, unless move.
 -- The same request again, within a day, answers what the first did.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.ResetBudget
 -- Args:    protocol name by move request
 -- Replies: OK period left count {waiter}; ALREADY_SATISFIED the same

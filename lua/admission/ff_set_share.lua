@@ -1,5 +1,5 @@
 -- ff_set_share: gives a namespace a weight in a lane, 1..1000, by which it shares with the others what is handed out there; 0 is the usual one, 1.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.setShare
 -- Args:    protocol namespace lane weight
 -- Replies: OK weight; ALREADY_SATISFIED weight

@@ -8,9 +8,9 @@
 local function ff_settle_holds(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local name, ttl, count = quota.name(argv[2]), args.int(argv[3], 1000, 86400000), args.int(argv[4], 1, 100)
+  local name, ttl, count = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched), args.int(argv[4], 1, 100)
   if not name then return reply.err('invalid_input', 'quota') end
-  if not ttl then return reply.err('invalid_input', 'ttl: 1000..86400000') end
+  if not ttl then return reply.err('invalid_input', 'ttl: 1000..600000') end
   if not count or not argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100 holds') end
   for i = 5, 4 + 2 * count, 2 do
     if not string.find(argv[i + 1], '^[012]$') then return reply.err('invalid_input', 'verdict: 0, 1 or 2') end

@@ -2,7 +2,7 @@
 -- refuses is counted by none. A report that was refused, taken back before, late, or followed by another one stays as it is. What
 -- was given back meanwhile is not given back twice. Breaches that the report met stay counted. Those who wait for the budget are
 -- answered, to be woken, and again if the call is repeated. The execution is "<partition>.<uuid>".
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.UndoUsage
 -- Args:    protocol name execution epoch sequence
 -- Replies: OK count {waiter}; ALREADY_SATISFIED count {waiter}

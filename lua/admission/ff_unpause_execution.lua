@@ -1,5 +1,5 @@
 -- ff_unpause_execution: an execution that an operator paused may be claimed again, in its old place.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.UnpauseExecution
 -- Args:    protocol id by
 -- Replies: OK code; ALREADY_SATISFIED code
@@ -18,7 +18,7 @@ local function ff_unpause_execution(k, argv)
 
   local code = 'R1' .. string.sub(c.s, 3)
   home.leave(ctx, c, id)
-  redis.call('HSET', keys.core(ctx.r, id), 's', code)
+  record.set(ctx, id, 's', code)
   home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)

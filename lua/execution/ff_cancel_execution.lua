@@ -1,19 +1,22 @@
 -- ff_cancel_execution: ends an execution on request, from every state that is not terminal. An active one is
--- cancelled by its holder (full fence) or by an explicit override; the holder then learns of it at once.
+-- cancelled by its holder (full fence) or by an explicit override, which may name a person; the holder then learns of it at once.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelExecution
--- Args:    protocol id session claim epoch attempt source reason
+-- Args:    protocol id session claim epoch attempt source reason by
 -- Replies: OK cancelled previous; ALREADY_SATISFIED cancelled
 -- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local function ff_cancel_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local id, source, reason = args.id(argv[2]), argv[7], argv[8]
+  local id, source, reason, person = args.id(argv[2]), argv[7], argv[8], argv[9]
   if not id then return reply.err('invalid_input', 'execution id') end
   if source ~= 'owner' and source ~= 'operator_override' and source ~= 'flow_cascade' then
     return reply.err('invalid_input', 'source: owner, operator_override or flow_cascade')
   end
   if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+  if not person or #person > 64 or person ~= '' and source ~= 'operator_override' then
+    return reply.err('invalid_input', 'by: at most 64 bytes, and only with operator_override')
+  end
   local f, bad = fence.parse(argv, 2)
   if not f and (source == 'owner' or bad[2] ~= 'fence_required') then return bad end
   local c = core.read(ctx, id)
@@ -25,7 +28,7 @@ local function ff_cancel_execution(k, argv)
     if answer then return answer end
   end
 
-  local by = f and 'owner:' .. session.instance(f.session) or source
+  local by = f and 'owner:' .. session.instance(f.session) or source .. (person ~= '' and ':' .. person or '')
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
   local extra = { 'cb', by }

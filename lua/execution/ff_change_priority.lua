@@ -1,6 +1,6 @@
 -- ff_change_priority: changes the priority of an execution that has not ended. One that waits moves within its queue,
 -- keeping its age; any other takes the new place when it next waits.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.ChangePriority
 -- Args:    protocol id priority by
 -- Replies: OK old new; ALREADY_SATISFIED old new
@@ -19,12 +19,11 @@ local function ff_change_priority(k, argv)
   if core.terminal(c) then return fence.not_active(c) end
   local old, new = c.pr or '0', reply.int(wanted)
   if old == new then return reply.already(old, new) end
-  local key = keys.core(ctx.r, id)
   if wanted == 0 then
-    redis.call('HDEL', key, 'pr', 'x')
+    record.clear(ctx, id, 'pr')
     c.pr = nil
   else
-    redis.call('HSET', key, 'pr', new)
+    record.set(ctx, id, 'pr', new)
     c.pr = new
   end
   history.add(ctx, c, id, 'priority', old .. ' ' .. new, by)

@@ -3,41 +3,35 @@
 -- earlier identical call had settled it) or -<code> <detail>.
 -- Flags:   allow-oom
 -- Go:      Engine.CompleteExecutions
--- Args:    protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation]
+-- Args:    protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation grants]
 -- Replies: OK count {answer} claim {as ff_claim_next, with its own envelope}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_complete = {}
 
--- refuse tells why a caller is not the holder, or that its completion was recorded before and the reply was lost.
-function ff_complete.refuse(ctx, v, argv, i)
-  local f, bad = fence.parse(argv, i)
-  if f then
-    local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5] }
-    if c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt then
-      return '='
-    end
-    c.lr = redis.call('HGET', keys.core(ctx.r, f.id), 'lr') or nil
-    bad = fence.check(ctx, c, f)
-  end
-  return '-' .. table.concat(bad, ' ', 2)
+-- repeated tells whether the completion was recorded before, under the same fence, and the reply was lost.
+function ff_complete.repeated(c, f)
+  return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
 end
 
--- judge reads one item from position i and returns its core fields, or nil and its answer.
+-- judge looks at one item from position i. It returns its fence and, of a plain record, token and route; or its fence and its fields; or
+-- nil and its answer.
 function ff_complete.judge(ctx, argv, i, seen)
   local id = argv[i]
   if #argv[i + 5] > 1048576 then return nil, '-payload_too_large result: at most 1048576 bytes' end
   if seen[id] then return nil, '-invalid_input the same execution twice in one call' end
-  local key = keys.core(ctx.r, id)
-  seen[id] = key
-  local v = redis.call('HMGET', key, 's', 'ss', 'cl', 'e', 'n', 'r', 'x')
-  if fence.holds(ctx, v, argv, i) then
-    -- To look for fields that are not there costs as much as all the others; what an older library claimed has no x.
-    if not v[7] or v[7] == '0' or tonumber(v[7]) ~= redis.call('HLEN', key) then
-      v.w = redis.call('HMGET', key, 'dl', 'ta', 'fa', 'wp', 'rt', 'fl')
-    end
-    return v
+  seen[id] = true
+  local f, bad = fence.parse(argv, i)
+  if not f then return nil, '-' .. table.concat(bad, ' ', 2) end
+  local text, token = ctx.texts[id], record.token(f.session, f.claim, f.epoch, f.attempt)
+  if text and string.find(text, token, 1, true) == 1 and session.read(ctx, f.session).alive then
+    local route_id = record.plain(text, token)
+    if route_id then return f, token, route_id end
   end
-  return nil, ff_complete.refuse(ctx, v, argv, i)
+  local c = core.read(ctx, id)
+  if ff_complete.repeated(c, f) then return nil, '=' end
+  bad = fence.check(ctx, c, f)
+  if bad then return nil, '-' .. table.concat(bad, ' ', 2) end
+  return f, c
 end
 
 local function ff_complete_execution(k, argv)
@@ -55,15 +49,29 @@ local function ff_complete_execution(k, argv)
     if not q then return bad end
   end
 
-  local held, out, seen = {}, { 1, 'OK', argv[2] }, {}
-  for n = 1, count do
-    local v, answer = ff_complete.judge(ctx, argv, 6 * n - 3, seen)
-    held[n] = v or false
-    out[3 + n] = answer or '+'
-  end
+  local ids = {}
   for n = 1, count do
     local i = 6 * n - 3
-    if held[n] then settle.complete(ctx, held[n], argv[i], argv[i + 4], argv[i + 5], seen[argv[i]]) end
+    if not argv[i + 5] then return reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
+    ids[n] = argv[i]
+  end
+  record.load(ctx, ids)
+  local items, out, seen = {}, { 1, 'OK', argv[2] }, {}
+  for n = 1, count do
+    local f, found, route_id = ff_complete.judge(ctx, argv, 6 * n - 3, seen)
+    items[n] = f and { f = f, found = found, route = route_id } or false
+    out[3 + n] = f and '+' or found
+  end
+  for n = 1, count do
+    local item = items[n]
+    if item then
+      local f, result = item.f, argv[6 * n + 2]
+      if item.route then
+        settle.splice(ctx, f, result, ctx.texts[f.id], item.found, item.route)
+      else
+        settle.complete(ctx, item.found, f.id, result)
+      end
+    end
   end
   local members = ctx.members or 0
   if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end

@@ -20,6 +20,11 @@ local function ff_create_execution(k, argv)
   local out, at, wanted, seen, i = { 1, 'OK', reply.int(count) }, {}, {}, {}, alike and 17 or 3
   local t = alike and create.template(ctx, argv, 3)
   local digest = alike and 1 or 11 -- so far behind the id
+  if alike then
+    local ids = {}
+    for n = 1, count do ids[n] = argv[14 + 3 * n] end
+    create.look(ctx, ids)
+  end
   for n = 1, count do
     local after = i
     if alike then

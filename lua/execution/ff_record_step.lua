@@ -1,5 +1,5 @@
 -- ff_record_step: stores the value of one durable step under its name; the next pass of the handler gets it with
--- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all.
+-- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has appended so far count as recorded, too.
 -- Flags:   none
 -- Go:      Engine.RecordStep
 -- Args:    protocol id session claim epoch attempt name value
@@ -28,7 +28,8 @@ local function ff_record_step(k, argv)
   local total = tonumber(c.sb or '0') + #value + #name
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if c.sb and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
-  redis.call('HSET', keys.core(ctx.r, f.id), 'sb', reply.int(total))
+  record.set(ctx, f.id, 'sb', reply.int(total))
   redis.call('HSET', key, name, value)
+  stream.recorded(ctx, c, f)
   return reply.ok('recorded')
 end

@@ -11,7 +11,10 @@ local function ff_set_tags(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   local q, bad = tagging.parse(argv)
   if not q then return bad end
-  local h = redis.call('HMGET', keys.core(ctx.r, id), 's', 'tg', 'pu')
-  if not h[1] or h[3] then return reply.err('execution_not_found') end
-  return tagging.change(argv, q, keys.tags(ctx.r, id), keys.core(ctx.r, id), h[2])
+  local c = core.read(ctx, id)
+  if not c.s or c.pu then return reply.err('execution_not_found') end
+  local answer, has = tagging.change(argv, q, keys.tags(ctx.r, id), c.tg)
+  if has and not c.tg then record.set(ctx, id, 'tg', '1') end
+  if has == false and c.tg then record.clear(ctx, id, 'tg') end
+  return answer
 end

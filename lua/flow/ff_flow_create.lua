@@ -26,10 +26,10 @@ local function ff_flow_create(k, argv)
   end
   local code, digest = purge.stone(ctx, keys.flow_stone(ctx.r, id))
   if code then
-    if digest ~= argv[6] then return reply.err('flow_conflict', id) end
+    if digest ~= purge.digest(argv[6]) then return reply.err('flow_conflict', id) end
     return reply.already(code, '0', '0')
   end
-  if redis.call('EXISTS', keys.core(ctx.r, id)) == 1 then return reply.err('invalid_input', 'flow id: an execution has it') end
+  if core.read(ctx, id).s then return reply.err('invalid_input', 'flow id: an execution has it') end
 
   local key, due = keys.flow(ctx.r, id), ctx.now + 86400000
   redis.call('HSET', key, 'st', 'F0', 'ns', argv[3], 'kd', argv[4], 'ct', ctx.t, 'mt', ctx.t, 'rv', '0')

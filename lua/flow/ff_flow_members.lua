@@ -23,15 +23,15 @@ local function ff_flow_members(k, argv)
       after = number
       break
     end
-    local v = redis.call('HMGET', keys.core(ctx.r, list[i]), 's', 'r', 'n', 'fc', 'st', 'en', 'g', 'wt', 'nd')
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, v[9] or '', v[1] or '', v[2] or ''
-    out[#out + 1] = v[3] and reply.int((tonumber(v[3]) or 1) - 1) or ''
-    for f = 4, 8 do out[#out + 1] = v[f] or '' end
-    if v[2] and not routes[v[2]] then
-      routes[v[2]] = true
-      routes[#routes + 1] = v[2]
+    local c = core.read(ctx, list[i])
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.nd or '', c.s or '', c.r or ''
+    out[#out + 1] = core.attempt(c)
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = c.fc or '', c.st or '', c.en or '', c.g or '', c.wt or ''
+    if c.r and not routes[c.r] then
+      routes[c.r] = true
+      routes[#routes + 1] = c.r
     end
-    local edges = argv[5] == '1' and v[7] and redis.call('HGETALL', keys.incoming(ctx.r, list[i])) or {}
+    local edges = argv[5] == '1' and c.g and redis.call('HGETALL', keys.incoming(ctx.r, list[i])) or {}
     out[#out + 1] = reply.int(#edges / 2)
     for e = 1, #edges do out[#out + 1] = edges[e] end
     cost, count = cost + #edges / 2, count + 1

@@ -24,7 +24,7 @@ function ff_wait.open(ctx, h, id)
   ctx.flows[id] = h
   local fields = { st = h.st, sl = h.sl, ns = h.ns, kd = h.kd, ct = ctx.t, rl = ctx.t, mt = ctx.t, rv = '0', nn = '1', ma = '1' }
   for field, value in pairs(fields) do graph.set(h, field, value) end
-  redis.call('HSET', keys.core(ctx.r, id), 'fl', id, 'nd', 'root')
+  record.set(ctx, id, 'fl', id, 'nd', 'root')
   redis.call('ZADD', keys.members(ctx.r, id), '0', id)
   redis.call('ZADD', keys.flows(ctx.r), ctx.t, id)
 end
@@ -35,9 +35,9 @@ function ff_wait.list(ctx, argv, items, id)
   for n = 1, #items do
     local child = argv[items[n].at]
     if not items[n].template and redis.call('HEXISTS', key, child) == 0 then
-      local v = redis.call('HMGET', keys.core(ctx.r, child), 's', 'n')
-      local mark = v[1] and graph.outcomes[v[1]] or '.'
-      local attempt = mark ~= '.' and v[2] and reply.int((tonumber(v[2]) or 1) - 1) or ''
+      local c = core.read(ctx, child)
+      local mark = c.s and graph.outcomes[c.s] or '.'
+      local attempt = mark ~= '.' and core.attempt(c) or ''
       redis.call('HSET', key, child, mark .. ',' .. attempt .. ',' .. items[n].node)
     end
   end
@@ -68,11 +68,10 @@ end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered.
 function ff_wait.park(ctx, c, f, w)
-  local key = keys.core(ctx.r, f.id)
-  redis.call('HSET', key, 's', 'R3i', 'wt', wait.text(w), 'lr', fence.release('k', f.epoch, f.attempt, 'parked'))
+  record.set(ctx, f.id, 's', 'R3i', 'wt', wait.text(w), 'lr', fence.release('k', f.epoch, f.attempt, 'parked'))
   if c.ta then
-    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
-    redis.call('HDEL', key, 'ta')
+    record.set(ctx, f.id, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
+    record.clear(ctx, f.id, 'ta')
     home.alarm(ctx, c.dl and tonumber(c.dl), f.id)
   end
   history.add(ctx, c, f.id, 'released', 'waiting_children', c.la)
@@ -111,7 +110,7 @@ function ff_wait.fresh(ctx, c, f, q)
   if redis.call('HGET', key, 'name') == q.name then return end
   redis.call('UNLINK', key)
   redis.call('HSET', key, 'name', q.name)
-  if c.wt then redis.call('HDEL', keys.core(ctx.r, f.id), 'wt') end
+  if c.wt then record.clear(ctx, f.id, 'wt') end
 end
 
 local function ff_wait_children(k, argv)
@@ -155,7 +154,7 @@ local function ff_wait_children(k, argv)
     if q.count > 0 then -- for the case that this execution ends before it waits
       local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
       w.state = 'm'
-      redis.call('HSET', keys.core(ctx.r, f.id), 'wt', wait.text(w))
+      record.set(ctx, f.id, 'wt', wait.text(w))
     end
     create.close(ctx)
     return reply.ok('made', '')
@@ -164,7 +163,8 @@ local function ff_wait_children(k, argv)
   if w.state == 'd' then
     local outcomes = wait.outcomes(ctx, f.id)
     wait.remember(ctx, c, f.id, q.name, outcomes)
-    redis.call('HDEL', keys.core(ctx.r, f.id), 'wt')
+    record.clear(ctx, f.id, 'wt')
+    stream.again(ctx, c, f, 'k')
     create.close(ctx)
     return reply.ok('satisfied', outcomes)
   end

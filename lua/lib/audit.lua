@@ -3,7 +3,7 @@
 -- (repaired), 0 (it could be) or - (it cannot). Kinds: missing, score, phantom, retention, flag, orphan, count, record.
 local audit = {}
 
-audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true, R2c = true,
+audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true, R2r = true, R2c = true,
   R3f = true, R3p = true, R3i = true, A1 = true, A3 = true,
   R4f = true, R4t = true, R4p = true, R4i = true, R4r = true, G1f = true, G1t = true, G1p = true, G1i = true, G1r = true,
   S1 = true, S2 = true, S3 = true, S4 = true, S5 = true, S6 = true, S7 = true, T1 = true, T2 = true,
@@ -33,6 +33,24 @@ end
 -- broken reports what no record tells how to repair.
 function audit.broken(ctx, index, member, detail)
   add(ctx, 'record', index, member, detail, '-')
+end
+
+-- aside renames a key that cannot be read, so that it stops nobody and somebody may look at it; name is what it was called. What
+-- was set aside under that name before goes.
+function audit.aside(ctx, key, name, index, member, detail)
+  if audit.note(ctx, 'damaged', index, member, detail) then redis.call('RENAME', key, keys.aside(ctx.r, name)) end
+end
+
+-- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was set aside just now.
+function audit.typed(ctx, key, name, want)
+  ctx.typed = ctx.typed or {}
+  if ctx.typed[key] ~= nil then return ctx.typed[key] end
+  local is = redis.call('TYPE', key)
+  is = is.ok or is
+  ctx.typed[key] = is == 'none' or is == want or ctx.heal
+  if is == 'none' or is == want then return true end
+  audit.aside(ctx, key, name, name, '', 'it is a ' .. is .. ' and no ' .. want)
+  return ctx.heal
 end
 
 -- finish appends the findings to a reply.

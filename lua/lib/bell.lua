@@ -64,6 +64,30 @@ function bell.pass(ctx, digest)
   return heard
 end
 
+-- vacate takes the tick from an owner that leaves or is given up, and rings for a tick some other process that has work or waits for
+-- it here. If none is found, the next poll finds that the tick has no owner.
+function bell.vacate(ctx, instance)
+  if root.owner(ctx) ~= instance then return end
+  redis.call('HDEL', ctx.r, 'owner')
+  ctx.owner = false
+  local tried = { [instance] = true }
+  local function heard(list)
+    for i = 1, #list do
+      local other = session.instance(list[i])
+      if not tried[other] then
+        tried[other] = true
+        if publish.to(keys.bell(ctx.r, other), 't') > 0 then return true end
+      end
+    end
+    return false
+  end
+  if heard(redis.call('ZRANGE', keys.sessions(ctx.r), '0', '7')) then return end
+  local all = digests(ctx)
+  for i = 1, math.min(#all, 8) do
+    if heard(redis.call('ZRANGE', keys.waiters(ctx.r, all[i]), '0', '7')) then return end
+  end
+end
+
 -- table_changed wakes up to 64 waiters of any interest, so that they look at new routes. If that was not all, the
 -- root keeps up to which registration (they expire three minutes after they were made) the tick still has to ring.
 function bell.table_changed(ctx, upto)

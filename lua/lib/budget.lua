@@ -11,6 +11,7 @@ local budget = {}
 local US, most = '\31', 9007199254740991
 
 budget.kept = 604800000 -- ms that the ledger of an execution is kept after its last report, at least
+budget.late = 1800000 -- ms that it is kept after a purge of the execution, for what is under way
 budget.dimensions = 64 -- that are counted in a period, and that have limits
 
 function budget.name(text)
@@ -194,10 +195,19 @@ function budget.judge(b, deltas)
 end
 
 -- ledger is what an execution, a spender, reported to this budget (its field b is when the budget was made, so that one that was removed and made
--- anew begins with none), empty if nothing.
+-- anew begins with none), empty if nothing. Its field x is when that of a purged execution is forgotten.
 function budget.ledger(ctx, b, id)
   local l = hash(keys.ledger(ctx.r, b.name, id))
-  return l.b == b.d.ct and l or {}
+  return l.b == b.d.ct and (tonumber(l.x or '') or ctx.now + 1) > ctx.now and l or {}
+end
+
+-- purged has the ledger of an execution that was purged forgotten soon: repeated reports and refunds that are under way find it meanwhile.
+function budget.purged(ctx, name, id)
+  local key = keys.ledger(ctx.r, name, id)
+  redis.call('ZREM', keys.spenders(ctx.r, name), id)
+  if redis.call('EXISTS', key) == 0 or redis.call('HEXISTS', key, 'x') == 1 then return end
+  redis.call('HSET', key, 'x', reply.int(ctx.now + budget.late))
+  redis.call('PEXPIRE', key, reply.int(budget.late))
 end
 
 -- free gives the ledger's part of this period back, and returns whether there was any. Nothing is given back for the end of an attempt, of

@@ -4,21 +4,19 @@ local claim = {}
 
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
--- parse reads eight arguments from position i: session, number, ttl, max, interest, table, wait, rotation; and maybe a ninth,
--- 1 if the caller understands what is said of members of flows, 2 if he understands grants as well, or 2 and at most how many of them.
+-- parse reads nine arguments from position i: session, number, ttl, max, interest, table, wait, rotation, and at most how much work with
+-- gates is granted; with 0 none of it is looked at.
 function claim.parse(argv, i)
-  local understands = args.int(argv[i + 8], 0, 34) or 0
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
     ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
-    rotation = args.int(argv[i + 7], 0, 9007199254740991), flows = understands > 0,
-    gates = understands > 1, grants = understands > 2 and understands - 2 or 32,
+    rotation = args.int(argv[i + 7], 0, 9007199254740991), grants = args.int(argv[i + 8], 0, 32),
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
       (not (q.interest and #q.interest <= 64 and not string.find(q.interest, '[^%x]')) and 'interest') or
-      (not q.known and 'table version') or (not q.rotation and 'rotation')
+      (not q.known and 'table version') or (not q.rotation and 'rotation') or (not q.grants and 'grants: 0..32')
   if bad then return nil, reply.err('invalid_input', bad) end
   return q
 end
@@ -59,6 +57,7 @@ local function heads(ctx, q, ready)
   elseif considered == 1 then -- in order already, and formatting scores is the dearest part of reading them
     local route_id = ready[1]
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1))
+    if #members > 0 then record.load(ctx, members) end
     for i = 1, #members do found[i] = { id = members[i], route = route_id } end
     if #members < each then home.counted(ctx, route_id, #members) end
     if #members == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
@@ -70,8 +69,15 @@ local function heads(ctx, q, ready)
     local h
     if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
     if not h then break end
-    local c = ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id)
-    if c.fl and c.s and graph.barred(ctx, c.fl) then
+    local text = q.plain and not (ctx.records and ctx.records[h.id]) and record.text(ctx, h.id)
+    local created, priority, size, body
+    if text then created, priority, size, body = record.unclaimed(text, h.route) end
+    local c = not created and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
+    if created then
+      h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+      picked[#picked + 1] = h
+      if turn then share.take(h) end
+    elseif c.fl and c.s and graph.barred(ctx, c.fl) then
       barred = barred + 1
       if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
     elseif c.s and core.waiting(c) and c.r == h.route then
@@ -99,7 +105,7 @@ local function rehome(ctx, stray)
   elseif c.s and core.delayed(c) then
     home.delay(ctx, tonumber(c.du or '0'), h.id)
   elseif c.s and core.suspended(c) then
-    home.park(ctx, h.id, redis.call('HGET', keys.suspension(ctx.r, h.id), 'cr') or nil)
+    home.park(ctx, h.id, suspension.read(ctx, h.id).cr)
   elseif c.s and core.blocked(c) then
     home.block(ctx, h.id, c.ct or ctx.t)
   elseif c.s and core.paused(c) then
@@ -112,45 +118,49 @@ local function grant(ctx, q, h, held)
   local c = h.core
   local last, ends = math.max(tonumber(c.e or '0'), tonumber(c.ge or '0')), ctx.now + gate.ttl
   c.s, c.ge = 'G1' .. string.sub(c.s, 3), reply.int(math.max(last + 1, ctx.now))
-  redis.call('HSET', keys.core(ctx.r, h.id), 's', c.s, 'gs', q.session, 'gn', q.number_text, 'ge', c.ge, 'gx', reply.int(ends))
+  record.set(ctx, h.id, 's', c.s, 'gs', q.session, 'gn', q.number_text, 'ge', c.ge, 'gx', reply.int(ends))
   home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
   home.dequeue(ctx, h.route, h.id)
 end
 
+-- first turns one picked execution with a plain record into an active one.
+local function first(ctx, q, h, held)
+  if not q.lease then q.lease = record.lease(q.session, q.number_text, ctx.t, ctx.t) end
+  record.splice(ctx, h.id, record.claimed(h.text, q.lease))
+  held[#held + 1] = q.number_text
+  held[#held + 1] = h.id
+  home.dequeue(ctx, h.route, h.id)
+  if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
+end
+
 -- take turns one picked execution into an active one; without held it is one that was granted, and held, before.
 local function take(ctx, q, h, held)
-  local c, key = h.core, keys.core(ctx.r, h.id)
+  local c = h.core
   local granted, epoch = not held, ctx.t
   if granted then
     epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)
-    redis.call('HDEL', key, 'gx', 'gs', 'gn', 'ge')
+    record.clear(ctx, h.id, 'gx', 'gs', 'gn', 'ge')
   elseif c.e and tonumber(c.e) >= ctx.now then
     epoch = reply.int(tonumber(c.e) + 1)
   end
   local resumed = c.s == 'R1i'
   local timeout = resumed and c.to and (c.tr or c.to) or c.to
-  local plain = '0'
-  if not c.ss and not granted and not (timeout or c.dl or c.rt or c.fl) then plain = reply.int(c.fields + 8) end -- the eight that follow
   if resumed then
     c.rs = epoch
-    redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'x', plain, 'la', ctx.t, 'rs', epoch)
+    record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'rs', epoch)
   else
     c.ty = types[c.s]
     c.n, c.attempt = c.n and reply.int(tonumber(c.n) + 1) or '1', c.n or '0'
-    if c.st then
-      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'x', plain, 'la', ctx.t, 'ty', c.ty)
-    else
-      redis.call('HSET', key, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'x', plain, 'la', ctx.t, 'ty', c.ty,
-        'st', ctx.t)
-    end
+    record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'la', ctx.t, 'ty', c.ty,
+      'st', c.st or ctx.t)
   end
   c.ta = nil
   if timeout then
     local due = ctx.now + tonumber(timeout)
     c.ta = reply.int(due)
-    redis.call('HSET', key, 'ta', c.ta)
+    record.set(ctx, h.id, 'ta', c.ta)
     if c.dl then due = math.min(due, tonumber(c.dl)) end
     home.alarm(ctx, due, h.id)
   elseif granted then
@@ -188,13 +198,20 @@ local function inputs(ctx, id, c, room)
     local mark, attempt, name = group.record(v[i + 1])
     if mark == 's' and name ~= '' then
       if #list == 128 then return '2', {} end
-      local key = keys.result(ctx.r, v[i], attempt)
-      local size = redis.call('STRLEN', key)
-      if size > room.bytes then return '2', {} end
-      if size > 0 or redis.call('EXISTS', keys.core(ctx.r, v[i])) == 1 then -- what was purged is no empty result
-        room.bytes = room.bytes - size
+      local up, result = core.read(ctx, v[i]), nil
+      if up.s and core.attempt(up) == attempt and up.result then
+        result = up.result
+      elseif up.s then -- what was purged is no empty result
+        local key = keys.result(ctx.r, v[i], attempt)
+        local size = redis.call('STRLEN', key)
+        if size > room.bytes then return '2', {} end
+        result = size > 0 and redis.call('GET', key) or ''
+      end
+      if result then
+        if #result > room.bytes then return '2', {} end
+        room.bytes = room.bytes - #result
         list[#list + 1] = name
-        list[#list + 1] = size > 0 and redis.call('GET', key) or ''
+        list[#list + 1] = result
       end
     end
   end
@@ -212,7 +229,7 @@ local function describe(ctx, id, c, q, room, out)
   if c['in'] then
     local size = tonumber(c['in'])
     if size <= room.bytes then
-      payload, room.bytes = redis.call('GET', keys.input(r, id)), room.bytes - size
+      payload, room.bytes = c.input or redis.call('GET', keys.input(r, id)), room.bytes - size
     end
     input = payload and '1' or '2'
   end
@@ -235,7 +252,7 @@ local function describe(ctx, id, c, q, room, out)
   if payload then out[#out + 1] = payload end
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
-  if q.flows and c.fl then
+  if c.fl then
     local flag, list = inputs(ctx, id, c, room)
     out[at] = out[at] .. ' ' .. flag
     member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
@@ -245,6 +262,22 @@ local function describe(ctx, id, c, q, room, out)
     out[#out + 1] = member[1]
     if member[2] == '1' then flat(out, member[3]) end
   end
+end
+
+-- tell is describe for a plain record that was claimed for the first time.
+local function tell(ctx, h, q, room, out)
+  local input, payload = '0', nil
+  if h.size ~= '-' then
+    local size = tonumber(h.size)
+    input = '2'
+    if size <= room.bytes then
+      input, room.bytes = '1', room.bytes - size
+      payload = size <= record.inline and string.sub(h.text, h.body) or redis.call('GET', keys.input(ctx.r, h.id))
+    end
+  end
+  out[#out + 1] = h.id .. ' 0 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
+      (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input .. ' 0 0 0'
+  if payload then out[#out + 1] = payload end
 end
 
 -- idle registers the instance as a waiter and keeps its interest alive.
@@ -259,7 +292,7 @@ end
 -- tells; the second, whether they have gates.
 function claim.ready(ctx, q)
   local ready = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
-  if not ctx.gates or not q.gates then return ready, false, false end
+  if not ctx.gates or q.grants == 0 then return ready, false, false end
   local gated = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, q.interest))
   local both = #gated > 0 and #ready > 0
   if #gated > 0 and (not both or q.rotation % 2 == 1) then return gated, true, both end
@@ -270,7 +303,13 @@ end
 function claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#claims)
   local room = { bytes = 524288, edges = 192 }
-  for i = 1, #claims do describe(ctx, claims[i].id, claims[i].core, q, room, out) end
+  for i = 1, #claims do
+    if claims[i].text then
+      tell(ctx, claims[i], q, room, out)
+    else
+      describe(ctx, claims[i].id, claims[i].core, q, room, out)
+    end
+  end
 end
 
 -- granted claims what was granted to a session before and is still.
@@ -283,8 +322,7 @@ function claim.granted(ctx, q, list)
   end
 end
 
--- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims, and to those who understand
--- them the grants.
+-- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims and the grants.
 function claim.run(ctx, q)
   local s = session.read(ctx, q.session)
   local duplicate = false
@@ -305,13 +343,13 @@ function claim.run(ctx, q)
       local h = { id = members[i], core = core.read(ctx, members[i]) }
       if h.core.s and core.granted(h.core) then grants[#grants + 1] = h else claims[#claims + 1] = h end
     end
-    redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl))
+    redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', reply.int(q.ttl))
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
     local strays, turn = {}, nil
     if #ready > 0 then
-      if gated then q.max = math.min(q.max, q.grants) end
+      if gated then q.max = math.min(q.max, q.grants) else q.plain = true end
       if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
       root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
       claims, strays, more, turn = heads(ctx, q, ready)
@@ -321,15 +359,15 @@ function claim.run(ctx, q)
       return reply.err('interest_unknown')
     end
     if #claims > 0 then
-      local key = keys.session(ctx.r, q.session)
-      redis.call('HSET', key, 'exp', reply.int(ctx.now + q.ttl), 'cl', reply.int(q.number))
+      local lives, number = reply.int(ctx.now + q.ttl), reply.int(q.number)
+      redis.call('HSET', keys.session(ctx.r, q.session), 'exp', lives, 'ttl', reply.int(q.ttl), 'cl', number)
       if not s.exp then
         redis.call('ZADD', keys.sessions(ctx.r), reply.int(ctx.now + q.ttl), q.session)
         root.need(ctx, ctx.now + q.ttl)
       end
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
-      for i = 1, #claims do (gated and grant or take)(ctx, q, claims[i], held) end
+      for i = 1, #claims do (gated and grant or claims[i].text and first or take)(ctx, q, claims[i], held) end
       ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     end
@@ -356,14 +394,12 @@ function claim.run(ctx, q)
   local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0', root.overdue(ctx) }
   route.delta(ctx, q.known, out)
   claim.describe(ctx, q, claims, out)
-  if q.gates then
-    out[#out + 1] = reply.int(#grants)
-    local wakes = {}
-    for i = 1, #grants do
-      local c = grants[i].core
-      wakes[c.r] = wakes[c.r] or gate.wakes(ctx, c.r)
-      out[#out + 1] = grants[i].id .. ' ' .. c.ge .. ' ' .. c.r .. ' ' .. wakes[c.r]
-    end
+  out[#out + 1] = reply.int(#grants)
+  local wakes = {}
+  for i = 1, #grants do
+    local c = grants[i].core
+    wakes[c.r] = wakes[c.r] or gate.wakes(ctx, c.r)
+    out[#out + 1] = grants[i].id .. ' ' .. c.ge .. ' ' .. c.r .. ' ' .. wakes[c.r]
   end
   return out
 end

@@ -161,12 +161,3 @@ function condition.take(state, nodes, w, g)
   if condition.complete(state, nodes) then return 'resume_condition_satisfied', added end
   return 'appended_to_waitpoint', added
 end
-
--- wants_key tells whether a signal on waitpoint w must carry an idempotency key: signals are counted there, and the
--- repeat of one must not count twice.
-function condition.wants_key(nodes, w)
-  for i = 1, #nodes do
-    if nodes[i].op == 'C' and nodes[i].kind == 's' and nodes[i].uses[w] then return true end
-  end
-  return false
-end

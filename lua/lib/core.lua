@@ -1,33 +1,9 @@
--- core: the small hash of one execution. Absent means default (10-D53); no value exceeds 64 bytes, so the hash
--- stays in the compact encoding. Fields:
---   s state code          r route id              pr priority            ct created at
---   n attempts started    e epoch                 ty attempt type        la claimed at
---   ss session            cl claim number         st first claimed at    en ended at
---   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
---   tr attempt time left  rc retries              lc reclaims            pc replays
---   po policy             ca 1 = has categories   cr creator             pd payload digest
---   in input bytes        tg 1 = has tags         sb step bytes          fa attempt that has frames
---   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
---   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
---   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
---   rt seconds to keep it after its end, if its policy says so
---   fl flow  nd node  g group (what it waits for)  wt wait for children
---   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
---   ge epoch of the last grant that was not claimed
---   dd delay in ms once it may run  ip 1 = has named inputs
---   x how many fields the first claim left, if it left none of dl, ta, rt and fl, else 0: as long as there are as many, there is
---     no fa and no wp either; whoever takes a field away from an active one takes x away, too
---   sg bytes of the last resumption, which the next claims bring along  rw last resume request
--- ss and cl stay after a release, as the record of who held it last; only s = A1 makes them a lease.
+-- core: what the fields of an execution (lib/record.lua) mean: which class its state belongs to, which attempt it is in, and who is told
+-- when its state changes.
 local core = {}
 
--- read returns all fields; absent ones are nil. One HGETALL of a small hash is cheaper than naming ten fields.
-function core.read(ctx, id)
-  local v = redis.call('HGETALL', keys.core(ctx.r, id))
-  local c = { fields = #v / 2 }
-  for i = 1, #v, 2 do c[v[i]] = v[i + 1] end
-  return c
-end
+-- read returns the fields of an execution as this call has left them; absent ones are nil.
+function core.read(ctx, id) return record.read(ctx, id) end
 
 -- attempt is the index of the current or last attempt, as text; '' before the first. Formatting costs more than
 -- remembering.

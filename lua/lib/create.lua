@@ -17,7 +17,7 @@ function create.template(ctx, argv, i)
     end
     if same then return t end
   end
-  t = { at = i, fields = {}, plain = argv[i + 13] == '0' }
+  t = { at = i, core = {}, plain = argv[i + 13] == '0' }
   t.refusal = create.judge(ctx, argv, i, t)
   ctx.template = t
   return t
@@ -25,11 +25,7 @@ end
 
 -- judge fills a template and returns why it is refused, or nil.
 function create.judge(ctx, argv, i, t)
-  local fields, ok = t.fields, true
-  local function put(field, value)
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
+  local c, ok = t.core, true
   local caps, gates = argv[i + 4], ''
   if ctx.gates or string.find(caps, '\31', 1, true) then
     local wrong
@@ -45,33 +41,33 @@ function create.judge(ctx, argv, i, t)
   local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
   if not priority then return '-invalid_input priority' end
   t.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
-  if t.priority > 0 then put('pr', reply.int(t.priority)) end
+  if t.priority > 0 then c.pr = reply.int(t.priority) end
   t.delay, ok = args.instant(argv[i + 6], ctx.now)
   if not ok then return '-invalid_input delay: whole ms, at most ten years' end
   if t.delay and t.delay <= ctx.now then t.delay = nil end
-  if t.delay then put('du', reply.int(t.delay)) end
+  if t.delay then c.du = reply.int(t.delay) end
   t.deadline, ok = args.instant(argv[i + 7], ctx.now)
   if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
-  if t.deadline then put('dl', reply.int(t.deadline)) end
+  if t.deadline then c.dl = reply.int(t.deadline) end
   if argv[i + 8] ~= '' then
     local numbers, categories, keep = policy.split(argv[i + 8])
     if not numbers then return '-invalid_policy packed policy' end
-    put('po', numbers)
-    if keep ~= '' then put('rt', keep) end
+    c.po = numbers
+    if keep ~= '' then c.rt = keep end
     if categories ~= '' then
-      put('ca', '1')
+      c.ca = '1'
       t.categories = categories
     end
   end
   if argv[i + 9] ~= '' then
     if not args.int(argv[i + 9], 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
-    put('to', argv[i + 9])
+    c.to = argv[i + 9]
   end
   if #argv[i + 10] > 64 then return '-invalid_input creator: at most 64 bytes' end
-  if argv[i + 10] ~= '' then put('cr', argv[i + 10]) end
+  if argv[i + 10] ~= '' then c.cr = argv[i + 10] end
   t.state = t.delay and 'R2af' or 'R1f'
-  put('s', t.state)
-  put('ct', ctx.t)
+  c.s = t.state
+  c.ct = ctx.t
   return nil
 end
 
@@ -96,13 +92,13 @@ function create.known(ctx, argv, i, d, before, state)
   if before then
     stored = argv[before]
   else
-    local key = keys.core(ctx.r, id)
-    if redis.call('EXISTS', key, keys.tombstone(ctx.r, id)) == 0 then return nil end
-    local h = redis.call('HMGET', key, 's', 'pd')
-    state, stored = h[1] or '', h[2] or ''
-    if not h[1] then
+    if ctx.unknown then return nil end
+    local c = core.read(ctx, id)
+    state, stored = c.s or '', c.pd or ''
+    if not c.s then
       state, stored = purge.read(ctx, id)
       if not state then return nil end
+      digest = purge.digest(digest)
     end
   end
   if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
@@ -123,36 +119,37 @@ function create.room(ctx, t)
   return true
 end
 
+-- look asks once whether any of the executions of a call exists, so that none of the usual new ones need be asked for.
+function create.look(ctx, ids)
+  local list = {}
+  for i = 1, #ids do list[2 * i - 1], list[2 * i] = keys.core(ctx.r, ids[i]), keys.tombstone(ctx.r, ids[i]) end
+  ctx.unknown = redis.call('EXISTS', unpack(list)) == 0
+end
+
 -- write stores one judged item from position i. m are the further fields of a member of a flow, and whether it is blocked.
 function create.write(ctx, argv, i, t, m, d)
   if not t.written then
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
-    t.fields[#t.fields + 1] = 'r'
-    t.fields[#t.fields + 1] = t.route
+    t.core.r = t.route
     t.score = t.priority == 0 and ctx.t or lane.score(ctx, { ct = ctx.t, pr = t.priority, r = t.route })
+    t.before, t.named = record.fresh(t.core)
     t.written = true
   end
   local id, digest, payload, tags = argv[i], argv[d or i + 11], argv[d and d + 1 or i + 12], d and '0' or argv[i + 13]
-  local key = keys.core(ctx.r, id)
-  if m then
-    local all = { 'pd', digest, 'in', reply.int(#payload) }
-    if #payload == 0 then all[3], all[4] = nil, nil end
-    if digest == '' then all = { all[3], all[4] } end
-    for n = 1, #t.fields do all[#all + 1] = t.fields[n] end
-    for n = 1, #m.fields do all[#all + 1] = m.fields[n] end -- whose state comes later, and counts
-    redis.call('HSET', key, unpack(all))
-  elseif digest == '' and #payload == 0 then
-    redis.call('HSET', key, unpack(t.fields))
-  elseif digest == '' then
-    redis.call('HSET', key, 'in', reply.int(#payload), unpack(t.fields))
-  elseif #payload == 0 then
-    redis.call('HSET', key, 'pd', digest, unpack(t.fields))
+  if m or tags ~= '0' then
+    local c = {}
+    for field, value in pairs(t.core) do c[field] = value end
+    for field, value in pairs(m and m.fields or {}) do c[field] = value end
+    if digest ~= '' then c.pd = digest end
+    if tags ~= '0' then c.tg = '1' end
+    if #payload > 0 then c['in'] = reply.int(#payload) end
+    if #payload > 0 and #payload <= record.inline then c.input = payload end
+    record.add(ctx, id, c)
   else
-    redis.call('HSET', key, 'pd', digest, 'in', reply.int(#payload), unpack(t.fields))
+    record.splice(ctx, id, record.compose(t.before, t.named, digest, payload))
   end
-  if #payload > 0 then redis.call('SET', keys.input(ctx.r, id), payload) end
+  if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= '0' then
-    redis.call('HSET', key, 'tg', '1')
     redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
   end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end

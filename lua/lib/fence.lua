@@ -17,14 +17,6 @@ function fence.parse(argv, i)
   return f
 end
 
--- holds is check for the hottest calls, without a table for fence or core: v are the first five fields of the core
--- (s, ss, cl, e, n) and the fence stands in argv from position i. Whoever gets false asks check for the reason.
-function fence.holds(ctx, v, argv, i)
-  return v[1] == 'A1' and v[2] == argv[i + 1] and v[3] == argv[i + 2] and v[4] == argv[i + 3] and
-      ((v[5] == '1' and argv[i + 4] == '0') or reply.int(tonumber(v[5]) - 1) == argv[i + 4]) and
-      session.read(ctx, v[2]).alive
-end
-
 -- check returns nil for the holder, else the error reply.
 function fence.check(ctx, c, f)
   if not c.s then return reply.err('execution_not_found') end

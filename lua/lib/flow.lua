@@ -9,17 +9,17 @@ end
 
 -- promote makes a blocked member claimable. A delay counts from here. g is what its group becomes by that, nil if it stays.
 function flow.promote(ctx, c, id, g)
-  local key, code = keys.core(ctx.r, id), 'R1' .. string.sub(c.s, 3)
+  local code = 'R1' .. string.sub(c.s, 3)
   local due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
   redis.call('ZREM', keys.blocked(ctx.r), id)
   if c.s == 'R3f' and due > ctx.now then
     code = 'R2af'
-    redis.call('HSET', key, 's', code, 'du', reply.int(due))
-    if g then redis.call('HSET', key, 'g', g) end
+    record.set(ctx, id, 's', code, 'du', reply.int(due))
+    if g then record.set(ctx, id, 'g', g) end
     home.delay(ctx, due, id)
   else
-    if g then redis.call('HSET', key, 's', code, 'g', g) else redis.call('HSET', key, 's', code) end
-    if c.du then redis.call('HDEL', key, 'du') end
+    if g then record.set(ctx, id, 's', code, 'g', g) else record.set(ctx, id, 's', code) end
+    if c.du then record.clear(ctx, id, 'du') end
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
   core.announce(ctx, c, id, code)
@@ -45,7 +45,8 @@ end
 
 -- stop cancels a flow by its header; its members follow in the work of this call and in the backlog.
 function flow.stop(ctx, h, mode, by, reason)
-  if h.st == 'F0' then mode = 'cancel_all' end -- nothing could ever run
+  local staged = h.st == 'F0'
+  if staged then mode = 'cancel_all' end -- nothing could ever run
   graph.set(h, 'st', 'F4')
   graph.set(h, 'cp', mode)
   graph.set(h, 'ca', ctx.t)
@@ -53,6 +54,7 @@ function flow.stop(ctx, h, mode, by, reason)
   graph.set(h, 'cw', reason ~= '' and reason or 'flow_cancelled')
   graph.set(h, 'mt', ctx.t)
   redis.call('ZREM', keys.flow_due(ctx.r), h.id)
+  if staged then redis.call('UNLINK', keys.roots(ctx.r, h.id)) end -- nobody will release them
   if mode ~= 'flow_only' then graph.push(ctx, 'c', h.id, h.id) end
 end
 
@@ -66,17 +68,16 @@ function flow.decided(ctx, h, c, id, g)
     if ctx.coming then ctx.fresh[id] = c end -- a claim in this call need not read it again
     return
   end
-  redis.call('HSET', keys.core(ctx.r, id), 'g', text)
+  record.set(ctx, id, 'g', text)
   if core.blocked(c) then flow.skip(ctx, c, id) end
 end
 
 -- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is replayed is
 -- open again for those whose groups are pending.
 function flow.edge(ctx, h, e, id)
-  local key, incoming = keys.core(ctx.r, id), keys.incoming(ctx.r, id)
-  local v = redis.call('HMGET', key, 's', 'g')
-  local g, old, _, input = group.parse(v[2]), group.record(redis.call('HGET', incoming, e.id))
-  if not v[1] or not g or not old then return end
+  local incoming, c = keys.incoming(ctx.r, id), core.read(ctx, id)
+  local g, old, _, input = group.parse(c.g), group.record(redis.call('HGET', incoming, e.id))
+  if not c.s or not g or not old then return end
   local mark = e.outcome
   if mark == '.' and (g.state ~= 'p' or old == '~') then return end
   if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
@@ -92,20 +93,20 @@ function flow.edge(ctx, h, e, id)
   group.count(g, old, -1)
   group.count(g, mark, 1)
   local now = not graph.barred(ctx, h.id) and group.decide(g)
-  if now then return flow.decided(ctx, h, core.read(ctx, id), id, g) end
-  redis.call('HSET', key, 'g', group.text(g))
+  if now then return flow.decided(ctx, h, c, id, g) end
+  record.set(ctx, id, 'g', group.text(g))
 end
 
 -- child tells a member that waits for children how one of them ended.
 function flow.child(ctx, h, e, id)
-  local key, children = keys.core(ctx.r, id), keys.children(ctx.r, id)
+  local children = keys.children(ctx.r, id)
   local c = core.read(ctx, id)
   local w, old, _, node = wait.parse(c.wt), group.record(redis.call('HGET', children, e.id))
   if not c.s or old ~= '.' and old ~= '~' then return end
   redis.call('HSET', children, e.id, e.outcome .. ',' .. e.attempt .. ',' .. node)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
-  redis.call('HSET', key, 'wt', wait.text(w))
+  record.set(ctx, id, 'wt', wait.text(w))
   if now and c.s == 'R3i' and not graph.barred(ctx, h.id) then
     wait.remember(ctx, c, id, redis.call('HGET', children, 'name') or '', wait.outcomes(ctx, id))
     flow.promote(ctx, c, id)
@@ -117,7 +118,7 @@ local steps = {}
 
 function steps.u(ctx, h, e)
   if e.outcome == '.' then -- it may have ended again, and said so
-    local code = redis.call('HGET', keys.core(ctx.r, e.id), 's')
+    local code = record.read(ctx, e.id).s
     if not code or graph.outcomes[code] then return true end
   end
   local from = tonumber(e.at) or 0
@@ -151,9 +152,9 @@ local function needed(ctx, id, owner, from)
     for i = 1, #list do
       local other, waits = string.sub(list[i], 2), string.byte(list[i], 1) == 119
       if other ~= owner then
-        local v = redis.call('HMGET', keys.core(ctx.r, other), 's', waits and 'wt' or 'g')
-        local state = waits and wait.parse(v[2]) or group.parse(v[2])
-        if v[1] and not graph.outcomes[v[1]] and state and (state.state == 'p' or state.state == 'm') then return true end
+        local c = core.read(ctx, other)
+        local state = waits and wait.parse(c.wt) or group.parse(c.g)
+        if c.s and not graph.outcomes[c.s] and state and (state.state == 'p' or state.state == 'm') then return true end
       end
     end
     if #list < 8 then return false end
@@ -219,7 +220,7 @@ local function rest(ctx, h, e, key, reason, g)
   end
   if told > 0 then
     g.f = g.f + told
-    redis.call('HSET', keys.core(ctx.r, e.id), 'g', group.text(g))
+    record.set(ctx, e.id, 'g', group.text(g))
   end
   e.at = reply.int(from or 0) .. ' ' .. string.sub(ids, at)
   return at > #ids
@@ -227,7 +228,7 @@ end
 
 function steps.s(ctx, h, e)
   local reason = e.outcome == 's' and 'sibling_quorum_satisfied' or 'sibling_quorum_impossible'
-  local g = group.parse(redis.call('HGET', keys.core(ctx.r, e.id), 'g') or '')
+  local g = group.parse(record.read(ctx, e.id).g or '')
   return rest(ctx, h, e, keys.incoming(ctx.r, e.id), reason, g)
 end
 

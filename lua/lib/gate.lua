@@ -4,7 +4,7 @@
 -- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
 -- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
 -- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
--- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>".
+-- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0".
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -169,6 +169,11 @@ function gate.ended(ctx, c, id, code)
   end
 end
 
+-- purged tells the budgets of a route that an execution was purged, whatever it had used.
+function gate.purged(ctx, route_id, id)
+  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
+end
+
 -- flush writes what was noted, and has it delivered at once.
 function gate.flush(ctx)
   local out = ctx.outgoing
@@ -180,9 +185,14 @@ function gate.flush(ctx)
 end
 
 -- wakes counts how often a route was woken, from 1: a grant carries it, so that a wake between a gate's refusal and the closing of
--- the route is not lost.
+-- the route is not lost. A count that is no number is taken for none.
 function gate.wakes(ctx, route_id)
-  return reply.int(tonumber(redis.call('HGET', keys.closings(ctx.r), 'w' .. route_id) or '0') + 1)
+  return reply.int((args.int(redis.call('HGET', keys.closings(ctx.r), 'w' .. route_id) or '0', 0, 9007199254740991) or 0) + 1)
+end
+
+-- woken counts one wake more.
+function gate.woken(ctx, route_id)
+  redis.call('HSET', keys.closings(ctx.r), 'w' .. route_id, gate.wakes(ctx, route_id))
 end
 
 -- close takes a route out of what is handed out until an instant, and says why.

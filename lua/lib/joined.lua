@@ -42,13 +42,13 @@ end
 
 -- ended reads how an upstream or a child ended: outcome and attempt; nil while it has not, false when nobody can tell.
 local function ended(ctx, id)
-  local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'n')
+  local c = core.read(ctx, id)
   ctx.cost = ctx.cost + 1
-  if not v[1] then
+  if not c.s then
     local code = purge.read(ctx, id)
     return code and graph.outcomes[code] or false, ''
   end
-  return graph.outcomes[v[1]], v[2] and reply.int((tonumber(v[2]) or 1) - 1) or '', true
+  return graph.outcomes[c.s], core.attempt(c), true
 end
 
 -- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
@@ -60,7 +60,7 @@ local function gap(ctx, key, flow_id, behind)
     for i = 1, #list, 2 do
       local number = audit.score(list[i + 1])
       looked = looked + 1
-      if looked > 200 or redis.call('HGET', keys.core(ctx.r, list[i]), 'fl') == flow_id then
+      if looked > 200 or record.read(ctx, list[i]).fl == flow_id then
         if number > expected then return expected end
         expected = number + 1
       end
@@ -110,7 +110,7 @@ local function counted(ctx, h, c, id, incoming)
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
   if audit.note(ctx, 'flag', 'x', id, 'the group ' .. c.g .. ', its edges say ' .. group.text(g)) then
-    redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
+    record.set(ctx, id, 'g', group.text(g))
     if now then flow.decided(ctx, h, c, id, g) end
   end
   return g, now
@@ -167,7 +167,7 @@ local function waits(ctx, h, c, id, children)
   end
   if not w then
     if audit.note(ctx, 'phantom', 'blocked', id, 'it waits for children, and for none') then
-      if c.wt then redis.call('HDEL', keys.core(ctx.r, id), 'wt') end
+      if c.wt then record.clear(ctx, id, 'wt') end
       flow.promote(ctx, c, id)
     end
     return
@@ -178,7 +178,7 @@ local function waits(ctx, h, c, id, children)
   if same and not now then return end
   local detail = 'the wait ' .. c.wt .. ', its children say ' .. wait.text(w)
   if audit.note(ctx, now and 'phantom' or 'flag', now and 'blocked' or 'x', id, detail) then
-    redis.call('HSET', keys.core(ctx.r, id), 'wt', wait.text(w))
+    record.set(ctx, id, 'wt', wait.text(w))
     if now then flow.promote(ctx, c, id) end
   end
 end

@@ -28,10 +28,13 @@ function keys.backlog(r) return r .. ':backlog' end     -- zset: unfinished work
 function keys.work(r) return r .. ':work' end           -- hash: what that work is
 function keys.gready(r) return r .. ':gready' end       -- set: routes with gates that are non-empty and open
 function keys.closed(r) return r .. ':closed' end       -- zset: route that a gate closed by when it opens again
-function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why
+function keys.aside(r, name) return r .. ':bad:' .. name end -- any: what an audit could not read, under its former name
+function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why, "w" and a route -> how often it was woken
 function keys.attached(r) return r .. ':attached' end   -- hash: scope -> gates of what is created in it, and who said so
 function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets and quotas are to be told
 function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
+function keys.refused(r) return r .. ':refused' end     -- zset: execution:waitpoint, as a refused token named it, by when
+function keys.refusals(r) return r .. ':refusals' end   -- hash: how many tokens were refused
 function keys.shares(r) return r .. ':shares' end       -- hash: namespace and lane -> what it had, and its weight
 function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
 function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
@@ -65,15 +68,14 @@ function keys.cap_waiters(r, name) return r .. ':qc:' .. name end   -- zset: rou
 function keys.rate_waiters(r, name) return r .. ':qr:' .. name end  -- zset: route closed because of the rate
 
 -- One per execution.
-function keys.core(r, id) return r .. ':x:' .. id end       -- hash, compact
+function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/record.lua
 function keys.input(r, id) return r .. ':i:' .. id end      -- string
 function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
 function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
-function keys.suspension(r, id) return r .. ':u:' .. id end -- hash: the current suspension, or the last one
-function keys.waitpoints(r, id) return r .. ':wp:' .. id end -- hash: waitpoint id -> record
+function keys.waits(r, id) return r .. ':u:' .. id end    -- string: the current or last suspension, and the waitpoints (waits)
 function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
@@ -96,6 +98,7 @@ function keys.meta(r, id, attempt) return r .. ':fm:' .. id .. ':' .. attempt en
 function keys.deltas(r, id, attempt) return r .. ':fd:' .. id .. ':' .. attempt end  -- stream: summary deltas
 function keys.live(r, id, attempt) return r .. ':fl:' .. id .. ':' .. attempt end    -- stream: best-effort frames, with a TTL
 function keys.summary(r, id, attempt) return r .. ':fs:' .. id .. ':' .. attempt end -- hash: the summary document
+function keys.runs(r, id, attempt) return r .. ':fe:' .. id .. ':' .. attempt end    -- stream: runs after the first, by their first frame
 
 -- One per waitpoint.
 function keys.signals(r, id, waitpoint) return r .. ':g:' .. id .. ':' .. waitpoint end   -- list: signals in order

@@ -81,10 +81,10 @@ local function known(ctx, h, argv, item, answer, parent)
     local code, detail = split(answer)
     return nil, reply.err(code, detail, item.node)
   end
-  local v = redis.call('HMGET', keys.core(ctx.r, id), 'fl', 'nd')
-  if v[1] and v[1] ~= h.id then return nil, reply.err('already_member_of_different_flow', v[1], item.node) end
+  local c = core.read(ctx, id)
+  if c.fl and c.fl ~= h.id then return nil, reply.err('already_member_of_different_flow', c.fl, item.node) end
   local mine = not parent or redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '0')[1] == 'w' .. parent
-  if not v[1] or v[2] ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
+  if not c.fl or c.nd ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
   return true
 end
 
@@ -157,10 +157,10 @@ local function resolve(ctx, argv, item, g, new)
   for at = item.first, item.first + 2 * item.n - 1, 2 do
     local from, record = argv[at], '.,,'
     if known then
-      local v = redis.call('HMGET', keys.core(ctx.r, from), 's', 'n')
-      local mark = v[1] and graph.outcomes[v[1]]
+      local c = core.read(ctx, from)
+      local mark = c.s and graph.outcomes[c.s]
       if mark then
-        record = mark .. ',' .. (v[2] and reply.int((tonumber(v[2]) or 1) - 1) or '') .. ','
+        record = mark .. ',' .. core.attempt(c) .. ','
         group.count(g, mark, 1)
         if mark ~= 's' then new.ends[from] = true end
       end
@@ -174,37 +174,31 @@ local function resolve(ctx, argv, item, g, new)
   end
 end
 
-local function put(fields, name, value)
-  fields[#fields + 1] = name
-  fields[#fields + 1] = value
-end
-
 -- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects what is
 -- written once for all.
 local function write(ctx, h, argv, item, parent, new)
   local id, t, fields = argv[item.at], item.template, {}
   local g = { policy = item.policy, k = item.k, after = item.rest, n = item.n, s = 0, f = 0, x = 0, state = 'p' }
-  put(fields, 'fl', h.id)
-  put(fields, 'nd', item.node)
-  if item.named then put(fields, 'ip', '1') end
+  fields.fl, fields.nd = h.id, item.node
+  if item.named then fields.ip = '1' end
   if item.n > 0 then
     resolve(ctx, argv, item, g, new)
     group.decide(g)
-    put(fields, 'g', group.text(g))
+    fields.g = group.text(g)
   end
   if parent then
     new.out[id] = { 'w' .. parent }
-    put(new.children, id, '.,,' .. item.node)
+    new.children[#new.children + 1], new.children[#new.children + 2] = id, '.,,' .. item.node
   end
   local may_run = item.n == 0 or g.state == 's'
   local blocked = h.st ~= 'F1' or not may_run
   local code = blocked and 'R3f' or t.state
   if blocked then
-    put(fields, 's', code)
-    if t.delay and string.byte(argv[item.at + 6], 1) == 43 then put(fields, 'dd', string.sub(argv[item.at + 6], 2)) end
+    fields.s = code
+    if t.delay and string.byte(argv[item.at + 6], 1) == 43 then fields.dd = string.sub(argv[item.at + 6], 2) end
   end
   create.write(ctx, argv, item.at, t, { fields = fields, blocked = blocked })
-  put(new.members, reply.int(graph.count(h, 'nn')), id)
+  new.members[#new.members + 1], new.members[#new.members + 2] = reply.int(graph.count(h, 'nn')), id
   graph.add(h, 'nn', 1)
   graph.add(h, 'ne', item.n + (parent and 1 or 0))
   graph.moved(ctx, { fl = h.id }, id, code)

@@ -44,7 +44,7 @@ end
 
 -- read returns the numbers; an absent or corrupt policy means no retries and the default caps (10-D8).
 function policy.read(text)
-  local p = { retries = 0, reclaims = 100, replays = 10, frames = 0 }
+  local p = { retries = 0, reclaims = 10, replays = 10, frames = 0 }
   if not text then return p end
   local retries, fixed, initial, ceiling, multiplier, jitter, reclaims, replays, frames = string.match(text, pattern)
   if not retries then return p end
@@ -71,4 +71,10 @@ function policy.pause(p, id, k)
     if not p.fixed then d = math.min(d, p.ceiling) end
   end
   return d
+end
+
+-- respite is the pause before reclaim k (k = 0 for the first) in whole milliseconds: none, then 1, 2, 4 … 60 s. One lost worker
+-- is an accident of the worker; work that loses one after the other must not take down all of them in a row.
+function policy.respite(k)
+  return k > 0 and math.min(60000, 1000 * 2 ^ math.min(k - 1, 6)) or 0
 end

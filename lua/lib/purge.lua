@@ -1,6 +1,19 @@
 -- purge: removes every key of an ended execution and leaves a tombstone, so that its id and idempotency key stay
--- taken for a while (design §9). A tombstone is "code expiry digest"; its key's TTL only cleans up (design §2.7).
+-- taken for a while (design §9). A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
+-- cleans up (design §2.7).
 local purge = {}
+
+-- digest is what a tombstone keeps of the digest of a payload, '' of none.
+function purge.digest(text) return text and text ~= '' and string.sub(redis.sha1hex(text), 1, 16) or '' end
+
+-- keep is how long a purge by age leaves a tombstone, ms: an id that was derived, from an idempotency key or a schedule, may come again; a
+-- random one (UUIDv7) comes only with a submit that was not answered.
+function purge.keep(id) return string.sub(id, 15, 15) == '7' and 3600000 or 86400000 end
+
+-- write leaves a tombstone.
+function purge.write(ctx, key, code, digest, keep)
+  redis.call('SET', key, code .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. purge.digest(digest), 'PX', reply.int(keep))
+end
 
 -- stone reads a tombstone.
 function purge.stone(ctx, key)
@@ -11,11 +24,13 @@ function purge.stone(ctx, key)
   return code, digest, tonumber(expiry)
 end
 
--- read returns code, payload digest and expiry of a purged execution, nil when there is no tombstone or its time is over.
+-- read returns code, short digest and expiry of a purged execution, nil when there is no tombstone or its time is over.
 function purge.read(ctx, id) return purge.stone(ctx, keys.tombstone(ctx.r, id)) end
 
--- missing is what a reader is told of an execution that has no core.
+-- missing is what a reader is told of an execution that has no record, or one that cannot be read.
 function purge.missing(ctx, id)
+  local damaged = core.read(ctx, id).damaged
+  if damaged then return reply.err('corrupt', damaged) end
   local code = purge.read(ctx, id)
   if code then return reply.err('result_purged', code) end
   return reply.err('execution_not_found')
@@ -35,12 +50,25 @@ end
 
 -- flow removes the header of a flow that has no members any more, and leaves a tombstone.
 function purge.flow(ctx, h)
-  local r, keep = ctx.r, 86400000
-  redis.call('SET', keys.flow_stone(r, h.id), h.st .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (h.pd or ''), 'PX', reply.int(keep))
+  local r = ctx.r
+  purge.write(ctx, keys.flow_stone(r, h.id), h.st, h.pd, purge.keep(h.id))
   redis.call('UNLINK', keys.flow(r, h.id), keys.members(r, h.id), keys.roots(r, h.id), keys.flow_tags(r, h.id))
   redis.call('ZREM', keys.flows(r), h.id)
   redis.call('ZREM', keys.flow_due(r), h.id)
   ctx.flows[h.id] = false
+end
+
+-- founder files the member that founded a flow, and is its last one, at its own time: it had to stay for the others.
+local function founder(ctx, h)
+  local filed = redis.call('ZSCORE', keys.done(ctx.r), h.id)
+  local c = filed and core.read(ctx, h.id)
+  local ended = c and c.s and core.terminal(c) and tonumber(c.en or '')
+  if not ended then return end
+  local at = math.max(ctx.now, math.max(ended, tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+  if at >= args.score(filed) then return end
+  redis.call('ZADD', keys.done(ctx.r), reply.int(at), h.id)
+  root.need(ctx, at)
+  root.filed(ctx, at)
 end
 
 -- member forgets what belongs to a member of a flow, and the flow with the last one.
@@ -50,7 +78,8 @@ function purge.member(ctx, c, id)
   local h = graph.head(ctx, c.fl)
   if not h then return end
   graph.add(h, 'pu', 1)
-  if h.en and graph.count(h, 'pu') >= graph.count(h, 'nn') then purge.flow(ctx, h) end
+  local left = graph.count(h, 'nn') - graph.count(h, 'pu')
+  if h.en and left <= 0 then purge.flow(ctx, h) elseif h.en and left == 1 then founder(ctx, h) end
 end
 
 -- run removes an ended execution, at most 200 attempts a call, its core last: until then the core tells how far it got.
@@ -62,23 +91,24 @@ function purge.run(ctx, c, id, keep)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
     local own = { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a), keys.live(r, id, a),
-      keys.summary(r, id, a) }
+      keys.summary(r, id, a), keys.runs(r, id, a) }
     for i = 1, #own do gone[#gone + 1] = own[i] end
   end
   if last < attempts then
     unlink(gone)
-    redis.call('HSET', keys.core(r, id), 'pu', reply.int(last))
+    record.set(ctx, id, 'pu', reply.int(last))
     return false
   end
-  redis.call('SET', keys.tombstone(r, id), c.s .. ' ' .. reply.int(ctx.now + keep) .. ' ' .. (c.pd or ''), 'PX', reply.int(keep))
+  purge.write(ctx, keys.tombstone(r, id), c.s, c.pd, keep)
   if c.uw then waitpoint.purge(ctx, id) end
   local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.attempts(r, id), keys.history(r, id) }
   for i = 1, #rest do gone[#gone + 1] = rest[i] end
   unlink(gone)
+  record.forget(ctx, id)
   redis.call('ZREM', keys.done(r), id)
   if c.fl then purge.member(ctx, c, id) end
-  ctx.counting = ctx.counting or tonumber(redis.call('HGET', r, 'counting') or '9007199254740991')
-  if (tonumber(c.ct or '') or 0) >= ctx.counting then home.used(ctx, c.r, -1) end -- older ones were never counted
+  gate.purged(ctx, c.r, id)
+  home.used(ctx, c.r, -1)
   ctx.purged = (ctx.purged or 0) + 1
   return true
 end

@@ -18,17 +18,36 @@ function quota.note(ctx, name, what, by, detail)
   if redis.call('RPUSH', key, table.concat({ ctx.t, what, by, detail }, '\31')) > 256 then redis.call('LTRIM', key, -256, -1) end
 end
 
+quota.vouched = 600000 -- ms that a hold is good at most, until it is asked about again
+
+-- ahead is the latest time that counts: what is later was written before the clock stepped back (root.step).
+function quota.ahead(ctx)
+  return reply.int(ctx.now + root.step)
+end
+
 -- started is how many are in the window.
 function quota.started(ctx, q)
   if q.rate == 0 then return 0 end
-  return redis.call('ZCOUNT', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), '+inf')
+  return redis.call('ZCOUNT', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), quota.ahead(ctx))
 end
 
--- trim forgets some of what has left the window.
+-- trim forgets some of what has left the window, and of what lies ahead of it.
 function quota.trim(ctx, q)
   local key = keys.window(ctx.r, q.name)
   local old = redis.call('ZRANGEBYSCORE', key, '-inf', reply.int(ctx.now - q.window), 'LIMIT', '0', '500')
   if #old > 0 then redis.call('ZREM', key, unpack(old)) end
+  local ahead = redis.call('ZRANGEBYSCORE', key, '(' .. quota.ahead(ctx), '+inf', 'LIMIT', '0', '500')
+  if #ahead > 0 then redis.call('ZREM', key, unpack(ahead)) end
+end
+
+-- suspects are at most 16 holds to be asked about: those whose time has come, then those that were to be asked later than any hold may.
+function quota.suspects(ctx, q)
+  local key = keys.slots(ctx.r, q.name)
+  local out = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.t, 'LIMIT', '0', '16')
+  if #out == 16 then return out end
+  local ahead = redis.call('ZRANGEBYSCORE', key, '(' .. reply.int(ctx.now + quota.vouched), '+inf', 'LIMIT', '0', reply.int(16 - #out))
+  for i = 1, #ahead do out[#out + 1] = ahead[i] end
+  return out
 end
 
 -- jitter is a number of ms below limit that depends on who asks and when.
@@ -41,10 +60,10 @@ end
 -- within the last 30 s (older ones wait no more) when k starts have left it, not before 100 ms are over, and somewhat later, so that
 -- they come one after the other. At most the window and its jitter, which is at least a tenth of it, but no more than 1 s.
 function quota.until_rate(ctx, q, who)
-  local k = redis.call('ZCOUNT', keys.rate_waiters(ctx.r, q.name), '(' .. reply.int(ctx.now - 30000), '+inf')
+  local k = redis.call('ZCOUNT', keys.rate_waiters(ctx.r, q.name), '(' .. reply.int(ctx.now - 30000), quota.ahead(ctx))
   local started = quota.started(ctx, q)
   local place = math.max(1, math.min(started, started - q.rate + k))
-  local head = redis.call('ZRANGEBYSCORE', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), '+inf', 'WITHSCORES',
+  local head = redis.call('ZRANGEBYSCORE', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), quota.ahead(ctx), 'WITHSCORES',
     'LIMIT', reply.int(place - 1), '1')
   local at = head[2] and args.score(head[2]) + q.window or ctx.now
   return math.max(math.min(100, q.window), at - ctx.now) +

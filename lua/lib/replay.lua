@@ -3,21 +3,21 @@ local replay = {}
 
 -- clear removes what the last run left on the core and beside it (10-D22).
 local function clear(ctx, c, id, drop)
-  local key = keys.core(ctx.r, id)
-  redis.call('HDEL', key, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
+  record.clear(ctx, id, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
+    if c.n then record.set(ctx, id, 'sd', c.n) end
     if c.sb then
-      redis.call('HDEL', key, 'sb')
+      record.clear(ctx, id, 'sb')
       redis.call('UNLINK', keys.steps(ctx.r, id))
     end
-    if c.sg then redis.call('HDEL', key, 'sg') end
+    if c.sg then record.clear(ctx, id, 'sg') end
   elseif c.sb and (c.uw or c.fl) then
     replay.reopen(ctx, c, id)
   end
   if c.fl then -- who is asked for again is looked at anew
     redis.call('UNLINK', keys.children(ctx.r, id))
-    redis.call('HDEL', key, 'wt')
+    record.clear(ctx, id, 'wt')
   end
 end
 
@@ -46,9 +46,9 @@ function replay.reopen(ctx, c, id)
   if #gone == 0 then return end
   redis.call('HDEL', keys.steps(ctx.r, id), unpack(gone))
   if #gone == #all then
-    redis.call('HDEL', keys.core(ctx.r, id), 'sb')
+    record.clear(ctx, id, 'sb')
   else
-    redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(bytes))
+    record.set(ctx, id, 'sb', reply.int(bytes))
   end
 end
 
@@ -57,7 +57,7 @@ local function rearm(ctx, c, id)
   if not c.dl then return end
   local span = c.ds or reply.int(math.max(1, tonumber(c.dl) - tonumber(c.ct)))
   local due = ctx.now + tonumber(span)
-  redis.call('HSET', keys.core(ctx.r, id), 'dl', reply.int(due), 'ds', span)
+  record.set(ctx, id, 'dl', reply.int(due), 'ds', span)
   home.alarm(ctx, due, id)
 end
 
@@ -109,7 +109,7 @@ local function regroup(ctx, c, id)
   if g.state == 'i' then
     g.f, g.x, g.state = 0, 0, 'p'
     group.decide(g)
-    redis.call('HSET', keys.core(ctx.r, id), 'g', group.text(g))
+    record.set(ctx, id, 'g', group.text(g))
   end
   return g.state == 's' and free or 'R3p'
 end
@@ -117,8 +117,12 @@ end
 -- run replays an execution that refuse let pass. It returns its code and how often it was replayed.
 function replay.run(ctx, c, id, q)
   local count, code = tonumber(c.pc or '0') + 1, regroup(ctx, c, id)
-  redis.call('HSET', keys.core(ctx.r, id), 's', code, 'pc', reply.int(count), 'rq', q.request)
+  record.set(ctx, id, 's', code, 'pc', reply.int(count), 'rq', q.request)
   if c.s == 'T1' then settle.fold(ctx, c, id, 'ended_success', '', '', c.en) end
+  if c.rz then -- the result of that attempt stays readable
+    if c.result then record.write(ctx, keys.result(ctx.r, id, core.attempt(c)), c.result) end
+    record.clear(ctx, id, 'rz', 'result')
+  end
   history.add(ctx, c, id, 'replayed', q.by, table.concat({ c.s, c.en or '', c.fc or '', q.steps, q.reason }, ' '))
   clear(ctx, c, id, q.steps == 'drop')
   rearm(ctx, c, id)

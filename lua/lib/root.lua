@@ -9,30 +9,38 @@
 -- A missing root is an error, never created on demand (design §2.9).
 local root = {}
 
--- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, and what is quiet.
+-- mismatch refuses a caller or a store of another protocol number than this library's, and tells the other number, the caller's, and
+-- whose the other is; nil when all three agree.
+function root.mismatch(stored, given)
+  if given == '@PROTOCOL@' and stored == given then return nil end
+  if not args.int(given, 1, 1000000) then return reply.err('invalid_input', 'protocol') end
+  if stored ~= given then return reply.err('protocol_mismatch', stored, given, 'store') end
+  return reply.err('protocol_mismatch', '@PROTOCOL@', given, 'library')
+end
+
+-- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, what is quiet, and when the last tick was.
 function root.enter(k, argv, claims, tick)
+  root.current = nil
   local r, h = k[1], nil
   if tick then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'owner', 'ring', 'quiet')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'owner', 'ring', 'quiet', 'ticked')
   elseif claims then
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'table', 'spaces')
   else
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
-  if h[1] ~= argv[1] then
-    local protocol = args.int(argv[1], 1, 1000000)
-    if not protocol then return nil, reply.err('invalid_input', 'protocol') end
-    if tonumber(h[1]) > protocol then return nil, reply.err('protocol_mismatch', h[1], argv[1]) end
-  end
+  if h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], argv[1]) end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
     gates = h[6], table = claims and tonumber(h[7] or '0'), spaces = claims and h[8] }
+  root.current = ctx
   if tick then
     ctx.owner = h[7]
     ctx.ring = h[8]
     ctx.quiet = h[9] and tonumber(h[9])
+    ctx.ticked = h[10]
   end
   return ctx
 end
@@ -53,9 +61,20 @@ function root.version(ctx)
   return ctx.table
 end
 
--- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner.
+-- stepped tells that the server's clock stepped back since the last tick, whose time is the root's field ticked. Steps of up to root.step ms are
+-- waited for.
+root.step = 1000
+
+function root.stepped(ctx)
+  if ctx.ticked == nil then ctx.ticked = redis.call('HGET', ctx.r, 'ticked') end
+  return ctx.ticked and (tonumber(ctx.ticked) or 0) > ctx.now + root.step
+end
+
+-- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner. After the clock stepped back
+-- the wake time is that of another clock, so a tick is wanted at once. A wake time within a second needs no look: it is soon over.
 function root.overdue(ctx)
-  if not ctx.wake or ctx.now < ctx.wake then return '0' end
+  if not ctx.wake then return '0' end
+  if ctx.now < ctx.wake then return ctx.wake > ctx.now + 1000 and root.stepped(ctx) and '1' or '0' end
   if ctx.now > ctx.wake + 2000 or not root.owner(ctx) then return '1' end
   return '0'
 end
@@ -79,4 +98,15 @@ function root.filed(ctx, due)
     ctx.quiet = nil
     redis.call('HDEL', ctx.r, 'quiet')
   end
+end
+
+-- leave ends every call: what it changed of executions is written. A function that refuses has changed nothing.
+function root.leave(answer)
+  local ctx = root.current
+  root.current = nil
+  if ctx and answer[1] == 1 then
+    if ctx.waited then waits.flush(ctx) end
+    if ctx.dirty or ctx.written then record.flush(ctx) end
+  end
+  return answer
 end

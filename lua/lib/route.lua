@@ -50,15 +50,10 @@ function route.add(ctx, row)
   return id
 end
 
--- remove forgets a row that no execution uses any more. Workers that know the id wait for nothing. A row from before
--- executions were counted stays: it may have some that nobody counted.
+-- remove forgets a row that no execution uses any more. Workers that know the id wait for nothing.
 function route.remove(ctx, id)
   if redis.call('EXISTS', keys.queue(ctx.r, id)) == 1 then return end
   local row = redis.call('HGET', keys.routes(ctx.r), id)
-  if row then
-    local added, counting = redis.call('ZSCORE', keys.route_log(ctx.r), id), redis.call('HGET', ctx.r, 'counting')
-    if not added or not counting or args.score(added) <= tonumber(counting) then return end
-  end
   redis.call('HDEL', keys.routes(ctx.r), id)
   if row and redis.call('HGET', keys.route_ids(ctx.r), row) == id then redis.call('HDEL', keys.route_ids(ctx.r), row) end
   redis.call('ZREM', keys.route_log(ctx.r), id)

@@ -1,4 +1,4 @@
--- session: one worker instance's lease in one partition (design §6). Fields: exp expiry, ttl, cl last claim
+-- session: one worker instance's lease in one partition (design §6). Fields: exp expiry, ttl how long a renewal is good for, cl last claim
 -- number, dead, lg generation of the newest lost notice, lb generation before the oldest kept one.
 -- Dead is sticky: a session that expired or was closed is never revived.
 local session = {}
@@ -7,9 +7,9 @@ function session.read(ctx, id)
   ctx.sessions = ctx.sessions or {}
   local s = ctx.sessions[id]
   if not s then
-    local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'cl', 'lg', 'lb')
+    local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'cl', 'lg', 'lb', 'ttl')
     s = { exp = v[1] and tonumber(v[1]), dead = v[2], cl = v[3] and tonumber(v[3]) or 0,
-      lg = v[4] and tonumber(v[4]) or 0, lb = v[5] and tonumber(v[5]) or 0 }
+      lg = v[4] and tonumber(v[4]) or 0, lb = v[5] and tonumber(v[5]) or 0, ttl = v[6] and tonumber(v[6]) or 3600000 }
     s.alive = s.exp and not s.dead and s.exp > ctx.now
     ctx.sessions[id] = s
   end
@@ -23,6 +23,16 @@ function session.shorten(ctx, id, s, exp)
     redis.call('ZADD', keys.sessions(ctx.r), reply.int(exp), id)
     root.need(ctx, exp)
   end
+end
+
+-- cut returns when a session that lives ends, at most its ttl from now: one that ends later was renewed before the clock stepped back, and
+-- gets as long as a renewal gives. It is told apart from one that is renewed by now, so calling it again and again prolongs nothing.
+function session.cut(ctx, id, s)
+  if s.exp > ctx.now + s.ttl then
+    s.exp = ctx.now + s.ttl
+    redis.call('HSET', keys.session(ctx.r, id), 'exp', reply.int(s.exp))
+  end
+  return s.exp
 end
 
 -- instance is the worker instance of a session id "<instance>~<random>".

@@ -13,11 +13,11 @@ end
 function settle.fold(ctx, c, id, state, category, reason, ended)
   if c.s == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
-  local record = table.concat({ c.ty or '', c.la or '', ended or ctx.t, state, category, c.ss or '', c.e or '', c.cl or '' }, '\31')
+  local folded = table.concat({ c.ty or '', c.la or '', ended or ctx.t, state, category, c.ss or '', c.e or '', c.cl or '' }, '\31')
   if reason ~= '' then
-    redis.call('HSET', key, attempt, record, attempt .. 'r', reason)
+    redis.call('HSET', key, attempt, folded, attempt .. 'r', reason)
   else
-    redis.call('HSET', key, attempt, record)
+    redis.call('HSET', key, attempt, folded)
   end
 end
 
@@ -25,13 +25,12 @@ end
 -- never ran gets the n form. extra are further core fields.
 function settle.finish(ctx, c, id, code, reason, extra)
   if not c.n and code ~= 'T1' then code = code .. 'n' end
-  local key = keys.core(ctx.r, id)
   if extra then
-    redis.call('HSET', key, 's', code, 'en', ctx.t, unpack(extra))
+    record.set(ctx, id, 's', code, 'en', ctx.t, unpack(extra))
   else
-    redis.call('HSET', key, 's', code, 'en', ctx.t)
+    record.set(ctx, id, 's', code, 'en', ctx.t)
   end
-  if c.ta or c.tr or c.tt or c.du or c.gx then redis.call('HDEL', key, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
+  if c.ta or c.tr or c.tt or c.du or c.gx then record.clear(ctx, id, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
   home.leave(ctx, c, id)
   if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end
   if ctx.gates and c.n then gate.ended(ctx, c, id, code) end
@@ -41,41 +40,55 @@ function settle.finish(ctx, c, id, code, reason, extra)
   core.announce(ctx, c, id, code)
 end
 
--- complete is finish for the hottest transition, an active execution that succeeded. v are the fields that
--- ff_complete_execution reads: s, ss, cl, e, n, r, x, and, of one that is not plain, w: dl, ta, fa, wp, rt, fl; key is its core.
-function settle.complete(ctx, v, id, attempt, result, key)
-  local w = v.w
-  redis.call('HSET', key, 's', 'T1', 'en', ctx.t)
-  if #result > 0 then redis.call('SET', keys.result(ctx.r, id, attempt), result) end
-  if w then
-    if w[2] then redis.call('HDEL', key, 'ta', 'tr') end
-    if w[1] or w[2] then home.alarm(ctx, nil, id) end
-    if w[3] == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
-    if w[4] then waitpoint.abandon(ctx, { wp = w[4] }, id, 'attempt_ended') end
+-- complete is finish for the hottest transition, an active execution that succeeded. c are its fields.
+function settle.complete(ctx, c, id, result)
+  local attempt = core.attempt(c)
+  record.set(ctx, id, 's', 'T1', 'en', ctx.t)
+  if #result > 0 then
+    record.set(ctx, id, 'rz', reply.int(#result))
+    if #result <= record.inline then
+      record.set(ctx, id, 'result', result)
+    else
+      record.write(ctx, keys.result(ctx.r, id, attempt), result)
+    end
   end
-  home.unhold(ctx, v[2], id)
-  if ctx.gates then gate.leave(ctx, v[6], id, v[4], '1') end
-  home.done(ctx, id, v[6], w and w[5])
+  if c.ta then record.clear(ctx, id, 'ta', 'tr') end
+  if c.dl or c.ta then home.alarm(ctx, nil, id) end
+  if c.fa == attempt then stream.finish(ctx, id, attempt, 'attempt_success') end
+  waitpoint.abandon(ctx, c, id, 'attempt_ended')
+  home.unhold(ctx, c.ss, id)
+  if ctx.gates then gate.leave(ctx, c.r, id, c.e, '1') end
+  home.done(ctx, id, c.r, c.rt)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
-  if w and w[6] then
+  if c.fl then
     ctx.members = (ctx.members or 0) + 1
-    graph.moved(ctx, { s = 'A1', fl = w[6], wt = redis.call('HGET', key, 'wt') or nil }, id, 'T1', attempt)
+    graph.moved(ctx, c, id, 'T1', attempt)
   end
-  if ctx.feed then feed.state(ctx, id, 'T1', attempt, v[6], v[4], v[2]) end
+  if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
+end
+
+-- splice is complete for an execution without a named field; text is its record, which begins with the token of its fence f.
+function settle.splice(ctx, f, result, text, token, route_id)
+  record.splice(ctx, f.id, record.completed(text, token, ctx.t, result))
+  if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
+  home.unhold(ctx, f.session, f.id)
+  if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
+  home.done(ctx, f.id, route_id)
+  publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
+  if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end
 end
 
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
 -- attempt timeout is remembered (10-D27).
 function settle.pause(ctx, c, id, at, release)
-  local key = keys.core(ctx.r, id)
   if at then
-    redis.call('HSET', key, 's', 'R2ai', 'du', reply.int(at), 'lr', release)
+    record.set(ctx, id, 's', 'R2ai', 'du', reply.int(at), 'lr', release)
   else
-    redis.call('HSET', key, 's', 'R1i', 'lr', release)
+    record.set(ctx, id, 's', 'R1i', 'lr', release)
   end
   if c.ta then
-    redis.call('HSET', key, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
-    redis.call('HDEL', key, 'ta')
+    record.set(ctx, id, 'tr', reply.int(math.max(1, tonumber(c.ta) - ctx.now)))
+    record.clear(ctx, id, 'ta')
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   history.add(ctx, c, id, at and 'delayed' or 'released', at and reply.int(at) or '', c.la)
@@ -111,16 +124,15 @@ function settle.fail(ctx, c, id, f)
   local at = ctx.now + (f.after or policy.pause(p, id, k))
   local code = at > ctx.now and 'R2b' or 'R1t'
   if f.release then release = fence.release('f', f.release.epoch, f.release.attempt, reply.int(at)) end
-  local key = keys.core(ctx.r, id)
   local fields = { 's', code, 'rc', reply.int(k + 1), 'fc', f.category }
   if release then fields[7], fields[8] = 'lr', release end
   if code == 'R2b' then
     fields[#fields + 1] = 'du'
     fields[#fields + 1] = reply.int(at)
   end
-  redis.call('HSET', key, unpack(fields))
+  record.set(ctx, id, unpack(fields))
   if c.ta or c.tr then
-    redis.call('HDEL', key, 'ta', 'tr')
+    record.clear(ctx, id, 'ta', 'tr')
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   home.leave(ctx, c, id)
@@ -134,48 +146,60 @@ function settle.fail(ctx, c, id, f)
   return 'retry', reply.int(at)
 end
 
--- requeue takes an execution from a dead session, or one whose lease was revoked: R1r, or the end when the reclaim
--- cap is reached. A reclaim is not a retry. Returns 'requeued' or 'exhausted'.
+-- requeue takes an execution from a dead session, or one whose lease was revoked: R1r, or R2r until a pause is over, or the end when
+-- the reclaim cap is reached. A reclaim is not a retry. An operator who revokes a lease has lost no worker, so that has no pause.
+-- Returns 'requeued' or 'exhausted'.
 function settle.requeue(ctx, c, id)
   local why = c.s == 'A3' and 'lease_revoked' or 'lease_expired'
   local count = tonumber(c.lc or '0')
-  local key = keys.core(ctx.r, id)
   local said = c.s == 'A1' and redis.call('HGET', keys.session(ctx.r, c.ss), 'why') or '' -- by who declared it dead
+  local last = count >= policy.read(c.po).reclaims
+  if last and c.s == 'A1' and said == '' then -- name the suspect
+    said = 'worker ' .. session.instance(c.ss) .. ' was lost while it ran this, loss ' .. reply.int(count + 1) ..
+        ' of a worker: its handler may be the cause'
+  end
   settle.fold(ctx, c, id, 'interrupted_reclaimed', why, said)
-  if count >= policy.read(c.po).reclaims then
+  if last then
     settle.finish(ctx, c, id, 'T2', why, { 'fc', 'max_reclaims_exceeded' })
     return 'exhausted'
   end
-  redis.call('HSET', key, 's', 'R1r', 'lc', reply.int(count + 1))
-  if c.ta or c.tr then redis.call('HDEL', key, 'ta', 'tr') end
+  local pause = c.s == 'A1' and policy.respite(count) or 0
+  local code = pause > 0 and 'R2r' or 'R1r'
+  record.set(ctx, id, 's', code, 'lc', reply.int(count + 1))
+  if pause > 0 then record.set(ctx, id, 'du', reply.int(ctx.now + pause)) end
+  if c.ta or c.tr then record.clear(ctx, id, 'ta', 'tr') end
   if c.ta or c.tr or c.s == 'A3' then
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   home.leave(ctx, c, id)
-  home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+  if pause > 0 then
+    home.delay(ctx, ctx.now + pause, id)
+  else
+    home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+  end
   stream.close(ctx, c, id, why)
-  core.announce(ctx, c, id, 'R1r')
+  core.announce(ctx, c, id, code)
   return 'requeued'
 end
 
 -- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With quiet, no
 -- quota has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
-  local key = keys.core(ctx.r, id)
   home.leave(ctx, c, id, quiet)
   c.s = 'R1' .. string.sub(c.s, 3)
-  redis.call('HSET', key, 's', c.s)
-  redis.call('HDEL', key, 'gx', 'gs', 'gn') -- ge stays: the next grant has a later one
+  record.set(ctx, id, 's', c.s)
+  record.clear(ctx, id, 'gx', 'gs', 'gn') -- ge stays: the next grant has a later one
   home.alarm(ctx, c.dl and tonumber(c.dl), id)
   home.enqueue(ctx, c.r, lane.score(ctx, c), id)
 end
 
 -- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it (20-S40).
 local function escalate(ctx, c, id, u)
-  redis.call('HSET', keys.core(ctx.r, id), 's', 'S5')
-  redis.call('HDEL', keys.core(ctx.r, id), 'tt')
-  redis.call('HSET', keys.suspension(ctx.r, id), 'rc', 'waiting_for_operator_review')
-  redis.call('HDEL', keys.suspension(ctx.r, id), 'to', 'bh')
+  record.set(ctx, id, 's', 'S5')
+  record.clear(ctx, id, 'tt')
+  local was = u.rc
+  u.to, u.bh = nil, nil
+  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review' })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
@@ -186,7 +210,7 @@ local function escalate(ctx, c, id, u)
     end
   end
   home.alarm(ctx, c.dl and tonumber(c.dl), id)
-  history.add(ctx, c, id, 'escalated', u.rc)
+  history.add(ctx, c, id, 'escalated', was)
   core.announce(ctx, c, id, 'S5')
 end
 
@@ -200,14 +224,15 @@ function settle.timeout(ctx, c, id)
     local g = nil
     if u.bh == 'auto_resume_with_timeout_signal' then
       g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system', source = '',
-        correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '' }
+        correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
     end
     suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout', delay = 0,
       signal = g and signal.encode(g, '') })
     return
   end
   local cancel = u.bh == 'cancel'
-  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout', 'suspension_timeout:' .. u.bh)
+  settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
+    'no answer within the time limit (on timeout: ' .. u.bh .. ')')
   local extra = { 'fc', 'suspension_timeout' }
   if cancel then extra[3], extra[4] = 'cb', 'system_timeout_policy' end
   settle.finish(ctx, c, id, cancel and 'T3' or (u.bh == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)

@@ -7,27 +7,16 @@ local share = {}
 
 local unit, high, whole, most = 1000000, 4503599627370496, 9007199254740991, 8192
 
--- several notes in the root whether there are, or were, routes of several namespaces. The field space is the first there ever was.
-function share.several(r, namespace)
-  local h = redis.call('HMGET', r, 'space', 'spaces')
-  if h[2] then return true end
-  local others = h[1] and namespace and h[1] ~= namespace
-  if not h[1] then -- the first route, or a partition that is older than this: the rows tell
-    local rows = redis.call('HVALS', keys.routes(r))
-    for i = 1, #rows do
-      local name = string.match(rows[i], '^[^\31]*')
-      namespace = namespace or name
-      others = others or name ~= namespace
-    end
-    if namespace then redis.call('HSET', r, 'space', namespace) end
-  end
-  if others then redis.call('HSET', r, 'spaces', '1') end
-  return others
-end
-
--- added takes notice of a new route.
+-- added takes notice of a new route: the root's field space is the first namespace there ever was, spaces is set when there is, or was,
+-- another.
 function share.added(ctx, row)
-  if share.several(ctx.r, string.match(row, '^[^\31]*')) then ctx.spaces = '1' end
+  local h, namespace = redis.call('HMGET', ctx.r, 'space', 'spaces'), string.match(row, '^[^\31]*')
+  if not h[1] then
+    redis.call('HSET', ctx.r, 'space', namespace)
+  elseif not h[2] and h[1] ~= namespace then
+    redis.call('HSET', ctx.r, 'spaces', '1')
+    ctx.spaces = '1'
+  end
 end
 
 -- removed forgets the count of a namespace whose weight nobody set: if it comes again it goes on where the lane is.

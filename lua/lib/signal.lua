@@ -33,17 +33,18 @@ function signal.parse(argv, i)
   return g
 end
 
--- encode is the stored form; an ignored signal is kept without its payload.
+-- encode is the stored form; an ignored signal is kept without its payload. order numbers what the execution accepted: times of
+-- a millisecond cannot tell which of two came first.
 function signal.encode(g, payload)
   return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation, g.key,
-    g.created, g.accepted, g.encoding, g.effect, g.late, payload }, US)
+    g.created, g.accepted, g.encoding, g.effect, g.late, g.order, payload }, US)
 end
 
 function signal.decode(text)
-  local p = pack.split(text, US, 15)
+  local p = pack.split(text, US, 16)
   return { id = p[1], waitpoint = p[2], waitpoint_key = p[3], name = p[4], category = p[5], source_type = p[6], source = p[7],
     correlation = p[8], key = p[9], created = p[10], accepted = p[11], encoding = p[12], effect = p[13], late = p[14],
-    payload = p[15] }
+    order = p[15], payload = p[16] }
 end
 
 -- mark is the field under which a delivery is remembered: its idempotency key, else its own id.
@@ -70,6 +71,7 @@ end
 local function remember(ctx, id, wid, g)
   local expiry = reply.int(ctx.now + (g.key ~= '' and g.ttl or 86400000))
   redis.call('HSET', keys.delivered(ctx.r, id, wid), mark(g), g.id .. ' ' .. g.effect .. ' ' .. expiry)
+  record.set(ctx, id, 'gq', g.order)
   feed.signal(ctx, id, wid, g)
 end
 
@@ -128,9 +130,6 @@ local function evaluate(ctx, c, id, wid, w, g)
   if tonumber(u.gn or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
   local nodes = condition.parse(u.c, #suspension.list(u))
   if not nodes then return reply.err('corrupt', 'condition') end
-  if g.key == '' and condition.wants_key(nodes, at) then
-    return reply.err('invalid_input', 'idempotency key: this waitpoint counts signals, so that each needs one')
-  end
   local s, added = state(ctx, id, u, nodes), nil
   g.effect, added = condition.take(s, nodes, at, g)
   local text = signal.encode(g, g.payload)
@@ -159,7 +158,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   for i in pairs(s.changed) do
     fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
   end
-  redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
+  waits.set(ctx, id, fields)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
@@ -177,6 +176,7 @@ function signal.deliver(ctx, id, wid, w, g)
   if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
   if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end
   g.waitpoint, g.waitpoint_key, g.accepted, g.late = wid, w.key, ctx.t, ''
+  g.order = reply.int(tonumber(c.gq or '0') + 1)
   if w.expires ~= '' and tonumber(w.expires) <= ctx.now then
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
     g.late = reply.int(ctx.now - tonumber(w.expires))
@@ -186,38 +186,55 @@ function signal.deliver(ctx, id, wid, w, g)
   return answer
 end
 
+-- buffered reads what pending waitpoints took, in the order in which it came, and plans the logs that it stays in.
+local function buffered(ctx, id, list, bound, plan)
+  local came, logs = {}, 0
+  for at = 1, #list do
+    local w = bound[at]
+    if w.state ~= 'a' and w.signals ~= '0' then
+      local entries = redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1)
+      plan.signals, logs = plan.signals + #entries, logs + 1
+      plan.logs[at] = { entries = entries, marks = {}, effects = {}, matched = 0 }
+      for i = 1, #entries do
+        local g = signal.decode(entries[i])
+        came[#came + 1] = { at = at, i = i, g = g, order = tonumber(g.order) or 0 }
+      end
+    end
+  end
+  if logs > 1 then
+    table.sort(came, function(a, b)
+      if a.order ~= b.order then return a.order < b.order end
+      if a.at ~= b.at then return a.at < b.at end
+      return a.i < b.i
+    end)
+  end
+  return came
+end
+
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their
 -- records. It returns a plan without writing; satisfied is true when they suffice.
 function signal.replay(ctx, id, nodes, list, bound)
   local plan = { logs = {}, matched = {}, bytes = 0, signals = 0, satisfied = false,
     state = { counts = {}, tokens = {}, changed = {} }, tokens = {} }
-  for at = 1, #list do
-    local w = bound[at]
-    if w.state ~= 'a' and w.signals ~= '0' then
-      local entries = redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1)
-      local rewritten, marks, effects, matched = {}, {}, {}, 0
-      for i = 1, #entries do
-        local g, text, payload = signal.decode(entries[i]), entries[i], nil
-        if not plan.satisfied then
-          local effect, added = condition.take(plan.state, nodes, at, g)
-          g.effect, payload = effect, ''
-          if #added > 0 then
-            matched = matched + 1
-            text = signal.encode(g, g.payload)
-            plan.bytes = plan.bytes + #text
-            plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text
-            for t = 1, #added do
-              plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
-            end
-          end
-          if effect == 'resume_condition_satisfied' then plan.satisfied, plan.closer = true, g.id end
+  local came = buffered(ctx, id, list, bound, plan)
+  for n = 1, #came do
+    local g, l, payload = came[n].g, plan.logs[came[n].at], came[n].g.payload
+    if not plan.satisfied then
+      local effect, added = condition.take(plan.state, nodes, came[n].at, g)
+      g.effect, payload = effect, ''
+      if #added > 0 then
+        l.matched = l.matched + 1
+        local text = signal.encode(g, g.payload)
+        plan.bytes = plan.bytes + #text
+        plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text
+        for t = 1, #added do
+          plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
         end
-        rewritten[i] = signal.encode(g, payload or g.payload)
-        marks[i], effects[i] = mark(g), g.effect
       end
-      plan.signals = plan.signals + #entries
-      plan.logs[at] = { entries = rewritten, marks = marks, effects = effects, matched = matched }
+      if effect == 'resume_condition_satisfied' then plan.satisfied, plan.closer = true, g.id end
     end
+    local i = came[n].i
+    l.entries[i], l.marks[i], l.effects[i] = signal.encode(g, payload), mark(g), g.effect
   end
   return plan
 end

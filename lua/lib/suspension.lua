@@ -21,11 +21,9 @@ suspension.codes = {
 suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true, auto_resume_with_timeout_signal = true,
   escalate = true }
 
--- read returns the record of the current suspension or the last one; empty when there never was one.
+-- read returns the record of the current suspension or the last one; empty when there never was one. waits.set changes it.
 function suspension.read(ctx, id)
-  local v, u = redis.call('HGETALL', keys.suspension(ctx.r, id)), {}
-  for i = 1, #v, 2 do u[v[i]] = v[i + 1] end
-  return u
+  return waits.of(ctx, id).u
 end
 
 -- holder is the fence that a suspension was made under. No epoch is given twice, so the end of the session's name is
@@ -66,20 +64,20 @@ function suspension.remember(ctx, c, id, u)
   return { name = name, value = value, total = reply.int(total) }
 end
 
--- replace makes room for a new record: what the last one told becomes a step.
+-- replace makes room for a new record, which its caller stores: what the last one told becomes a step.
 function suspension.replace(ctx, id, kept)
   if kept then
-    redis.call('HSET', keys.core(ctx.r, id), 'sb', kept.total)
+    record.set(ctx, id, 'sb', kept.total)
     redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
   end
-  redis.call('UNLINK', keys.suspension(ctx.r, id), keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
 -- reason), cause, and maybe trigger, closer, who (of a signal), by, why; known, waitpoints that were read and changed but not yet
 -- saved; and fields, of the record, likewise.
 function suspension.shut(ctx, c, id, u, e)
-  local key, list = keys.suspension(ctx.r, id), suspension.list(u)
+  local list = suspension.list(u)
   local fields, known = e.fields or {}, e.known or {}
   local function put(field, value)
     if value and value ~= '' then
@@ -105,8 +103,7 @@ function suspension.shut(ctx, c, id, u, e)
     put('gm', e.signal and '1' or '0')
     put('gb', e.signal and reply.int(#e.signal) or '0')
   end
-  redis.call('HSET', key, unpack(fields))
-  u.cl, u.cs, u.ca = ctx.t, e.reason, e.cause
+  waits.set(ctx, id, fields)
   local closed = 0
   for i = 1, #list do
     local w = known[list[i]] or waitpoint.read(ctx, id, list[i])
@@ -125,16 +122,15 @@ end
 
 -- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on.
 function suspension.resume(ctx, c, id, u, e)
-  local key = keys.core(ctx.r, id)
   local delay = e.delay or tonumber(u.rd or '0')
-  u.why = e.why
+  u.why = e.why ~= '' and e.why or nil
   if delay > 0 then
-    redis.call('HSET', key, 's', 'R2c', 'du', reply.int(ctx.now + delay), 'sg', suspension.told(u))
+    record.set(ctx, id, 's', 'R2c', 'du', reply.int(ctx.now + delay), 'sg', suspension.told(u))
   else
-    redis.call('HSET', key, 's', 'R1i', 'sg', suspension.told(u))
+    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))
   end
   if c.tt then
-    redis.call('HDEL', key, 'tt')
+    record.clear(ctx, id, 'tt')
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
   suspension.shut(ctx, c, id, u, e)

@@ -15,9 +15,9 @@ function tagging.parse(argv)
   return { from = 4, upto = at - 1, removals = at + 1 }
 end
 
--- change applies what parse read to the hash at key; owner is the hash whose field tg says that there are tags, had whether it
--- does. It returns the reply.
-function tagging.change(argv, q, key, owner, had)
+-- change applies what parse read to the hash at key; had tells whether there are tags. It returns the reply and, if it changed anything,
+-- whether there are some now.
+function tagging.change(argv, q, key, had)
   local before, tags, count, changed = {}, {}, 0, false
   local stored = had and redis.call('HGETALL', key) or {}
   for i = 1, #stored, 2 do before[stored[i]], tags[stored[i]] = stored[i + 1], stored[i + 1] end
@@ -32,7 +32,5 @@ function tagging.change(argv, q, key, owner, had)
   if not changed then return reply.already(reply.int(count)) end
   if q.upto > q.from then redis.call('HSET', key, unpack(argv, q.from, q.upto)) end
   if q.removals <= #argv then redis.call('HDEL', key, unpack(argv, q.removals, #argv)) end
-  if count > 0 and not had then redis.call('HSET', owner, 'tg', '1') end
-  if count == 0 and had then redis.call('HDEL', owner, 'tg', 'x') end
-  return reply.ok(reply.int(count))
+  return reply.ok(reply.int(count)), count > 0
 end

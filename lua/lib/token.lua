@@ -4,6 +4,8 @@
 --   k:<kid>    "<fingerprint> <expiry>", expiry 0 for the current one
 local token = {}
 
+local most_refused = 256
+
 -- kid: 1..32 of A-Z a-z 0-9 . _ -
 function token.kid(text)
   return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
@@ -67,4 +69,13 @@ function token.verify(ctx, w, digest)
   if not expiry then return reply.err('invalid_token') end
   if not token.good(ctx, expiry) then return reply.err('token_expired') end
   return nil
+end
+
+-- refused leaves the trace of a token that opened nothing: a count for all, and for the waitpoint that it named, there or not, when;
+-- the latest ones are kept. The commands are the same whatever there is, and within a second the same again change nothing but
+-- the count.
+function token.refused(ctx, id, wid)
+  redis.call('HINCRBY', keys.refusals(ctx.r), 'n', '1')
+  redis.call('ZADD', keys.refused(ctx.r), reply.int(ctx.now - ctx.now % 1000), id .. ':' .. wid)
+  redis.call('ZREMRANGEBYRANK', keys.refused(ctx.r), '0', reply.int(-1 - most_refused))
 end

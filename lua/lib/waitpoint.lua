@@ -1,5 +1,5 @@
 -- waitpoint: an address for signals, with a key (the caller's name for it) and a token (spec 20 §1.2). All waitpoints
--- of an execution are in one hash, so one of another execution cannot even be named (20-S1). A record is its parts
+-- of an execution are in one record (waits), so one of another execution cannot even be named. A record is its parts
 -- joined by the unit separator. States: p pending, a active, c closed, x expired.
 local waitpoint = {}
 
@@ -8,12 +8,12 @@ local parts = { 'state', 'key', 'kid', 'digest', 'nonce', 'created', 'activated'
   'last', 'closed', 'reason', 'bytes' }
 local most_open, most_kept = 64, 128
 
--- record matches all fifteen parts at once, which costs a third of as many cuts.
+-- fifteen matches all fifteen parts at once, which costs a third of as many cuts.
 local two = '([^\31]*)\31([^\31]*)\31'
-local record = '^' .. two .. two .. two .. two .. two .. two .. two .. '([^\31]*)$'
+local fifteen = '^' .. two .. two .. two .. two .. two .. two .. two .. '([^\31]*)$'
 
 function waitpoint.decode(text)
-  local values, w = { string.match(text, record) }, {}
+  local values, w = { string.match(text, fifteen) }, {}
   if #values == 0 then values = pack.split(text, US) end
   for i = 1, #parts do w[parts[i]] = values[i] or '' end
   return w
@@ -27,18 +27,15 @@ end
 
 -- read returns one waitpoint of an execution, or nil.
 function waitpoint.read(ctx, id, wid)
-  local text = redis.call('HGET', keys.waitpoints(ctx.r, id), wid)
+  local text = waits.of(ctx, id).points[wid]
   return text and waitpoint.decode(text) or nil
 end
 
 -- all returns every waitpoint of an execution by its id; there are at most most_kept and a few.
 function waitpoint.all(ctx, id)
-  local list, all, count = redis.call('HGETALL', keys.waitpoints(ctx.r, id)), {}, 0
-  for i = 1, #list, 2 do
-    all[list[i]] = waitpoint.decode(list[i + 1])
-    count = count + 1
-  end
-  return all, count
+  local all = {}
+  for wid, text in pairs(waits.of(ctx, id).points) do all[wid] = waitpoint.decode(text) end
+  return all
 end
 
 function waitpoint.open(w) return w.state == 'p' or w.state == 'a' end
@@ -63,9 +60,9 @@ function waitpoint.count(ctx, c, id, change)
   local n = tonumber(c.wp or '0') + change
   c.wp = n > 0 and reply.int(n) or nil
   if c.wp then
-    redis.call('HSET', keys.core(ctx.r, id), 'wp', c.wp, 'uw', '1')
+    record.set(ctx, id, 'wp', c.wp, 'uw', '1')
   else
-    redis.call('HDEL', keys.core(ctx.r, id), 'wp')
+    record.clear(ctx, id, 'wp')
   end
 end
 
@@ -84,7 +81,8 @@ end
 function waitpoint.room(c) return tonumber(c.wp or '0') < most_open end
 
 function waitpoint.save(ctx, id, wid, w)
-  redis.call('HSET', keys.waitpoints(ctx.r, id), wid, waitpoint.encode(w))
+  waits.of(ctx, id).points[wid] = waitpoint.encode(w)
+  waits.touch(ctx, id)
 end
 
 -- index files an open waitpoint under its token key: who rotates keys must know until when tokens are needed.
@@ -112,7 +110,7 @@ end
 -- abandon closes what is still open when an execution ends.
 function waitpoint.abandon(ctx, c, id, reason)
   if not c.wp then return end
-  local saved, pending, kids = {}, {}, {}
+  local pending, kids = {}, {}
   for wid, w in pairs(waitpoint.all(ctx, id)) do
     if waitpoint.open(w) then
       local member = id .. ':' .. wid
@@ -120,21 +118,19 @@ function waitpoint.abandon(ctx, c, id, reason)
       kids[w.kid] = kids[w.kid] or {}
       kids[w.kid][#kids[w.kid] + 1] = member
       w.state, w.closed, w.reason = 'c', ctx.t, reason
-      saved[#saved + 1] = wid
-      saved[#saved + 1] = waitpoint.encode(w)
+      waitpoint.save(ctx, id, wid, w)
     end
   end
-  if #saved > 0 then redis.call('HSET', keys.waitpoints(ctx.r, id), unpack(saved)) end
   if #pending > 0 then redis.call('ZREM', keys.pending(ctx.r), unpack(pending)) end
   for kid, members in pairs(kids) do redis.call('ZREM', keys.open(ctx.r, kid), unpack(members)) end
-  redis.call('HDEL', keys.core(ctx.r, id), 'wp')
+  record.clear(ctx, id, 'wp')
   c.wp = nil
 end
 
 -- prune removes the waitpoints that were closed first, with their signals, once there are too many to keep. Called
 -- where waitpoints are made; those named in keep stay.
 function waitpoint.prune(ctx, id, keep)
-  if redis.call('HLEN', keys.waitpoints(ctx.r, id)) <= most_kept then return end
+  if #waits.ids(ctx, id) <= most_kept then return end
   local closed = {}
   for wid, w in pairs(waitpoint.all(ctx, id)) do
     if not waitpoint.open(w) and not keep[wid] then closed[#closed + 1] = { id = wid, at = tonumber(w.closed) or 0 } end
@@ -144,16 +140,18 @@ function waitpoint.prune(ctx, id, keep)
     return a.id < b.id
   end)
   for i = 1, #closed - most_kept / 2 do
-    redis.call('HDEL', keys.waitpoints(ctx.r, id), closed[i].id)
+    waits.of(ctx, id).points[closed[i].id] = nil
+    waits.touch(ctx, id)
     redis.call('UNLINK', keys.signals(ctx.r, id, closed[i].id), keys.delivered(ctx.r, id, closed[i].id))
   end
 end
 
 -- purge removes everything that is stored about an execution's waitpoints and suspensions.
 function waitpoint.purge(ctx, id)
-  local r, ids = ctx.r, redis.call('HKEYS', keys.waitpoints(ctx.r, id))
+  local r, ids = ctx.r, waits.ids(ctx, id)
   local gone = {}
   for i = 1, #ids do gone[2 * i - 1], gone[2 * i] = keys.signals(r, id, ids[i]), keys.delivered(r, id, ids[i]) end
   for first = 1, #gone, 500 do redis.call('UNLINK', unpack(gone, first, math.min(first + 499, #gone))) end
-  redis.call('UNLINK', keys.waitpoints(r, id), keys.suspension(r, id), keys.satisfied(r, id), keys.matched(r, id))
+  redis.call('UNLINK', keys.satisfied(r, id), keys.matched(r, id))
+  waits.forget(ctx, id)
 end

@@ -3,7 +3,7 @@
 -- held one; the row of its route; the edges, group and children of a member of a flow (lib/joined.lua). With heal 1 what is missing or misplaced is put right. Entries that no record names
 -- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
 -- without a core.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AuditExecutions
 -- Args:    protocol heal count {id}
 -- Replies: OK now count {code route created} findings {kind index member detail healed}
@@ -12,10 +12,6 @@ local ff_audit = {}
 
 -- readable tells whether the fields that an audit reckons with are whole numbers.
 function ff_audit.readable(ctx, c, id)
-  if not audit.codes[c.s or ''] then
-    audit.broken(ctx, 'x', id, 'state ' .. string.sub(c.s or '', 1, 16))
-    return false
-  end
   local fields = { 'ct', 'pr', 'du', 'dl', 'ta', 'tt', 'cl', 'en', 'rt', 'wp', 'gx', 'gn', 'ge' }
   for i = 1, #fields do
     local f = fields[i]
@@ -54,7 +50,7 @@ function ff_audit.home(ctx, c, id)
   if core.blocked(c) then return 'blocked', keys.blocked(ctx.r), c.ct end
   if core.terminal(c) then return 'done', keys.done(ctx.r), reply.int(tonumber(c.en) + home.kept(ctx, c.r, c.rt)) end
   if core.suspended(c) then
-    local since = redis.call('HGET', keys.suspension(ctx.r, id), 'cr') or nil
+    local since = suspension.read(ctx, id).cr
     if audit.whole(since) then return 'parked', keys.parked(ctx.r), since end
     audit.broken(ctx, 'u', id, 'a suspended execution without the record of its suspension')
   end
@@ -90,6 +86,7 @@ end
 function ff_audit.place(ctx, c, id)
   local index, key, score = ff_audit.home(ctx, c, id)
   if not index then return end
+  if not audit.typed(ctx, key, index, 'zset') then return end
   local at = redis.call('ZSCORE', key, id)
   if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end
   local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
@@ -100,7 +97,7 @@ end
 
 function ff_audit.alarm(ctx, c, id)
   local due = audit.alarm(ctx, c)
-  if not due then return end
+  if not due or not audit.typed(ctx, keys.alarms(ctx.r), 'alarms', 'zset') then return end
   local at = redis.call('ZSCORE', keys.alarms(ctx.r), id)
   local set = at and audit.score(at)
   if set == due or c.s == 'A3' and set and set >= 0 and set <= due then return end
@@ -158,22 +155,22 @@ end
 -- waitpoints returns how many there are to look at.
 function ff_audit.waitpoints(ctx, c, id)
   if not c.uw and not c.wp then return 0 end
-  local all, opened = redis.call('HGETALL', keys.waitpoints(ctx.r, id)), 0
-  for i = 1, #all, 2 do
-    local state = string.sub(all[i + 1], 1, 2)
+  local count, opened = 0, 0
+  for wid, text in pairs(waits.of(ctx, id).points) do
+    local state = string.sub(text, 1, 2)
     if state == 'p\31' or state == 'a\31' then
       opened = opened + 1
-      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, all[i], waitpoint.decode(all[i + 1])) end
+      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, wid, waitpoint.decode(text)) end
     end
+    count = count + 1
   end
   if core.terminal(c) and opened > 0 then
     audit.broken(ctx, 'wp', id, 'it has ended with open waitpoints')
   elseif opened ~= tonumber(c.wp or '0') and
       audit.note(ctx, 'flag', 'x', id, 'wp ' .. (c.wp or '0') .. ', open are ' .. reply.int(opened)) then
-    local key = keys.core(ctx.r, id)
-    if opened > 0 then redis.call('HSET', key, 'wp', reply.int(opened), 'uw', '1') else redis.call('HDEL', key, 'wp') end
+    if opened > 0 then record.set(ctx, id, 'wp', reply.int(opened), 'uw', '1') else record.clear(ctx, id, 'wp') end
   end
-  return #all / 2
+  return count
 end
 
 -- grant: only work with gates is granted, under an epoch of its own, and only what is granted says until when.
@@ -185,7 +182,7 @@ function ff_audit.grant(ctx, c, id)
       audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.ge .. ', its last lease had ' .. (c.e or '0'))
     end
   elseif (c.gx or c.gs or c.gn) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
-    redis.call('HDEL', keys.core(ctx.r, id), 'gx', 'gs', 'gn')
+    record.clear(ctx, id, 'gx', 'gs', 'gn')
   end
 end
 
@@ -217,9 +214,15 @@ local function ff_audit_executions(k, argv)
   for i = 4, #argv do
     if touched > 700 then break end
     local c = core.read(ctx, argv[i])
+    local known = audit.codes[c.s or ''] or redis.call('EXISTS', keys.core(ctx.r, argv[i])) == 0
+    if not known then
+      local why = c.damaged or 'state ' .. string.sub(c.s or '', 1, 16)
+      audit.aside(ctx, keys.core(ctx.r, argv[i]), 'x:' .. argv[i], 'x', argv[i], why)
+      c = {}
+    end
     seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = c.s or '', c.r or '', c.ct or ''
     touched = touched + 1
-    if c.s or redis.call('EXISTS', keys.core(ctx.r, argv[i])) == 1 then touched = touched + ff_audit.execution(ctx, c, argv[i]) end
+    if c.s then touched = touched + ff_audit.execution(ctx, c, argv[i]) end
   end
   home.apply(ctx)
   local out = { 1, 'OK', ctx.t, reply.int(#seen / 3) }

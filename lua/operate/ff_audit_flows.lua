@@ -3,7 +3,7 @@
 -- with more members takes several calls: next, version and seen are what the call before answered, 0, 0 and '' at first. next is
 -- -1 behind the last page, and -2 when the header has changed between two pages: nothing can be said then, one begins anew.
 -- It may look at fewer flows than it was given, and answers at how many. Members are looked at by ff_audit_executions.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
 -- Args:    protocol heal count {flow next version seen}
 -- Replies: OK count {next version seen} findings {kind index member detail healed}
@@ -44,9 +44,9 @@ function ff_flows.page(ctx, h, seen, from)
   local names = from == 0 and { 'c:' .. h.id, 'r:' .. h.id } or {}
   for i = 1, #list, 2 do
     local id = list[i]
-    local v = redis.call('HMGET', keys.core(ctx.r, id), 's', 'fl')
-    if v[1] and v[2] == h.id then
-      local class, outcome = 'm' .. graph.class(v[1]), graph.outcomes[v[1]]
+    local c = core.read(ctx, id)
+    if c.s and c.fl == h.id then
+      local class, outcome = 'm' .. graph.class(c.s), graph.outcomes[c.s]
       if seen[class] then seen[class] = seen[class] + 1 end
       if outcome and outcome ~= 's' and redis.call('EXISTS', keys.outgoing(ctx.r, id)) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))

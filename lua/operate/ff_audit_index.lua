@@ -1,11 +1,11 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with heal 1 removes what no record names or
 -- restores what the records tell. Indexes: delayed alarms parked blocked paused done pending sessions routelog workers schedules
 -- scnames flows flowdue backlog closed q:<route> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
--- it), ready gready routes routeids work closings attached shares (in no order), outbox (oldest first), and at
+-- it), ready gready types routes routeids work closings attached shares (in no order), outbox (oldest first), and at
 -- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of budgets or quotas: budgets quotas bd:<budget>
 -- qd:<quota>. The cursor is '' for the first page, and in the
 -- answer when there is no more.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AuditIndex
 -- Args:    protocol heal index cursor limit
 -- Replies: OK cursor checked findings {kind index member detail healed}
@@ -37,12 +37,12 @@ end
 
 function ff_index.others.pending(ctx, member)
   local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
-  return w and w.state == 'p'
+  return w and w.state == 'p' and redis.call('EXISTS', keys.core(ctx.r, string.sub(member, 1, 36))) == 1
 end
 
 function ff_index.others.open(ctx, member, kid)
   local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
-  return w and waitpoint.open(w) and w.kid == kid
+  return w and waitpoint.open(w) and w.kid == kid and redis.call('EXISTS', keys.core(ctx.r, string.sub(member, 1, 36))) == 1
 end
 
 function ff_index.others.sessions(ctx, member)
@@ -94,15 +94,14 @@ end
 
 -- page looks at entries of a sorted set by place.
 function ff_index.page(ctx, q)
+  if not audit.typed(ctx, q.key, q.index, 'zset') then return 0, '' end
   local first = ff_index.seek(q.key, q.cursor)
   local list, gone = redis.call('ZRANGE', q.key, first, first + q.limit - 1, 'WITHSCORES'), {}
   for i = 1, #list, 2 do
     local member, named = list[i], nil
     if ff_index.names[q.family] then
-      local v = redis.call('HMGET', keys.core(ctx.r, member), 's', 'r', 'ss', 'dl', 'ta', 'tt', 'fl', 'gs', 'gx')
-      local c = { s = v[1] or '', r = v[2], ss = v[3], dl = v[4] or nil, ta = v[5] or nil, tt = v[6] or nil, fl = v[7], gs = v[8],
-        gx = v[9] or nil }
-      named = ff_index.names[q.family](ctx, c, q.of)
+      local c = core.read(ctx, member)
+      named = ff_index.names[q.family](ctx, c.s and c or { s = '' }, q.of)
     else
       named = ff_index.others[q.family](ctx, member, q.of, list[i + 1])
     end
@@ -180,14 +179,17 @@ function ff_index.scans.ready(ctx, q) return ff_index.set(ctx, q, 'ready', keys.
 
 function ff_index.scans.gready(ctx, q) return ff_index.set(ctx, q, 'gready', keys.gready(ctx.r)) end
 
--- closings are reasons of closed routes.
+-- closings are reasons of closed routes, and counts of wakes, of routes with gates alone.
 function ff_index.scans.closings(ctx, q)
   local list, cursor = ff_index.scan(q, 'HSCAN', keys.closings(ctx.r))
   for i = 1, #list, 2 do
-    if not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and
-        audit.note(ctx, 'phantom', 'closings', list[i], 'the route is open') then
-      redis.call('HDEL', keys.closings(ctx.r), list[i])
+    local woken, wrong = string.match(list[i], '^w(%d+)$'), nil
+    if not woken then
+      wrong = not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and 'the route is open'
+    else
+      wrong = gate.of(ctx, woken) == '' and 'wakes of a route without gates' or not audit.whole(list[i + 1]) and 'no count of wakes'
     end
+    if wrong and audit.note(ctx, 'phantom', 'closings', list[i], wrong) then redis.call('HDEL', keys.closings(ctx.r), list[i]) end
   end
   return #list / 2, cursor
 end
@@ -227,7 +229,7 @@ function ff_index.notice(kind, text)
   end
   local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
   if epoch ~= '' and not audit.whole(epoch) then return false end
-  return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired')
+  return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired' or outcome == 'purged')
 end
 
 -- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.
@@ -315,6 +317,19 @@ function ff_index.scans.work(ctx, q)
     end
   end
   return #list / 2, cursor
+end
+
+-- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty one is filled again.
+ff_index.types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'work', 'kids' },
+  set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox' },
+  zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
+    'flowdue', 'backlog', 'paused', 'closed' } }
+
+function ff_index.scans.types(ctx)
+  for want, names in pairs(ff_index.types) do
+    for i = 1, #names do audit.typed(ctx, ctx.r .. ':' .. names[i], names[i], want) end
+  end
+  return 1, ''
 end
 
 -- root: what is kept in the root for speed.

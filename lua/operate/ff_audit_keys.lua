@@ -1,7 +1,7 @@
 -- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
 -- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with heal 1 it is removed; one whose execution does not
 -- know that it has it is noted in the core.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
 -- Args:    protocol heal count {area id of}
 -- Replies: OK findings {kind index member detail healed}
@@ -9,17 +9,17 @@
 local ff_keys = {}
 
 -- single areas have one key an execution; several have one for each attempt or waitpoint.
-ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, a = keys.attempts, e = keys.history, u = keys.suspension,
-  wp = keys.waitpoints, us = keys.satisfied, um = keys.matched, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
+ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, a = keys.attempts, e = keys.history, u = keys.waits,
+  us = keys.satisfied, um = keys.matched, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
   fx = keys.members, fu = keys.roots, ft = keys.flow_tags }
 ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
-  g = keys.signals, gd = keys.delivered }
+  fe = keys.runs, g = keys.signals, gd = keys.delivered }
 
 -- flows are the areas that belong to a flow.
 ff_keys.flows = { fx = true, fu = true, ft = true }
 
 -- flags are the fields by which a core knows of a key.
-ff_keys.flags = { t = 'tg', u = 'uw', wp = 'uw' }
+ff_keys.flags = { t = 'tg', u = 'uw' }
 
 -- judge returns what is wrong with the arguments of one key.
 function ff_keys.judge(area, id, of)
@@ -32,10 +32,11 @@ end
 
 function ff_keys.look(ctx, area, id, of)
   local key = of == '' and ff_keys.single[area](ctx.r, id) or of ~= '' and ff_keys.several[area](ctx.r, id, of)
-  local waitpoint_gone = (area == 'g' or area == 'gd') and redis.call('HEXISTS', keys.waitpoints(ctx.r, id), of) == 0
+  local waitpoint_gone = (area == 'g' or area == 'gd') and not waits.of(ctx, id).points[of]
   local flag = ff_keys.flags[area]
   local owner = ff_keys.flows[area] and keys.flow or keys.core
   local known = redis.call('EXISTS', owner(ctx.r, id)) == 1
+  if not known and redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end -- it belongs to what was set aside
   if known and not waitpoint_gone and not flag or redis.call('EXISTS', key) == 0 then return end
   local member = of == '' and id or id .. ':' .. of
   if not known or waitpoint_gone then
@@ -43,8 +44,8 @@ function ff_keys.look(ctx, area, id, of)
     if audit.note(ctx, 'orphan', area, member, 'its ' .. gone .. ' is gone') then
       redis.call('UNLINK', key)
     end
-  elseif redis.call('HEXISTS', keys.core(ctx.r, id), flag) == 0 and audit.note(ctx, 'flag', 'x', id, flag .. ' is missing') then
-    redis.call('HSET', keys.core(ctx.r, id), flag, '1')
+  elseif not core.read(ctx, id)[flag] and audit.note(ctx, 'flag', 'x', id, flag .. ' is missing') then
+    record.set(ctx, id, flag, '1')
   end
 end
 

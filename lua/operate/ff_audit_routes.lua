@@ -1,13 +1,13 @@
 -- ff_audit_routes: compares how many executions the routes count with how many there are. Counting takes a while, so there
 -- are two calls: the first, without routes, answers the counts, and with how many purges and recounts they go along. The
 -- second brings, for a route, the count of then, and how many executions were seen since: at least low of those counted
--- then (created by then), at most high in all, and uncounted of those from before counting began. A purge may
+-- then (created by then), at most high in all. A purge may
 -- have removed what was seen, so a count is raised to what is certain and lowered by what is certain: it never falls below
 -- what there is, and a row never goes while it is used. After another recount nothing is compared.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.AuditRoutes
--- Args:    protocol heal purged recounts count {route stored low high uncounted}
--- Replies: OK now purged recounts counting compared count {route uses} findings {kind index member detail healed}
+-- Args:    protocol heal purged recounts count {route stored low high}
+-- Replies: OK now purged recounts compared count {route uses} findings {kind index member detail healed}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_recount = {}
 
@@ -35,11 +35,11 @@ end
 function ff_recount.parse(argv, count)
   local list = {}
   for n = 1, count do
-    local i = 1 + 5 * n
+    local i = 2 + 4 * n
     local item = { id = argv[i] }
     if not audit.whole(item.id) then return nil end
-    local names = { 'stored', 'low', 'high', 'uncounted' }
-    for f = 1, 4 do
+    local names = { 'stored', 'low', 'high' }
+    for f = 1, 3 do
       item[names[f]] = ff_recount.count(argv[i + f])
       if not item[names[f]] or f > 1 and item[names[f]] < 0 then return nil end
     end
@@ -53,15 +53,15 @@ function ff_recount.change(item, gone)
   local change = 0
   if item.low > item.stored then change = item.low - item.stored end
   if item.stored > item.high + gone then change = item.high + gone - item.stored end
-  return change + item.uncounted
+  return change
 end
 
 -- apply writes the new count. Who came to nothing is not used by anybody.
 function ff_recount.apply(ctx, item, change, gone)
   local now = ff_recount.count(redis.call('HGET', keys.route_use(ctx.r), item.id) or nil) or 0
-  local unused = now + change <= 0 and (change < 0 or gone == 0 and item.high + item.low + item.uncounted == 0)
+  local unused = now + change <= 0 and (change < 0 or gone == 0 and item.high + item.low == 0)
   if change == 0 and not unused then return false end
-  local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high + item.uncounted) .. ' found'
+  local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high) .. ' found'
   if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.id, detail) then return false end
   if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.id, reply.int(now + change)) end
   if unused then route.remove(ctx, item.id) end
@@ -76,24 +76,20 @@ local function ff_audit_routes(k, argv)
   local purged, recounts = args.int(argv[3], 0, 9007199254740991), args.int(argv[4], 0, 9007199254740991)
   local count = args.int(argv[5], 0, 1024)
   if not purged or not recounts then return reply.err('invalid_input', 'purged and recounts') end
-  if not count or #argv ~= 5 + 5 * count then return reply.err('invalid_input', 'count: 0..1024') end
+  if not count or #argv ~= 5 + 4 * count then return reply.err('invalid_input', 'count: 0..1024') end
   local list = ff_recount.parse(argv, count)
-  if not list then return reply.err('invalid_input', 'route, stored, low, high or uncounted') end
+  if not list then return reply.err('invalid_input', 'route, stored, low or high') end
 
-  local h = redis.call('HMGET', ctx.r, 'purged', 'recounts', 'counting')
+  local h = redis.call('HMGET', ctx.r, 'purged', 'recounts')
   local gone = (audit.whole(h[1] or nil) or 0) - purged
   local same = (audit.whole(h[2] or nil) or 0) == recounts and gone >= 0
   local changed = false
-  if same and count > 0 and argv[2] == '1' and h[3] ~= '0' then -- from now on everything is counted
-    h[3] = '0'
-    redis.call('HSET', ctx.r, 'counting', '0')
-  end
   for n = 1, same and count or 0 do
     changed = ff_recount.apply(ctx, list[n], ff_recount.change(list[n], gone), gone) or changed
   end
   if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
   local uses = count == 0 and ff_recount.uses(ctx) or {}
-  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', h[3] or '0', same and '1' or '0', reply.int(#uses / 2) }
+  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end
   return audit.finish(ctx, out)
 end

@@ -1,7 +1,7 @@
 -- ff_describe_partition: how a partition is: its root, how many routes are ready, and of every timer set how many entries it
 -- has and when the first of them is due (0 when it is empty); the same of the sets of flows: blocked, flows, flowdue, backlog; and
 -- what was counted of flows since the store was made (graph.tally): skipped, flows completed, failed, cancelled, siblings cancelled,
--- ended already, gone, spared; of the sets of gates: routes that gates closed, executions that operators paused, the outbox, whose head is
+-- ended already, gone, spared; and of tokens: refused; of the sets of gates: routes that gates closed, executions that operators paused, the outbox, whose head is
 -- when its oldest entry was filed. Routes with gates that are ready count among those that are. It answers also while the partition is frozen.
 -- Flags:   no-writes
 -- Go:      Engine.DescribePartition
@@ -9,14 +9,13 @@
 -- Replies: OK now protocol frozen reason wake owner overdue booted table feed ready routes lanes fed sets {count head} more {count head} tallies {n} gates {count head}
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_describe_partition(k, argv)
-  local protocol = args.int(argv[1], 1, 1000000)
-  if not protocol then return reply.err('invalid_input', 'protocol') end
   local r = k[1]
-  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'owner', 'booted', 'table', 'feed')
+  local h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'owner', 'booted', 'table', 'feed', 'ticked')
   if not h[1] then return reply.err('partition_missing', r) end
-  if tonumber(h[1]) > protocol then return reply.err('protocol_mismatch', h[1], argv[1]) end
+  local refused = root.mismatch(h[1], argv[1])
+  if refused then return refused end
   local now = clock.now(r)
-  local overdue = root.overdue({ r = r, now = now, wake = h[3] and tonumber(h[3]), owner = h[4] })
+  local overdue = root.overdue({ r = r, now = now, wake = h[3] and tonumber(h[3]), owner = h[4], ticked = h[8] })
   local out = { 1, 'OK', reply.int(now), h[1], h[2] and '1' or '0', h[2] or '', h[3] or '0', h[4] or '', overdue, h[5] or '0',
     h[6] or '0', h[7] or '', reply.int(redis.call('SCARD', keys.ready(r)) + redis.call('SCARD', keys.gready(r))),
     reply.int(redis.call('HLEN', keys.routes(r))),
@@ -34,8 +33,9 @@ local function ff_describe_partition(k, argv)
   out[#out + 1] = '4' -- processes of before there were flows read no further than the sets above
   show({ keys.blocked(r), keys.flows(r), keys.flow_due(r), keys.backlog(r) })
   local tallies = redis.call('HMGET', r, 'tally:T5', 'tally:F2', 'tally:F3', 'tally:F4', 'tally:xc', 'tally:xt', 'tally:xn', 'tally:xs')
-  out[#out + 1] = '8'
+  out[#out + 1] = '9'
   for i = 1, 8 do out[#out + 1] = tallies[i] or '0' end
+  out[#out + 1] = redis.call('HGET', keys.refusals(r), 'n') or '0'
   out[#out + 1] = '3'
   show({ keys.closed(r), keys.paused(r) })
   local oldest = redis.call('XRANGE', keys.outbox(r), '-', '+', 'COUNT', '1')[1]

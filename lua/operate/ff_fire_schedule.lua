@@ -42,7 +42,7 @@ end
 -- running tells whether the schedule's last execution has not ended.
 function ff_fire.running(ctx, c)
   if not c.lx then return false end
-  local s = redis.call('HGET', keys.core(ctx.r, c.lx), 's')
+  local s = record.read(ctx, c.lx).s
   return s and string.sub(s, 1, 1) ~= 'T'
 end
 

@@ -1,7 +1,7 @@
 -- ff_list_executions: what lives in one home of a partition, a page at a time: waiting (key: a route id), active (key: a
 -- session id), delayed, suspended, blocked, paused or ended (no key), in the order of the home, or with newest the other way round. A page may
--- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a core has an
--- empty code: it is drift, and the page goes on. alive is that of the session.
+-- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a record has an
+-- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
 -- Args:    protocol home key newest score member limit tags
@@ -9,7 +9,7 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
-ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'n', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb', 'tg' }
+ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'n', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
 
 -- home returns the key of a home, nil when there is no such home.
 function ff_list.home(ctx, name, key)
@@ -26,15 +26,16 @@ end
 
 -- add appends one entry and returns how many bytes its tags have.
 function ff_list.add(ctx, out, entry, routes, tagged)
-  local v = redis.call('HMGET', keys.core(ctx.r, entry.member), unpack(ff_list.fields))
+  local c = core.read(ctx, entry.member)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
-  for i = 1, 17 do out[#out + 1] = v[i] or '' end
-  if v[2] and not routes[v[2]] then
-    routes[v[2]] = true
-    routes[#routes + 1] = v[2]
+  out[#out + 1] = c.s or c.damaged and '!' .. c.damaged or ''
+  for i = 2, #ff_list.fields do out[#out + 1] = c[ff_list.fields[i]] or '' end
+  if c.r and not routes[c.r] then
+    routes[c.r] = true
+    routes[#routes + 1] = c.r
   end
-  local tags, bytes = tagged and v[18] and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
+  local tags, bytes = tagged and c.tg and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}, 0
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]

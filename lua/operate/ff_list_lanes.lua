@@ -1,9 +1,9 @@
 -- ff_list_lanes: the lanes of a partition: those that have routes, and those an operator said something about. waiting
--- counts what is in their queues. Those with an ageing or a weight are listed again, with them; when there are none, so is nothing.
+-- counts what is in their queues; ageing and weight are 0 where none is set.
 -- Flags:   no-writes
 -- Go:      Engine.listLanes
 -- Args:    protocol
--- Replies: OK count {namespace lane state retention since by routes waiting} [count {namespace lane ageing weight}]
+-- Replies: OK count {namespace lane state retention since by routes waiting ageing weight}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_lanes = {}
 
@@ -42,20 +42,13 @@ local function ff_list_lanes(k, argv)
   local weights, weighed = ff_lanes.weights(ctx)
   for i = 1, #weighed do entry(weighed[i]) end
   table.sort(order)
-  local out, more = { 1, 'OK', reply.int(#order) }, {}
+  local out = { 1, 'OK', reply.int(#order) }
   for i = 1, #order do
     local row, e = lane.read(ctx, order[i], true), found[order[i]]
     local namespace, name = string.match(order[i], '^([^\31]*)\31(.*)$')
     local slots = { namespace or '', name or order[i], row.state, reply.int(row.keep), row.since, row.by, reply.int(e.routes),
-      reply.int(e.waiting) }
+      reply.int(e.waiting), reply.int(row.age), weights[order[i]] or '0' }
     for s = 1, #slots do out[#out + 1] = slots[s] end
-    local weight = weights[order[i]]
-    if row.age > 0 or weight then
-      local special = { namespace or '', name or order[i], reply.int(row.age), weight or '0' }
-      for s = 1, #special do more[#more + 1] = special[s] end
-    end
   end
-  if #more > 0 then out[#out + 1] = reply.int(#more / 4) end
-  for i = 1, #more do out[#out + 1] = more[i] end
   return out
 end

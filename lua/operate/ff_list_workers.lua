@@ -3,7 +3,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.listWorkers
 -- Args:    protocol after limit
--- Replies: OK now next count {instance expiry seen registered inflight dead why info}
+-- Replies: OK now next count {instance expiry seen registered inflight stuck dead why info}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_list_workers(k, argv)
   local ctx, refused = root.enter(k, argv)
@@ -16,11 +16,12 @@ local function ff_list_workers(k, argv)
   for i = 1, #page do
     if bytes > 524288 then break end
     local instance = page[i].member
-    local v = redis.call('HMGET', keys.worker(ctx.r, instance), 'exp', 'seen', 'reg', 'in', 'dead', 'why', 'info')
+    local v = redis.call('HMGET', keys.worker(ctx.r, instance), 'exp', 'seen', 'reg', 'in', 'stuck', 'dead', 'why', 'info')
     if v[1] then -- the record of one that is about to be forgotten may be gone already
       out[#out + 1] = instance
-      for f = 1, 7 do out[#out + 1] = v[f] or (f == 6 or f == 7) and '' or '0' end
-      count, bytes = count + 1, bytes + #(v[7] or '')
+      if registry.stale(ctx, v[2]) then v[1], v[2] = reply.int(math.min(tonumber(v[1]) or 0, ctx.now)), ctx.t end
+      for f = 1, 8 do out[#out + 1] = v[f] or f >= 7 and '' or '0' end
+      count, bytes = count + 1, bytes + #(v[8] or '')
     end
     last = i
   end

@@ -12,8 +12,8 @@ local ff_queues = {}
 
 -- entry returns when an execution was created, and its priority; nil if there is no record of it.
 function ff_queues.entry(ctx, id)
-  local h = redis.call('HMGET', keys.core(ctx.r, id), 'ct', 'pr')
-  return tonumber(h[1] or ''), tonumber(h[2] or '0')
+  local c = core.read(ctx, id)
+  return tonumber(c.ct or ''), tonumber(c.pr or '0')
 end
 
 -- next looks at the first 16 of a queue.

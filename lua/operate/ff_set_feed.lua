@@ -1,6 +1,6 @@
 -- ff_set_feed: says which kinds of events are recorded in the partition's feed (letters c, l, s; see lua/lib/feed.lua) and
 -- for how many ms from now on; what others want stays. Without kinds nothing is recorded any more, and the feed goes.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.setFeed
 -- Args:    protocol kinds keep length
 -- Replies: OK kinds until number; ALREADY_SATISFIED kinds until number

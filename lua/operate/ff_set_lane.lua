@@ -2,9 +2,9 @@
 -- is kept, and how many ms of waiting outweigh a step of priority (0: none do; for what becomes claimable from now on); '' leaves any as it is, a
 -- retention of 0 is the default. What is running goes on. Claims see it at once: the
 -- routes of a lane that hands nothing out are not ready.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.setLane
--- Args:    protocol namespace lane state retention by [ageing]
+-- Args:    protocol namespace lane state retention by ageing
 -- Replies: OK state retention routes; ALREADY_SATISFIED state retention routes
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_lane = {}
@@ -16,7 +16,7 @@ function ff_lane.judge(argv)
   if argv[4] ~= '' and not lane.states[argv[4] or 'x'] then return 'state: active, paused, draining or disabled' end
   if argv[5] ~= '' and not args.int(argv[5], 0, 315360000) then return 'retention: 0..315360000 s' end
   if not argv[6] or #argv[6] > 64 then return 'by: at most 64 bytes' end
-  if argv[7] and argv[7] ~= '' and not args.int(argv[7], 0, 86400000) then return 'ageing: 0..86400000 ms' end
+  if argv[7] ~= '' and not args.int(argv[7], 0, 86400000) then return 'ageing: 0..86400000 ms' end
   return nil
 end
 
@@ -83,7 +83,7 @@ local function ff_set_lane(k, argv)
   local old = lane.read(ctx, name, true)
   local state = argv[4] ~= '' and argv[4] or old.state
   local keep = argv[5] ~= '' and tonumber(argv[5]) or old.keep
-  local age = argv[7] and argv[7] ~= '' and tonumber(argv[7]) or old.age
+  local age = argv[7] ~= '' and tonumber(argv[7]) or old.age
   local routes = ff_lane.routes(ctx, name)
   local count = reply.int(#routes)
   if state == old.state and keep == old.keep and age == old.age then return reply.already(state, reply.int(keep), count) end

@@ -5,7 +5,7 @@
 -- Go:      Engine.Explain
 -- Args:    protocol id
 -- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} closed why outbox paused by reason
--- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 local ff_explain = {}
 
 -- queue tells how many are ahead of a waiting execution (-1: it is not in its queue), how many wait there, and whether
@@ -84,7 +84,7 @@ function ff_explain.suspension(ctx, c, id)
   end
   local list = suspension.list(u)
   for i = 1, #list do
-    local record = redis.call('HGET', keys.waitpoints(ctx.r, id), list[i])
+    local record = waits.of(ctx, id).points[list[i]]
     if record then points[#points + 1], points[#points + 2] = list[i], record end
   end
   return fields, points
@@ -101,8 +101,8 @@ function ff_explain.others(ctx, c, id)
   end
   table.sort(ids)
   for i = 1, math.min(#ids, 64) do
-    local x = redis.call('HMGET', keys.core(ctx.r, ids[i]), 'nd', 's')
-    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x[1] or '', x[2] or ''
+    local x = core.read(ctx, ids[i])
+    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], x.nd or '', x.s or ''
   end
   return reply.int(#ids), out
 end
@@ -115,14 +115,13 @@ local function ff_explain_execution(k, argv)
   end
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
-  local all = redis.call('HGETALL', keys.core(ctx.r, id))
-  if #all == 0 then
+  local c = core.read(ctx, id)
+  if c.damaged then return reply.err('corrupt', c.damaged) end
+  if not c.s then
     local code, _, expiry = purge.read(ctx, id)
     if code then return reply.err('result_purged', code, reply.int(expiry)) end
     return reply.err('execution_not_found')
   end
-  local c = {}
-  for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
   local alive, expiry, why = '0', '0', ''
   if c.s == 'A1' then
     local s = session.read(ctx, c.ss)
@@ -139,7 +138,7 @@ local function ff_explain_execution(k, argv)
     for i = 1, #list do out[#out + 1] = list[i] end
   end
   local fields, points = ff_explain.suspension(ctx, c, id)
-  add(all)
+  add(record.list(c))
   add(ff_explain.attempts(ctx, c, id))
   add(fields)
   add(points)

@@ -3,8 +3,8 @@
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id attempt
--- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live
--- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+-- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid
+-- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
 local ff_stream = {
@@ -31,7 +31,7 @@ local function ff_read_attempt_stream(k, argv)
   local c = core.read(ctx, id)
   if not c.s then return purge.missing(ctx, id) end
   local started = tonumber(c.n or '0')
-  local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l')
+  local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
   local first, retained = '0-0', 0
   if m[1] then
     local key = keys.stream(ctx.r, id, argv[3])
@@ -49,6 +49,9 @@ local function ff_read_attempt_stream(k, argv)
       if not closed and c.s == 'A3' then closed, reason = true, 'lease_revoked' end
     end
   end
+  local recorded, place = '0', '0-0'
+  if m[10] and attempt >= tonumber(c.sd or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
   return reply.ok(m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
-    closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.s, m[7] or '0', m[8] or '0')
+    closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.s, m[7] or '0', m[8] or '0',
+    m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0')
 end

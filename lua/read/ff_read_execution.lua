@@ -3,16 +3,14 @@
 -- Go:      Engine.ReadExecution
 -- Args:    protocol id
 -- Replies: OK now row alive expiry steps core {field value} attempts {field value} tags {key value}
--- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 local function ff_read_execution(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
-  local all = redis.call('HGETALL', keys.core(ctx.r, id))
-  if #all == 0 then return purge.missing(ctx, id) end
-  local c = {}
-  for i = 1, #all, 2 do c[all[i]] = all[i + 1] end
+  local c = core.read(ctx, id)
+  if not c.s then return purge.missing(ctx, id) end
   if c.pu then return reply.err('result_purged', c.s) end -- half of it is gone already
   local alive, expiry, steps = '0', '0', 0
   if c.s == 'A1' then
@@ -25,7 +23,7 @@ local function ff_read_execution(k, argv)
     out[#out + 1] = reply.int(#list / 2)
     for i = 1, #list do out[#out + 1] = list[i] end
   end
-  add(all)
+  add(record.list(c))
   add(redis.call('HGETALL', keys.attempts(ctx.r, id)))
   add(c.tg and redis.call('HGETALL', keys.tags(ctx.r, id)) or {})
   return out

@@ -10,11 +10,11 @@ local function ff_read_inputs(k, argv)
   if not ctx then return refused end
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
-  if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return reply.err('execution_not_found') end
+  if not core.read(ctx, id).s then return reply.err('execution_not_found') end
   local v, out = redis.call('HGETALL', keys.incoming(ctx.r, id)), { 1, 'OK', '' }
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
-    if mark == 's' and name ~= '' and redis.call('EXISTS', keys.core(ctx.r, v[i])) == 1 then
+    if mark == 's' and name ~= '' and core.read(ctx, v[i]).s then
       out[#out + 1] = name
       out[#out + 1] = v[i]
       out[#out + 1] = attempt

@@ -4,7 +4,7 @@
 -- Go:      Engine.ReadSignals
 -- Args:    protocol id waitpoint offset
 -- Replies: OK total count {signal}
--- Errors:  invalid_input execution_not_found result_purged waitpoint_not_found partition_missing partition_frozen protocol_mismatch
+-- Errors:  invalid_input execution_not_found result_purged corrupt waitpoint_not_found partition_missing partition_frozen protocol_mismatch
 local function ff_read_signals(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -12,8 +12,8 @@ local function ff_read_signals(k, argv)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end
   if not offset then return reply.err('invalid_input', 'offset') end
-  if redis.call('EXISTS', keys.core(ctx.r, id)) == 0 then return purge.missing(ctx, id) end
-  if redis.call('HEXISTS', keys.waitpoints(ctx.r, id), wid) == 0 then return reply.err('waitpoint_not_found') end
+  if not core.read(ctx, id).s then return purge.missing(ctx, id) end
+  if not waits.of(ctx, id).points[wid] then return reply.err('waitpoint_not_found') end
   local key = keys.signals(ctx.r, id, wid)
   local list = redis.call('LRANGE', key, reply.int(offset), reply.int(offset + 99))
   local out = { 1, 'OK', reply.int(redis.call('LLEN', key)), reply.int(#list) }

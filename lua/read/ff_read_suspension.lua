@@ -1,10 +1,10 @@
 -- ff_read_suspension: the current suspension of an execution, or its last one, what that told the handler if it was
--- resumed, and every waitpoint that is still known.
+-- resumed, and every waitpoint that is still known, with the second in which a token was last refused for each (0: none lately).
 -- Flags:   no-writes
 -- Go:      Engine.ReadSuspension
 -- Args:    protocol id
--- Replies: OK code outcome record {field value} waitpoints {waitpoint record}
--- Errors:  invalid_input execution_not_found result_purged partition_missing partition_frozen protocol_mismatch
+-- Replies: OK code outcome record {field value} waitpoints {waitpoint record} {refused}
+-- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 local function ff_read_suspension(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
@@ -23,6 +23,12 @@ local function ff_read_suspension(k, argv)
     fields[#fields + 1], fields[#fields + 2] = field, value
   end
   add(fields)
-  add(redis.call('HGETALL', keys.waitpoints(ctx.r, id)))
+  local all = {}
+  for wid, text in pairs(waits.of(ctx, id).points) do all[#all + 1], all[#all + 2] = wid, text end
+  add(all)
+  local members = {}
+  for i = 1, #all, 2 do members[#members + 1] = id .. ':' .. all[i] end
+  local refused = #members > 0 and redis.call('ZMSCORE', keys.refused(ctx.r), unpack(members)) or {}
+  for i = 1, #members do out[#out + 1] = refused[i] and reply.int(args.score(refused[i])) or '0' end
   return out
 end

@@ -93,14 +93,16 @@ function ff_append.add(key, argv, i, sequence, trim)
   return redis.call('XADD', key, '*', unpack(w))
 end
 
--- text is the message for live tailers: attempt and count, then every part of every frame with its length.
-function ff_append.text(attempt, ids, argv, first, skip, spelled)
-  local out = { attempt, ' ', reply.int(#ids), ' ' }
+-- text is the message for live tailers: attempt, count, the run's number, what its entry says if it begins here, then every part
+-- of every frame with its length.
+function ff_append.text(attempt, run, ids, argv, first, skip, spelled)
+  local out = { attempt, ' ', reply.int(#ids), ' ', run.number, ' ' }
   local function part(s)
     out[#out + 1] = reply.int(#s)
     out[#out + 1] = ':'
     out[#out + 1] = s
   end
+  part(run.entry or '')
   for n = 1, #ids do
     local i = 9 + 5 * (skip + n - 1)
     part(ids[n])
@@ -131,12 +133,12 @@ local function ff_append_frames(k, argv)
     if not mixed then return bad end
   end
 
-  local v = redis.call('HMGET', keys.core(ctx.r, f.id), 's', 'ss', 'cl', 'e', 'n', 'fa', 'lr')
-  local c = { s = v[1], ss = v[2], cl = v[3], e = v[4], n = v[5], fa = v[6], lr = v[7] }
-  if not fence.holds(ctx, v, argv, 2) then return ff_append.refuse(ctx, c, fence.check(ctx, c, f)) end
+  local c = core.read(ctx, f.id)
+  bad = fence.check(ctx, c, f)
+  if bad then return ff_append.refuse(ctx, c, bad) end
   local meta = keys.meta(ctx.r, f.id, f.attempt)
-  local m = { false, false, false, false, false, false, false, false }
-  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l') end
+  local m = { false, false, false, false, false, false, false, false, false }
+  if c.fa == f.attempt then m = redis.call('HMGET', meta, 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l', 'e') end
   local total, last = tonumber(m[1] or '0'), tonumber(m[3] or '0')
   if m[5] then return reply.err('stream_closed', 'attempt') end
   if first > last + 1 then return reply.err('frame_sequence_gap', reply.int(last)) end
@@ -154,8 +156,8 @@ local function ff_append_frames(k, argv)
   local keep = tonumber(m[6] or '0')
   local key, ids, fresh, spelled = keys.stream(ctx.r, f.id, f.attempt), {}, count - skip, nil
   if c.fa ~= f.attempt then
-    keep = policy.read(redis.call('HGET', keys.core(ctx.r, f.id), 'po') or nil).frames
-    redis.call('HSET', keys.core(ctx.r, f.id), 'fa', f.attempt)
+    keep = policy.read(c.po).frames
+    record.set(ctx, f.id, 'fa', f.attempt)
     if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end
   end
   if mixed or m[7] or m[8] then -- an attempt that ever was mixed takes its ids from the order that its logs share
@@ -171,12 +173,18 @@ local function ff_append_frames(k, argv)
   end
   local now_total = total + fresh
   if keep > 0 and math.floor(now_total / 64) > math.floor(total / 64) then redis.call('XTRIM', key, 'MAXLEN', keep) end
-  redis.call('HSET', meta, 'c', reply.int(now_total), 'b', reply.int(tonumber(m[2] or '0') + bytes),
-    'q', reply.int(first + count - 1), 'i', ids[#ids])
+  local run, size = {}, reply.int(tonumber(m[2] or '0') + bytes)
+  if m[9] == f.epoch then
+    redis.call('HSET', meta, 'c', reply.int(now_total), 'b', size, 'q', reply.int(first + count - 1), 'i', ids[#ids])
+  else
+    redis.call('HSET', meta, 'c', reply.int(now_total), 'b', size, 'q', reply.int(first + count - 1), 'i', ids[#ids], 'e', f.epoch)
+    if m[9] then run.number, run.entry = stream.begin(ctx, f, m[9], c.lr, ids[1], keep > 0 and keep or 10000) end
+  end
   local channel = keys.frames(ctx.r, f.id)
   if publish.listeners(channel) > 0 then
     if plain then argv = ff_append.spell(argv, count) end
-    publish.to(channel, ff_append.text(f.attempt, ids, argv, first, skip, spelled))
+    run.number = run.number or redis.call('HGET', meta, 'n') or '1'
+    publish.to(channel, ff_append.text(f.attempt, run, ids, argv, first, skip, spelled))
   end
   return reply.ok(ids[#ids], reply.int(now_total), reply.int(first + count - 1), mixed and mixed.version or m[7] or '0',
     reply.int(#ids))

@@ -14,9 +14,9 @@ function ff_close.forget(ctx, c, id, wid)
   if not step then return end
   redis.call('HDEL', key, step)
   if redis.call('EXISTS', key) == 0 then
-    redis.call('HDEL', keys.core(ctx.r, id), 'sb')
+    record.clear(ctx, id, 'sb')
   else
-    redis.call('HSET', keys.core(ctx.r, id), 'sb', reply.int(tonumber(c.sb) - #step - #value))
+    record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) - #step - #value))
   end
 end
 

@@ -64,7 +64,7 @@ local function ff_create_pending_waitpoint(k, argv)
 
   waitpoint.pend(ctx, c, f.id, wid, w)
   if name ~= '' then
-    redis.call('HSET', keys.core(ctx.r, f.id), 'sb', reply.int(total))
+    record.set(ctx, f.id, 'sb', reply.int(total))
     redis.call('HSET', keys.steps(ctx.r, f.id), step, value)
   end
   waitpoint.prune(ctx, f.id, {})

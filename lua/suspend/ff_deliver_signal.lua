@@ -1,6 +1,6 @@
 -- ff_deliver_signal: brings a signal to a waitpoint, pending or active, for whoever holds its token, of which only
 -- the SHA-256 is presented. Whoever does not is told the same whatever there is or is not (spec 20 §2.7). A delivery
--- that was made before is answered as it was then.
+-- that was made before is answered as it was then. A token that is refused is counted, and nothing else changes.
 -- Flags:   none
 -- Go:      Engine.DeliverSignal
 -- Args:    protocol id waitpoint digest signal name category sourcetype source correlation key ttl created encoding payload
@@ -17,6 +17,9 @@ local function ff_deliver_signal(k, argv)
   if not g then return bad end
   local w = waitpoint.read(ctx, id, wid)
   bad = token.verify(ctx, w, digest)
-  if bad then return bad end
+  if bad then
+    if bad[2] ~= 'hmac_secret_not_initialized' then token.refused(ctx, id, wid) end
+    return bad
+  end
   return signal.deliver(ctx, id, wid, w, g)
 end

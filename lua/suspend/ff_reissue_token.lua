@@ -1,6 +1,6 @@
 -- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The old
 -- token is dead at once (20-S43).
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
 -- Args:    protocol id waitpoint kid digest nonce by
 -- Replies: OK waitpoint key; ALREADY_SATISFIED waitpoint key
@@ -8,12 +8,12 @@
 local ff_reissue = {}
 
 -- step keeps the recorded waitpoint of a handler in step with its new token.
-function ff_reissue.step(ctx, id, wid, w)
+function ff_reissue.step(ctx, c, id, wid, w)
   local key, step, value = keys.steps(ctx.r, id), waitpoint.step(ctx, id, wid)
   if not step then return end
   local new = wid .. ' ' .. w.kid .. ' ' .. w.nonce .. ' ' .. string.match(value, '^%S+ %S+ %S+ (%d+)') .. ' ' .. w.key
   redis.call('HSET', key, step, new)
-  redis.call('HINCRBY', keys.core(ctx.r, id), 'sb', reply.int(#new - #value))
+  record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) + #new - #value))
 end
 
 local function ff_reissue_token(k, argv)
@@ -39,7 +39,7 @@ local function ff_reissue_token(k, argv)
   w.kid, w.digest, w.nonce = kid, digest, nonce
   waitpoint.save(ctx, id, wid, w)
   waitpoint.index(ctx, id, wid, w)
-  ff_reissue.step(ctx, id, wid, w)
+  ff_reissue.step(ctx, c, id, wid, w)
   history.add(ctx, c, id, 'token_reissued', by, w.key)
   return reply.ok(wid, w.key)
 end

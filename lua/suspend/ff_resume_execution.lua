@@ -25,7 +25,7 @@ local function ff_resume_execution(k, argv)
   if c.rw == request then return reply.already(c.s, u.id) end
   if not core.suspended(c) then return reply.err('execution_not_suspended', c.s) end
   if expected ~= '' and expected ~= u.id then return reply.err('suspension_changed', u.id) end
-  redis.call('HSET', keys.core(ctx.r, id), 'rw', request) -- on the core: the next suspension replaces the record
+  record.set(ctx, id, 'rw', request) -- on the core: the next suspension replaces the record
   suspension.resume(ctx, c, id, u, { reason = trigger == 'operator' and 'resumed_by_operator' or 'resumed', cause = 'operator',
     trigger = trigger, by = by, why = why, delay = delay })
   home.apply(ctx)

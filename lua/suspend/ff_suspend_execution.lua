@@ -97,11 +97,8 @@ function ff_suspend.record(ctx, c, f, q, plan)
   if not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
-  local fields = {}
-  for field, value in pairs(u) do
-    fields[#fields + 1], fields[#fields + 2] = field, value
-  end
-  redis.call('HSET', keys.suspension(ctx.r, id), unpack(fields))
+  waits.of(ctx, id).u = u
+  waits.touch(ctx, id)
   signal.apply(ctx, id, q.list, q.bound, plan)
   local known = {}
   for n = 1, q.count do
@@ -126,7 +123,7 @@ end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered (20-S35).
 function ff_suspend.park(ctx, c, f, q)
-  local key, code = keys.core(ctx.r, f.id), suspension.codes[q.reason]
+  local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
   local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id) }
   local function put(field, value)
@@ -136,9 +133,9 @@ function ff_suspend.park(ctx, c, f, q)
   if open > 0 then put('wp', open) end
   if due then put('tt', due) end
   if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end
-  redis.call('HSET', key, unpack(fields))
-  if c.ta then redis.call('HDEL', key, 'ta') end
-  if c.sg then redis.call('HDEL', key, 'sg') end
+  record.set(ctx, f.id, unpack(fields))
+  if c.ta then record.clear(ctx, f.id, 'ta') end
+  if c.sg then record.clear(ctx, f.id, 'sg') end
   local deadline = c.dl and tonumber(c.dl)
   local first = due and deadline and math.min(due, deadline) or due or deadline
   if first or c.ta then home.alarm(ctx, first, f.id) end
@@ -175,7 +172,8 @@ local function ff_suspend_execution(k, argv)
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
     suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
     u.cz = plan.closer
-    redis.call('HSET', keys.core(ctx.r, f.id), 'uw', '1', 'sg', suspension.told(u))
+    record.set(ctx, f.id, 'uw', '1', 'sg', suspension.told(u))
+    stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
   history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)

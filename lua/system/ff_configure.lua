@@ -1,6 +1,6 @@
 -- ff_configure: reads the deployment's partition counts, and fixes them if nobody has and the caller may.
 -- The one function whose key is not a partition root: KEYS = { ff:config:partitions }.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.configure
 -- Args:    protocol executions budgets quotas create
 -- Replies: OK executions budgets quotas created

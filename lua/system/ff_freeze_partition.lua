@@ -6,13 +6,13 @@
 -- Replies: OK frozen; ALREADY_SATISFIED frozen
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_freeze_partition(k, argv)
-  local protocol, frozen, reason = args.int(argv[1], 1, 1000000), argv[2], argv[3]
-  if not protocol then return reply.err('invalid_input', 'protocol') end
+  local frozen, reason = argv[2], argv[3]
   if frozen ~= '0' and frozen ~= '1' then return reply.err('invalid_input', 'frozen: 0 or 1') end
   if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
   local h = redis.call('HMGET', k[1], 'protocol', 'frozen')
   if not h[1] then return reply.err('partition_missing', k[1]) end
-  if tonumber(h[1]) > protocol then return reply.err('protocol_mismatch', h[1], argv[1]) end
+  local refused = root.mismatch(h[1], argv[1])
+  if refused then return refused end
   if (frozen == '1') == (h[2] and true or false) then return reply.already(frozen) end
   if frozen == '1' then
     redis.call('HSET', k[1], 'frozen', reason)

@@ -2,13 +2,23 @@
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
 -- waitpoints expire, what ended is purged when its time is over, lost rings are repeated, what calls
 -- about flows left behind goes on, routes that gates closed open. At most about 100 executions a
--- call. Schedules that are due are counted for the caller, who alone can reckon with calendars, and so are entries of the outbox, which he delivers. Only the owner ticks; whoever hears that a tick is overdue may take over (design §8).
+-- call. Schedules that are due are counted for the caller, who alone can reckon with calendars, and so are entries of the outbox, which he delivers. Only the owner ticks; a process that hears
+-- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is rung
+-- and has to tick within two seconds; if nobody listens under its name, the caller takes over in this call.
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
 -- Args:    protocol owner release
 -- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules outbox; ALREADY_SATISFIED owner
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_tick_do = {}
+
+-- stepped has this tick and those that follow at once look at every session and at every route that gates closed, after the clock stepped back:
+-- their times are those of another clock. A live session stays for one ttl (session.cut), and a gate is asked again. Everything else keeps its time.
+function ff_tick_do.stepped(ctx)
+  if not root.stepped(ctx) then return end
+  local again = { keys.sessions(ctx.r), keys.closed(ctx.r) }
+  for i = 1, 2 do redis.call('ZUNIONSTORE', again[i], '1', again[i], 'WEIGHTS', '0') end
+end
 
 -- sessions finds expired sessions, makes their death sticky, and requeues what they held, up to budget.
 function ff_tick_do.sessions(ctx, budget, n)
@@ -22,7 +32,7 @@ function ff_tick_do.sessions(ctx, budget, n)
     local s = session.read(ctx, id)
     n.touched = n.touched + 1
     if s.alive then
-      redis.call('ZADD', keys.sessions(ctx.r), reply.int(s.exp), id)
+      redis.call('ZADD', keys.sessions(ctx.r), reply.int(session.cut(ctx, id, s)), id)
     else
       local key, held = keys.session(ctx.r, id), keys.held(ctx.r, id)
       redis.call('HSET', key, 'dead', '1')
@@ -58,16 +68,15 @@ function ff_tick_do.delays(ctx, budget, n)
   if #due == budget then n.more = true end
   if #due == 0 then return end
   redis.call('ZREM', keys.delayed(ctx.r), unpack(due))
-  local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2c = 'R1i' }
+  local to = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }
   for i = 1, #due do
     local c = core.read(ctx, due[i])
     if c.s and to[c.s] then
       if c.du and tonumber(c.du) > ctx.now then
         redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])
       else
-        local key = keys.core(ctx.r, due[i])
-        redis.call('HSET', key, 's', to[c.s])
-        redis.call('HDEL', key, 'du')
+        record.set(ctx, due[i], 's', to[c.s])
+        record.clear(ctx, due[i], 'du')
         if c.fl then graph.moved(ctx, c, due[i], to[c.s]) end
         home.enqueue(ctx, c.r, lane.score(ctx, c), due[i])
         n.promoted = n.promoted + 1
@@ -136,7 +145,7 @@ function ff_tick_do.waitpoints(ctx, budget, n)
     local w = waitpoint.read(ctx, id, wid)
     if w and w.state == 'p' and tonumber(w.expires) <= ctx.now then
       waitpoint.close(ctx, id, wid, w, 'x', 'pending_expired')
-      waitpoint.count(ctx, { wp = redis.call('HGET', keys.core(ctx.r, id), 'wp') or nil }, id, -1)
+      waitpoint.count(ctx, { wp = record.read(ctx, id).wp }, id, -1)
       n.waitpoints = n.waitpoints + 1
     else
       redis.call('ZREM', keys.pending(ctx.r), due[i])
@@ -158,7 +167,7 @@ function ff_tick_do.retention(ctx, budget, n)
     local c = core.read(ctx, due[i])
     n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)
     if c.fl then n.touched = n.touched + 1 end
-    if c.uw then n.touched = n.touched + math.floor(redis.call('HLEN', keys.waitpoints(ctx.r, due[i])) / 4) end
+    if c.uw then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
     if not c.s or not core.terminal(c) then
       redis.call('ZREM', keys.done(ctx.r), due[i])
     else
@@ -166,12 +175,13 @@ function ff_tick_do.retention(ctx, budget, n)
       local at = ended and ended + home.kept(ctx, c.r, c.rt) or ctx.now + 86400000
       local h = c.fl and graph.head(ctx, c.fl)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
-        local since = purge.pinned(ctx, c, due[i]) and ctx.now + 3600000
-        at = math.max(at, since or (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
+        local since = math.max(tonumber(h.en) or 0, ended or 0) -- one that must stay is looked at again after as long as it has stayed
+        local again = purge.pinned(ctx, c, due[i]) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
+        at = math.max(at, again or (tonumber(h.en) or 0) + home.kept(ctx, c.r, c.rt))
       end
       if at > ctx.now and not c.pu then
         redis.call('ZADD', keys.done(ctx.r), reply.int(at), due[i])
-      elseif purge.run(ctx, c, due[i], 86400000) then
+      elseif purge.run(ctx, c, due[i], purge.keep(due[i])) then
         n.purged = n.purged + 1
       else
         n.more = true
@@ -328,6 +338,13 @@ function ff_tick_do.next_due(ctx, n, outbox)
   return least and at and math.min(least, at) or least or at
 end
 
+-- ask rings the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
+function ff_tick_do.ask(ctx, owner)
+  if publish.to(keys.bell(ctx.r, owner), 't') == 0 then return false end
+  if not ctx.wake or ctx.wake > ctx.now then redis.call('HSET', ctx.r, 'wake', ctx.t) end
+  return true
+end
+
 local function ff_tick(k, argv)
   local ctx, refused = root.enter(k, argv, false, true)
   if not ctx then return refused end
@@ -335,12 +352,15 @@ local function ff_tick(k, argv)
   if not owner then return reply.err('invalid_input', 'owner') end
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
-    redis.call('HDEL', ctx.r, 'owner')
+    bell.vacate(ctx, owner)
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
-  if current and current ~= owner and root.overdue(ctx) == '0' then return reply.already(current) end
+  if current and current ~= owner and root.overdue(ctx) == '0' and (argv[3] ~= '2' or ff_tick_do.ask(ctx, current)) then
+    return reply.already(current)
+  end
 
+  ff_tick_do.stepped(ctx)
   ctx.wake = 0 -- nobody needs to be rung for an earlier wake: this call sets it
   local n = { touched = 0, requeued = 0, exhausted = 0, promoted = 0, timedout = 0, expired = 0, rung = 0,
     suspensions = 0, waitpoints = 0, purged = 0, more = false }
@@ -368,9 +388,9 @@ local function ff_tick(k, argv)
   local due = ff_tick_do.next_due(ctx, n, outbox)
   if n.more then due = ctx.now end
   if due then
-    redis.call('HSET', ctx.r, 'owner', owner, 'wake', reply.int(due))
+    redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t, 'wake', reply.int(due))
   else
-    redis.call('HSET', ctx.r, 'owner', owner)
+    redis.call('HSET', ctx.r, 'owner', owner, 'ticked', ctx.t)
     redis.call('HDEL', ctx.r, 'wake')
   end
   if not quiet then

@@ -1,21 +1,23 @@
 -- ff_register_worker: says that a worker instance is there, for a ttl, and what it is; made again before the ttl is over it
 -- says that it still is. token is the process: while the row of another lives, the name is taken. A row that ran out, was
 -- left or was given up is anybody's. Leases do not depend on it. revision is this library's, so that a process which has a
--- newer one notices.
+-- newer one notices. inflight are its handlers at work, stuck those of them that ignore the end of their context.
 -- Flags:   allow-oom
 -- Go:      Engine.RegisterWorker
--- Args:    protocol instance token ttl inflight info
+-- Args:    protocol instance token ttl inflight stuck info
 -- Replies: OK registered|renewed expiry revision
 -- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
 local function ff_register_worker(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local instance, token = args.name(argv[2], 48), args.name(argv[3], 64)
-  local ttl, inflight, info = args.int(argv[4], 1000, 3600000), args.int(argv[5], 0, 1000000), argv[6]
+  local ttl, inflight, info = args.int(argv[4], 1000, 3600000), args.int(argv[5], 0, 1000000), argv[7]
+  local stuck = inflight and args.int(argv[6], 0, inflight)
   if not instance then return reply.err('invalid_input', 'instance') end
   if not token then return reply.err('invalid_input', 'token') end
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
   if not inflight then return reply.err('invalid_input', 'inflight: 0..1000000') end
+  if not stuck then return reply.err('invalid_input', 'stuck: 0..inflight') end
   if not info or #info < 1 or #info > 131072 then return reply.err('invalid_input', 'info: 1..131072 bytes') end
   local w = registry.read(ctx, instance)
   if w.alive and w.token ~= token then
@@ -25,7 +27,7 @@ local function ff_register_worker(k, argv)
 
   redis.call('HDEL', key, 'dead', 'why')
   redis.call('HSET', key, 'token', token, 'exp', expiry, 'seen', ctx.t, 'reg', w.token == token and w.reg or ctx.t,
-    'in', argv[5], 'info', info)
+    'in', argv[5], 'stuck', argv[6], 'info', info)
   redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
   redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
   local forget = ctx.now + ttl + registry.kept

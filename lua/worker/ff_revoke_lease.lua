@@ -21,9 +21,8 @@ local function ff_revoke_lease(k, argv)
   if not session.read(ctx, c.ss).alive then return reply.already('already_expired') end
   if holder ~= '' and holder ~= c.ss then return reply.err('stale_lease', 'held by another session') end
 
-  local key = keys.core(ctx.r, id)
-  redis.call('HSET', key, 's', 'A3', 'rv', request)
-  if c.ta or c.tr then redis.call('HDEL', key, 'ta', 'tr') end
+  record.set(ctx, id, 's', 'A3', 'rv', request)
+  if c.ta or c.tr then record.clear(ctx, id, 'ta', 'tr') end
   history.add(ctx, c, id, 'revoked', by, reason)
   home.unhold(ctx, c.ss, id)
   home.alarm(ctx, ctx.now, id)

@@ -18,16 +18,16 @@ local function ff_session_renew(k, argv)
   local key = keys.session(ctx.r, id)
   session.shorten(ctx, id, s, ctx.now + ttl)
   if s.lg == s.lb then
-    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'ttl', reply.int(ttl))
     return reply.ok(root.overdue(ctx), reply.int(s.lg), '0', '0')
   end
   local lost = keys.lost(ctx.r, id)
   if processed > s.lb then
-    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'lb', reply.int(processed))
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'ttl', reply.int(ttl), 'lb', reply.int(processed))
     redis.call('LTRIM', lost, processed - s.lb, -1)
     s.lb = processed
   else
-    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl))
+    redis.call('HSET', key, 'exp', reply.int(ctx.now + ttl), 'ttl', reply.int(ttl))
   end
   local notices = redis.call('LRANGE', lost, 0, 99)
   local generation = s.lb + #notices

@@ -1,7 +1,7 @@
 -- ff_set_interest: stores the set of routes that a kind of worker can serve, under its digest. Route 0 exists
 -- nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
 -- last idle claim that used it.
--- Flags:   none
+-- Flags:   allow-oom
 -- Go:      Engine.SetInterest
 -- Args:    protocol digest count {route}
 -- Replies: OK digest

@@ -28,6 +28,7 @@ package asynq
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -44,6 +45,7 @@ import (
 
 const (
 	kind  = "bench"
+	typed = "bench-typed"
 	queue = "default" // asynq's, when none is named
 )
 
@@ -117,7 +119,7 @@ func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, e
 }
 
 // Open connects a client and an inspector.
-func (s System) Open(_ context.Context, at driver.Server, _ driver.Settings) (driver.Store, error) {
+func (s System) Open(_ context.Context, at driver.Server, cfg driver.Settings) (driver.Store, error) {
 	socket, ok := strings.CutPrefix(at.URL(), "unix://")
 	if !ok {
 		return nil, fmt.Errorf("asynq: the server is at %s, want a unix socket", at.URL())
@@ -126,7 +128,7 @@ func (s System) Open(_ context.Context, at driver.Server, _ driver.Settings) (dr
 	if s.tuned {
 		to.PoolSize = tunedConnections
 	}
-	st := &store{system: s, to: to, client: asynq.NewClient(to), inspector: asynq.NewInspector(to)}
+	st := &store{system: s, typed: cfg.Typed, to: to, client: asynq.NewClient(to), inspector: asynq.NewInspector(to)}
 	if s.retention > 0 {
 		st.options = append(st.options, asynq.Retention(s.retention))
 	}
@@ -140,6 +142,7 @@ func (s System) Open(_ context.Context, at driver.Server, _ driver.Settings) (dr
 // store is one round's connection.
 type store struct {
 	system    System
+	typed     bool
 	to        asynq.RedisClientOpt
 	client    *asynq.Client
 	options   []asynq.Option // of every task
@@ -152,7 +155,15 @@ func (s *store) Close() {
 }
 
 func (s *store) Submit(ctx context.Context, payload []byte) error {
-	_, err := s.client.EnqueueContext(ctx, asynq.NewTask(kind, payload), s.options...)
+	task := asynq.NewTask(kind, payload)
+	if s.typed {
+		document, err := json.Marshal(driver.Typed(payload))
+		if err != nil {
+			return err
+		}
+		task = asynq.NewTask(typed, document)
+	}
+	_, err := s.client.EnqueueContext(ctx, task, s.options...)
 	return err
 }
 
@@ -186,8 +197,20 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 	}
 	worker := asynq.NewServer(s.to, cfg)
 	err = worker.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-		w.Handle(ctx, t.Payload())
-		return nil
+		if t.Type() == kind {
+			w.Handle(ctx, t.Payload())
+			return nil
+		}
+		var in driver.Document
+		if err := json.Unmarshal(t.Payload(), &in); err != nil {
+			return err
+		}
+		w.Handle(ctx, []byte(in.Text))
+		out, err := json.Marshal(in.Answered())
+		if err == nil {
+			_, err = t.ResultWriter().Write(out)
+		}
+		return err
 	}))
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (s *served) Stop() {
 }
 
 // Open opens a queue.
-func (s System) Open(ctx context.Context, srv driver.Server, _ driver.Settings) (driver.Store, error) {
+func (s System) Open(ctx context.Context, srv driver.Server, cfg driver.Settings) (driver.Store, error) {
 	own, ok := srv.(*served)
 	if !ok {
 		return nil, fmt.Errorf("bullmq: %T was not started by this driver", srv)
@@ -145,7 +145,7 @@ func (s System) Open(ctx context.Context, srv driver.Server, _ driver.Settings) 
 		return nil, err
 	}
 	out := &store{processes: own.processes, producer: producer, workers: map[int]*worker{}}
-	if _, err := producer.call(ctx, request{Op: "open"}); err != nil {
+	if _, err := producer.call(ctx, request{Op: "open", Typed: cfg.Typed}); err != nil {
 		out.Close()
 		return nil, err
 	}

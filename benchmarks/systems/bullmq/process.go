@@ -28,6 +28,8 @@ type request struct {
 	LeaseMS     int64    `json:"leaseMS,omitempty"`
 	Counts      bool     `json:"counts,omitempty"`
 	Ask         int      `json:"ask,omitempty"`
+	Typed       bool     `json:"typed,omitempty"`
+	WorkMS      float64  `json:"workMS,omitempty"` // that a counting handler takes
 }
 
 // message is what a process says: an answer, or news without an id.

@@ -33,7 +33,11 @@ const kind = "bench"
 // tokenKeys sign the tokens of the suspend scenario; workers of the others have them too, as in production.
 const tokenKeys = "bench:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-var definition = handler.Define[[]byte, []byte](kind)
+// Jobs of bytes and typed ones are two kinds, and workers have handlers for both.
+var (
+	definition = handler.Define[[]byte, []byte](kind)
+	typed      = handler.Define[driver.Document, driver.Answer](kind + "-typed")
+)
 
 // System is FlowFabric with its default settings. It is a [driver.System].
 type System struct {
@@ -82,7 +86,7 @@ func (System) Open(ctx context.Context, s driver.Server, cfg driver.Settings) (d
 		c.Close()
 		return nil, err
 	}
-	return &store{server: s, client: c, engine: e, log: log}, nil
+	return &store{server: s, client: c, engine: e, log: log, typed: cfg.Typed}, nil
 }
 
 // store is one round's connection.
@@ -91,6 +95,7 @@ type store struct {
 	client *client.Client
 	engine *engine.Engine // for frames and for counting
 	log    *slog.Logger
+	typed  bool
 	polled atomic.Uint32
 }
 
@@ -100,17 +105,33 @@ func (s *store) Close() {
 }
 
 func (s *store) Submit(ctx context.Context, payload []byte) error {
+	if s.typed {
+		_, err := client.Submit(ctx, s.client, typed, driver.Typed(payload))
+		return err
+	}
 	_, err := client.Submit(ctx, s.client, definition, payload)
 	return err
 }
 
 func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
+	if s.typed {
+		documents := make([]driver.Document, len(payloads))
+		for i, p := range payloads {
+			documents[i] = driver.Typed(p)
+		}
+		_, err := client.SubmitMany(ctx, s.client, typed, documents)
+		return err
+	}
 	_, err := client.SubmitMany(ctx, s.client, definition, payloads)
 	return err
 }
 
 func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	return s.work(ctx, w, handling(w))
+	return s.workOn(ctx, w, nil, handler.Bind(definition, handling(w)),
+		handler.Bind(typed, func(ctx context.Context, _ *handler.Task, in driver.Document) (driver.Answer, error) {
+			w.Handle(ctx, []byte(in.Text))
+			return in.Answered(), nil
+		}))
 }
 
 // function is a handler's.

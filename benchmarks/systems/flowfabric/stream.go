@@ -30,7 +30,7 @@ func (s *store) Streams(ctx context.Context, n int) ([]driver.Stream, func() err
 		close(over)
 		return stopWorker()
 	}
-	if err := s.SubmitMany(ctx, make([][]byte, n)); err != nil {
+	if _, err := client.SubmitMany(ctx, s.client, definition, make([][]byte, n)); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	streams := make([]driver.Stream, 0, n)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -47,7 +48,7 @@ func (s *store) Suspend(ctx context.Context, payload []byte, n int, resumed func
 	for i := range payloads {
 		payloads[i] = payload
 	}
-	if err := s.SubmitMany(ctx, payloads); err != nil {
+	if _, err := client.SubmitMany(ctx, s.client, definition, payloads); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	for range n {

@@ -5,6 +5,8 @@
 // 100 in a command. A worker waits with BLMPOP for as many as it has free slots, so that one command takes a whole batch, and
 // hands each to a goroutine. What is confirmed is the same as elsewhere: a submission returns when the server has stored it.
 //
+// A typed job is its JSON, encoded and decoded here like elsewhere, and has no result.
+//
 // What is missing: everything else. There is no identifier, no state, no lease and no fence: a worker that dies loses what it took,
 // and the same goes for a panic (at most once). No retry, no delay, no priority, no deadline, no cancellation; nothing is retained, so no
 // outcome, no history and no count; no metrics, no log. One key holds all, so it does not spread over a cluster.
@@ -13,6 +15,7 @@ package raw
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -49,7 +52,7 @@ func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, e
 }
 
 // Open connects a client.
-func (System) Open(_ context.Context, at driver.Server, _ driver.Settings) (driver.Store, error) {
+func (System) Open(_ context.Context, at driver.Server, cfg driver.Settings) (driver.Store, error) {
 	socket, ok := strings.CutPrefix(at.URL(), "unix://")
 	if !ok {
 		return nil, fmt.Errorf("raw: the server is at %s, want a unix socket", at.URL())
@@ -58,7 +61,7 @@ func (System) Open(_ context.Context, at driver.Server, _ driver.Settings) (driv
 	if err != nil {
 		return nil, err
 	}
-	return &store{socket: socket, client: client}, nil
+	return &store{socket: socket, client: client, typed: cfg.Typed}, nil
 }
 
 // dial opens a client that pipelines on one connection.
@@ -77,22 +80,39 @@ func dial(socket string) (rueidis.Client, error) {
 type store struct {
 	socket string
 	client rueidis.Client
+	typed  bool
 }
 
 func (s *store) Close() { s.client.Close() }
 
 func (s *store) Submit(ctx context.Context, payload []byte) error {
-	return s.client.Do(ctx, s.client.B().Lpush().Key(key).Element(rueidis.BinaryString(payload)).Build()).Error()
+	element, err := s.element(payload)
+	if err != nil {
+		return err
+	}
+	return s.client.Do(ctx, s.client.B().Lpush().Key(key).Element(element).Build()).Error()
+}
+
+// element is what is pushed for a payload.
+func (s *store) element(payload []byte) (string, error) {
+	if !s.typed {
+		return rueidis.BinaryString(payload), nil
+	}
+	document, err := json.Marshal(driver.Typed(payload))
+	return rueidis.BinaryString(document), err
 }
 
 func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
 	commands := make(rueidis.Commands, 0, len(payloads)/many+1)
 	for part := range slices.Chunk(payloads, many) {
-		push := s.client.B().Lpush().Key(key).Element(rueidis.BinaryString(part[0]))
-		for _, payload := range part[1:] {
-			push = push.Element(rueidis.BinaryString(payload))
+		elements := make([]string, len(part))
+		for i, payload := range part {
+			var err error
+			if elements[i], err = s.element(payload); err != nil {
+				return err
+			}
 		}
-		commands = append(commands, push.Build())
+		commands = append(commands, s.client.B().Lpush().Key(key).Element(elements...).Build())
 	}
 	for _, reply := range s.client.DoMulti(ctx, commands...) {
 		if err := reply.Error(); err != nil {

@@ -2,6 +2,7 @@ package raw
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // worker takes jobs on one connection. A slot is reserved before a job is taken.
 type worker struct {
 	driver.Worker
+	typed  bool
 	client rueidis.Client
 	take   rueidis.DedicatedClient
 	id     int64 // of take's connection
@@ -36,7 +38,7 @@ func (s *store) Work(ctx context.Context, cfg driver.Worker) (stop func() error,
 		client.Close()
 		return nil, fmt.Errorf("raw: connect a worker: %w", err)
 	}
-	w := &worker{Worker: cfg, client: client, take: take, id: id, slots: make(chan struct{}, cfg.Concurrency), over: make(chan struct{}),
+	w := &worker{Worker: cfg, typed: s.typed, client: client, take: take, id: id, slots: make(chan struct{}, cfg.Concurrency), over: make(chan struct{}),
 		ended: make(chan struct{})}
 	var running conc.WaitGroup
 	running.Go(func() {
@@ -83,6 +85,14 @@ func (w *worker) run(ctx context.Context, running *conc.WaitGroup) error {
 				return fmt.Errorf("raw: a job's payload: %w", err)
 			}
 			running.Go(func() {
+				if w.typed {
+					var in driver.Document
+					if err := json.Unmarshal(payload, &in); err == nil { // else the scenario misses a job
+						w.Handle(ctx, []byte(in.Text))
+					}
+					<-w.slots
+					return
+				}
 				w.Handle(ctx, payload)
 				<-w.slots
 			})

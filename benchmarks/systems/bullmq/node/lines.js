@@ -14,9 +14,13 @@ const settings = JSON.parse(process.argv[2]);
 // now is in nanoseconds of the machine's monotonic clock, which is the same in every process.
 const now = () => Number(process.hrtime.bigint());
 
-// A job's data are JSON in BullMQ, so bytes travel in base64. Both directions are part of what is measured.
+// A job's data are JSON in BullMQ, so bytes travel in base64, and typed jobs as they are. Both directions are part of what is measured.
 const encode = payload => payload.toString('base64');
-const decode = data => Buffer.from(data, 'base64');
+const decode = data => (typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data.text));
+const document = payload => ({ number: 100000, text: payload.toString() });
+
+// answer is the result of a job: typed ones have one.
+const answer = data => (typeof data === 'string' ? undefined : { number: data.number, bytes: data.text.length, state: 'done' });
 
 // say puts out one message. Pipes are written synchronously, so messages keep their order and none is lost at the end.
 function say(message) {
@@ -39,4 +43,4 @@ function serve(operations) {
     .on('close', () => process.exit(0));
 }
 
-module.exports = { queueName, jobName, connection: settings.connection, now, encode, decode, say, serve };
+module.exports = { queueName, jobName, connection: settings.connection, now, encode, decode, document, answer, say, serve };

@@ -2,17 +2,18 @@
 // Submits jobs, and tells what the queue holds.
 
 const { Queue } = require('bullmq');
-const { queueName, jobName, connection, now, encode, serve } = require('./lines');
+const { queueName, jobName, connection, now, encode, document, serve } = require('./lines');
 
 // bulk is how many jobs go into one call where a queue is only filled.
 const bulk = 1000;
 
 let queue; // of this round
+let data = encode; // what a job carries of a payload
 const prepared = new Map(); // payloads by the number of their batch
 
 const buffers = payloads => payloads.map(text => Buffer.from(text, 'base64'));
-const add = payload => queue.add(jobName, encode(payload));
-const addBulk = payloads => queue.addBulk(payloads.map(payload => ({ name: jobName, data: encode(payload) })));
+const add = payload => queue.add(jobName, data(payload));
+const addBulk = payloads => queue.addBulk(payloads.map(payload => ({ name: jobName, data: data(payload) })));
 
 function* chunks(list, size) {
   for (let i = 0; i < list.length; i += size) yield list.slice(i, i + size);
@@ -21,7 +22,8 @@ function* chunks(list, size) {
 serve({
   ready: () => {},
 
-  open: async () => {
+  open: async ({ typed }) => {
+    data = typed ? document : encode;
     queue = new Queue(queueName, { connection });
     await queue.waitUntilReady();
   },

@@ -2,15 +2,15 @@
 // Works: any number of workers with connections of their own, each with a number.
 
 const { Worker } = require('bullmq');
-const { queueName, connection, now, encode, decode, say, serve } = require('./lines');
+const { queueName, connection, now, encode, decode, answer, say, serve } = require('./lines');
 
 const workers = new Map();
 const asked = new Map(); // by number: what lets a handler return that waits for the driver's
 let questions = 0;
 
-// counting is a no-op handler. What it handled in one turn of the event loop is told by one message: how many jobs, and when the
+// counting is a handler that does nothing for so long. What it handled in one turn of the event loop is told by one message: how many jobs, and when the
 // first of them began.
-function counting(worker) {
+function counting(worker, workMS) {
   let handled = 0;
   let at = 0;
   const tell = () => {
@@ -18,11 +18,13 @@ function counting(worker) {
     handled = 0;
   };
   return async job => {
-    decode(job.data);
+    if (typeof job.data === 'string') decode(job.data);
+    if (workMS) await new Promise(resolve => setTimeout(resolve, workMS));
     if (handled++ === 0) {
       at = now();
       setImmediate(tell);
     }
+    return answer(job.data);
   };
 }
 
@@ -36,6 +38,7 @@ function asking(worker) {
       asked.set(ask, resolve);
       say({ worker, ask, at, payload: encode(payload) });
     });
+    return answer(job.data);
   };
 }
 
@@ -48,10 +51,10 @@ async function stop(worker) {
 serve({
   ready: () => {},
 
-  start: async ({ worker, concurrency, leaseMS, counts }) => {
+  start: async ({ worker, concurrency, leaseMS, counts, workMS }) => {
     const options = { connection, concurrency };
     if (leaseMS) options.lockDuration = leaseMS;
-    const w = new Worker(queueName, counts ? counting(worker) : asking(worker), options);
+    const w = new Worker(queueName, counts ? counting(worker, workMS) : asking(worker), options);
     w.on('error', err => say({ worker, trouble: err.message }));
     w.on('failed', (job, err) => say({ worker, trouble: `job ${job?.id} failed: ${err.message}` }));
     workers.set(worker, w);

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// Ahead is something in the store that bears a time which the server's clock has not reached, because the clock stepped back.
+type Ahead struct {
+	Partition uint16        // of executions, or of quotas when Quota is set
+	Session   string        // a session that ends later than its lease time from now
+	Quota     string        // a quota whose window has starts of the future
+	By        time.Duration // how far ahead
+}
+
+// clockSlack is how small a step back is waited for (lua/lib/root.lua).
+const clockSlack = time.Second
+
+// mostQuotas are looked at in each partition of quotas.
+const mostQuotas = "999"
+
+// readAhead finds sessions and windows that lie ahead of the server's clock, one for each partition or quota.
+func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client) {
+	slots, err := client.Do(ctx, client.B().Hget().Key(keys.Config).Field("num_quota_partitions").Build()).ToString()
+	quotas, _ := strconv.ParseUint(slots, 10, 16)
+	if s.AheadErr = whyUnread(err); s.AheadErr != nil {
+		return
+	}
+	var commands rueidis.Commands
+	for i := range s.Partitions {
+		commands = append(commands, client.B().Zrevrange().Key(keys.Of(i).Sessions()).Start(0).Stop(0).Withscores().Build())
+	}
+	for i := range uint16(quotas) {
+		commands = append(commands, client.B().Arbitrary("ZRANGE").Keys(keys.Partition(keys.QuotaRoot(i)).Quotas()).Args("0", mostQuotas).ReadOnly())
+	}
+	var found []Ahead
+	commands, answers := nil, client.DoMulti(ctx, commands...)
+	for i, resp := range answers[:s.Partitions] {
+		last, at := s.last(resp)
+		if at.After(s.At.Add(clockSlack)) {
+			found = append(found, Ahead{Partition: uint16(i), Session: last})
+			commands = append(commands, client.B().Hmget().Key(keys.Of(uint16(i)).Session(last)).Field("exp", "ttl").Build())
+		}
+	}
+	for i, resp := range answers[s.Partitions:] {
+		names, err := resp.AsStrSlice()
+		s.unsure(err)
+		for _, name := range names {
+			found = append(found, Ahead{Partition: uint16(i), Quota: name})
+			commands = append(commands, client.B().Zrevrange().Key(keys.Partition(keys.QuotaRoot(uint16(i))).Window(name)).Start(0).Stop(0).Withscores().Build())
+		}
+	}
+	for i, resp := range client.DoMulti(ctx, commands...) {
+		a := found[i]
+		var due time.Time
+		if a.Quota != "" {
+			_, due = s.last(resp)
+		} else if fields, err := resp.AsStrSlice(); err != nil {
+			s.unsure(err)
+		} else if len(fields) == 2 {
+			exp, _ := strconv.ParseInt(fields[0], 10, 64)
+			ttl, _ := strconv.ParseInt(fields[1], 10, 64)
+			due = time.UnixMilli(exp - ttl) // of its last renewal
+		}
+		if a.By = due.Sub(s.At); a.By > clockSlack {
+			s.Ahead = append(s.Ahead, a)
+		}
+	}
+}
+
+// last reads the only member of a page and its time; none is the zero time.
+func (s *StoreReport) last(resp rueidis.RedisResult) (string, time.Time) {
+	page, err := resp.AsZScores()
+	if s.unsure(err); err != nil || len(page) == 0 {
+		return "", time.Time{}
+	}
+	return page[0].Member, time.UnixMilli(int64(page[0].Score))
+}
+
+// unsure keeps the first reason why something could not be read.
+func (s *StoreReport) unsure(err error) {
+	if why := whyUnread(err); s.AheadErr == nil {
+		s.AheadErr = why
+	}
+}
+
+func whyUnread(err error) error {
+	if err == nil || rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return callError("read sessions and quotas", err)
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// openWithin tries to open a URL for at most half a minute.
+func openWithin(t *testing.T, url string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	e, err := Open(ctx, Config{URL: url, Logger: slog.New(slog.DiscardHandler), DialTimeout: 20 * time.Second})
+	if err == nil {
+		e.Close()
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: %v after half a minute", url, err)
+	}
+	return err
+}
+
+// What a server refuses a connection for is named by its class, at once, and with what to do. It is no defect of the library.
+func TestRefusedConnections(t *testing.T) {
+	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.Start(t, kind, testserver.TCP())
+			oneLine(t, "no such database", openWithin(t, s.URL()+"/99"), flowfabric.ErrConfig, "no database of the number in the URL")
+			oneLine(t, "TLS on a plain port", openWithin(t, "rediss://"+s.Address()), flowfabric.ErrConfig, "write redis://")
+			oneLine(t, "a wrong password", openWithin(t, "redis://u:p@"+s.Address()), flowfabric.ErrAuth, "WRONGPASS")
+			s.Kill()
+			err := openWithin(t, s.URL())
+			oneLine(t, "nobody listens", err, flowfabric.ErrTransport, "server listening there")
+			if !NotSent(err) {
+				t.Errorf("a connection that was refused may have sent something: %v", err)
+			}
+		})
+		t.Run(string(kind)+" with too many clients", func(t *testing.T) {
+			s := testserver.Start(t, kind, testserver.TCP(), testserver.Args("--maxclients", "1"))
+			conn, err := net.Dial("tcp", s.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Read(make([]byte, 7)); err != nil {
+				t.Fatal(err)
+			}
+			oneLine(t, "too many clients", openWithin(t, s.URL()), flowfabric.ErrTransport, "connect to "+s.Address()) // the server may hang up before its reason is read
+		})
+	}
+}
+
+// A TLS handshake that nobody answers ends in the time that a connection attempt may take; a server that answers something else than TLS is named.
+func TestTLSWhereNobodySpeaksIt(t *testing.T) {
+	for what, x := range map[string]struct {
+		answer string // to whatever comes
+		kind   error
+		hint   string
+	}{
+		"silence":        {"", flowfabric.ErrTransport, "no TLS handshake within"},
+		"a web server":   {"HTTP/1.1 400 Bad Request\r\n\r\n", flowfabric.ErrConfig, "speaks plain text"},
+		"a plain answer": {"-ERR Protocol error\r\n", flowfabric.ErrConfig, "speaks plain text"},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := context.AfterFunc(t.Context(), func() { _ = listener.Close() })
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var open []net.Conn
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					break
+				}
+				open = append(open, conn)
+				_, _ = conn.Write([]byte(x.answer))
+			}
+			for _, conn := range open {
+				_ = conn.Close()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		_, err = Open(ctx, Config{URL: "rediss://" + listener.Addr().String(), Logger: slog.New(slog.DiscardHandler), DialTimeout: 2 * time.Second})
+		if !errors.Is(err, x.kind) || !strings.Contains(err.Error(), x.hint) || ctx.Err() != nil {
+			t.Errorf("%s: %v, want %q", what, err, x.hint)
+		}
+		cancel()
+		stop()
+		_ = listener.Close()
+		<-done
+	}
+}
+
+// While one call waits for a connection to a host that says nothing, others that need the same connection wait as long as their own
+// contexts allow.
+func TestCallsDoNotWaitForTheDialOfAnother(t *testing.T) {
+	s := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
+	e, err := Open(t.Context(), Config{URL: s.URL(), Partitions: 1, Logger: slog.New(slog.DiscardHandler), DialTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s.Kill()
+	if _, _, err := e.Poll(t.Context(), []uint16{0}); !errors.Is(err, flowfabric.ErrTransport) {
+		t.Fatalf("without a server: %v", err)
+	}
+	silent, err := net.Listen("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 16)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	patient, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { _, _, err := e.Poll(patient, []uint16{0}); ended <- err }()
+	go func() { _, err := e.RenewSession(patient, 0, "w~1", time.Minute, 0); ended <- err }()
+	for range 2 { // of the two clients
+		conn := <-accepted
+		defer func() { _ = conn.Close() }()
+	}
+	for name, call := range map[string]func(ctx context.Context) error{
+		"call":  func(ctx context.Context) error { _, _, err := e.Poll(ctx, []uint16{0}); return err },
+		"renew": func(ctx context.Context) error { _, err := e.RenewSession(ctx, 0, "w~1", time.Minute, 0); return err },
+		"read":  func(ctx context.Context) error { _, err := e.ReadFeed(ctx, 0, StreamID{}, 1); return err },
+	} {
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		if err := call(ctx); !errors.Is(err, flowfabric.ErrTransport) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s: %v, although its context allowed 100 ms", name, took)
+		}
+		stop()
+	}
+	cancel()
+	for range 2 {
+		if err := <-ended; !errors.Is(err, flowfabric.ErrTransport) {
+			t.Errorf("the first to wait: %v", err)
+		}
+	}
+	_ = silent.Close()
+}

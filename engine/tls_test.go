@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// certificate makes a self-signed one and stores it and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
+	if err := errors.Join(os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
+		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// listening serves every connection with f, in turn, until the test ends.
+func listening(t *testing.T, l net.Listener, f func(net.Conn)) (address string) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f(conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l.Addr().String()
+}
+
+// redis:// at a server that expects TLS says so, whether that server sends an alert or hangs up.
+func TestPlainTextWhereTLSIsSpoken(t *testing.T) {
+	cert, key := certificate(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	const hint = "write rediss://"
+	shake := func(conn net.Conn) {
+		_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
+	}
+	oneLine(t, "a server with TLS", openWithin(t, "redis://"+listening(t, listen(), shake)), flowfabric.ErrConfig, hint)
+	oneLine(t, "a server with TLS that hangs up", openWithin(t, "redis://"+listening(t, listen(), func(conn net.Conn) {
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(conn, first); err == nil && first[0] == 22 { // a handshake
+			_ = tls.Server(&pushedBack{conn, first}, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
+		}
+	})), flowfabric.ErrConfig, hint)
+	oneLine(t, "a server that hangs up on everybody", openWithin(t, "redis://"+listening(t, listen(), func(net.Conn) {})), flowfabric.ErrTransport,
+		"server listening there")
+
+	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
+		l := listen()
+		address := l.Addr().String()
+		_ = l.Close()
+		_, port, _ := net.SplitHostPort(address)
+		testserver.Start(t, kind, testserver.Args("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", cert))
+		oneLine(t, string(kind), openWithin(t, "redis://"+address), flowfabric.ErrConfig, hint)
+	}
+}
+
+// pushedBack reads what was taken before first.
+type pushedBack struct {
+	net.Conn
+	first []byte
+}
+
+func (c *pushedBack) Read(b []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(b, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}

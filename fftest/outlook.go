@@ -1,0 +1,260 @@
+package fftest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+// outlook is what the store and the worker tell of the time to come.
+type outlook struct {
+	quiet     bool      // nothing happens before due
+	due       time.Time // of the first thing that a tick or an answer waits for; zero: there is none
+	work      time.Time // of the first that moves an execution: a delay, a timeout, a deadline, a quota's window, an answer
+	schedules bool      // there are some, so that something is always due
+}
+
+// outlook looks at everything that may happen: the handlers at work, what could be claimed, and all that time brings to the
+// store, whoever made it. The caller has the turn.
+func (w *World) outlook(ctx context.Context) (o outlook, err error) {
+	w.mu.Lock()
+	broken := w.broken
+	for at := range w.dues {
+		o.moves(at)
+	}
+	w.mu.Unlock()
+	if broken != nil {
+		return o, fmt.Errorf("the worker could not go on: %w", broken)
+	}
+	if w.worker == nil || w.worker.dead.Load() || w.worker.working() {
+		return o, nil
+	}
+	sent := w.worker.link.sent.Load()
+	partitions, err := w.client.Partitions(ctx)
+	if err != nil {
+		return o, err
+	}
+	sessions := 0
+	for _, p := range partitions {
+		if p.Backlog.Count > 0 || p.Outbox.Count > 0 { // a tick is at work
+			return o, nil
+		}
+		if p.Ready > 0 {
+			if claimed, err := w.claimable(ctx, p.Partition); err != nil || claimed {
+				return o, err
+			}
+		}
+		for _, t := range []engine.Timer{p.Delayed, p.Alarms} {
+			o.moves(t.Head)
+		}
+		for _, t := range []engine.Timer{p.Pending, p.Done, p.Schedules, p.FlowDue} {
+			o.sooner(t.Head)
+		}
+		if p.Closed.Count > 0 {
+			if err := w.openings(ctx, p.Partition, &o); err != nil {
+				return o, err
+			}
+		}
+		sessions += p.Sessions.Count
+		o.schedules = o.schedules || p.Schedules.Count > 0
+	}
+	if sessions > 0 {
+		held, err := w.held(ctx, &o)
+		if err != nil || held {
+			return o, err
+		}
+	}
+	o.quiet = w.worker.link.sent.Load() == sent // else what was read first may not be so any more
+	return o, nil
+}
+
+// held reports whether the worker holds something, be it on the way to or from a handler. What dead ones hold is due when their
+// leases run out.
+func (w *World) held(ctx context.Context, o *outlook) (busy bool, err error) {
+	workers, err := w.client.Workers(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, x := range workers {
+		for _, s := range x.Sessions {
+			switch {
+			case s.Held == 0:
+			case x.Instance == w.worker.name || !s.Alive:
+				return true, nil
+			default:
+				o.moves(s.ExpiresAt)
+			}
+		}
+	}
+	return false, nil
+}
+
+// claimable reports whether something waits in a partition that the world's workers take.
+func (w *World) claimable(ctx context.Context, partition uint16) (bool, error) {
+	p := keys.Of(partition)
+	ready, err := w.words(ctx, "SUNION", p.Ready(), p.Gready())
+	if err != nil {
+		return false, err
+	}
+	queues, err := w.client.Queues(ctx, client.AllNamespaces())
+	if err != nil {
+		return false, err
+	}
+	for _, q := range queues {
+		for _, x := range q.Partitions {
+			if x.Partition == partition && x.Depth > 0 && w.serves(x.Route) && slices.Contains(ready, strconv.FormatUint(x.Route.ID, 10)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// serves reports whether the world's workers take work of a route.
+func (w *World) serves(r engine.Route) bool {
+	cfg := w.cfg.WithDefaults()
+	info := engine.WorkerInfo{Namespace: cfg.Namespace, Namespaces: cfg.Namespaces}
+	for _, c := range r.Capabilities {
+		if !slices.Contains(cfg.Capabilities, c) {
+			return false
+		}
+	}
+	for _, b := range w.bindings {
+		if b.Info().Kind == r.Kind {
+			return info.Serves(r.Namespace) && slices.Contains(cfg.Lanes, r.Lane)
+		}
+	}
+	return false
+}
+
+// openings adds when the routes open that budgets and quotas have closed. A budget is asked every 30 s whether it has room, which
+// is the more often the longer it has none: it opens with its next period. What does not exist opens when somebody makes it.
+func (w *World) openings(ctx context.Context, partition uint16, o *outlook) error {
+	p := keys.Of(partition)
+	closings, err := w.hash(ctx, p.Closings())
+	if err != nil {
+		return err
+	}
+	for route, text := range closings {
+		if _, err := strconv.ParseUint(route, 10, 64); err != nil { // it counts how often a route was woken
+			continue
+		}
+		opens, err := w.opens(ctx, p, route, strings.Fields(text))
+		if err != nil {
+			return err
+		}
+		o.moves(opens)
+	}
+	return nil
+}
+
+// reopens is when a gate that keeps an execution waiting opens by itself; zero: never, or none does.
+func (w *World) reopens(ctx context.Context, s engine.Snapshot) (opens time.Time, err error) {
+	if len(s.Route.Gates) == 0 {
+		return opens, nil
+	}
+	p, route := keys.Of(s.ID.Partition()), strconv.FormatUint(s.Route.ID, 10)
+	closings, err := w.hash(ctx, p.Closings())
+	if err != nil || closings[route] == "" {
+		return opens, err
+	}
+	return w.opens(ctx, p, route, strings.Fields(closings[route]))
+}
+
+// opens is when one route opens, zero when only somebody's doing opens it.
+func (w *World) opens(ctx context.Context, p keys.Partition, route string, why []string) (opens time.Time, err error) {
+	if len(why) >= 2 {
+		switch why[0] {
+		case "budget_not_found", "quota_policy_not_found":
+			return opens, nil
+		case "budget":
+			root := keys.BudgetRoot(flowfabric.GatePartition(why[1], flowfabric.DefaultBudgetPartitions))
+			b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
+			if err != nil || b["nx"] == "" {
+				return opens, err
+			}
+			ms, err := strconv.ParseInt(b["nx"], 10, 64)
+			return time.UnixMilli(ms), err
+		}
+	}
+	opens, _, err = w.score(ctx, p.Closed(), route)
+	return opens, err
+}
+
+// counts reports whether a nap uses up the patience of who waits for an execution: when no execution goes on by itself. With
+// schedules there is no end of what is due, so then it is only the execution itself that counts, and the children it waits for.
+func (w *World) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) (bool, error) {
+	if o.work.IsZero() || !o.schedules || id.IsZero() {
+		return o.work.IsZero(), nil
+	}
+	for ids := []flowfabric.ExecutionID{id}; len(ids) > 0; ids = ids[1:] {
+		s, err := w.client.Get(ctx, ids[0])
+		if err != nil {
+			return false, err
+		}
+		moved := !s.DeadlineAt.IsZero() || !s.DelayUntil.IsZero()
+		switch s.State.Public {
+		case flowfabric.Suspended:
+			u, err := w.client.Suspension(ctx, ids[0])
+			if err != nil {
+				return false, err
+			}
+			moved = moved || !u.TimeoutAt.IsZero()
+		case flowfabric.WaitingChildren:
+			children, err := w.children(ctx, ids[0])
+			if err != nil {
+				return false, err
+			}
+			ids = append(ids, children...)
+		case flowfabric.Waiting, flowfabric.RateLimited:
+			opens, err := w.reopens(ctx, s)
+			if err != nil {
+				return false, err
+			}
+			moved = moved || !opens.IsZero()
+		}
+		if moved && !s.State.Terminal() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// children lists those that an execution waits for.
+func (w *World) children(ctx context.Context, id flowfabric.ExecutionID) (ids []flowfabric.ExecutionID, err error) {
+	hash, err := w.hash(ctx, keys.Of(id.Partition()).Children(id.UUID()))
+	if err != nil {
+		return nil, err
+	}
+	for name := range hash { // one name is that of the wait
+		if child, err := flowfabric.ParseUUID(name); err == nil {
+			ids = append(ids, flowfabric.MakeExecutionID(id.Partition(), child))
+		}
+	}
+	return ids, nil
+}
+
+// moves is sooner for a time at which an execution goes on.
+func (o *outlook) moves(at time.Time) {
+	o.work = earlier(o.work, at)
+	o.sooner(at)
+}
+
+// sooner moves due to a time, if there is one and it is earlier.
+func (o *outlook) sooner(at time.Time) { o.due = earlier(o.due, at) }
+
+// earlier is the earlier one of two times; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,246 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// A run is one pass of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
+var runScenarios = []scenario{
+	{name: "every way to go on in the same attempt begins a run, and tells why", run: func(w *world) {
+		w.seed()
+		k := w.worker("w1")
+		early := func(f flowfabric.Fence, key string) engine.Minted {
+			m := w.pend(f, key)
+			w.signal(f.Execution, m, "go", engine.EffectBuffered)
+			return m
+		}
+		for _, x := range []struct {
+			reason string
+			stop   func(f flowfabric.Fence) (goesOn bool) // true: under the claim that it has
+		}{
+			{"released", func(f flowfabric.Fence) bool { w.release(f); return false }},
+			{"delayed", func(f flowfabric.Fence) bool {
+				w.delay(f, time.Second)
+				w.advance(time.Second)
+				w.settleTime()
+				return false
+			}},
+			{"delayed", func(f flowfabric.Fence) bool { w.delay(f, 0); return false }},
+			{"suspended", func(f flowfabric.Fence) bool {
+				w.signal(f.Execution, w.stopped(f), "go", engine.EffectSatisfied)
+				return false
+			}},
+			{"suspended", func(f flowfabric.Fence) bool {
+				w.stopped(f, within(time.Second, "auto_resume"))
+				w.advance(time.Second)
+				w.settleTime()
+				return false
+			}},
+			{"suspended", func(f flowfabric.Fence) bool {
+				q := suspension(onPending(early(f, "early")))
+				for range 2 { // the second call repeats the first
+					s, err := w.e.SuspendExecution(w.ctx, f, q)
+					w.no(err)
+					same(w, "satisfied", s.Satisfied, true)
+					w.check()
+				}
+				return true
+			}},
+			{"children", func(f flowfabric.Fence) bool {
+				r, err := w.e.WaitChildren(w.ctx, f, engine.ChildWait{Name: "none", Mode: engine.WaitAll, Park: true})
+				w.no(err)
+				w.check()
+				same(w, "satisfied", r.Satisfied, true)
+				return true
+			}},
+		} {
+			f := k.one(w.create()).Fence
+			ear := w.listen(engine.FrameChannel(f.Execution))
+			w.frames(f, 1, 2)
+			w.recordStep(f, "first")
+			w.frames(f, 3, 2)
+			kept := w.meta(f).Recorded
+			same(w, x.reason+": recorded", kept.Sequence, 2)
+			goesOn := x.stop(f)
+			next := f
+			if !goesOn {
+				c := k.one(f.Execution)
+				same(w, "claim", words(c.Fence.Attempt, c.LastSequence), "0 4")
+				next = c.Fence
+			}
+			w.frames(next, 5, 2)
+			w.frames(next, 7, 1) // the same run
+			m := w.meta(next)
+			same(w, x.reason+": runs, recorded", words(m.Runs, m.Recorded), words(2, kept))
+			runs, err := w.e.ReadRuns(w.ctx, f.Execution, 0, engine.StreamID{}, 10)
+			w.no(err)
+			p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 100})
+			w.no(err)
+			want := engine.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID, Recorded: kept}
+			same(w, "stored", words(runs), words([]engine.Resumption{want}))
+			same(w, "read", words(p.Resumed), words(runs))
+			same(w, "runs of the frames", ofRuns(p.Frames), "1111222")
+			same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "1 2 5 6 7")
+
+			var heard []engine.Frame
+			for i := range 4 {
+				message, err := engine.DecodeFrames(ear.next())
+				w.no(err)
+				if i == 2 {
+					same(w, "heard", words(*message.Resumed), words(want))
+				} else {
+					same(w, "heard of a run", message.Resumed == nil, true)
+				}
+				heard = append(heard, message.Frames...)
+			}
+			same(w, "frames heard", words(heard), words(p.Frames))
+			w.no(w.complete(next, "").Err)
+			_, err = w.e.PurgeExecution(w.ctx, f.Execution, 24*time.Hour)
+			w.no(err)
+			w.check() // nothing of it is left
+		}
+	}},
+	{name: "what is recorded is what the recording run has appended", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create()
+		f := k.one(id).Fence
+		w.recordStep(f, "before any frame")
+		same(w, "nothing", w.meta(f).Recorded, engine.FramePlace{})
+		w.frames(f, 1, 3)
+		w.release(f)
+		f = k.one(id).Fence
+		w.recordStep(f, "without a frame") // what the run before it appended is repeated all the same
+		same(w, "still nothing", w.meta(f).Recorded, engine.FramePlace{})
+		last := w.frames(f, 4, 2).LastID
+		w.recordStep(f, "with frames")
+		same(w, "recorded", w.meta(f).Recorded, engine.FramePlace{Sequence: 5, ID: last})
+		w.frames(f, 6, 1)
+		already, err := w.e.RecordStep(w.ctx, f, "with frames", []byte("v")) // a repeat covers no more than the call did
+		w.no(err)
+		same(w, "already, recorded", words(already, w.meta(f).Recorded.Sequence), "true 5")
+		w.release(f)
+		f = k.one(id).Fence
+		w.frames(f, 7, 1)
+		p, err := stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100})
+		w.no(err)
+		same(w, "recorded before each run", words(len(p.Resumed), p.Resumed[0].Recorded.Sequence, p.Resumed[1].Recorded.Sequence), "2 0 5")
+		same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "4 5 7")
+	}},
+	{name: "a claim that appended nothing is no run", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create()
+		for range 2 { // before the first frame, too
+			w.release(k.one(id).Fence)
+		}
+		f := k.one(id).Fence
+		w.frames(f, 1, 1)
+		same(w, "runs", w.meta(f).Runs, 1)
+		w.release(f)
+		w.delay(k.one(id).Fence, 0)
+		f = k.one(id).Fence
+		w.frames(f, 2, 1)
+		runs, err := w.e.ReadRuns(w.ctx, id, 0, engine.StreamID{}, 10)
+		w.no(err)
+		same(w, "runs", words(len(runs), runs[0].Run, runs[0].Reason, runs[0].Epoch == f.Epoch), "1 2 delayed true")
+	}},
+	{name: "a later attempt has runs of its own, and the end of the earlier one names what is recorded", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(retries(3), reclaims(3))
+		f := k.one(id).Fence
+		w.frames(f, 1, 2)
+		w.recordStep(f, "first")
+		w.frames(f, 3, 1)
+		w.advance(ttl)
+		w.settleTime()
+		f = w.worker("w2").one(id).Fence
+		w.frames(f, 1, 1)
+		same(w, "attempt, runs, recorded", words(f.Attempt, w.meta(f).Runs, w.meta(f).Recorded.Sequence), "1 1 0")
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.no(err)
+		same(w, "the first one", words(m.Closed, m.ClosedReason, m.Recorded.Sequence), "true lease_expired 2")
+		w.no(w.complete(f, "").Err)
+
+		w.replay(id, engine.Replay{Force: true})
+		m, err = w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.no(err)
+		same(w, "replayed with its steps", m.Recorded.Sequence, 2)
+		w.cancel(id)
+		w.replay(id, engine.Replay{DropSteps: true})
+		m, err = w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.no(err)
+		same(w, "replayed without", m.Recorded, engine.FramePlace{})
+		f = w.worker("w3").one(id).Fence
+		w.frames(f, 1, 1)
+		w.recordStep(f, "first")
+		same(w, "recorded anew", w.meta(f).Recorded.Sequence, 1)
+	}},
+	{name: "frames of every mode belong to runs", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create()
+		f := k.one(id).Fence
+		w.modes(f, 1, durableFrame(0), bestEffort(0))
+		w.release(f)
+		f = k.one(id).Fence
+		w.modes(f, 3, bestEffort(0), summaryDelta(1))
+		w.recordStep(f, "first")
+		w.release(f)
+		f = k.one(id).Fence
+		w.modes(f, 5, summaryDelta(2), durableFrame(0))
+		p, err := stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100})
+		w.no(err)
+		same(w, "runs", words(ofRuns(p.Frames), len(p.Resumed), p.Resumed[0].Recorded.Sequence, p.Resumed[1].Recorded.Sequence), "112233 2 0 4")
+		p, err = stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100, Visibility: stream.ExcludeBestEffort})
+		w.no(err)
+		same(w, "runs whose first frame is not shown", words(ofRuns(p.Frames), len(p.Resumed)), "1233 2")
+	}},
+	{name: "runs whose frames were trimmed go with them", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 1 })
+		const rounds = 400
+		for i := range rounds {
+			f := k.one(id).Fence
+			_, err := w.e.AppendFrames(w.ctx, f, uint64(i+1), []engine.Frame{{Payload: []byte("x")}})
+			w.no(err)
+			_, err = w.e.ReleaseExecution(w.ctx, f)
+			w.no(err)
+		}
+		w.check()
+		runs, err := w.e.ReadRuns(w.ctx, id, 0, engine.StreamID{}, 10_000)
+		w.no(err)
+		if n := len(runs); n < 257 || n >= rounds-1 || runs[n-1].Run != rounds {
+			w.Fatalf("%d runs of %d are kept", n, rounds)
+		}
+	}},
+}
+
+// recordStep records a step.
+func (w *world) recordStep(f flowfabric.Fence, name string) {
+	w.Helper()
+	already, err := w.e.RecordStep(w.ctx, f, name, []byte("v"))
+	w.no(err)
+	same(w, "recorded already", already, false)
+	w.check()
+}
+
+// ofRuns has a digit for each frame: the run it belongs to.
+func ofRuns(frames []stream.Frame) string {
+	var b strings.Builder
+	for _, f := range frames {
+		fmt.Fprint(&b, f.Run)
+	}
+	return b.String()
+}
+
+func sequences(frames []stream.Frame) string {
+	var all []any
+	for _, f := range frames {
+		all = append(all, f.Sequence)
+	}
+	return words(all...)
+}

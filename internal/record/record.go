@@ -1,0 +1,149 @@
+// Package record reads and writes the string that holds one execution. It is the twin of lua/lib/record.lua, which says what the
+// fields mean; a test holds the two together over random records. The engine reads inputs and results with it, the checks of
+// internal/invariant whole records. Only a function on the server ever writes one, but for tests that damage them.
+package record
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Inline is how many bytes an input or a result may have that is part of the record.
+const Inline = 1024
+
+// Words are the fields in the record's first words, "-" where they are absent; "attempt" is the field n less one.
+var words = []string{"s", "ss", "cl", "e", "attempt", "en", "rz", "la", "st", "ty", "rc", "lc", "r", "ct", "pr", "po", "pd", "in"}
+
+// named are the fields that follow with their names, in this order.
+var named = strings.Fields("ta du tr to dl rt fl nd g wt ip dd fa sb tg ca cr fc cb lr rq rv ds pu pc tt wp uw sg rw gq sd rs gx gs gn ge")
+
+// Record is one execution as it is stored.
+type Record struct {
+	Fields map[string]string // by their short names; absent ones are not there
+	Input  string            // if it has at most Inline bytes
+	Result string            // likewise, of the last attempt
+}
+
+var escape = strings.NewReplacer(" ", "%s", "\n", "%n", "\t", "%t", "\r", "%r", "\v", "%v", "\f", "%f", "%", "%%")
+
+func word(text string) string {
+	switch text {
+	case "":
+		return "%e"
+	case "-":
+		return "%-"
+	}
+	return escape.Replace(text)
+}
+
+var meanings = map[byte]string{'s': " ", 'n': "\n", 't': "\t", 'r': "\r", 'v': "\v", 'f': "\f", '%': "%", '-': "-", 'e': ""}
+
+func meaning(word string) string {
+	var b strings.Builder
+	for i := 0; i < len(word); i++ {
+		if word[i] == '%' && i+1 < len(word) {
+			if text, ok := meanings[word[i+1]]; ok {
+				b.WriteString(text)
+				i++
+				continue
+			}
+		}
+		b.WriteByte(word[i])
+	}
+	return b.String()
+}
+
+// Decode reads a record.
+func Decode(text string) (Record, error) {
+	line, body, ok := strings.Cut(text, "\n")
+	list := strings.Split(line, " ")
+	if !ok || len(list) < len(words) {
+		return Record{}, fmt.Errorf("no record of an execution: %.40q", text)
+	}
+	r := Record{Fields: make(map[string]string, len(list))}
+	for i, name := range words {
+		if list[i] != "-" {
+			r.Fields[name] = meaning(list[i])
+		}
+	}
+	if attempt, ok := r.Fields["attempt"]; ok {
+		n, err := strconv.ParseUint(attempt, 10, 53)
+		if err != nil {
+			return Record{}, fmt.Errorf("attempt of a record: %w", err)
+		}
+		delete(r.Fields, "attempt")
+		r.Fields["n"] = strconv.FormatUint(n+1, 10)
+	}
+	for _, pair := range list[len(words):] {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || !slices.Contains(named, name) {
+			return Record{}, fmt.Errorf("a record has a field %.40q", pair)
+		}
+		r.Fields[name] = meaning(value)
+	}
+	size, err := r.inline("in")
+	if err != nil {
+		return Record{}, err
+	}
+	rest, err := r.inline("rz")
+	if err != nil {
+		return Record{}, err
+	}
+	if size+rest != len(body) {
+		return Record{}, fmt.Errorf("a record has %d bytes behind its fields, they say %d", len(body), size+rest)
+	}
+	r.Input, r.Result = body[:size], body[size:]
+	return r, nil
+}
+
+// inline is how many bytes of the body belong to a field that says how large a payload is.
+func (r Record) inline(field string) (int, error) {
+	text, ok := r.Fields[field]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("field %s of a record is %.40q", field, text)
+	}
+	if n > Inline {
+		return 0, nil
+	}
+	return n, nil
+}
+
+// Encode writes a record.
+func (r Record) Encode() string {
+	fields := maps.Clone(r.Fields)
+	if n, err := strconv.ParseUint(fields["n"], 10, 53); err == nil && n > 0 {
+		fields["attempt"] = strconv.FormatUint(n-1, 10)
+	} else if damaged, ok := fields["n"]; ok {
+		fields["attempt"] = damaged
+	}
+	var b strings.Builder
+	for i, name := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if v, ok := fields[name]; ok {
+			b.WriteString(word(v))
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	for _, name := range named {
+		if v, ok := fields[name]; ok {
+			b.WriteString(" " + name + "=" + word(v))
+		}
+	}
+	return b.String() + "\n" + r.Input + r.Result
+}
+
+// Attempt is the index of the current or last attempt; ok is false before the first.
+func (r Record) Attempt() (attempt uint32, ok bool) {
+	n, err := strconv.ParseUint(r.Fields["n"], 10, 32)
+	return uint32(n - 1), err == nil && n > 0
+}

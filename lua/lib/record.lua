@@ -1,0 +1,287 @@
+-- record: the one string that holds an execution, and the only file that knows its layout. Its Go twin is internal/record; a test
+-- holds the two together. A record is one line of words and, behind its end, the input and the result:
+--   <hot words> <cold words> {<name>=<value>}\n<input><result>
+-- The hot words change with every claim and end, and the first five of them are the fence of the holder. Cold words are written once.
+-- Fields that most executions lack have a name. "-" stands for an absent field. Sizes are stored, so nothing ever searches behind the line end,
+-- and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own. Fields:
+--   s state code          r route id              pr priority            ct created at
+--   n attempts started    e epoch                 ty attempt type        la claimed at
+--   ss session            cl claim number         st first claimed at    en ended at
+--   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
+--   tr attempt time left  rc retries              lc reclaims            pc replays
+--   po policy             ca 1 = has categories   cr creator             pd payload digest
+--   in input bytes        rz result bytes
+--   tg 1 = has tags         sb step bytes          fa attempt that has frames
+--   fc failure category   cb cancelled by         lr last release: op,epoch,attempt,slot
+--   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
+--   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
+--   rt seconds to keep it after its end, if its policy says so
+--   fl flow  nd node  g group (what it waits for)  wt wait for children
+--   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
+--   ge epoch of the last grant that was not claimed
+--   dd delay in ms once it may run  ip 1 = has named inputs  rs epoch that continued an attempt
+--   gq number of the last signal it accepted, whatever the waitpoint
+--   sd attempts started before a replay dropped the recorded steps
+--   sg bytes of the last resumption, which the next claims bring along  rw last resume request
+-- input and result, if they are small, are fields of the table, too. ss and cl stay after a release, as the record of the last holder; only s = A1 makes them a lease.
+local record = {}
+
+-- inline is how many bytes an input or a result may have that is part of the record.
+record.inline = 1024
+
+local names = { 'ta', 'du', 'tr', 'to', 'dl', 'rt', 'fl', 'nd', 'g', 'wt', 'ip', 'dd', 'fa', 'sb', 'tg', 'ca', 'cr', 'fc', 'cb', 'lr', 'rq',
+  'rv', 'ds', 'pu', 'pc', 'tt', 'wp', 'uw', 'sg', 'rw', 'gq', 'sd', 'rs', 'gx', 'gs', 'gn', 'ge' }
+
+-- numbers are the named fields that are reckoned with.
+local numbers = { ta = true, du = true, tr = true, to = true, dl = true, rt = true, dd = true, sb = true, ds = true, pu = true, pc = true,
+  tt = true, wp = true, sg = true, gq = true, sd = true, gx = true, gn = true, ge = true }
+
+local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
+    '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'
+
+local marks = { [' '] = '%s', ['\n'] = '%n', ['\t'] = '%t', ['\r'] = '%r', ['\11'] = '%v', ['\12'] = '%f', ['%'] = '%%' }
+local meanings = { s = ' ', n = '\n', t = '\t', r = '\r', v = '\11', f = '\12', ['%'] = '%', ['-'] = '-', e = '' }
+
+-- escape makes one word of any text.
+local function escape(text)
+  if text == '' then return '%e' end
+  if text == '-' then return '%-' end
+  if not string.find(text, '[%s%%]') then return text end
+  return (string.gsub(text, '[%s%%]', marks))
+end
+
+local function unescape(text)
+  if not string.find(text, '%', 1, true) then return text end
+  return (string.gsub(text, '%%(.)', meanings))
+end
+
+-- decode reads a record into a table. A text that is no record, or has something else where a number belongs, becomes a table without
+-- fields but damaged, which says why.
+function record.decode(text)
+  local c = {}
+  local s, ss, cl, e, a, en, rz, la, st, ty, rc, lc, r, ct, pr, po, pd, size, named, body =
+      string.match(text, line)
+  if not s then return { damaged = 'it is no record' } end
+  c.s = s
+  if ss ~= '-' then c.ss = unescape(ss) end
+  if cl ~= '-' then c.cl = cl end
+  if e ~= '-' then c.e = e end
+  if a ~= '-' then c.attempt, c.n = a, reply.int(tonumber(a) + 1) end
+  if en ~= '-' then c.en = en end
+  if rz ~= '-' then c.rz = rz end
+  if la ~= '-' then c.la = la end
+  if st ~= '-' then c.st = st end
+  if ty ~= '-' then c.ty = ty end
+  if rc ~= '-' then c.rc = rc end
+  if lc ~= '-' then c.lc = lc end
+  c.r, c.ct = r, ct
+  if pr ~= '-' then c.pr = pr end
+  if po ~= '-' then c.po = unescape(po) end
+  if pd ~= '-' then c.pd = unescape(pd) end
+  if size ~= '-' then
+    c['in'] = size
+    size = tonumber(size)
+    if size <= record.inline then
+      c.input = string.sub(text, body, body + size - 1)
+      body = body + size
+    end
+  end
+  if rz ~= '-' and tonumber(rz) <= record.inline then c.result = string.sub(text, body) end
+  if named ~= '' then
+    for name, value in string.gmatch(named, '(%l+)=(%S+)') do
+      if numbers[name] and not (tonumber(value) and string.find(value, '^%d+$')) then
+        return { damaged = 'field ' .. name .. ' is no number' }
+      end
+      c[name] = unescape(value)
+    end
+  end
+  return c
+end
+
+-- encode is the reverse of decode.
+function record.encode(c)
+  local attempt = c.n and reply.int(tonumber(c.n) - 1) or '-'
+  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', attempt, c.en or '-', c.rz or '-', c.la or '-', c.st or '-',
+    c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
+    c['in'] or '-' }
+  local n = 18
+  for i = 1, #names do
+    local value = c[names[i]]
+    if value then
+      n = n + 1
+      out[n] = names[i] .. '=' .. escape(value)
+    end
+  end
+  return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
+end
+
+-- load reads many records with one command. texts has each as it is stored, false where there is none.
+function record.load(ctx, ids)
+  local list = {}
+  for i = 1, #ids do list[i] = keys.core(ctx.r, ids[i]) end
+  local values = redis.call('MGET', unpack(list))
+  ctx.texts = ctx.texts or {}
+  for i = 1, #ids do ctx.texts[ids[i]] = values[i] end
+end
+
+-- text returns a record as it is stored, false when there is none or when the key has another type.
+function record.text(ctx, id)
+  if not ctx.texts then ctx.texts = {} end
+  local text = ctx.texts[id]
+  if text == nil then
+    text = redis.call('MGET', keys.core(ctx.r, id))[1] -- GET would fail for another type
+    ctx.texts[id] = text
+  end
+  return text
+end
+
+-- read returns the fields of an execution as this call has left them; none when there is no such execution. A table that was
+-- returned does not change when the execution does: it is the state before what the caller does next. A record that cannot be read is as
+-- one that is not there, so that it stops nobody: a function that meets its entry in an index removes that, and an audit sets it aside.
+function record.read(ctx, id)
+  if not ctx.records then ctx.records, ctx.own = {}, {} end
+  local c = ctx.records[id]
+  if c then
+    ctx.own[id] = nil
+    return c
+  end
+  local text = record.text(ctx, id)
+  c = text and record.decode(text) or {}
+  ctx.records[id] = c
+  return c
+end
+
+-- change returns the table that the call may change, and plans to write it. Whoever read the fields before keeps them as they were.
+local function change(ctx, id)
+  if ctx.own and ctx.own[id] then return ctx.own[id] end
+  local new = {}
+  for field, value in pairs(record.read(ctx, id)) do new[field] = value end
+  ctx.records[id], ctx.own[id] = new, new
+  if not ctx.dirty then ctx.dirty = {} end
+  ctx.dirty[id] = true
+  return new
+end
+
+-- add plans to write a new execution, of which the call knows all fields.
+function record.add(ctx, id, c)
+  if not ctx.records then ctx.records, ctx.own = {}, {} end
+  ctx.records[id] = c
+  if not ctx.dirty then ctx.dirty = {} end
+  ctx.dirty[id] = true
+end
+
+-- write plans to store a value under a key of its own.
+function record.write(ctx, key, value)
+  local w = ctx.written
+  if not w then
+    w = {}
+    ctx.written = w
+  end
+  w[#w + 1] = key
+  w[#w + 1] = value
+end
+
+-- splice plans to store a record that a plain path has made.
+function record.splice(ctx, id, text)
+  if not ctx.texts then ctx.texts = {} end
+  ctx.texts[id] = text
+  record.write(ctx, keys.core(ctx.r, id), text)
+end
+
+-- The plain paths. What follows makes and reads the texts of executions that have no named field, without a table for each; it must
+-- agree with the codec above, byte for byte.
+
+-- fresh is the record of a new execution in three parts: before the digest, behind the size of the input, and its end.
+function record.fresh(c)
+  local text = record.encode(c)
+  local before, named = string.match(text,
+    '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ )%S+ %S+([^\n]*\n)')
+  return before, named
+end
+
+function record.compose(before, named, digest, payload)
+  local size = #payload
+  if size == 0 then return before .. (digest == '' and '-' or escape(digest)) .. ' -' .. named end
+  return before .. (digest == '' and '-' or escape(digest)) .. ' ' .. reply.int(size) .. named .. (size <= record.inline and payload or '')
+end
+
+local new = 'R1f - - - - - - - - - - - '
+
+-- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for none) and the place of
+-- the body; nil if it is none.
+function record.unclaimed(text, route)
+  local own, created, priority, size, body = string.match(text,
+    '^R1f %- %- %- %- %- %- %- %- %- %- %- (%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)\n()')
+  if own ~= route then return nil end
+  return created, priority, size, body
+end
+
+-- claimed is that record under a first lease; lease is what leases of one call have in common (record.lease).
+function record.claimed(text, lease) return lease .. string.sub(text, #new + 1) end
+
+function record.lease(session_id, number, epoch, now)
+  return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' 0 - - ' .. now .. ' ' .. now .. ' initial - - '
+end
+
+-- token is how the record of an execution begins that this fence holds.
+function record.token(session_id, number, epoch, attempt)
+  return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' ' .. attempt .. ' '
+end
+
+-- plain tells whether a record that begins with a token has no named field, and returns its route.
+function record.plain(text, token)
+  return string.match(text, '^%- %- %S+ %S+ %S+ %S+ %S+ (%S+) %S+ %S+ %S+ %S+ %S+\n', #token + 1)
+end
+
+-- completed is that record after its end with success.
+function record.completed(text, token, now, result)
+  local size = #result
+  return 'T1' .. string.sub(token, 3) .. now .. ' ' .. (size == 0 and '-' or reply.int(size)) .. ' ' .. string.sub(text, #token + 5) ..
+      (size <= record.inline and result or '')
+end
+
+-- set changes fields, given as names and values. They are written when the call ends.
+function record.set(ctx, id, ...)
+  local c, v = change(ctx, id), { ... }
+  for i = 1, #v, 2 do
+    c[v[i]] = v[i + 1]
+    if v[i] == 'n' then c.attempt = nil end
+  end
+end
+
+-- clear removes fields.
+function record.clear(ctx, id, ...)
+  local c, v = change(ctx, id), { ... }
+  for i = 1, #v do c[v[i]] = nil end
+end
+
+-- forget drops what the call knows of an execution whose record was removed.
+function record.forget(ctx, id)
+  if ctx.records then ctx.records[id], ctx.own[id] = {}, nil end
+  if ctx.dirty then ctx.dirty[id] = nil end
+end
+
+-- flush writes what changed.
+function record.flush(ctx)
+  local out = ctx.written or {}
+  if ctx.dirty then
+    for id in pairs(ctx.dirty) do
+      out[#out + 1] = keys.core(ctx.r, id)
+      out[#out + 1] = record.encode(ctx.records[id])
+    end
+  end
+  ctx.dirty, ctx.own, ctx.written = nil, {}, nil
+  for first = 1, #out, 1000 do redis.call('MSET', unpack(out, first, math.min(first + 999, #out))) end
+end
+
+-- list returns names and values of the fields, for readers in Go.
+function record.list(c)
+  local out = {}
+  for field, value in pairs(c) do
+    if field ~= 'attempt' and field ~= 'input' and field ~= 'result' then
+      out[#out + 1] = field
+      out[#out + 1] = value
+    end
+  end
+  return out
+end

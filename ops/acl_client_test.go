@@ -1,0 +1,455 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// idle is a kind that nobody serves, chatty one whose handler goes on until it is cancelled.
+var (
+	idle   = handler.Define[string, string]("idle")
+	chatty = handler.Define[string, string]("chatty")
+)
+
+// method is what a client can do. producer says whether that is the producer's job; the operator may do everything.
+type method struct {
+	name     string
+	producer bool
+	call     func(s *stage, c *client.Client) error
+}
+
+// stage makes what methods are called on, as the operator.
+type stage struct {
+	*testing.T
+	ctx context.Context
+	o   *client.Client
+	n   int
+}
+
+func (s *stage) name(what string) string {
+	s.n++
+	return what + "-" + strings.ToLower(strings.NewReplacer("/", "-").Replace(time.Now().Format("150405.000000000")))
+}
+
+func (s *stage) no(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) waiting() *client.Execution[string] {
+	s.Helper()
+	x, err := client.Submit(s.ctx, s.o, idle, "in")
+	s.no(err)
+	return x
+}
+
+func (s *stage) ended() *client.Execution[string] {
+	s.Helper()
+	x, err := client.Submit(s.ctx, s.o, job, "delay")
+	s.no(err)
+	_, err = x.Result(s.ctx)
+	s.no(err)
+	return x
+}
+
+// until polls the state of an execution.
+func (s *stage) until(x *client.Execution[string], want flowfabric.PublicState) *client.Execution[string] {
+	s.Helper()
+	for {
+		got, err := x.Get(s.ctx)
+		s.no(err)
+		if got.State.Public == want {
+			return x
+		}
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("%s is %s, never %s", x.ID(), got.State.Public, want)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *stage) suspended() (*client.Execution[string], suspend.Token) {
+	s.Helper()
+	x, err := client.Submit(s.ctx, s.o, job, "everything")
+	s.no(err)
+	s.until(x, flowfabric.Suspended)
+	points, err := x.Waitpoints(s.ctx)
+	s.no(err)
+	token, err := s.o.ReissueToken(s.ctx, x.ID(), points[0].ID, "me")
+	s.no(err)
+	return x, token
+}
+
+func (s *stage) active() *client.Execution[string] {
+	s.Helper()
+	x, err := client.Submit(s.ctx, s.o, chatty, "in")
+	s.no(err)
+	return s.until(x, flowfabric.Active)
+}
+
+func (s *stage) budget() string {
+	s.Helper()
+	name := s.name("b")
+	s.no(s.o.CreateBudget(s.ctx, admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}))
+	return name
+}
+
+func (s *stage) quota() string {
+	s.Helper()
+	name := s.name("q")
+	s.no(s.o.CreateQuota(s.ctx, admission.Quota{Name: name, Cap: 3}))
+	return name
+}
+
+func (s *stage) schedule() string {
+	s.Helper()
+	name := s.name("s")
+	_, err := client.Schedule(s.ctx, s.o, name, schedule.Every(time.Hour, time.Time{}), idle, "in")
+	s.no(err)
+	return name
+}
+
+func (s *stage) flow(c *client.Client, opts ...client.FlowOption) (*client.Flow, error) {
+	f := flow.New("steps")
+	first := flow.Add(f, "first", idle, "in")
+	flow.Add(f, "second", idle, "in", flow.After(first))
+	return client.SubmitFlow(s.ctx, c, f, opts...)
+}
+
+func (s *stage) submitted() *client.Flow {
+	s.Helper()
+	f, err := s.flow(s.o)
+	s.no(err)
+	return f
+}
+
+// at is somebody else's handle of a flow or an execution.
+func at(c *client.Client, f *client.Flow) *client.Flow { return c.Flow(f.ID()) }
+
+func mine(c *client.Client, x *client.Execution[string]) *client.Execution[string] {
+	return client.Attach(c, idle, x.ID())
+}
+
+func first[T any](seq iter.Seq2[T, error]) error {
+	for _, err := range seq {
+		return err
+	}
+	return nil
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+// methods are all of a client, a flow and an execution, by what their receiver is called.
+var methods = []method{
+	{"Submit", true, func(s *stage, c *client.Client) error { return second(client.Submit(s.ctx, c, idle, "in")) }},
+	{"Submit gated", true, func(s *stage, c *client.Client) error {
+		return second(client.Submit(s.ctx, c, idle, "in", client.Budgets(s.budget()), client.Quotas(s.quota())))
+	}},
+	{"Submit gated, and run", true, func(s *stage, c *client.Client) error {
+		x, err := client.Submit(s.ctx, c, job, "spend", client.Budgets(s.budget()), client.Quotas(s.quota()))
+		s.no(err)
+		return second(x.Result(s.ctx))
+	}},
+	{"SubmitMany gated", true, func(s *stage, c *client.Client) error {
+		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, client.Budgets(s.budget()), client.Quotas(s.quota())))
+	}},
+	{"SubmitFlow", true, func(s *stage, c *client.Client) error { return second(s.flow(c)) }},
+	{"SubmitFlow gated", true, func(s *stage, c *client.Client) error {
+		f := flow.New("gated", flow.Budgets(s.budget()), flow.Quotas(s.quota()))
+		flow.Add(f, "first", idle, "in")
+		return second(client.SubmitFlow(s.ctx, c, f))
+	}},
+	{"Schedule gated", false, func(s *stage, c *client.Client) error {
+		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", client.Budgets(s.budget()), client.Quotas(s.quota())))
+	}},
+
+	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
+	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
+	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
+	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
+	{"Client.History", true, func(s *stage, c *client.Client) error { return second(c.History(s.ctx, s.ended().ID())) }},
+	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
+	{"Client.Summary", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Summary(s.ctx, x.ID()))
+	}},
+	{"Client.Signal", true, func(s *stage, c *client.Client) error {
+		_, token := s.suspended()
+		return second(c.Signal(s.ctx, token, "on"))
+	}},
+	{"Client.DeliverSignal", true, func(s *stage, c *client.Client) error {
+		x, token := s.suspended()
+		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "go", Payload: []byte(`"on"`)}))
+	}},
+	{"Client.Suspended", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Suspended(s.ctx, x.ID()))
+	}},
+	{"Client.Suspension", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Suspension(s.ctx, x.ID()))
+	}},
+	{"Client.Waitpoints", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Waitpoints(s.ctx, x.ID()))
+	}},
+
+	{"Client.Approve", false, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Approve(s.ctx, x.ID(), "go", "me", "on"))
+	}},
+	{"Client.ReissueToken", false, func(s *stage, c *client.Client) error {
+		x, token := s.suspended()
+		return second(c.ReissueToken(s.ctx, x.ID(), token.Waitpoint(), "me"))
+	}},
+	{"Client.Resume", false, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return c.Resume(s.ctx, x.ID(), "me")
+	}},
+	{"Client.Cancel", false, func(s *stage, c *client.Client) error { return c.Cancel(s.ctx, s.waiting().ID(), "why") }},
+	{"Client.ChangePriority", false, func(s *stage, c *client.Client) error { return c.ChangePriority(s.ctx, s.waiting().ID(), 7) }},
+	{"Client.Pause", false, func(s *stage, c *client.Client) error { return c.Pause(s.ctx, s.waiting().ID(), "why") }},
+	{"Client.Unpause", false, func(s *stage, c *client.Client) error {
+		x := s.waiting()
+		s.no(s.o.Pause(s.ctx, x.ID(), "why"))
+		return c.Unpause(s.ctx, x.ID())
+	}},
+	{"Client.Purge", false, func(s *stage, c *client.Client) error { return c.Purge(s.ctx, s.ended().ID()) }},
+	{"Client.Replay", false, func(s *stage, c *client.Client) error { return c.Replay(s.ctx, s.ended().ID(), client.Force()) }},
+	{"Client.Revoke", false, func(s *stage, c *client.Client) error { return c.Revoke(s.ctx, s.active().ID(), "why") }},
+	{"Client.SetTags", false, func(s *stage, c *client.Client) error {
+		return c.SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, "d.e")
+	}},
+	{"Client.Why", false, func(s *stage, c *client.Client) error { return second(c.Why(s.ctx, s.waiting().ID())) }},
+	{"Client.List", false, func(s *stage, c *client.Client) error { s.waiting(); return first(c.List(s.ctx, client.Filter{})) }},
+	{"Client.ListPage", false, func(s *stage, c *client.Client) error {
+		return second(c.ListPage(s.ctx, client.Filter{Tags: map[string]string{"a.b": "c"}}, "", 10))
+	}},
+	{"Client.Held", false, func(s *stage, c *client.Client) error { return first(c.Held(s.ctx, "one")) }},
+	{"Client.Flows", false, func(s *stage, c *client.Client) error { return first(c.Flows(s.ctx, client.FlowQuery{})) }},
+	{"Client.FlowsPage", false, func(s *stage, c *client.Client) error { return second(c.FlowsPage(s.ctx, client.FlowQuery{}, "", 10)) }},
+	{"Client.Partitions", false, func(s *stage, c *client.Client) error { return second(c.Partitions(s.ctx)) }},
+	{"Client.Queues", false, func(s *stage, c *client.Client) error { return second(c.Queues(s.ctx)) }},
+	{"Client.Workers", false, func(s *stage, c *client.Client) error { return second(c.Workers(s.ctx)) }},
+	{"Client.MarkWorkerDead", false, func(s *stage, c *client.Client) error {
+		_, err := c.MarkWorkerDead(s.ctx, "nobody", "why")
+		if errors.Is(err, flowfabric.ErrWorkerNotFound) {
+			return nil // it looked for it
+		}
+		return err
+	}},
+	{"Client.Subscribe", false, func(s *stage, c *client.Client) error { return second(c.Subscribe(s.ctx, client.SubscribeOptions{})) }},
+	{"Client.Lanes", false, func(s *stage, c *client.Client) error { return second(c.Lanes(s.ctx)) }},
+	{"Client.SetLane", false, func(s *stage, c *client.Client) error {
+		return c.SetLane(s.ctx, "other", engine.LaneChange{State: engine.LaneActive})
+	}},
+	{"Client.PauseLane", false, func(s *stage, c *client.Client) error { return c.PauseLane(s.ctx, "other") }},
+	{"Client.ResumeLane", false, func(s *stage, c *client.Client) error { return c.ResumeLane(s.ctx, "other") }},
+	{"Client.DrainLane", false, func(s *stage, c *client.Client) error { return c.DrainLane(s.ctx, "other") }},
+	{"Client.DisableLane", false, func(s *stage, c *client.Client) error { return c.DisableLane(s.ctx, "other") }},
+	{"Client.LaneAgeing", false, func(s *stage, c *client.Client) error { return c.LaneAgeing(s.ctx, "other", time.Minute) }},
+	{"Client.LaneRetention", false, func(s *stage, c *client.Client) error { return c.LaneRetention(s.ctx, "other", time.Hour) }},
+	{"Client.SetShare", false, func(s *stage, c *client.Client) error { return c.SetShare(s.ctx, "acme", "other", 3) }},
+	{"Client.TokenKeys", false, func(s *stage, c *client.Client) error { return second(c.TokenKeys(s.ctx)) }},
+	{"Client.RotateTokenKeys", false, func(s *stage, c *client.Client) error { return second(c.RotateTokenKeys(s.ctx, "a", time.Hour)) }},
+
+	{"Client.PutSchedule", false, func(s *stage, c *client.Client) error {
+		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
+		return second(c.PutSchedule(s.ctx, s.name("s"), d, []byte(`"in"`)))
+	}},
+	{"Client.GetSchedule", false, func(s *stage, c *client.Client) error { return second(c.GetSchedule(s.ctx, s.schedule())) }},
+	{"Client.Schedules", false, func(s *stage, c *client.Client) error { return second(c.Schedules(s.ctx)) }},
+	{"Client.NextRuns", false, func(s *stage, c *client.Client) error { return second(c.NextRuns(s.ctx, s.schedule(), 3)) }},
+	{"Client.PauseSchedule", false, func(s *stage, c *client.Client) error { return c.PauseSchedule(s.ctx, s.schedule()) }},
+	{"Client.ResumeSchedule", false, func(s *stage, c *client.Client) error {
+		name := s.schedule()
+		s.no(s.o.PauseSchedule(s.ctx, name))
+		return c.ResumeSchedule(s.ctx, name)
+	}},
+	{"Client.RemoveSchedule", false, func(s *stage, c *client.Client) error { return second(c.RemoveSchedule(s.ctx, s.schedule())) }},
+
+	{"Client.CreateBudget", false, func(s *stage, c *client.Client) error {
+		return c.CreateBudget(s.ctx, admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
+	}},
+	{"Client.UpdateBudget", false, func(s *stage, c *client.Client) error {
+		return c.UpdateBudget(s.ctx, admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
+	}},
+	{"Client.GetBudget", true, func(s *stage, c *client.Client) error { return second(c.GetBudget(s.ctx, s.budget())) }},
+	{"Client.Budgets", false, func(s *stage, c *client.Client) error { s.budget(); return second(c.Budgets(s.ctx)) }},
+	{"Client.AdjustBudget", false, func(s *stage, c *client.Client) error {
+		return second(c.AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5}, "why"))
+	}},
+	{"Client.ResetBudget", false, func(s *stage, c *client.Client) error { return third(c.ResetBudget(s.ctx, s.budget())) }},
+	{"Client.ReportUsage", false, func(s *stage, c *client.Client) error {
+		return second(c.ReportUsage(s.ctx, admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
+	}},
+	{"Client.RefundBudget", false, func(s *stage, c *client.Client) error {
+		u := admission.Usage{Budget: s.budget(), Execution: s.waiting().ID(), Key: "k", Amounts: map[string]int64{"tokens": 5}}
+		s.no(second(s.o.ReportUsage(s.ctx, u)))
+		return second(c.RefundBudget(s.ctx, u.Budget, u.Execution))
+	}},
+	{"Client.RemoveBudget", false, func(s *stage, c *client.Client) error { return second(c.RemoveBudget(s.ctx, s.budget())) }},
+	{"Client.CreateQuota", false, func(s *stage, c *client.Client) error {
+		return c.CreateQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
+	}},
+	{"Client.UpdateQuota", false, func(s *stage, c *client.Client) error {
+		return c.UpdateQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
+	}},
+	{"Client.GetQuota", true, func(s *stage, c *client.Client) error { return second(c.GetQuota(s.ctx, s.quota())) }},
+	{"Client.Quotas", false, func(s *stage, c *client.Client) error { s.quota(); return second(c.Quotas(s.ctx)) }},
+	{"Client.RemoveQuota", false, func(s *stage, c *client.Client) error { return second(c.RemoveQuota(s.ctx, s.quota())) }},
+	{"Client.AttachGates", false, func(s *stage, c *client.Client) error {
+		return c.AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.Quota(s.quota())})
+	}},
+	{"Client.DetachGates", false, func(s *stage, c *client.Client) error {
+		q := []flowfabric.Gate{flowfabric.Quota(s.quota())}
+		s.no(s.o.AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, q))
+		return c.DetachGates(s.ctx, admission.Scope{Namespace: "acme"}, q)
+	}},
+	{"Client.Gates", false, func(s *stage, c *client.Client) error { return second(c.Gates(s.ctx)) }},
+
+	{"Flow.Describe", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Describe(s.ctx)) }},
+	{"Flow.Snapshot", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Snapshot(s.ctx)) }},
+	{"Flow.Seal", true, func(s *stage, c *client.Client) error { return at(c, s.submitted()).Seal(s.ctx) }},
+	{"Flow.Wait", true, func(s *stage, c *client.Client) error {
+		f := s.submitted()
+		s.no(second(f.Cancel(s.ctx, flowfabric.CancelAll)))
+		return second(at(c, f).Wait(s.ctx))
+	}},
+	{"Flow.Cancel", false, func(s *stage, c *client.Client) error {
+		return second(at(c, s.submitted()).Cancel(s.ctx, flowfabric.CancelAll))
+	}},
+	{"Flow.Replay", false, func(s *stage, c *client.Client) error {
+		f := flow.New("failing")
+		flow.Add(f, "bad", job, "fail")
+		submitted, err := client.SubmitFlow(s.ctx, s.o, f)
+		s.no(err)
+		s.no(second(submitted.Wait(s.ctx)))
+		return second(at(c, submitted).Replay(s.ctx))
+	}},
+	{"Flow.SetTags", false, func(s *stage, c *client.Client) error {
+		return at(c, s.submitted()).SetTags(s.ctx, map[string]string{"a.b": "c"})
+	}},
+
+	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
+	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
+	{"Execution.History", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).History(s.ctx)) }},
+	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
+	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(mine(c, x).Summary(s.ctx))
+	}},
+	{"Execution.Suspended", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(mine(c, x).Suspended(s.ctx))
+	}},
+	{"Execution.Suspension", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(mine(c, x).Suspension(s.ctx))
+	}},
+	{"Execution.Waitpoints", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(mine(c, x).Waitpoints(s.ctx))
+	}},
+	{"Execution.Approve", false, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(mine(c, x).Approve(s.ctx, "go", "me", "on"))
+	}},
+	{"Execution.Resume", false, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return mine(c, x).Resume(s.ctx, "me")
+	}},
+	{"Execution.Cancel", false, func(s *stage, c *client.Client) error { return mine(c, s.waiting()).Cancel(s.ctx, "why") }},
+	{"Execution.ChangePriority", false, func(s *stage, c *client.Client) error { return mine(c, s.waiting()).ChangePriority(s.ctx, 7) }},
+	{"Execution.Purge", false, func(s *stage, c *client.Client) error { return mine(c, s.ended()).Purge(s.ctx) }},
+	{"Execution.Replay", false, func(s *stage, c *client.Client) error { return mine(c, s.ended()).Replay(s.ctx, client.Force()) }},
+	{"Execution.Revoke", false, func(s *stage, c *client.Client) error { return mine(c, s.active()).Revoke(s.ctx, "why") }},
+	{"Execution.SetTags", false, func(s *stage, c *client.Client) error {
+		return mine(c, s.waiting()).SetTags(s.ctx, map[string]string{"a.b": "c"})
+	}},
+	{"Execution.Why", false, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Why(s.ctx)) }},
+}
+
+// uncalled are methods that make no call.
+var uncalled = []string{"Client.Close", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate"}
+
+// Every method of a client that is a producer's job works for the user producer, every other one is refused to it, and all work for
+// the user operator. A new method is somebody's job, too.
+func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
+	known := slices.Clone(uncalled)
+	for _, m := range methods {
+		known = append(known, m.name)
+	}
+	for receiver, v := range map[string]any{"Client": &client.Client{}, "Flow": &client.Flow{}, "Execution": &client.Execution[string]{}} {
+		for i := range reflect.TypeOf(v).NumMethod() {
+			if name := receiver + "." + reflect.TypeOf(v).Method(i).Name; !slices.Contains(known, name) {
+				t.Errorf("%s: say in methods whose job it is, and how to call it", name)
+			}
+		}
+	}
+	kinds(t, func(t *testing.T, kind testserver.Kind) {
+		s := guarded(t, kind)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		if _, err := open(t, ctx, "loader", s); err != nil {
+			t.Fatal(err)
+		}
+		keys := "a:" + strings.Repeat("a1", 32)
+		for _, b := range []handler.Binding{handler.Bind(job, do), handler.Bind(chatty, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})} {
+			w, err := runtime.New(runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second, Logger: quiet, Registerer: prometheus.NewRegistry()}, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			serve(t, ctx, w)
+		}
+		clients := map[string]*client.Client{}
+		for _, user := range []string{"operator", "producer"} {
+			c, err := client.Connect(ctx, client.Config{URL: as(user, s), Logger: quiet, TokenKeys: keys})
+			if err != nil {
+				t.Fatalf("%s: %v", user, err)
+			}
+			t.Cleanup(c.Close)
+			clients[user] = c
+		}
+		for _, m := range methods {
+			for user, c := range clients {
+				err := m.call(&stage{T: t, ctx: ctx, o: clients["operator"]}, c)
+				switch {
+				case user == "producer" && !m.producer:
+					if !errors.Is(err, flowfabric.ErrAuth) {
+						t.Errorf("%s is not refused to a %s: %v", m.name, user, err)
+					}
+				case err != nil:
+					t.Errorf("%s: %s: %v", user, m.name, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// The store is over its memory limit and every process is started anew. They connect, an operator looks, cancels, holds lanes and
+// shortens what is kept, the tick purges, and then work goes on.
+func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
+	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := testserver.Start(t, kind)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			opened := func() *engine.Engine {
+				e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: 4, Logger: quiet})
+				if err != nil {
+					t.Fatalf("connect: %v", err)
+				}
+				t.Cleanup(e.Close)
+				return e
+			}
+			w := &world{T: t, ctx: ctx, url: s.URL(), engine: opened()}
+			big := strings.Repeat("x", 256<<10)
+			echo := func() handler.Binding {
+				return handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil })
+			}
+			keys := "a:" + strings.Repeat("a1", 32)
+			first := w.start(runtime.Config{Instance: "one", LeaseTTL: time.Second, TokenKeys: keys}, echo())
+			var ended []flowfabric.ExecutionID
+			for range 24 {
+				ended = append(ended, w.submit(big))
+			}
+			for _, id := range ended {
+				w.reach(id, flowfabric.CodeCompleted)
+			}
+			if err := first.stop(); err != nil {
+				t.Fatal(err)
+			}
+			raw := plain(t, s.URL())
+			raw.limit(ctx, raw.used(ctx)+2<<20)
+			waiting := []flowfabric.ExecutionID{}
+			for {
+				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet", Payload: []byte(`"` + big + `"`)}
+				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{x})
+				if errors.Is(err, flowfabric.ErrOutOfMemory) {
+					break
+				}
+				if err != nil || len(waiting) > 100 {
+					t.Fatalf("%d were created, then %v", len(waiting), err)
+				}
+				waiting = append(waiting, x.ID)
+			}
+			raw.limit(ctx, raw.used(ctx)-1<<20) // connections come and go: it stays over the limit
+
+			w.engine.Close()
+			w.engine = opened()
+			w.start(runtime.Config{Instance: "two", LeaseTTL: time.Second, TokenKeys: keys}, echo())
+			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 100})
+			if err != nil || len(page.Executions) != len(waiting) {
+				t.Errorf("list: %d of %d, %v", len(page.Executions), len(waiting), err)
+			}
+			if _, err := w.engine.CancelExecution(ctx, waiting[0], engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+				t.Errorf("cancel: %v", err)
+			}
+			if _, err := w.engine.PurgeExecution(ctx, waiting[0], 0); err != nil {
+				t.Errorf("purge: %v", err)
+			}
+			keep := time.Second
+			for _, change := range []engine.LaneChange{{State: engine.LanePaused}, {State: engine.LaneActive}, {Retention: &keep}} {
+				for _, r := range w.engine.SetLane(ctx, "default", "default", change) {
+					if r.Err != nil {
+						t.Errorf("lane: %v", r.Err)
+					}
+				}
+			}
+			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
+				t.Errorf("it is not full any more: %v", err)
+			}
+			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Heal: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
+				t.Errorf("audit: %+v, %v", r.Kinds, err)
+			}
+			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out
+				w.reach(id, flowfabric.CodeCompleted)
+			}
+			w.submit("more")
+		})
+	}
+}
+
+// memory is a plain client that reads and sets what concerns memory.
+type memory struct {
+	*testing.T
+	rueidis.Client
+}
+
+func plain(t *testing.T, url string) memory {
+	t.Helper()
+	option, err := rueidis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	option.DisableCache, option.ForceSingleClient = true, true
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return memory{t, client}
+}
+
+func (m memory) used(ctx context.Context) int64 {
+	m.Helper()
+	text, err := m.Do(ctx, m.B().Info().Section("memory").Build()).ToString()
+	if err != nil {
+		m.Fatal(err)
+	}
+	_, text, _ = strings.Cut(text, "used_memory:")
+	text, _, _ = strings.Cut(text, "\r")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return n
+}
+
+func (m memory) limit(ctx context.Context, bytes int64) {
+	m.Helper()
+	if err := m.Do(ctx, m.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", strconv.FormatInt(bytes, 10)).Build()).Error(); err != nil {
+		m.Fatal(err)
+	}
+}
