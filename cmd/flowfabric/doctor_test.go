@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -244,5 +247,26 @@ func TestExitCodeOf(t *testing.T) {
 		if got := exitCode(tc.err); got != tc.want {
 			t.Errorf("%v: %d, want %d", tc.err, got, tc.want)
 		}
+	}
+}
+
+// late is a context whose deadline has passed without its timer having noticed, as it happens on a busy machine.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Nanosecond), true }
+
+// An attempt to connect that ends at the deadline of its command says so in the words of the network, before the context does.
+func TestOutOfTimeWhileConnecting(t *testing.T) {
+	dial := fmt.Errorf("%w: %w", flowfabric.ErrTransport, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
+	if err := marked(late{t.Context()}, dial); exitCode(err) != exitTimeout {
+		t.Errorf("past the deadline: %v", err)
+	}
+	early, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if err := marked(early, dial); exitCode(err) != exitUnreachable {
+		t.Errorf("long before the deadline: %v", err)
+	}
+	if err := marked(late{t.Context()}, flowfabric.ErrNotFound); exitCode(err) != exitNotFound {
+		t.Errorf("another error: %v", err)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -159,7 +161,10 @@ func (a *app) conclude(err error) int {
 		text = "nothing was ever submitted to this store: check --url, or start a worker"
 	}
 	if errors.Is(err, errTimeout) {
-		text = strings.ReplaceAll(text, context.DeadlineExceeded.Error(), fmt.Sprintf("--timeout %s ran out", a.timeout))
+		ran := fmt.Sprintf("--timeout %s ran out", a.timeout)
+		if text = strings.ReplaceAll(text, context.DeadlineExceeded.Error(), ran); !strings.Contains(text, ran) {
+			text = ran + ": " + text
+		}
 	}
 	if a.json {
 		f := failure{Error: text, Code: flowfabric.CodeOf(err), Exit: code}
@@ -197,10 +202,23 @@ func marked(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case outOfTime(err) && pastDeadline(ctx):
 		return &commandError{err, errTimeout}
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		return &commandError{err, errInterrupted}
 	}
 	return &commandError{err, nil}
+}
+
+// outOfTime tells whether err says that time ran out. A connection attempt under a deadline watches the clock itself and says so in its
+// own words, which may come before the context has noticed.
+func outOfTime(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && n.Timeout()
+}
+
+// pastDeadline tells whether the deadline of ctx has passed, noticed by ctx or not.
+func pastDeadline(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || ok && !time.Now().Before(at)
 }
