@@ -60,7 +60,7 @@ var auditMutants = []Mutant{
 		`ff_audit.refiled(ctx, c) and 'retention' or 'score'`, `'score'`, suite("audit")},
 	{"audit: what is filed again is not retained longer", "50 §6.2", auditExecutionsFile,
 		`tonumber(c.en) + home.kept(ctx, c.r, c.rt)`, `tonumber(c.en) + 86400000`, suite("audit")},
-	{"audit: work held under no session stays held", "10-X2", auditExecutionsFile,
+	{"audit: work held under no session stays held", "10-X2", "ff_audit.execution",
 		`  ff_audit.session(ctx, c)
 `, ``, suite("audit")},
 	{"audit: a waitpoint at another time is right", "20 §11", auditExecutionsFile,

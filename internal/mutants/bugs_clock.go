@@ -4,7 +4,7 @@ const clockRule = "a step back of the clock costs one lease time"
 
 // clockMutants break what keeps a step of the server's clock from costing more than it must.
 var clockMutants = []Mutant{
-	{"clock: a tick does not notice a step back", clockRule, tickFile,
+	{"clock: a tick does not notice a step back", clockRule, "ff_tick",
 		`  ff_tick_do.stepped(ctx)
 `, ``, suite("clock")},
 	{"clock: a tick does not say when it was", clockRule, tickFile,

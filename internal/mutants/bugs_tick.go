@@ -65,7 +65,7 @@ var tickMutants = []Mutant{
     local what = settle.requeue(ctx, c, id)
     n[what] = n[what] + 1
 `, ``, suite("operator")},
-	{"tick: lost rings are not repeated", "design §8", tickFile,
+	{"tick: lost rings are not repeated", "design §8", "ff_tick",
 		`  ff_tick_do.rering(ctx, n)`, ``, suite("bell")},
 	{"tick: expired waiters are kept", "design §6 doorbell", tickFile,
 		`      redis.call('ZREMRANGEBYSCORE', zset, '-inf', ctx.t)`, ``, suite("ticking|bell")},

@@ -60,13 +60,17 @@ func run(ctx context.Context, w io.Writer, pattern string, list bool, parallel i
 	if err != nil {
 		return err
 	}
+	sources, err := findSources(root)
+	if err != nil {
+		return err
+	}
 	temp, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
 	start := time.Now()
-	tester := &Tester{Root: root, Temp: temp}
+	tester := &Tester{Root: root, Temp: temp, Sources: sources}
 	if err := tester.Baseline(ctx, mutants); err != nil {
 		return fmt.Errorf("on the unchanged sources: %w", err)
 	}
@@ -116,7 +120,7 @@ func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, pa
 func table(w io.Writer, mutants []Mutant) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, m := range mutants {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s %s\n", m.Name, m.Rule, m.File, m.By.Package, m.By.Run)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s %s\n", m.Name, m.Rule, m.In, m.By.Package, m.By.Run)
 	}
 	return t.Flush()
 }

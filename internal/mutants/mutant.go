@@ -12,9 +12,9 @@ import (
 // Mutant is one seeded bug.
 type Mutant struct {
 	Name string // what is broken, in a few words; unique
-	Rule string // what it breaks: a rule of the specification, a section of design.md, or a promise of the package
-	File string // path in the repository
-	Old  string // text that occurs exactly once in the file
+	Rule string // the promise that it breaks
+	In   string // the function it is in, see Sources
+	Old  string // text that occurs exactly once there
 	New  string // what takes its place
 	By   Test   // the tests that must notice
 }
@@ -44,21 +44,22 @@ func catalogue() []Mutant {
 		scheduleMutants, laneMutants, retentionMutants, whyMutants, registryMutants, feedMutants, auditMutants, flowMutants, gateMutants, clockMutants)
 }
 
-// Apply returns the changed source. It fails unless the old text is there exactly once, so that an entry which the
-// sources have outgrown is noticed instead of changing something else.
-func (m Mutant) Apply(source string) (string, error) {
-	if n := strings.Count(source, m.Old); n != 1 {
-		return "", fmt.Errorf("%s: the old text occurs %d times in %s, not once:\n%s", m.Name, n, m.File, m.Old)
+// Apply returns the part of a source with the bug. How the text is laid out does not matter. It fails unless the old text is there exactly
+// once, so that an entry which the sources have outgrown is noticed instead of changing something else.
+func (m Mutant) Apply(part string) (string, error) {
+	text, from := squeeze(part)
+	old, _ := squeeze(m.Old)
+	old = strings.TrimSpace(old)
+	if n := strings.Count(text, old); n != 1 || old == "" {
+		return "", fmt.Errorf("%s: the old text occurs %d times in %s, not once:\n%s", m.Name, n, m.In, m.Old)
 	}
-	changed := strings.Replace(source, m.Old, m.New, 1)
-	if changed == source {
+	at := strings.Index(text, old)
+	changed := part[:from[at]] + strings.TrimSpace(m.New) + part[from[at+len(old)-1]+1:]
+	if changed == part {
 		return "", fmt.Errorf("%s: changes nothing", m.Name)
 	}
 	return changed, nil
 }
-
-// inLua tells whether the bug is in the library on the server.
-func (m Mutant) inLua() bool { return strings.HasSuffix(m.File, ".lua") }
 
 // moduleRoot is the directory of the module's go.mod.
 func moduleRoot() (string, error) {

@@ -21,6 +21,10 @@ func TestCatalogueApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sources, err := findSources(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := catalogue()
 	names, changes := map[string]bool{}, map[string]string{}
 	inGo := 0
@@ -32,23 +36,18 @@ func TestCatalogueApplies(t *testing.T) {
 			t.Errorf("%q is there twice", m.Name)
 		}
 		names[m.Name] = true
-		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
-		if err != nil {
-			t.Errorf("%s: %v", m.Name, err)
-			continue
-		}
-		changed, err := m.Apply(string(source))
+		file, changed, err := sources.Change(m)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if twin := changes[m.File+changed]; twin != "" {
+		if twin := changes[file+changed]; twin != "" {
 			t.Errorf("%q and %q are the same change", m.Name, twin)
 		}
-		changes[m.File+changed] = m.Name
-		if !m.inLua() {
+		changes[file+changed] = m.Name
+		if !inLua(file) {
 			inGo++
-		} else if err := parses(m.File, changed); err != nil {
+		} else if err := parses(file, changed); err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 	}
@@ -142,9 +141,13 @@ func TestParses(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	m := Mutant{Name: "m", File: "f", Old: "b", New: "x"}
+	m := Mutant{Name: "m", In: "f", Old: "b", New: "x"}
 	if got, err := m.Apply("abc"); err != nil || got != "axc" {
 		t.Errorf("%q, %v", got, err)
+	}
+	laid := Mutant{Name: "m", In: "f", Old: "\n  if a\n    then b", New: "b"}
+	if got, err := laid.Apply("x\n\tif  a then\n\t\tb\nend"); err != nil || got != "x\n\tb\nend" {
+		t.Errorf("laid out differently: %q, %v", got, err)
 	}
 	for _, source := range []string{"", "ac", "abcb"} {
 		if _, err := m.Apply(source); err == nil {
@@ -192,6 +195,47 @@ func TestDepth(t *testing.T) {
 	for name, want := range map[string]int{"TestA": 1, "^TestA$/^(b|c/d)$": 2, "^(A|B)$": 1, "A/b/c": 3, "A/b|C": 2, "[/]": 1} {
 		if got := depth(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+// Functions of every form are found, each with all of its text and nothing more.
+func TestPlaces(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := findSources(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][2]string{
+		"core.waiting":                        {"function core.waiting(c)", " end"},
+		"claim.parse":                         {"function claim.parse(", "\nend"},
+		"record/escape":                       {"local function escape(text)", "\nend"},
+		"ff_tick":                             {"local function ff_tick(k, argv)", "\nend"},
+		"internal/mutants.Sources.Change":     {"func (s *Sources) Change(", "\n}"},
+		"internal/mutants.squeeze":            {"func squeeze(", "\n}"},
+		"internal/keys.Partition.Waits":       {"func (p Partition) Waits(", "}"},
+		"internal/mutants.there is no such":   {},
+		"internal/testserver.dieWithParent":   {},
+		"benchmarks.main":                     {},
+		"internal/mutants.TestCatalogueNames": {},
+	} {
+		p, ok := s.places[name]
+		if !ok || p.twin != "" {
+			if want[0] != "" {
+				t.Errorf("%s: not found", name)
+			}
+			continue
+		}
+		text, err := s.read(p.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := text[p.from:p.to]
+		if !strings.HasPrefix(part, want[0]) || !strings.HasSuffix(part, want[1]) || want[0] == "" || strings.Count(part, "\nend\n") > 0 {
+			t.Errorf("%s: %s", name, part)
 		}
 	}
 }

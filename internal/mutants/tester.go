@@ -20,8 +20,9 @@ const limit = 3 * time.Minute
 
 // Tester runs tests on changed sources. It may be used concurrently.
 type Tester struct {
-	Root string // directory of the module
-	Temp string // where changed copies go; the caller removes it
+	Root    string // directory of the module
+	Temp    string // where changed copies go; the caller removes it
+	Sources *Sources
 
 	compiling sync.Mutex
 	binaries  map[string]string // by package, see loose.go
@@ -44,7 +45,7 @@ func (t *Tester) Baseline(ctx context.Context, mutants []Mutant) error {
 	var groups []group
 	patterns := map[group][]string{}
 	for _, m := range mutants {
-		g := group{m.By.Package, m.inLua()}
+		g := group{m.By.Package, t.Sources.inLua(m)}
 		if !slices.Contains(groups, g) {
 			groups = append(groups, g)
 		}
@@ -87,26 +88,21 @@ func (t *Tester) Try(ctx context.Context, m Mutant) Result {
 }
 
 func (t *Tester) attempt(ctx context.Context, m Mutant) ([]byte, error) {
-	file := filepath.Join(t.Root, filepath.FromSlash(m.File))
-	source, err := os.ReadFile(file)
+	file, changed, err := t.Sources.Change(m)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := m.Apply(string(source))
-	if err != nil {
-		return nil, err
-	}
-	if m.inLua() {
-		if err := parses(m.File, changed); err != nil {
+	if inLua(file) {
+		if err := parses(file, changed); err != nil {
 			return nil, err
 		}
-		dir, err := t.looseLua(m.File, changed)
+		dir, err := t.looseLua(file, changed)
 		if err != nil {
 			return nil, err
 		}
 		return t.looseTest(ctx, m.By, limit, dir)
 	}
-	overlay, err := t.overlay(map[string]string{file: changed})
+	overlay, err := t.overlay(map[string]string{filepath.Join(t.Root, filepath.FromSlash(file)): changed})
 	if err != nil {
 		return nil, err
 	}
