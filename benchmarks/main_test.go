@@ -214,7 +214,7 @@ func TestEverything(t *testing.T) {
 			t.Errorf("no table of %s in\n%s", s.Name, tables)
 		}
 	}
-	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Measured <= 0 || !strings.Contains(tables, "budget") {
+	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Micros <= 0 || !strings.Contains(tables, "budget") {
 		t.Errorf("cost: %+v", d.Cost)
 	}
 	if d.Bounds == nil || len(d.Bounds.Calls) < 20 || d.Bounds.Calls[0].Longest <= 0 || !strings.Contains(tables, "bounds: redis") {

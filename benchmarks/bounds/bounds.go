@@ -19,7 +19,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/engine"
 )
@@ -37,11 +36,10 @@ type Options struct {
 
 // Report is a whole run.
 type Report struct {
-	Server  string  `json:"server"`
-	Rounds  int     `json:"rounds"`
-	Members int     `json:"members"`
-	Speed   float64 `json:"speed"` // how much slower the machine was than the one that the budget was written on
-	Calls   []Call  `json:"calls"`
+	Server  string `json:"server"`
+	Rounds  int    `json:"rounds"`
+	Members int    `json:"members"`
+	Calls   []Call `json:"calls"`
 }
 
 // Call is what a case measured of one function.
@@ -67,20 +65,14 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	defer s.Stop()
 	all := book{at: map[string]*entry{}}
-	var speeds []float64
 	for range o.Rounds {
 		for _, c := range slices.Concat(cases, gateCases) {
-			speed, err := s.Calibrate(ctx)
-			if err != nil {
-				return Report{}, err
-			}
-			speeds = append(speeds, speed/cost.Reference)
 			if err := once(ctx, s, o, c, &all); err != nil {
 				return Report{}, fmt.Errorf("bounds: %s: %w", c.name, err)
 			}
 		}
 	}
-	r := Report{Server: s.Name(), Rounds: o.Rounds, Members: o.Members, Speed: slices.Min(speeds)}
+	r := Report{Server: s.Name(), Rounds: o.Rounds, Members: o.Members}
 	for _, name := range all.order {
 		r.Calls = append(r.Calls, all.at[name].call())
 	}
@@ -132,8 +124,8 @@ func (b *book) add(name, function string, took []float64, commands float64) {
 
 // Print writes the table.
 func (r Report) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%s, flows of %d members, one partition, the least of %d rounds for each call; this machine is at best at %.2f× the reference; budget %.0f ms\n\n",
-		r.Server, r.Members, r.Rounds, r.Speed, most)
+	fmt.Fprintf(out, "%s, flows of %d members, one partition, the least of %d rounds for each call; budget %.0f ms\n\n",
+		r.Server, r.Members, r.Rounds, most)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "case\tfunction\tcalls\tlongest ms\tmedian ms\tcommands/call\t")
 	for _, c := range r.Calls {

@@ -5,9 +5,7 @@
 // the time that the server itself gives for the median FCALL of each phase (INFO latencystats). Network, driver
 // and Go are not part of these numbers.
 //
-// Machines differ and drift, so the run calibrates itself: a script that does nothing but HMGET of five fields
-// is timed beside every phase, and figures are also given at the speed of the machine that the budgets were
-// written on (3.0 µs for that HMGET). Budgets are judged there.
+// Machines differ and drift: compare two figures of one run, or the ratio of two builds that take turns.
 package cost
 
 import (

@@ -51,11 +51,6 @@ func round(ctx context.Context, s *server.Server, o Options, batch int, samples 
 			Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
 	}
 	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick, b.wait} {
-		speed, err := s.Calibrate(ctx) // beside every step, because machines drift within a round
-		if err != nil {
-			return err
-		}
-		samples["calibration"] = append(samples["calibration"], speed)
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ const (
 	CmdsItem   = "commands_per_item"       // executed by the server, those inside functions and scripts included
 	ServerCPU  = "server_cpu_percent"      // of one core
 	ClientCPU  = "client_cpu_percent"      // of one core
+	AllCPU     = "all_cpu_percent"         // of one core, server and client together
 	CallsSec   = "calls_per_second"        // function and script calls, and pings
 	CmdsSec    = "commands_per_second"     //
 	RawPerSec  = "raw_xadd_per_second"     // pipelined XADD of the same frames in the same round

@@ -78,6 +78,7 @@ func (m *Meter) StopAt(ctx context.Context, items int, ended time.Time) (Figures
 	clientUS, serverUS := float64((client - m.client).Microseconds()), float64(used.CPU.Microseconds())
 	calls, commands := count(used.Commands)
 	f := Figures{Seconds: seconds, ServerCPU: serverUS / seconds / 1e4, ClientCPU: clientUS / seconds / 1e4,
+		AllCPU:   (serverUS + clientUS) / seconds / 1e4,
 		CallsSec: calls / seconds, CmdsSec: commands / seconds}
 	if n := float64(items); items > 0 {
 		f[Items], f[Throughput] = n, n/seconds

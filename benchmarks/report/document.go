@@ -2,17 +2,20 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
 
 // Format is the version of the JSON document. It grows when a field changes its meaning.
-const Format = 1
+const Format = 2
 
 // Document is one run.
 type Document struct {
@@ -68,3 +71,27 @@ func (d Document) Write(path string) error {
 	}
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
+
+// measured are all results: those of scenarios, and those of calls, which have a scenario's name and one round each.
+func (d Document) measured() []scenario.Result {
+	out := slices.Clone(d.Results)
+	add := func(name, variant string, figure string, value float64) {
+		f := measure.Figures{figure: value}
+		out = append(out, scenario.Result{Scenario: name, Variant: variant, System: Subject,
+			Rounds: []scenario.Round{{Figures: f}}, Summary: measure.Summary([]measure.Figures{f})})
+	}
+	if d.Cost != nil {
+		for _, c := range d.Cost.Costs {
+			add(costOf, fmt.Sprintf("%s, %d a call", c.Operation, c.PerCall), measure.ServerItem, c.Micros)
+		}
+	}
+	if d.Bounds != nil {
+		for _, c := range d.Bounds.Calls {
+			add(boundsOf, c.Case, measure.Longest, c.Longest)
+		}
+	}
+	return out
+}
+
+// The names of what is measured call by call.
+const costOf, boundsOf = "cost", "bounds"

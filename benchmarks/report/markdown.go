@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -16,40 +15,58 @@ const (
 	notesFile    = "NOTES.md"    // written by people, beside the report
 	findingsFile = "FINDINGS.md" // likewise
 	chartsName   = "charts"      // the directory of charts beside the report, which belongs to it
+	tablesName   = "tables"      // the directory of the runs' tables, likewise
 )
 
-// Save writes the report of runs to path, and its charts into the directory "charts" beside it, whose SVG files it replaces.
+// Save writes the report of runs to path, and beside it a file for each run into the directory "tables" and its charts into "charts". It
+// replaces what files of these kinds were there.
 func Save(path string, runs []Document) error {
 	pictures, err := Pictures(runs)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(filepath.Dir(path), chartsName)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.svg"))
-	if err != nil {
-		return err
-	}
-	for _, file := range old {
-		if err := os.Remove(file); err != nil {
-			return err
-		}
-	}
+	files := map[string][]byte{}
 	for _, p := range pictures {
-		if err := os.WriteFile(filepath.Join(dir, p.File), p.SVG, 0o644); err != nil {
+		files[filepath.Join(chartsName, p.File)] = p.SVG
+	}
+	for i, d := range runs {
+		var text strings.Builder
+		Tables(&text, i, d, slices.DeleteFunc(slices.Clone(pictures), func(p Picture) bool { return p.Run != i }))
+		files[filepath.Join(tablesName, tablesFile(i))] = []byte(text.String())
+	}
+	dir := filepath.Dir(path)
+	for _, kind := range []string{filepath.Join(chartsName, "*.svg"), filepath.Join(tablesName, "run-*.md")} {
+		old, err := filepath.Glob(filepath.Join(dir, kind))
+		if err != nil {
+			return err
+		}
+		for _, file := range old {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+	}
+	_, missing := os.Stat(filepath.Join(dir, notesFile))
+	var text strings.Builder
+	Markdown(&text, runs, missing == nil)
+	files[filepath.Base(path)] = []byte(text.String())
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return err
 		}
 	}
-	_, missing := os.Stat(filepath.Join(filepath.Dir(path), notesFile))
-	var text strings.Builder
-	Markdown(&text, runs, pictures, missing == nil)
-	return os.WriteFile(path, []byte(text.String()), 0o644)
+	return nil
 }
 
-// Markdown writes the report of runs. notes tells whether the files that people write are beside it.
-func Markdown(out io.Writer, runs []Document, pictures []Picture, notes bool) {
+func tablesFile(i int) string { return fmt.Sprintf("run-%d.md", i+1) }
+
+// Markdown writes the report of runs: what became of each target, and where the tables are. notes tells whether the files that people write
+// are beside it.
+func Markdown(out io.Writer, runs []Document, notes bool) {
 	fmt.Fprintf(out, "# Benchmarks: what was measured\n\n"+
 		"Written by `go run . report` from the raw numbers of %s; edits are lost with the next one. What the figures mean and how they were\n"+
 		"measured is in the [README](../README.md).", count(len(runs), "run"))
@@ -57,29 +74,76 @@ func Markdown(out io.Writer, runs []Document, pictures []Picture, notes bool) {
 		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.\n"+
 			"Where the time goes, what was tried, and what would help where a target is not met, is in [FINDINGS.md](%s).", notesFile, findingsFile)
 	}
-	fmt.Fprint(out, "\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
-		"between figures of the same round and the same run, then summed up in the same way. Figures of different runs are never divided.\n")
-	fmt.Fprint(out, "\n## Targets\n\n*met*: in every round. *not met*: in no round. *within noise*: in some.\n\n")
-	targetTable(out, Judge(Targets, runs), len(runs) > 1)
-	fmt.Fprint(out, "\n## Budgets\n\n")
-	targetTable(out, Judge(Budgets, runs), len(runs) > 1)
+	fmt.Fprint(out, "\n\n## Runs\n\n")
+	head(out, "Run", "When", "Systems", "Scenarios", "Rounds", "Tables and charts")
 	for i, d := range runs {
-		costTable(out, d, runName(i, runs))
+		var systems []string
+		for _, s := range d.Systems {
+			systems = append(systems, s.Name)
+		}
+		row(out, fmt.Sprint(i+1), d.Began.UTC().Format("2006-01-02 15:04"), strings.Join(systems, ", "), strings.Join(d.Settings.Scenarios, ", "),
+			fmt.Sprint(d.Settings.Rounds), fmt.Sprintf("[%s](%s/%[1]s)", tablesFile(i), tablesName))
+	}
+	fmt.Fprint(out, "\n## Targets\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
+		"between figures of the same round and the same run, then summed up in the same way. *met*: in every round. *not met*: in no round.\n"+
+		"*within noise*: in some. A target that several runs are about is judged by the last of them, and one that several variants\n"+
+		"are about by the worst; the tables of each run have the others.\n\n")
+	targetTable(out, worst(Judge(Targets, runs)), len(runs) > 1)
+}
+
+// worst keeps one line of each target: of the last run, the variant that does worst.
+func worst(lines []Line) (out []Line) {
+	badness := map[Verdict]int{Missed: 3, Noise: 2, Met: 1}
+	for begin := 0; begin < len(lines); {
+		end := begin
+		for end < len(lines) && lines[end].Target.Line == lines[begin].Target.Line {
+			end++
+		}
+		group := slices.Clone(lines[begin:end])
+		last := group[len(group)-1].Run
+		group = slices.DeleteFunc(group, func(l Line) bool { return l.Run != last })
+		at := 0
+		for i, l := range group {
+			w := group[at]
+			if badness[l.Verdict] > badness[w.Verdict] || badness[l.Verdict] == badness[w.Verdict] && l.Target.Bound.distance(l.Value) > w.Target.Bound.distance(w.Value) {
+				at = i
+			}
+		}
+		l := group[at]
+		if len(group) > 1 {
+			l.Variant = fmt.Sprintf("worst of %d: %s", len(group), l.Variant)
+		}
+		out, begin = append(out, l), end
+	}
+	return out
+}
+
+// Tables writes all that one run measured, and its charts.
+func Tables(out io.Writer, i int, d Document, pictures []Picture) {
+	fmt.Fprintf(out, "# Run %d\n\n", i+1)
+	about(out, d)
+	var judged []Line
+	for _, l := range Judge(Targets, []Document{d}) {
+		if l.Verdict != NotMeasured {
+			judged = append(judged, l)
+		}
+	}
+	if len(judged) > 0 {
+		fmt.Fprint(out, "\n## Targets\n\n")
+		targetTable(out, judged, false)
 	}
 	if len(pictures) > 0 {
 		fmt.Fprint(out, "\n## Charts\n\nBars and dots are medians, whiskers go from the least to the most of all rounds.\n")
 		for _, p := range pictures {
-			fmt.Fprintf(out, "\n![%s](%s/%s)\n", p.Title, chartsName, p.File)
+			fmt.Fprintf(out, "\n![%s](../%s/%s)\n", p.Title, chartsName, p.File)
 		}
 	}
-	for i, d := range runs {
-		fmt.Fprintf(out, "\n## %s\n\n", cmp.Or(runName(i, runs), "The run"))
-		about(out, d)
-		for _, results := range d.byScenario() {
-			scenarioTable(out, results)
-		}
-		boundsTable(out, d)
+	fmt.Fprint(out, "\n## Figures\n")
+	for _, results := range d.byScenario() {
+		scenarioTable(out, results)
 	}
+	costTable(out, d)
+	boundsTable(out, d)
 }
 
 func count(n int, what string) string {
@@ -87,14 +151,6 @@ func count(n int, what string) string {
 		return "one " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// runName is what a run is called, "" if there is only one.
-func runName(i int, runs []Document) string {
-	if len(runs) == 1 {
-		return ""
-	}
-	return fmt.Sprintf("Run %d", i+1)
 }
 
 // row writes a line of a table.
@@ -167,10 +223,7 @@ func (l Line) verdict() string {
 	case l.Verdict == Missed:
 		text = "**" + text + "**"
 	}
-	if l.Target.Constant {
-		text += ", by a constant of another run"
-	}
-	if l.Rounds == 1 {
+	if l.Rounds == 1 && l.Target.Scenario != costOf && l.Target.Scenario != boundsOf { // these have summed up their rounds
 		text += " (one round only)"
 	}
 	return text

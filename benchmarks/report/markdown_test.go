@@ -15,29 +15,38 @@ import (
 
 // The whole report of two runs. FLOWFABRIC_GOLDEN=write writes it; people read it.
 func TestReport(t *testing.T) {
-	const golden = "testdata/REPORT.md"
 	dir := t.TempDir()
 	path := filepath.Join(dir, "REPORT.md")
-	for _, file := range []string{"charts/stale.svg", "charts/kept.png", "NOTES.md"} {
+	for _, file := range []string{"charts/stale.svg", "charts/kept.png", "tables/run-9.md", "NOTES.md"} {
 		write(t, filepath.Join(dir, file), "x")
 	}
 	if err := report.Save(path, []report.Document{first(), second()}); err != nil {
 		t.Fatal(err)
 	}
-	got := read(t, path)
-	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-		write(t, golden, got)
+	var all string
+	for _, file := range []string{"REPORT.md", "tables/run-1.md", "tables/run-2.md"} {
+		golden, got := filepath.Join("testdata", filepath.Base(file)), read(t, filepath.Join(dir, file))
+		if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
+			write(t, golden, got)
+		}
+		if want := read(t, golden); got != want {
+			t.Errorf("%s differs from %s (FLOWFABRIC_GOLDEN=write writes it):\n%s", file, golden, got)
+		}
+		for _, m := range regexp.MustCompile(`\]\((tables/[^)]*)\)`).FindAllStringSubmatch(got, -1) {
+			read(t, filepath.Join(dir, m[1]))
+		}
+		all += got
 	}
-	if want := read(t, golden); got != want {
-		t.Errorf("the report differs from %s (FLOWFABRIC_GOLDEN=write writes it):\n%s", golden, got)
+	if lines := strings.Count(read(t, path), "\n"); lines > 120 {
+		t.Errorf("the report has %d lines and should fit on three screens", lines)
 	}
 	var linked []string
-	for _, m := range regexp.MustCompile(`\]\((charts/[^)]*\.svg)\)`).FindAllStringSubmatch(got, -1) {
+	for _, m := range regexp.MustCompile(`\]\(\.\./(charts/[^)]*\.svg)\)`).FindAllStringSubmatch(all, -1) {
 		linked = append(linked, m[1])
 		svg(t, filepath.Join(dir, m[1]))
 	}
-	there, err := filepath.Glob(filepath.Join(dir, "charts", "*"))
-	if err != nil || len(there) != len(linked)+1 || len(linked) < 4 { // and kept.png
+	there, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(there) != len(linked)+3 || len(linked) < 4 { // kept.png and the tables of two runs
 		t.Errorf("%d charts are linked, and there are %v (%v)", len(linked), there, err)
 	}
 	if err := os.Remove(filepath.Join(dir, "NOTES.md")); err != nil {
@@ -46,7 +55,7 @@ func TestReport(t *testing.T) {
 	if err := report.Save(path, []report.Document{first()}); err != nil {
 		t.Fatal(err)
 	}
-	if alone := read(t, path); strings.Contains(alone, "NOTES.md") || strings.Contains(alone, "Run 1") || !strings.Contains(alone, "(charts/drain.svg)") {
+	if alone := read(t, path); strings.Contains(alone, "NOTES.md") || !strings.Contains(alone, "(tables/run-1.md)") {
 		t.Errorf("a report of one run, without notes:\n%s", alone)
 	}
 }

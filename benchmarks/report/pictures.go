@@ -13,6 +13,7 @@ import (
 
 // Picture is a chart of one scenario of one run.
 type Picture struct {
+	Run         int // its index
 	File, Title string
 	SVG         []byte
 }
@@ -50,7 +51,7 @@ func Pictures(runs []Document) (out []Picture, err error) {
 				if kind.scenario != results[0].Scenario {
 					continue
 				}
-				p := Picture{File: kind.name + ".svg", Title: kind.title}
+				p := Picture{Run: i, File: kind.name + ".svg", Title: kind.title}
 				if len(runs) > 1 {
 					p.File, p.Title = fmt.Sprintf("run%d-%s.svg", i+1, kind.name), fmt.Sprintf("%s (run %d)", kind.title, i+1)
 				}

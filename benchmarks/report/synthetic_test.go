@@ -48,6 +48,10 @@ func first() report.Document {
 			result("drain", "", "asynq", map[string][]float64{measure.Throughput: {8000, 10_000, 10_000}, measure.ServerItem: {80, 81, 82},
 				measure.ClientItem: {100, 105, 110}}),
 			missing("drain", "river-tuned", "postgres: not installed"),
+			result("sleep", "2ms, 64 handlers", "flowfabric", map[string][]float64{measure.OfIdeal: {0.7, 0.7, 0.7}}),
+			result("sleep", "10ms, 64 handlers", "flowfabric", map[string][]float64{measure.OfIdeal: {0.97, 0.98, 0.96}}),
+			result("sleep", "20ms, 256 handlers", "flowfabric", map[string][]float64{measure.OfIdeal: {0.9, 0.94, 0.92}}),
+			result("sleep", "50ms, 1000 handlers", "flowfabric", map[string][]float64{measure.OfIdeal: {0.1, 0.1, 0.1}}),
 			result("submit", "one goroutine", "flowfabric", map[string][]float64{measure.Throughput: {8000, 9100, 12_000}}),
 			result("submit", "one goroutine", "asynq", map[string][]float64{measure.Throughput: {10_000, 10_000, 10_000}}),
 			result("submit", "64 goroutines", "flowfabric", map[string][]float64{measure.Throughput: {30_000, 30_000, 30_000}}),
@@ -64,14 +68,14 @@ func second() report.Document {
 	d.Began = d.Began.Add(time.Hour)
 	d.Systems = []report.System{{"flowfabric", "v1.0.0, library 7"}}
 	d.Results = []scenario.Result{
-		result("idle", "", "flowfabric", map[string][]float64{measure.CallsSec: {90, 100, 110}, measure.CmdsSec: {4000, 5000, 6000}, measure.ServerCPU: {1.2, 1.3, 1.4}}),
+		result("idle", "", "flowfabric", map[string][]float64{measure.CallsSec: {90, 100, 110}, measure.CmdsSec: {4000, 5000, 6000}, measure.ServerCPU: {1.2, 1.3, 1.4}, measure.AllCPU: {2.2, 2.3, 2.4}}),
 		result("memory", "", "flowfabric", map[string][]float64{measure.Waiting: {600, 600, 600}, measure.Done: {700, 710, 720}}),
 	}
-	d.Cost = &cost.Report{Server: "redis 7.0.15", Items: 20_000, Rounds: 3, Payload: 256, Calibration: 3.3, Speed: 1.1,
-		Costs: []cost.Cost{{Operation: "create", PerCall: 1, Measured: 30, Reference: 27.3, Budget: 35, Met: true, MetHere: true, Commands: 12},
-			{Operation: "tick", PerCall: 1, Measured: 14, Reference: 12.7, Budget: 12, Commands: 5}},
-		Sizes: []cost.Size{{State: "waiting", Bytes: 600, Budget: 700, Met: true}}}
-	d.Bounds = &bounds.Report{Server: "redis 7.0.15", Rounds: 3, Members: 1000, Speed: 1,
+	d.Cost = &cost.Report{Server: "redis 7.0.15", Items: 20_000, Rounds: 3, Payload: 256,
+		Costs: []cost.Cost{{Operation: "create", PerCall: 1, Micros: 30, Commands: 12}, {Operation: "lifecycle", PerCall: 1, Micros: 79, Budget: 80, Commands: 30},
+			{Operation: "tick", PerCall: 1, Micros: 14, Budget: 12, Commands: 5}},
+		Sizes: []cost.Size{{State: "waiting", Bytes: 600, Budget: 700}}}
+	d.Bounds = &bounds.Report{Server: "redis 7.0.15", Rounds: 3, Members: 1000,
 		Calls: []bounds.Call{{Case: "a join of 1,000", Function: "ff_resolve", Calls: 10, Longest: 3.1, Median: 2, Commands: 1200, Met: true}}}
 	return d
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
 
@@ -53,39 +52,31 @@ func scenarioTable(out io.Writer, results []scenario.Result) {
 	}
 }
 
-// costTable writes the budgets of calls, if the run measured them.
-func costTable(out io.Writer, d Document, name string) {
+// costTable writes the server time of calls, if the run measured them.
+func costTable(out io.Writer, d Document) {
 	if d.Cost == nil {
 		return
 	}
 	r := *d.Cost
-	fmt.Fprint(out, "\nServer time of calls")
-	if name != "" {
-		fmt.Fprintf(out, " (%s)", strings.ToLower(name))
-	}
-	fmt.Fprintf(out, ": %s, %d items of %d B, medians of %d rounds. The calibrating read took %.2f µs, so the machine ran at %.2f× the time of the\n"+
-		"one that the budgets were written on (%.1f µs); \"at reference\" is divided by that.\n\n", r.Server, r.Items, r.Payload, r.Rounds, r.Calibration, r.Speed, cost.Reference)
-	head(out, "Operation", "Per call", "µs/item here", "At reference", "Budget", "Verdict", "Commands/item")
+	fmt.Fprintf(out, "\n### cost\n\nServer time of calls: %s, %d items of %d B, medians of %d rounds.\n\n", r.Server, r.Items, r.Payload, r.Rounds)
+	head(out, "Operation", "Per call", "µs/item", "Budget", "Verdict", "Commands/item")
 	for _, c := range r.Costs {
-		row(out, c.Operation, fmt.Sprint(c.PerCall), number(c.Measured), number(c.Reference), "≤ "+number(c.Budget), costVerdict(c), number(c.Commands))
+		budget, judged := "", ""
+		if c.Budget > 0 {
+			budget, judged = "≤ "+number(c.Budget), kept(c.Met())
+		}
+		row(out, c.Operation, fmt.Sprint(c.PerCall), number(c.Micros), budget, judged, number(c.Commands))
 	}
 	fmt.Fprintln(out)
 	head(out, "Execution", "Bytes besides payload and result", "Budget", "Verdict")
 	for _, s := range r.Sizes {
-		verdict := string(Met)
-		if !s.Met {
-			verdict = "**" + string(Missed) + "**"
-		}
-		row(out, s.State, number(s.Bytes), "≤ "+number(s.Budget), verdict)
+		row(out, s.State, number(s.Bytes), "≤ "+number(s.Budget), kept(s.Met()))
 	}
 }
 
-func costVerdict(c cost.Cost) string {
-	switch {
-	case c.Met:
+func kept(met bool) string {
+	if met {
 		return string(Met)
-	case c.MetHere:
-		return "met as measured, not at reference"
 	}
 	return "**" + string(Missed) + "**"
 }
@@ -96,14 +87,9 @@ func boundsTable(out io.Writer, d Document) {
 		return
 	}
 	r := *d.Bounds
-	fmt.Fprintf(out, "\n### bounds\n\nThe longest calls that the documented limits allow: %s, flows of %d members, of each call the least of %d rounds; the machine was at\n"+
-		"best at %.2f× the time of the reference. Budget: 5 ms.\n\n", r.Server, r.Members, r.Rounds, r.Speed)
+	fmt.Fprintf(out, "\n### bounds\n\nThe longest calls that the documented limits allow: %s, flows of %d members, of each call the least of %d rounds. Budget: 5 ms.\n\n", r.Server, r.Members, r.Rounds)
 	head(out, "Case", "Function", "Calls", "Longest ms", "Median ms", "Commands/call", "Verdict")
 	for _, c := range r.Calls {
-		verdict := string(Met)
-		if !c.Met {
-			verdict = "**" + string(Missed) + "**"
-		}
-		row(out, c.Case, "`"+c.Function+"`", fmt.Sprint(c.Calls), number(c.Longest), number(c.Median), number(c.Commands), verdict)
+		row(out, c.Case, "`"+c.Function+"`", fmt.Sprint(c.Calls), number(c.Longest), number(c.Median), number(c.Commands), kept(c.Met))
 	}
 }

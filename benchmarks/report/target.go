@@ -25,7 +25,6 @@ type Target struct {
 	Peers    []string // the ratio is taken to the one of them that did best in the run; none: to nobody
 	Bound    Bound
 	Note     string // what must be known to read the verdict
-	Constant bool   // the bound comes from figures of another machine or day, so that no verdict is one of this run
 }
 
 // Bound is what a figure or ratio should be. 0 is no bound; without any, the figure is shown and not judged.
@@ -66,6 +65,18 @@ func (b Bound) Judge(s measure.Spread) Verdict {
 		return Missed
 	}
 	return Noise
+}
+
+// distance is how far a median is beyond the bound, as a factor: above 1 outside, below 1 within.
+func (b Bound) distance(s measure.Spread) float64 {
+	d := 0.0
+	if b.Least > 0 && s.Median > 0 {
+		d = b.Least / s.Median
+	}
+	if b.Most > 0 {
+		d = max(d, s.Median/b.Most)
+	}
+	return d
 }
 
 // Line is a judged target in one run.
@@ -109,7 +120,7 @@ func Judge(targets []Target, runs []Document) []Line {
 // the scenario at all.
 func (t Target) judge(d Document) (lines []Line, why string) {
 	other := ""
-	for _, ours := range d.Results {
+	for _, ours := range d.measured() {
 		if ours.Scenario != t.Scenario || ours.System != Subject {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // routeCounts are the numbers of routes that growth compares.
-var routeCounts = []int{1, 10, 100}
+var routeCounts = []int{1, 10, 100, 1000}
 
 // growth measures what submitting and working a fixed number of jobs costs while many others wait, on one route; and then, with
 // the least number waiting, on several routes.

@@ -73,20 +73,3 @@ func (s *Server) Slowest(ctx context.Context) (ms float64, err error) {
 	}
 	return ms, nil
 }
-
-// Calibrate times HMGET of five fields inside a script, in µs: how fast this machine is just now.
-func (s *Server) Calibrate(ctx context.Context) (float64, error) {
-	const script, times = `redis.call('HSET', KEYS[1], 'a', '1', 'b', '2', 'c', '3', 'd', '4', 'e', '5')
-for _ = 1, 200 do redis.call('HMGET', KEYS[1], 'a', 'b', 'c', 'd', 'e') end
-redis.call('DEL', KEYS[1])
-return 1`, 200
-	p, err := s.Timed(ctx, "eval", func() error {
-		for range 100 {
-			if err := s.Do(ctx, "EVAL", script, "1", "calibration").Error(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return p.USec / times, err
-}
