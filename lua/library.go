@@ -6,7 +6,7 @@
 // The text is a portable subset of Lua 5.1: no globals, no JSON, whole numbers only (design §9).
 //
 // Every function file begins with a header that states its flags, the Go method that calls it, and its
-// arguments, replies and errors. Package engine carries the same table; a test compares the two.
+// arguments, replies and errors. The conformance suite holds every call that it makes to them.
 package lua
 
 import (

@@ -62,7 +62,17 @@ var errorScenarios = []scenario{
 					try(fmt.Sprintf("cut to %d arguments", at), slices.Clone(c.args[:at]))
 				}
 			}
+			w.hostile = true // no function minds
 			try("one argument more", append(slices.Clone(c.args), "x"))
+			w.hostile = false
+		}
+	}},
+	{name: "every function is called as its header says", run: func(w *world) {
+		for i := range w.stage().calls {
+			c := w.stage().calls[i]
+			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" { // that session holds work; others are closed elsewhere
+				w.Errorf("the staged call of %s is refused, so its header was held to nothing", c.name)
+			}
 		}
 	}},
 	{name: "spec 10 D1 D5 hostile input at random, in several arguments at once", run: func(w *world) {

@@ -299,7 +299,9 @@ func (f *fuzzer) step() {
 		learn = nil
 	}
 	f.log = append(f.log, c.name+" "+strings.ToValidUTF8(strings.Join(c.args, "|"), "?"))
+	f.hostile = true
 	a := f.fcall(c.name, c.args...)
+	f.hostile = false
 	f.answers[strings.TrimPrefix(c.name, "ff_")+" "+outcome(c.name, a)]++
 	if now := f.fingerprint(); now != f.last {
 		f.last = now

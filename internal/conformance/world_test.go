@@ -40,6 +40,7 @@ type world struct {
 	p       uint16
 	k       keys.Partition
 	checker *invariant.Checker // remembers what it saw since the reset
+	hostile bool               // calls may have arguments that no header knows
 	quiet   bool               // no checks: the same steps were checked before
 	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 	members bool               // what state makes is a member of a flow
@@ -225,6 +226,7 @@ func (w *world) fcallOn(roots []string, name string, args ...string) answer {
 		a.slots = append(a.slots, text)
 	}
 	a.code, a.slots = a.slots[0], a.slots[1:]
+	w.shaped(name, args, a)
 	return a
 }
 

@@ -3,7 +3,7 @@
 -- Flags:   none
 -- Go:      Engine.ClaimGranted
 -- Args:    protocol session count {id epoch}
--- Replies: OK count {answer} claims {as ff_claim_next}
+-- Replies: OK count {answer} claims {header [input] [tags {key value}] [steps {name value}] [resume] [flow [inputs {name value}]]}
 -- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
 local ff_granted = {}
 

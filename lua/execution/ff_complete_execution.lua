@@ -4,7 +4,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.CompleteExecutions
 -- Args:    protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation grants]
--- Replies: OK count {answer} claim {as ff_claim_next, with its own envelope}
+-- Replies: OK count {answer} claim [status code {as ff_claim_next} or 0 code [detail]]
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_complete = {}
 

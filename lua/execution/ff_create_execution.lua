@@ -4,7 +4,7 @@
 -- says the rest: ten arguments less for each.
 -- Flags:   none
 -- Go:      Engine.CreateExecutions
--- Args:    protocol count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}} or =count item {id digest payload}
+-- Args:    protocol (count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value}} or =count id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload 0 {* id digest payload})
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local function ff_create_execution(k, argv)

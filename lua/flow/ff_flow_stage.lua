@@ -1,11 +1,11 @@
 -- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. One
 -- member may have 1,000 edges, and each further one takes the room of eight. An
--- item is that of ff_create_execution, then node policy k satisfied edges {upstream input}. policy is all, any or quorum (k),
--- satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
+-- item is one of ff_create_execution, and what makes it a member. upstreams is all, any or quorum (k), satisfied is run or
+-- cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
 -- An error ends with the node that it is about.
 -- Flags:   none
 -- Go:      Engine.StageFlow
--- Args:    protocol flow revision count {item}
+-- Args:    protocol flow revision count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value} node upstreams k satisfied edges {upstream input}}
 -- Replies: OK revision members edges; ALREADY_SATISFIED revision members edges
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
 local function ff_flow_stage(k, argv)

@@ -5,7 +5,7 @@
 -- the lease is kept, the outcomes are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
 -- Flags:   none
 -- Go:      Engine.WaitChildren
--- Args:    protocol id session claim epoch attempt name mode rest park count {item}
+-- Args:    protocol id session claim epoch attempt name mode rest park count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value} node upstreams k satisfied edges {upstream input}}
 -- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_wait = { modes = { all = true, first = true, success = true } }

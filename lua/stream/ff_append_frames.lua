@@ -6,7 +6,7 @@
 -- are such, and four more arguments a frame cost as much as storing it.
 -- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
--- Args:    protocol id session claim epoch attempt first count {type encoding correlation produced payload} [modes base document keep] or type {payload}
+-- Args:    protocol id session claim epoch attempt first (count {type encoding correlation produced payload} [modes base document keep] or count type {* payload})
 -- Replies: OK id frames sequence version appended; ALREADY_SATISFIED the same
 -- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_append = { encodings = { [''] = true, json = true, bytes = true }, names = { 't', 'e', 'c', 'w' } }
