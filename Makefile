@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test test-embedded test-benchmarks soak mutants browser deps demo bench bench-guard bench-deps
+.PHONY: help check fmt test test-plain test-benchmarks soak mutants browser deps demo bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,13 +25,16 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 fmt: ## format the sources
 	gofmt -w .
 
-test: ## all tests with the race detector, the whole suite on the embedded server, which it slows down, without (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
+test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
-	$(GO) test -race -timeout $(TEST_TIMEOUT) $(PKG)
-	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-embedded test-benchmarks;; *conformance*) $(MAKE) --no-print-directory test-embedded;; esac
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-benchmarks;; *conformance*) $(MAKE) --no-print-directory test-plain;; esac
 
-test-embedded:
-	$(GO) test -timeout $(TEST_TIMEOUT) -run '^TestEmbedded$$' ./internal/conformance
+# What has no goroutines, and the suite on the servers that the race detector has seen little of.
+PLAIN := lua|internal/mutants
+test-plain:
+	$(GO) test -timeout $(TEST_TIMEOUT) $(foreach p,$(subst |, ,$(PLAIN)),./$(p))
+	$(GO) test -timeout $(TEST_TIMEOUT) -run '^Test(Embedded|Valkey|Cluster)$$' ./internal/conformance
 
 test-benchmarks:
 	cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...
@@ -42,7 +45,7 @@ soak: ## the full counts of what `make test` samples: random calls, concurrent h
 	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/spec_10' ./internal/conformance
 	FLOWFABRIC_SOAK_CRASH=1 $(GO) test -v -timeout 48h ./internal/crash
 
-mutants: ## seed over 300 bugs one by one, each of which the tests must catch (ten minutes); BUGS='-run ^tick:' narrows it down
+mutants: ## seed over 1,000 bugs one by one, each of which the tests must catch (an hour); BUGS='-run ^tick:' narrows it down
 	$(GO) run ./internal/mutants $(BUGS)
 
 browser: ## the approval page in a headless Chromium (as root on Debian it first installs one); leaves screenshots in tools/browser

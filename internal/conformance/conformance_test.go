@@ -228,9 +228,15 @@ func (l local) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisR
 	return reply
 }
 
-// raced are the topics that the embedded server runs under the race detector, which makes its interpreter ten times slower: one call at a
-// time, several at once, pushed messages, and scripts that got lost. Without it all of them are run.
-var raced = []string{"create", "claim", "bell", "server"}
+// raced are the topics that servers other than Redis run under the race detector, for which one server is enough, and which makes the
+// interpreter of the embedded one ten times slower: one call at a time, several at once, pushed messages, and scripts that got lost.
+// Without it all of them are run.
+func raced() []string {
+	if race.Enabled {
+		return []string{"create", "claim", "bell", "server"}
+	}
+	return nil
+}
 
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
@@ -239,11 +245,7 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	server := Server{Name: "embedded", URL: s.URL(), Share: 10, Features: Features{PinnedClock: true}, Pin: s.SetTime}
-	if race.Enabled {
-		server.Only = raced
-	}
-	Run(t, server)
+	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 10, Features: Features{PinnedClock: true}, Pin: s.SetTime, Only: raced()})
 }
 
 func TestRedis(t *testing.T) {
@@ -253,7 +255,7 @@ func TestRedis(t *testing.T) {
 
 func TestValkey(t *testing.T) {
 	t.Parallel()
-	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures, Marked: true})
+	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures, Marked: true, Only: raced()})
 }
 
 var redisFeatures = Features{Functions: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}
@@ -265,7 +267,7 @@ func TestCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, testserver.ServerRedis)
 	f := redisFeatures
 	f.Cluster, f.OOM, f.MemoryFigures = true, false, false
-	Run(t, Server{Name: "cluster", URL: nodes.URL(), Share: 5, Features: f, Marked: true, Node: func(p uint16) string {
+	Run(t, Server{Name: "cluster", URL: nodes.URL(), Share: 5, Features: f, Marked: true, Only: raced(), Node: func(p uint16) string {
 		return nodes.NodeOf(nodes.SlotOf(string(keys.Of(p)))).Address()
 	}})
 }
