@@ -3,7 +3,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.ReadSuspension
 -- Args:    protocol id
--- Replies: OK code outcome record {field value} waitpoints {waitpoint record} count {refused}
+-- Replies: OK code outcome record {field value} waitpoints {waitpoint record} {* refused}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
 local function ff_read_suspension(k, argv)
   local ctx, refused = root.enter(k, argv)
