@@ -28,6 +28,11 @@ const (
 	longQueue = 32
 	// slowCall is the age from which a call in flight no longer holds back the queue behind it.
 	slowCall = 20 * time.Millisecond
+	// loneAfter is how long after the plain batch before it a submit is a lone one, which goes to the same partition: a worker is at home
+	// there, while in another one it may have to open a session first. maxStay bounds how many batches in a row do, and so how unevenly
+	// partitions are filled.
+	loneAfter = 2 * time.Millisecond
+	maxStay   = 16
 )
 
 // creator is the part of the engine that the coalescer needs.
@@ -40,8 +45,8 @@ type creator interface {
 //	submit ─▶ lane idle? ─yes─▶ the caller makes the call itself ─▶ queue not empty? ─▶ flusher takes over
 //	              └──no──▶ queue ──▶ flusher: take ≤ 100 items, one partition, one call, answer each, repeat
 //
-// Plain submits share one lane whose batches rotate over the partitions; keyed submits have a lane per partition,
-// which exists only while it is busy. The queues are bounded by the callers that wait in them.
+// Plain submits share one lane whose batches rotate over the partitions, but for lone ones (maxStay); keyed submits have a lane per
+// partition, which exists only while it is busy. The queues are bounded by the callers that wait in them.
 type coalescer struct {
 	store      creator
 	partitions uint16
@@ -50,7 +55,10 @@ type coalescer struct {
 
 	mu       sync.Mutex
 	closed   bool
-	turn     uint16 // partition of the next plain batch
+	turn     uint16    // the next partition in rotation
+	home     uint16    // partition of the last plain batch
+	stayed   int       // how many batches in a row it has got
+	formed   time.Time // when the last of them was made
 	plain    lane
 	keyed    map[uint16]*lane
 	callers  sync.WaitGroup // submits that have been accepted
@@ -195,10 +203,10 @@ func (c *coalescer) lane(sub *submission) *lane {
 // form makes items the lane's next batch; from here on their ids are final. The caller holds mu.
 func (c *coalescer) form(l *lane, items []*pending) batch {
 	b := batch{partition: l.partition, items: items, try: &try{underWay: true}}
-	if !l.fixed {
-		b.partition = c.rotate()
-	}
 	l.started = time.Now()
+	if !l.fixed {
+		b.partition = c.place(len(items), l.started)
+	}
 	for _, p := range items {
 		p.sent, p.try = true, b.try
 		p.sub.item.ID = flowfabric.MakeExecutionID(b.partition, p.sub.item.ID.UUID())
@@ -206,7 +214,17 @@ func (c *coalescer) form(l *lane, items []*pending) batch {
 	return b
 }
 
-// rotate returns the partition of the next plain batch. The caller holds mu.
+// place returns the partition of a plain batch. The caller holds mu.
+func (c *coalescer) place(items int, now time.Time) uint16 {
+	if lone := items == 1 && now.Sub(c.formed) >= loneAfter; !lone || c.stayed == 0 || c.stayed == maxStay {
+		c.home, c.stayed = c.rotate(), 0
+	}
+	c.stayed++
+	c.formed = now
+	return c.home
+}
+
+// rotate returns the next partition. The caller holds mu.
 func (c *coalescer) rotate() uint16 {
 	partition := c.turn
 	c.turn = (c.turn + 1) % c.partitions

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +73,61 @@ func TestPartitionsRotate(t *testing.T) {
 		for i, call := range calls {
 			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want || call.ids[0].Partition() != want {
 				t.Errorf("call %d went to partition %d with id %s, want %d", i, call.partition, call.ids[0], want)
+			}
+		}
+	})
+}
+
+// Submits that come alone stay where the one before went, at most 16 in a row: a worker is at home there.
+func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+		const lone = 3*maxStay + 1
+		for range lone {
+			if _, err := c.submit(t.Context(), sub("a")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(loneAfter)
+		}
+		var runs []int
+		calls := f.seen()
+		for i, call := range calls {
+			switch {
+			case i == 0:
+				runs = append(runs, 1)
+			case call.partition == calls[i-1].partition:
+				runs[len(runs)-1]++
+			case call.partition == (calls[i-1].partition+1)%4:
+				runs = append(runs, 1)
+			default:
+				t.Errorf("call %d went to partition %d, after %d", i, call.partition, calls[i-1].partition)
+			}
+		}
+		if want := []int{maxStay, maxStay, maxStay, 1}; !slices.Equal(runs, want) {
+			t.Errorf("%v submits in a row in one partition, want %v", runs, want)
+		}
+	})
+}
+
+// What comes sooner, or together, goes on to the next partition, and so does a batch after a pause.
+func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+		submit := func() {
+			t.Helper()
+			if _, err := c.submit(t.Context(), sub("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		submit()
+		time.Sleep(loneAfter - time.Microsecond)
+		submit() // too soon
+		time.Sleep(time.Second)
+		if err := c.submitMany(t.Context(), []*pending{{sub: sub("a")}, {sub: sub("b")}}); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.seen()
+		for i, call := range calls {
+			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want {
+				t.Errorf("call %d went to partition %d, want %d", i, call.partition, want)
 			}
 		}
 	})

@@ -32,7 +32,7 @@ type producer struct {
 // ask submits all prompts, tails them at once and returns how each one ended.
 func (p *producer) ask(ctx context.Context, prompts []Prompt) ([]result, error) {
 	execs := make([]*client.Execution[Answer], len(prompts))
-	for i, prompt := range prompts { // one by one: each goes to another partition, so workers share them
+	for i, prompt := range prompts { // one by one: what is submitted quickly goes to another partition each, so workers share it
 		exec, err := client.Submit(ctx, p.client, Generate, prompt)
 		if err != nil {
 			return nil, fmt.Errorf("submit prompt %d: %w", i+1, err)
