@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -109,8 +111,36 @@ func when(at time.Time, in time.Duration) string {
 }
 
 func fenceArgs(args []string, f flowfabric.Fence) []string {
-	return append(args, f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10),
-		strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10))
+	words := make(words, 0, fenceWords)
+	return words.fence(args, f)
+}
+
+// words is the memory of many short arguments, made at once.
+type words []byte
+
+// fenceWords is how much of it a fence takes at most: a UUID, two numbers of 64 bits and one of 32.
+const fenceWords = 36 + 20 + 20 + 10
+
+func (w *words) fence(args []string, f flowfabric.Fence) []string {
+	return append(args, w.uuid(f.Execution.UUID()), f.Session, w.number(f.Claim), w.number(f.Epoch), w.number(uint64(f.Attempt)))
+}
+
+func (w *words) uuid(id uuid.UUID) string {
+	at := len(*w)
+	*w = hex.AppendEncode(*w, id[:4])
+	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		*w = hex.AppendEncode(append(*w, '-'), part)
+	}
+	return rueidis.BinaryString((*w)[at:])
+}
+
+func (w *words) number(n uint64) string {
+	if n < 100 {
+		return strconv.FormatUint(n, 10) // of a table
+	}
+	at := len(*w)
+	*w = strconv.AppendUint(*w, n, 10)
+	return rueidis.BinaryString((*w)[at:])
 }
 
 // CompleteExecutions settles 1..100 held executions of one partition with their results (≤ 1 MiB in all), in one
@@ -125,11 +155,13 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	}
 	args, total := make([]string, 2, 3+6*len(items)+8), 0
 	args[0], args[1] = protocol, strconv.Itoa(len(items))
-	for i, x := range items {
+	words := make(words, 0, fenceWords*len(items))
+	for i := range items {
+		x := &items[i]
 		if x.Fence.Execution.Partition() != partition {
 			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name, flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
-		args = append(fenceArgs(args, x.Fence), rueidis.BinaryString(x.Result))
+		args = append(words.fence(args, x.Fence), rueidis.BinaryString(x.Result))
 		if len(x.Result) <= flowfabric.MaxPayload { // a larger one is refused alone
 			total += len(x.Result)
 		}

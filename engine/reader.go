@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -52,13 +53,13 @@ func (r *reader) text() string {
 	return s
 }
 
-// bytes returns a copy-free view; the reply is not reused.
+// bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply shares its memory.
 func (r *reader) bytes() []byte {
 	s := r.text()
 	if s == "" {
 		return nil
 	}
-	return []byte(s)
+	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
 func (r *reader) number() int64 {

@@ -41,7 +41,7 @@ func TestRunFailures(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			logs.Reset()
-			task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: []byte(tc.input)}, Logger: logger})
+			task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
 			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent || !strings.Contains(f.Reason, tc.reason) || out.Err == nil {

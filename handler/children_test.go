@@ -98,7 +98,7 @@ func TestChildrenAnswers(t *testing.T) {
 // After the handler has returned nothing can be waited for; the next pass may use the names again, and knows what was answered.
 func TestChildrenOfPasses(t *testing.T) {
 	logger, log := quiet()
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
 	n := 0
 	bound := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		n++
@@ -130,7 +130,7 @@ func TestMember(t *testing.T) {
 		t.Error("a task in no flow says it is in one")
 	}
 	id := flowfabric.NewFlowID(1)
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok := task.Given("a")
 	b, bok := task.Given("b")

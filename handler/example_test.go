@@ -47,7 +47,7 @@ func ExampleStep() {
 	})
 
 	input, _, _ := order.Encode("tea")
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: input}}) // a worker does this
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: input}}) // a worker does this
 	fmt.Println(b.Run(context.Background(), task).Err)
 	shopOpen = true
 	fmt.Println(string(b.Run(context.Background(), task).Result))

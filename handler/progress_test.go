@@ -59,7 +59,7 @@ func TestProgress(t *testing.T) {
 			g := &gauge{err: tc.refused}
 			var cause error
 			task := handler.NewTask(handler.TaskConfig{Progress: g, Lease: tc.lease, Cancel: func(err error) { cause = err },
-				Claim: engine.Claim{Fence: flowfabric.Fence{Epoch: 7}}})
+				Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}}})
 			ctx := tc.ctx
 			if ctx == nil {
 				ctx = context.Background()

@@ -138,7 +138,7 @@ func purseOf(name string, hard int64, action engine.HardAction) engine.BudgetSpe
 func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
-	cfg := handler.TaskConfig{Spender: b, Cancel: cancel, Claim: engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
+	cfg := handler.TaskConfig{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
 		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Quota("rate")}}, Logger: logger}
 	for name := range b.purses {
 		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Budget(name))

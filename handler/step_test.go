@@ -45,7 +45,7 @@ func TestStepIsMemoisedOverPasses(t *testing.T) {
 		t.Fatalf("first pass: %s, recorded %q", show(out), steps.values)
 	}
 	crash = false
-	out = b.Run(context.Background(), handler.NewTask(handler.TaskConfig{Steps: steps, Claim: engine.Claim{Steps: steps.values}}))
+	out = b.Run(context.Background(), handler.NewTask(handler.TaskConfig{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
 	if string(out.Result) != `"a15"` || ran["a"] != 1 || ran["b"] != 2 || steps.calls != 2 {
 		t.Fatalf("second pass: %s, ran %v, %d records", show(out), ran, steps.calls)
 	}
@@ -106,7 +106,7 @@ func TestStepRefusals(t *testing.T) {
 
 // A recorded value of another type cannot be mended by a retry, and must not be silently replaced.
 func TestStepOfAnotherType(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
 	if !out.Failure.Permanent || out.Failure.Category != handler.CategoryDecode || !strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
@@ -117,7 +117,7 @@ func TestStepOfAnotherType(t *testing.T) {
 func TestUnusedSteps(t *testing.T) {
 	logger, logs := quiet()
 	recorded := map[string][]byte{"a": []byte("1"), "old-2": []byte("2"), "old-1": []byte("3")}
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Steps: recorded}, Logger: logger})
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
 	fail := errors.New("later")
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (int, error) {
 		n, err := handler.Step(ctx, t, "a", value(0))

@@ -43,12 +43,12 @@ type Lease interface {
 // TaskConfig is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are
 // memoised in memory, and the lease is always healthy; it is enough for a unit test of a handler.
 type TaskConfig struct {
-	Claim  engine.Claim // what the server handed out; not changed, not copied deeply
-	Route  engine.Route // namespace, lane and kind
-	Frames FrameWriter  // nil: frames are discarded
-	Reader FrameReader  // nil: Task.Stream yields nothing
-	Steps  StepRecorder // nil: steps last as long as the task
-	Lease  Lease        // nil: always held and healthy
+	Claim  *engine.Claim // what the server handed out; neither changed nor copied. nil: an empty one
+	Route  engine.Route  // namespace, lane and kind
+	Frames FrameWriter   // nil: frames are discarded
+	Reader FrameReader   // nil: Task.Stream yields nothing
+	Steps  StepRecorder  // nil: steps last as long as the task
+	Lease  Lease         // nil: always held and healthy
 	// Progress takes what [Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
@@ -92,6 +92,9 @@ type Task struct {
 
 // NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
 func NewTask(cfg TaskConfig) *Task {
+	if cfg.Claim == nil {
+		cfg.Claim = &engine.Claim{}
+	}
 	t := &Task{cfg: cfg, codec: JSON, logger: cfg.Logger}
 	if len(cfg.Claim.Steps) > 0 {
 		t.steps = make(map[string][]byte, len(cfg.Claim.Steps))
@@ -181,7 +184,7 @@ func (t *Task) Waits() *suspend.Pass {
 	defer t.mu.Unlock()
 	if t.waits == nil {
 		t.waits = suspend.NewPass(suspend.PassConfig{
-			Claim: t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
+			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
 	}
 	return t.waits
 }

@@ -34,7 +34,7 @@ func TestTaskAccessors(t *testing.T) {
 		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"), Tags: map[string]string{"team.region": "eu"},
 	}
 	logger, _ := quiet()
-	task := handler.NewTask(handler.TaskConfig{Claim: claim, Logger: logger, Lease: fixedLease{},
+	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Logger: logger, Lease: fixedLease{},
 		Route: engine.Route{Namespace: "ns", Lane: "gpu", Kind: "greet"}})
 	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry || task.Fence() != claim.Fence ||
 		task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" || task.Retries() != 2 ||

@@ -27,7 +27,7 @@ func TestALostWaitIsExplained(t *testing.T) {
 // An answer that nobody asked for is told when the next wait begins, not only at the end.
 func TestARenamedWaitIsTold(t *testing.T) {
 	var log bytes.Buffer
-	task := handler.NewTask(handler.TaskConfig{Claim: engine.Claim{Input: []byte(`"x"`), Resume: &engine.Resume{Name: "old", Cause: engine.CauseSignal}},
+	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &engine.Resume{Name: "old", Cause: engine.CauseSignal}},
 		Keyring: suspend.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	out := handler.Bind(handler.Define[string, bool]("k"), func(ctx context.Context, t *handler.Task, _ string) (bool, error) {
 		return suspend.Await[bool](ctx, t, "new")

@@ -33,7 +33,7 @@ func passOn(t *testing.T, claim engine.Claim, keyring *suspend.Keyring, fn func(
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
-	task := handler.NewTask(handler.TaskConfig{Claim: claim, Keyring: keyring, Logger: logger})
+	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Keyring: keyring, Logger: logger})
 	return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		return fn(ctx, t)
 	}).Run(context.Background(), task)

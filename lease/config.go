@@ -37,9 +37,9 @@ type Config struct {
 	TTL time.Duration
 	// Logger receives lost sessions, failing renewals and orphans. Default slog.Default().
 	Logger *slog.Logger
-	// BaseContext gives the context that every hold's context derives from. Default context.Background. It
-	// should outlive the wish to stop, so that running work can be drained.
-	BaseContext func() context.Context
+	// Context is what every hold's context derives from. Default context.Background(). It should outlive the wish to stop, so that
+	// running work can be drained.
+	Context context.Context
 	// Clock is read for every question of trust. Default [SystemClock].
 	Clock Clock
 
@@ -58,8 +58,8 @@ type Config struct {
 func (cfg Config) withDefaults() Config {
 	cfg.TTL = cmp.Or(cfg.TTL, flowfabric.DefaultLeaseTTL)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
-	if cfg.BaseContext == nil {
-		cfg.BaseContext = context.Background
+	if cfg.Context == nil {
+		cfg.Context = context.Background()
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = SystemClock

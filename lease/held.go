@@ -16,7 +16,9 @@ type Held struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	lost    error   // guarded by Keeper.mu, as all below; why it is no longer ours
+	prev, next *Held // of the session's list; guarded by Keeper.mu, as all below
+
+	lost    error   // why it is no longer ours
 	gone    bool    // released or abandoned
 	missing bool    // the server did not name it
 	missed  Instant // when that was first noticed

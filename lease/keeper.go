@@ -16,11 +16,12 @@ import (
 // anything is held, end with [Keeper.Unresolved] and [Keeper.Close]. Safe for concurrent use.
 type Keeper struct {
 	cfg     Config
-	trust   time.Duration // ttl − margin
-	retry   time.Duration // pause after a failed renewal
-	call    time.Duration // bound of one renewal call
-	confirm time.Duration // between two looks that together end a hold
-	wake    chan struct{} // capacity 1
+	base    context.Context // of holds, with the values of cfg.Context: to enlist each with it would cost more than to end all when it ends
+	trust   time.Duration   // ttl − margin
+	retry   time.Duration   // pause after a failed renewal
+	call    time.Duration   // bound of one renewal call
+	confirm time.Duration   // between two looks that together end a hold
+	wake    chan struct{}   // capacity 1
 	tasks   conc.WaitGroup
 
 	mu         sync.Mutex
@@ -35,8 +36,9 @@ type Keeper struct {
 // New builds a keeper; it makes no call before the first claim.
 func New(cfg Config) *Keeper {
 	cfg = cfg.withDefaults()
-	return &Keeper{
+	k := &Keeper{
 		cfg:        cfg,
+		base:       context.WithoutCancel(cfg.Context),
 		trust:      cfg.TTL - margin(cfg.TTL),
 		retry:      max(cfg.TTL/15, minWait),
 		call:       max(cfg.TTL/8, 5*minWait),
@@ -46,6 +48,17 @@ func New(cfg Config) *Keeper {
 		sessions:   map[*session]struct{}{},
 		executions: map[flowfabric.ExecutionID]*Held{},
 		handedBack: map[flowfabric.ExecutionID]int{},
+	}
+	context.AfterFunc(cfg.Context, k.interrupt)
+	return k
+}
+
+// interrupt ends the contexts of all holds: the context that they derive from has ended.
+func (k *Keeper) interrupt() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.executions {
+		h.cancel(context.Cause(k.cfg.Context))
 	}
 }
 
@@ -122,8 +135,7 @@ func (k *Keeper) begin(p *partition, req *engine.ClaimRequest) (*session, error)
 		k.lose(s, LostTrust)
 	}
 	if p.current == nil {
-		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id,
-			held: map[flowfabric.ExecutionID]*Held{}}
+		p.current = &session{keeper: k, id: engine.NewSessionID(k.cfg.Instance), partition: p.id}
 		k.sessions[p.current] = struct{}{}
 	}
 	s := p.current
@@ -208,8 +220,11 @@ func (k *Keeper) hold(s *session, claim *engine.Claim) *Held {
 		k.remove(old)
 	}
 	h := &Held{session: s, claim: *claim}
-	h.ctx, h.cancel = context.WithCancelCause(k.cfg.BaseContext())
-	s.held[id] = h
+	h.ctx, h.cancel = context.WithCancelCause(k.base)
+	if k.cfg.Context.Err() != nil {
+		h.cancel(context.Cause(k.cfg.Context))
+	}
+	s.held.add(h)
 	k.executions[id] = h
 	if lost, ok := s.early[id]; ok && lost.Epoch == claim.Fence.Epoch {
 		h.lose(causeOf(lost.Cause))
@@ -253,14 +268,13 @@ func (k *Keeper) release(h *Held) {
 // remove takes a hold out of the books.
 func (k *Keeper) remove(h *Held) {
 	s, id := h.session, h.claim.Fence.Execution
-	if k.executions[id] == h {
-		delete(k.executions, id)
+	if k.executions[id] != h {
+		return
 	}
-	if s.held[id] == h {
-		delete(s.held, id)
-		if len(s.held) == 0 {
-			s.emptySince = k.cfg.Clock()
-		}
+	delete(k.executions, id)
+	s.held.remove(h)
+	if s.held.count == 0 {
+		s.emptySince = k.cfg.Clock()
 	}
 }
 
@@ -269,15 +283,15 @@ func (k *Keeper) lose(s *session, why string) {
 	if s.dead {
 		return
 	}
-	if len(s.held) > 0 {
-		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions", len(s.held), "reason", why)
+	if s.held.count > 0 {
+		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions", s.held.count, "reason", why)
 	}
 	if s.opened {
 		k.cfg.OnSessionLost(s.partition, why)
 	}
 	s.dead = true
 	k.drop(s)
-	for _, h := range s.held {
+	for h := s.held.first; h != nil; h = h.next {
 		h.lose(flowfabric.ErrLeaseLost)
 	}
 }

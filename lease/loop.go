@@ -35,7 +35,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		switch {
 		case !s.trusted(now):
 			k.lose(s, LostTrust)
-		case s.retiring && len(s.held) == 0 && !s.claiming:
+		case s.retiring && s.held.count == 0 && !s.claiming:
 			k.drop(s)
 		case s.closing || k.calls >= maxCalls:
 		default:

@@ -65,8 +65,8 @@ func (k *Keeper) compare(ctx context.Context, s *session) error {
 		k.mu.Unlock()
 		return nil
 	}
-	known := make(map[engine.Held]*Held, len(s.held))
-	for _, h := range s.held {
+	known := make(map[engine.Held]*Held, s.held.count)
+	for h := s.held.first; h != nil; h = h.next {
 		known[h.member()] = h
 	}
 	start := k.cfg.Clock()
@@ -104,7 +104,7 @@ func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.
 	}
 	for m, h := range known {
 		switch {
-		case h.lost != nil || h.gone || s.held[m.Execution] != h:
+		case h.lost != nil || h.gone || k.executions[m.Execution] != h:
 		case there[m]:
 			h.missing = false
 		case !h.missing:

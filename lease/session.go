@@ -31,7 +31,7 @@ type session struct {
 
 	generation uint64 // newest lost notice that has been acted on
 	early      map[flowfabric.ExecutionID]engine.Lost
-	held       map[flowfabric.ExecutionID]*Held
+	held       holds
 	emptySince Instant
 
 	failures int // renewals failed in a row
@@ -49,6 +49,33 @@ type session struct {
 	retiring bool // no more claims
 	closing  bool
 	dead     bool
+}
+
+// holds is what a session holds: a list, since most leave it without having been looked for.
+type holds struct {
+	first *Held
+	count int
+}
+
+func (l *holds) add(h *Held) {
+	if h.next = l.first; h.next != nil {
+		h.next.prev = h
+	}
+	l.first = h
+	l.count++
+}
+
+func (l *holds) remove(h *Held) {
+	if h.prev != nil {
+		h.prev.next = h.next
+	} else {
+		l.first = h.next
+	}
+	if h.next != nil {
+		h.next.prev = h.prev
+	}
+	h.prev, h.next = nil, nil
+	l.count--
 }
 
 // trusted reports whether the lease certainly still runs on the server at now. Called with Keeper.mu held.
@@ -75,11 +102,11 @@ func (s *session) untilRenewal(now Instant) time.Duration {
 }
 
 // idle reports whether nothing here or, as far as known, on the server needs the session.
-func (s *session) idle() bool { return len(s.held) == 0 && !s.pending && !s.claiming }
+func (s *session) idle() bool { return s.held.count == 0 && !s.pending && !s.claiming }
 
 // notice acts on one lost notice. The execution may not be known yet: its claim may still be in flight.
 func (s *session) notice(lost engine.Lost) {
-	if h := s.held[lost.Execution]; h != nil && h.claim.Fence.Epoch == lost.Epoch {
+	if h := s.keeper.executions[lost.Execution]; h != nil && h.session == s && h.claim.Fence.Epoch == lost.Epoch {
 		h.lose(causeOf(lost.Cause))
 		return
 	}

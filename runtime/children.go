@@ -7,13 +7,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is
 // kept and the handler runs again. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
-func (j *job) children(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer) (again bool) {
-	if err := writer.Flush(j.run.ctx); err != nil { // as in suspend
+func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool) {
+	if err := j.frames.Flush(j.run.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"encoding/binary"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -27,6 +28,8 @@ type completer struct {
 type completions struct {
 	busy    bool // somebody is sending
 	waiting []completion
+	spare   []completion        // the memory of a batch that was answered
+	items   []engine.Completion // of the batch under way; who sends has it
 }
 
 // completion is one job that waits to be settled.
@@ -60,15 +63,17 @@ func (c *completer) complete(own completion) {
 		return
 	}
 	c.gather(q)
-	for batch := c.next(q); batch != nil; batch = c.next(q) {
-		items, heirs := make([]engine.Completion, len(batch)), false
-		for i, e := range batch {
-			items[i], heirs = e.item, heirs || e.heirs
+	for batch := c.next(q, nil); batch != nil; batch = c.next(q, batch) {
+		heirs := false
+		for i := range batch {
+			q.items, heirs = append(q.items, batch[i].item), heirs || batch[i].heirs
 		}
 		c.calls.Add(1)
-		answers, err := c.send(partition, items, heirs)
+		answers, err := c.send(partition, q.items, heirs)
 		c.calls.Add(-1)
 		c.answered(batch, answers, err)
+		clear(q.items)
+		q.items = q.items[:0]
 	}
 }
 
@@ -83,10 +88,12 @@ func (c *completer) gather(q *completions) {
 	}
 }
 
-// next takes the next batch, or nil and the lead from the caller.
-func (c *completer) next(q *completions) []completion {
+// next takes the next batch, or nil and the lead from the caller. answered is the memory of the one before.
+func (c *completer) next(q *completions, answered []completion) []completion {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	clear(answered)
+	q.spare = answered[:0]
 	if len(q.waiting) == 0 {
 		q.busy = false
 		return nil
@@ -99,15 +106,21 @@ func (c *completer) next(q *completions) []completion {
 // server refuses a call that names both, so the later one begins the next batch.
 func (q *completions) take() []completion {
 	n, bytes := 0, 0
-	for _, e := range q.waiting {
+	var marks [flowfabric.MaxBatch]uint64 // of the executions in it
+	for i := range q.waiting {
+		e := &q.waiting[i]
+		id := e.item.Fence.Execution.UUID()
+		mark := binary.BigEndian.Uint64(id[8:])
 		bytes += len(e.item.Result)
-		if n == flowfabric.MaxBatch || n > 0 && bytes > maxCompleteBytes || q.names(e.item.Fence.Execution, n) {
+		if n == flowfabric.MaxBatch || n > 0 && bytes > maxCompleteBytes ||
+			slices.Contains(marks[:n], mark) && q.names(e.item.Fence.Execution, n) {
 			break
 		}
+		marks[n] = mark
 		n++
 	}
 	batch := q.waiting[:n:n]
-	q.waiting = slices.Clone(q.waiting[n:])
+	q.waiting, q.spare = append(q.spare, q.waiting[n:]...), nil
 	return batch
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -12,7 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/lease"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
@@ -25,15 +25,17 @@ type job struct {
 	since time.Time // when it began to wait for a slot; zero if it did not
 	left  bool      // its slot is another's
 
-	outcome  *handler.Outcome // what is left to settle, after the completer had no luck
-	flushed  bool             // all frames are acknowledged, or given up with flushErr
-	flushErr error
-	atWork   atWork // of the run's watch, while its handler is at work
+	frames  frames           // that its handler appends
+	slog    slog.Logger      // with what identifies the execution
+	outcome *handler.Outcome // what is left to settle, after the completer had no luck
+	atWork  atWork           // of the run's watch, while its handler is at work
 }
 
 func newJob(r *run, held *lease.Held, route engine.Route) *job {
 	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
 	j.logs = jobLog{r.log.Handler(), j}
+	j.slog = *slog.New(&j.logs)
+	j.frames.job = j
 	return j
 }
 
@@ -48,7 +50,7 @@ func (r *run) work(j *job) {
 		}
 	}()
 	if j.outcome != nil { // the completer had no luck
-		j.settle(*j.outcome, nil)
+		j.settle(*j.outcome)
 		return
 	}
 	r.metrics.inFlight.Inc()
@@ -58,47 +60,43 @@ func (r *run) work(j *job) {
 		j.lost(held.Check(), "none")
 		return
 	case j.kind == nil: // its route would not be in our interest
-		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind), nil)
+		j.settle(hopeless(handler.CategoryNoHandler, "no handler for kind "+route.Kind))
 		return
 	case held.Claim().InputLost:
-		j.settle(hopeless(handler.CategoryDecode, "the stored input is gone: its key was deleted"), nil)
+		j.settle(hopeless(handler.CategoryDecode, "the stored input is gone: its key was deleted"))
 		return
 	}
 	ctx, cancel := j.context()
 	defer cancel()
-	fence, claim := held.Fence(), held.Claim()
-	writer := stream.NewWriter(stream.WriterConfig{
-		Appender: j, Fence: fence, LastSequence: claim.LastSequence, Context: r.ctx, Cancel: j.refused, Logger: r.log,
-		Summaries: r.store,
-	})
+	claim := held.Claim()
 	settled := false
 	defer func() {
 		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
 			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
-				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}}, writer)
+				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
 	task := handler.NewTask(handler.TaskConfig{
-		Claim: *claim, Route: route, Frames: writer, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
+		Claim: claim, Route: route, Frames: &j.frames, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Results: r.store,
 		Cancel:  j.refused, Logger: j.logger(),
 	})
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.pass(ctx, j.kind.handle, task, resume)
-		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, writer, &resume) {
+		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, &resume) {
 			continue
 		}
-		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task, writer) {
+		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task) {
 			resume = nil
 			continue
 		}
 		settled = true
 		j.leave()
-		if handed = j.completes(outcome, writer); handed {
+		if handed = j.completes(outcome); handed {
 			j.done.complete(j.completion(outcome.Result, nil))
 		} else {
-			j.settle(outcome, writer)
+			j.settle(outcome)
 		}
 		return
 	}
@@ -125,31 +123,18 @@ func hopeless(category, reason string) handler.Outcome {
 // deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
 func (j *job) context() (context.Context, context.CancelFunc) {
 	ctx, claim := j.held.Context(), j.held.Claim()
-	ends, waited := func() {}, time.Duration(0)
+	if claim.DeadlineIn <= 0 && claim.TimeLeft <= 0 {
+		return ctx, func() {}
+	}
+	waited := time.Duration(0)
 	if !j.since.IsZero() {
 		waited = time.Since(j.since)
 	}
-	if claim.DeadlineIn > 0 {
-		ctx, ends = context.WithTimeoutCause(ctx, claim.DeadlineIn-waited, flowfabric.ErrDeadline)
+	left, cause := claim.DeadlineIn, flowfabric.ErrDeadline
+	if left <= 0 || claim.TimeLeft > 0 && claim.TimeLeft < left {
+		left, cause = claim.TimeLeft, flowfabric.ErrAttemptTimeout
 	}
-	if claim.TimeLeft > 0 {
-		sooner, cancel := context.WithTimeoutCause(ctx, claim.TimeLeft-waited, flowfabric.ErrAttemptTimeout)
-		later := ends
-		return sooner, func() { cancel(); later() }
-	}
-	return ctx, ends
-}
-
-// AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.
-func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
-	if err := j.held.Check(); err != nil {
-		return engine.Appended{}, err
-	}
-	reply, err := j.store.AppendFrames(ctx, fence, first, frames)
-	if err == nil {
-		j.metrics.appended(frames)
-	}
-	return reply, err
+	return context.WithTimeoutCause(ctx, left-waited, cause)
 }
 
 // RecordStep implements [handler.StepRecorder] under the hold. The step's effect has happened, so its record is sent

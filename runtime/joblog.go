@@ -13,7 +13,7 @@ type jobLog struct {
 }
 
 // logger carries the attributes execution, attempt, kind, lane and worker.
-func (j *job) logger() *slog.Logger { return slog.New(&j.logs) }
+func (j *job) logger() *slog.Logger { return &j.slog }
 
 func (l *jobLog) attrs() []slog.Attr {
 	f, route := l.job.held.Fence(), l.job.route

@@ -53,11 +53,12 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
 		kinds: map[string]*served{}}
 	r.slots.pace = w.pace
+	r.hands.run = r.work
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
 	r.keeper = lease.New(lease.Config{
 		Engine: gated{s, gate}, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
-		BaseContext:   func() context.Context { return r.ctx },
+		Context:       r.ctx,
 		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,
 		OnSessionLost: w.metrics.sessionLost,
 	})
@@ -74,7 +75,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.done = newCompleter(r.completeBatch, r.completed)
 	r.sched.giveBack = r.giveBack
 	r.name = newMembership(r)
-	r.watch = &watch{health: w.health, poke: r.name.poke}
+	r.watch = &watch{health: w.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	// A binding recovers its own panics; those of middleware must not leave an execution held for ever either.
 	wrap := handler.Chain(append([]handler.Middleware{handler.Recover()}, w.cfg.Middleware...)...)
 	for _, kind := range w.registry.Kinds() {

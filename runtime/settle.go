@@ -11,16 +11,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/lease"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
 const categoryFramesLost = "frames_lost"
 
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
-// line. Frames come first: a terminal call must not overtake them. writer may be nil.
-func (j *job) settle(outcome handler.Outcome, writer *stream.Writer) {
-	err := j.flush(writer)
+// line. Frames come first: a terminal call must not overtake them.
+func (j *job) settle(outcome handler.Outcome) {
+	err := j.frames.close()
 	switch { // they can never be delivered; the attempt can still fail
 	case errors.Is(err, flowfabric.ErrFrameGap): // the server lost acknowledged frames (a failover): the policy decides
 		outcome, err = refusedOutcome("frames", err), nil
@@ -57,8 +56,8 @@ func (j *job) lost(cause error, outcome string) {
 }
 
 // completes tells whether all that is left is a completion of a hold that is not in doubt.
-func (j *job) completes(outcome handler.Outcome, writer *stream.Writer) bool {
-	return outcome.Kind == handler.OutcomeComplete && j.flush(writer) == nil && j.held.Check() == nil
+func (j *job) completes(outcome handler.Outcome) bool {
+	return outcome.Kind == handler.OutcomeComplete && j.frames.close() == nil && j.held.Check() == nil
 }
 
 func (j *job) completion(result []byte, answer chan error) completion {
@@ -87,17 +86,6 @@ func (r *run) completed(batch []completion, answers []engine.Settled, err error)
 	}
 	r.keeper.Release(done...)
 	r.slots.settled(len(done))
-}
-
-// flush waits until all frames are acknowledged. The writer repeats what is not answered for as long as the hold
-// lasts: AppendFrames of the job refuses once it is lost.
-func (j *job) flush(writer *stream.Writer) error {
-	if writer == nil || j.flushed {
-		return j.flushErr
-	}
-	j.flushed, j.flushErr = true, writer.Close(j.run.ctx)
-	j.metrics.unsent(writer)
-	return j.flushErr
 }
 
 // end makes the settling call, and a second one where the first cannot succeed: a result that the server

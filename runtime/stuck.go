@@ -26,9 +26,11 @@ const (
 //	           stuck: a warning, stuck_handlers, the worker's registration; and not Ready once all slots are
 type watch struct {
 	health *health
-	poke   func() // tells that the number of stuck handlers has changed; must not block
+	poke   func()        // tells that the number of stuck handlers has changed; must not block
+	wake   chan struct{} // capacity 1: a handler is at work
 
 	mu      sync.Mutex
+	asleep  bool // nobody looks, as no handler is at work
 	first   *atWork
 	working int
 	stuck   int
@@ -58,6 +60,10 @@ func (w *watch) enter(ctx context.Context, j *job, now time.Time) {
 	}
 	w.first = x
 	w.working++
+	if w.asleep {
+		w.asleep = false
+		w.wake <- struct{}{} // never blocks: it is asleep until it takes this
+	}
 }
 
 // leave is told that it has returned.
@@ -83,22 +89,26 @@ func (w *watch) leave(j *job) {
 	}
 }
 
-// keep looks at the handlers until ctx ends.
+// keep looks at the handlers until ctx ends, for as long as there are any: a worker without work need not wake up.
 func (w *watch) keep(ctx context.Context) {
-	ticker := time.NewTicker(stuckLook)
-	defer ticker.Stop()
+	timer := time.NewTimer(stuckLook)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			w.look(now)
+		case <-w.wake:
+			timer.Reset(stuckLook)
+		case now := <-timer.C:
+			if w.look(now) {
+				timer.Reset(stuckLook)
+			}
 		}
 	}
 }
 
-// look finds those that are stuck, and warns of some.
-func (w *watch) look(now time.Time) {
+// look finds those that are stuck, and warns of some. It tells whether to look again; if not, the next handler that begins says so.
+func (w *watch) look(now time.Time) (again bool) {
 	var due []atWork
 	w.mu.Lock()
 	for x := w.first; x != nil; x = x.next {
@@ -119,7 +129,7 @@ func (w *watch) look(now time.Time) {
 	}
 	w.health.stuck.Store(int64(w.stuck))
 	changed, stuck, working := w.stuck != w.told, w.stuck, w.working
-	w.told = w.stuck
+	w.told, w.asleep = w.stuck, w.working == 0
 	w.mu.Unlock()
 	for _, x := range due {
 		x.job.logger().Warn("flowfabric: a handler ignores the end of its context and keeps its slot until it returns; "+
@@ -130,6 +140,7 @@ func (w *watch) look(now time.Time) {
 	if changed {
 		w.poke()
 	}
+	return working > 0
 }
 
 // counts tells how many handlers are at work and how many of them are stuck.

@@ -8,13 +8,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
 // the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
-func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, writer *stream.Writer, resume **engine.Resume) (again bool) {
-	if err := writer.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
+func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **engine.Resume) (again bool) {
+	if err := j.frames.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}

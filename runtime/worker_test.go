@@ -196,6 +196,24 @@ func TestStepsAndFrames(t *testing.T) {
 	}
 }
 
+// A goroutine that outlives its handler appends nothing, though there was no frame before: the attempt is over.
+func TestFrameAfterTheHandler(t *testing.T) {
+	w := newWorld(t)
+	tasks := make(chan *handler.Task, 1)
+	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, task *handler.Task, _ string) (string, error) {
+		tasks <- task
+		return "done", nil
+	}))
+	id := w.submit("x")
+	w.reach(id, flowfabric.CodeCompleted)
+	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
+	}
+	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 10); err != nil || len(frames) > 0 {
+		t.Errorf("frames %v, %v", frames, err)
+	}
+}
+
 // Middleware sees every pass; its panic fails the attempt instead of holding the execution for ever.
 func TestMiddleware(t *testing.T) {
 	w := newWorld(t)

@@ -231,8 +231,8 @@ func (b *Bench) bothKinds(ctx context.Context, measure func(variant string) erro
 	if err := measure(""); err != nil || !b.typed() {
 		return err
 	}
-	b.bytes = true
-	defer func() { b.bytes = false }()
+	b.bytes, b.part = true, "bytes"
+	defer func() { b.bytes, b.part = false, "" }()
 	if err := b.open(ctx); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var holdingMutants = []Mutant{
 	{"lease: acknowledges a notice that is still to come", "design §6 no deaf holder", "lease/loop.go",
 		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("lease", "^TestLostNotices$")},
 	{"lease: the holds of a dead session go on", "10-F6", "lease/keeper.go",
-		`	for _, h := range s.held {
+		`	for h := s.held.first; h != nil; h = h.next {
 		h.lose(flowfabric.ErrLeaseLost)
 	}
 `, ``, in("lease", "^TestExpiredSession$")},

@@ -27,9 +27,18 @@ var workerMutants = []Mutant{
 		`		if flowfabric.ClassOf(err) != flowfabric.ClassRetry && !errors.Is(err, context.DeadlineExceeded) {`, `		if ctx != nil || errors.Is(err, nil) {`,
 		in("runtime", "^TestUnheardCompletionIsSentAgain$")},
 	{"runtime: a deadline looks like a timeout", "40 §8", "runtime/job.go",
-		`claim.DeadlineIn-waited, flowfabric.ErrDeadline)`, `claim.DeadlineIn-waited, flowfabric.ErrAttemptTimeout)`, in("runtime", "^TestDeadline$")},
-	{"runtime: an ended attempt leaves frames behind", "30 §11 #25", "runtime/settle.go",
-		`true, writer.Close(j.run.ctx)`, `true, nil`, in("runtime", "^TestStepsAndFrames$")},
+		`claim.DeadlineIn, flowfabric.ErrDeadline
+`, `claim.DeadlineIn, flowfabric.ErrAttemptTimeout
+`, in("runtime", "^TestDeadline$")},
+	{"runtime: an ended attempt leaves frames behind", "30 §11 #25", "runtime/frames.go",
+		`f.err = w.Close(f.job.ctx)`, `f.err = nil`, in("runtime", "^TestStepsAndFrames$")},
+	{"runtime: a job waits for the handler before it", "design §6", "runtime/hands.go",
+		`		h.call()
+		return j, true`, `		return j, true`, in("runtime", "^TestHandsRunJobsTogether$")},
+	{"runtime: a frame outlives its attempt", "30 §6", "runtime/frames.go",
+		`		if f.closed {`, `		if false {`, in("runtime", "^TestFrameAfterTheHandler$")},
+	{"client: lone submits fill one partition", "design §9", "client/coalescer.go",
+		` || c.stayed == maxStay {`, ` {`, in("client", "^TestLoneSubmitsStayInTheirPartition$")},
 	{"runtime: a completion is answered with its neighbour's", "10 §4.3", "runtime/settle.go",
 		`			refused = answers[i].Err`, `			refused = answers[0].Err`, in("runtime", "^TestCompletedBatch$")},
 	{"runtime: completions claim while the worker drains", "design §6", "runtime/visit.go",
