@@ -46,8 +46,9 @@ type Config struct {
 
 const (
 	maxPartitions = 1024
-	// silence is after how long an idle connection is asked whether the other end is still there: two pings a worker, without work.
-	silence = 2 * time.Second
+	// silence is after how long an idle connection is asked whether the other end is still there. A worker has two of them, and in a fleet without
+	// work these pings are most of what is sent.
+	silence = 5 * time.Second
 )
 
 func (c Config) withDefaults() Config {

@@ -14,7 +14,7 @@ const (
 	pollEvery  = time.Second // by each of a few workers
 	pollJitter = 0.25        // so that instances do not poll in step
 	// fleetPolls is how many polls a second all workers make together once they are more than that: each then polls more
-	// seldom, but none more seldom than pollSeldom, or than keeps it ready.
+	// seldom, but none more seldom than pollSeldom, or than keeps it ready. Still more workers ask for a part of the partitions each.
 	fleetPolls = 4
 	pollSeldom = 8 * time.Second
 	// pollTimeout bounds one poll.
@@ -52,7 +52,7 @@ func (r *run) poll(ctx context.Context) {
 type poller struct {
 	*run
 	all     []uint16
-	next    int       // in a cluster: index of the first partition of the next poll
+	next    int       // index of the first partition of the next poll
 	overdue []bool    // by partition, as last heard
 	workers []int     // registered in each partition, as last heard, off-cluster all in the first; -1 is not known yet
 	failed  bool      // the last poll
@@ -61,7 +61,8 @@ type poller struct {
 }
 
 func newPoller(r *run) *poller {
-	p := &poller{run: r, all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions))}
+	p := &poller{run: r, all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions)),
+		next: rand.N(len(r.sched.partitions))}
 	for i := range p.all {
 		p.all[i] = uint16(i)
 		p.workers = append(p.workers, -1)
@@ -77,9 +78,12 @@ func (p *poller) pause(now time.Time) time.Duration {
 	case p.failed:
 		return jittered(pollEvery)
 	}
-	most := max(pollEvery, min(pollSeldom, p.cfg.ReadyWindow/2))
-	return jittered(min(max(pollEvery, time.Duration(p.fleet())*time.Second/fleetPolls), most))
+	return jittered(min(max(pollEvery, p.wished()), p.most()))
 }
+
+// wished is between two polls of a worker when all of them make fleetPolls, and most is what keeps this one ready.
+func (p *poller) wished() time.Duration { return time.Duration(p.fleet()) * time.Second / fleetPolls }
+func (p *poller) most() time.Duration   { return max(pollEvery, min(pollSeldom, p.cfg.ReadyWindow/2)) }
 
 // jittered varies a pause by pollJitter.
 func jittered(d time.Duration) time.Duration {
@@ -104,10 +108,17 @@ func (p *poller) alert(now time.Time) bool { return now.Before(p.until) }
 
 // turn is which partitions to ask now.
 func (p *poller) turn(now time.Time) []uint16 {
-	if !p.store.Cluster() || p.alert(now) {
+	n := len(p.all)
+	switch wished := p.wished(); {
+	case p.alert(now):
+	case p.store.Cluster():
+		n = (n + pollTurns - 1) / pollTurns
+	case wished > p.most(): // as many partitions a second are asked for as if it polled as seldom as wished
+		n = int((time.Duration(n)*p.most() + wished - 1) / wished)
+	}
+	if n == len(p.all) {
 		return p.all
 	}
-	n := (len(p.all) + pollTurns - 1) / pollTurns
 	turn := make([]uint16, n)
 	for i := range turn {
 		turn[i] = p.all[(p.next+i)%len(p.all)]
@@ -145,7 +156,7 @@ func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollSta
 	if !p.store.Cluster() {
 		states, workers, err := p.store.Poll(ctx, partitions)
 		if err == nil {
-			p.workers[0] = workers
+			p.workers[0] = (workers*len(p.all) + len(partitions) - 1) / len(partitions)
 		}
 		return states, err
 	}

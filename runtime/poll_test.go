@@ -79,6 +79,29 @@ func TestPollsAreShared(t *testing.T) {
 	}
 }
 
+// Of more workers than can poll as seldom as they should, each asks for a part of the partitions, and a different one each time.
+func TestPollsOfALargeFleetAreSmall(t *testing.T) {
+	for fleet, want := range map[int]int{30: 64, 300: 8, 100_000: 1} { // 64 partitions, 4 a second, and each worker every 7.5 s
+		synctest.Test(t, func(t *testing.T) {
+			s := newSilent(64, 0)
+			s.fleet = fleet
+			servingAs(t, s, Config{}, 20*time.Minute)
+			polls, asked := s.polls[1:len(s.polls)-1], map[uint16]bool{} // the first knows of no others, the last is the farewell
+			for _, p := range polls {
+				if n := len(p.partitions); n > want || 4*n < want {
+					t.Fatalf("%d workers: a poll asked for %d partitions, want about %d", fleet, n, want)
+				}
+				for _, id := range p.partitions {
+					asked[id] = true
+				}
+			}
+			if len(asked) != 64 {
+				t.Errorf("%d workers: %d partitions were asked for in the end, want all 64", fleet, len(asked))
+			}
+		})
+	}
+}
+
 // Who got no answer asks again soon, however many others there are.
 func TestPollsThatFailAreNotSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

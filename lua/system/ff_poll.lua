@@ -25,7 +25,7 @@ local function ff_poll(k, argv)
       out[#out + 1] = reply.int(ready)
       out[#out + 1] = overdue
     end
-    workers = workers + redis.call('ZCOUNT', keys.workers(r), after, '+inf')
+    if ctx.wake then workers = workers + redis.call('ZCOUNT', keys.workers(r), after, '+inf') end -- rows are forgotten by the tick
   end
   out[3], out[4] = reply.int(workers), reply.int((#out - 4) / 3)
   return out
