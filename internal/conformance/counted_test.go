@@ -105,7 +105,7 @@ var countedScenarios = []scenario{
 		same(w, "idle", w.tick().Idle, true)
 		w.cancel(id)
 		wake, _ := strconv.ParseInt(w.root()["wake"], 10, 64)
-		if wake == 0 || wake > w.now()+1000 {
+		if wake == 0 || wake > w.now()+2000 {
 			w.Fatalf("wake is %d, now is %d", wake, w.now())
 		}
 	}},

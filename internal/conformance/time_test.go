@@ -252,11 +252,15 @@ var timeScenarios = []scenario{
 		w.advance(300 * time.Millisecond)
 		r, err = w.e.Tick(w.ctx, w.p, "a", false)
 		w.no(err)
-		same(w, "looks every second", words(r.Promoted, r.Next), "1 1s")
-		// The owner is late; only then may another take over.
+		same(w, "rings again in a second", words(r.Promoted, r.Next), "1 1s")
 		k := w.worker("w1")
-		w.advance(1500 * time.Millisecond)
-		same(w, "not yet overdue", k.poll(1).TickOverdue, false)
+		k.poll(1)
+		r, err = w.e.Tick(w.ctx, w.p, "a", false)
+		w.no(err)
+		same(w, "looks every ten seconds at what waits for its time", r.Next, 10*time.Second)
+		// The owner is late; only then may another take over.
+		w.advance(11500 * time.Millisecond)
+		same(w, "not yet overdue", w.renew(k, 0).TickOverdue, false)
 		w.unchanged("somebody else", func() {
 			_, err := w.e.Tick(w.ctx, w.p, "b", false)
 			w.no(err)
@@ -279,6 +283,25 @@ var timeScenarios = []scenario{
 		same(w, "nobody", w.root()["owner"], "")
 		w.advance(time.Second)
 		same(w, "at once overdue without an owner", w.renew(k, 0).TickOverdue, true)
+	}},
+	{name: "what waits for long is looked at six times a minute", run: func(w *world) {
+		k := w.worker("w1")
+		id := w.create()
+		w.create(delay(time.Hour))
+		k.one(id)
+		ticks := 0
+		for until := w.now() + 60_000; w.now() < until; ticks++ {
+			r, err := w.e.Tick(w.ctx, w.p, "a", false)
+			w.no(err)
+			if ticks%2 == 1 {
+				w.renew(k, 0)
+			}
+			w.check()
+			w.advance(max(r.Next, time.Millisecond))
+		}
+		if ticks > 8 {
+			w.Fatalf("%d ticks in a minute", ticks)
+		}
 	}},
 	{name: "an owner that is asked ticks, one that is gone is replaced at once", run: func(w *world) {
 		ask := func(who string) engine.TickReply {

@@ -105,7 +105,8 @@ func (l *look) rootFields() {
 			first = min(first, at)
 		}
 	}
-	soon := !math.IsInf(first, 1) || len(l.Sets[":ready"]) > 0 || len(l.Sets[":gready"]) > 0 || len(l.Outbox) > 0
+	some := !math.IsInf(first, 1)
+	soon := len(l.Sets[":ready"]) > 0 || len(l.Sets[":gready"]) > 0 || len(l.Outbox) > 0
 	for _, at := range l.ZSets[":closed"] {
 		first = min(first, at)
 		soon = soon || at <= float64(l.Now+1000)
@@ -122,7 +123,7 @@ func (l *look) rootFields() {
 	for _, at := range l.ZSets[":workers"] {
 		first = min(first, max(at+forgotten, float64(l.Now+1000)))
 	}
-	if math.IsInf(first, 1) && !soon {
+	if math.IsInf(first, 1) && !soon { // some says that first is not
 		return
 	}
 	wake, err := strconv.ParseInt(l.Root["wake"], 10, 64)
@@ -131,8 +132,15 @@ func (l *look) rootFields() {
 	} else if float64(wake) > max(first, float64(l.Now)) && !l.Stepped {
 		l.wrong("wake %d is later than the first thing due %.0f", wake, first)
 	}
-	if soon && !l.Stepped && float64(wake) > float64(l.Now+1000) { // a small step back is waited for, and one before the first tick
-		l.wrong("wake %d is more than 1 s ahead of %d", wake, l.Now)
+	latest := math.Inf(1)
+	if some {
+		latest = float64(l.Now + span)
+	}
+	if soon {
+		latest = float64(l.Now + 1000)
+	}
+	if !l.Stepped && float64(wake) > latest { // a small step back is waited for, and one before the first tick
+		l.wrong("wake %d is later than %.0f, when a tick has to look", wake, latest)
 	}
 }
 

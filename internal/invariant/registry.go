@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// span is how far ahead, in ms, the next tick may be while anything waits for its time (root.span in lua/lib/root.lua).
+const span = 10000
+
 // forgotten is how long after its expiry a worker's row is kept, ms.
 const forgotten = 3600000
 

@@ -237,7 +237,7 @@ func stopped(t *testing.T, s *server, sh shape, stop int) (end string, left bool
 	}
 	x.sound()
 	left = len(x.dump.ZSets[":backlog"]) > 0
-	x.o.now += 5000
+	x.o.now += 13_000 // a tick looks every ten seconds, and is overdue two later
 	x.no(s.setClock(x.ctx, s.raw, x.o.now))
 	for more := true; more; {
 		out, err := s.e.Tick(x.ctx, partition, "another", false)

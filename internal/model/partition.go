@@ -12,7 +12,8 @@ import (
 const (
 	maxRoutes  = flowfabric.MaxRoutes
 	maxAhead   = int64(315_360_000_000) // ten years
-	glance     = 1000                   // while anything exists, the tick looks this often
+	glance     = 1000                   // while anything is ready, the tick looks this often
+	span       = 10_000                 // and this often while anything waits for its time
 	late       = 2000                   // a tick that is later than this may be taken over
 	interestMs = 600_000                // an interest lives this long after it was last used by an idle claim
 	recordMs   = 600_000                // so does the record of an ended session
@@ -135,11 +136,19 @@ func (p *Partition) enter() (refused Reply, shut bool) {
 	return Reply{Code: string(p.Gate)}, p.Gate != ""
 }
 
-// need makes sure that a tick comes no later than at, and within a glance.
+// need makes sure that a tick comes no later than at, and within a span.
 func (p *Partition) need(at int64) {
-	wake := min(at, p.Now+glance)
+	wake := min(at, p.Now+span)
 	if p.Wake == 0 || p.Wake > wake {
 		p.Wake = wake
+	}
+}
+
+// vacate takes the tick from its owner: it is anybody's, within a glance.
+func (p *Partition) vacate() {
+	p.Owner = ""
+	if p.Wake != 0 {
+		p.Wake = min(p.Wake, p.Now+glance)
 	}
 }
 

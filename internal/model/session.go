@@ -158,7 +158,7 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 	}
 	s.Dead, s.Look, s.Why = true, min(s.Expires, p.Now), reason
 	if instance, _, _ := strings.Cut(session, "~"); instance == p.Owner {
-		p.Owner = "" // its tick is anybody's
+		p.vacate()
 	}
 	p.need(p.Now)
 	return answer(OK, "dead", number(len(p.holds(session, 0))))

@@ -24,7 +24,7 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 		if p.Owner != owner {
 			return answer(Already, p.Owner)
 		}
-		p.Owner = ""
+		p.vacate()
 		return answer(OK, "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
 	}
 	if p.Owner != "" && p.Owner != owner && !p.late() {
@@ -178,10 +178,10 @@ func (p *Partition) retention(n *counts) {
 	}
 }
 
-// next is when the tick has to come again: at the first thing due, at the latest after a glance, 0 when there is
+// next is when the tick has to come again: at the first thing due, at the latest after a span, or a glance while something is ready, 0 when there is
 // nothing to wait for. If all that is left has ended, it comes when the first of that is to be purged.
 func (p *Partition) next() int64 {
-	first, anything, later := p.Now+glance, false, int64(0)
+	first, anything, later := p.Now+span, false, int64(0)
 	at := func(instant int64) {
 		if instant != 0 {
 			first, anything = min(first, instant), true
@@ -195,7 +195,9 @@ func (p *Partition) next() int64 {
 				at(w.Expires)
 			}
 		}
-		anything = anything || x.waiting() && p.laneOf(x).handsOut()
+		if x.waiting() && p.laneOf(x).handsOut() {
+			at(p.Now + glance)
+		}
 		if x.terminal() && (later == 0 || x.Filed < later) {
 			later = x.Filed
 		}

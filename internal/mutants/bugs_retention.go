@@ -76,8 +76,8 @@ var retentionMutants = []Mutant{
 		`n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)`, `n.touched + 1`, suite("counted")},
 	{"tick: sleeps although something is to be purged", "design §8", tickFile,
 		`    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, `    local at = i > 1 and head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, lanes},
-	{"tick: wakes every second for a purge of tomorrow", "design §8", tickFile,
-		`if at and i < 5 then at = math.min(at, ctx.now + 1000) end`, `if at then at = math.min(at, ctx.now + 1000) end`, lanes},
+	{"tick: wakes every ten seconds for a purge of tomorrow", "design §8", tickFile,
+		`if at and i < 5 then at = math.min(at, ctx.now + root.span) end`, `if at then at = math.min(at, ctx.now + root.span) end`, lanes},
 	{"keys: the registry of workers leaves the slot", "50 §15 #12", "lua/lib/keys.lua",
 		`return r .. ':workers' end`, `return 'workers' end`, Test{"./internal/conformance", "^TestCluster$/^(replicas)$"}},
 }

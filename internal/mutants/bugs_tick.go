@@ -4,6 +4,11 @@ const tickFile = "lua/tick/ff_tick.lua"
 
 // tickMutants break what happens because time passed.
 var tickMutants = []Mutant{
+	{"tick: looks every second at what waits for long", "design §8", tickFile,
+		`if at and i < 5 then at = math.min(at, ctx.now + root.span) end`, `if at and i < 5 then at = math.min(at, ctx.now + 1000) end`, suite("time")},
+	{"tick: one that was given up waits for what is due", "design §8", "lua/lib/bell.lua",
+		`    ctx.wake = ctx.now + 1000
+`, ``, suite("time")},
 	{"tick: anybody ticks", "design §8", tickFile,
 		`if current and current ~= owner and root.overdue(ctx) == '0' and (`, `if false and (`, suite("time")},
 	{"tick: nobody may take over", "design §8", tickFile,

@@ -65,11 +65,15 @@ function bell.pass(ctx, digest)
 end
 
 -- vacate takes the tick from an owner that leaves or is given up, and rings for a tick some other process that has work or waits for
--- it here. If none is found, the next poll finds that the tick has no owner.
+-- it here. If none is found, a poll finds a second later that the tick has no owner.
 function bell.vacate(ctx, instance)
   if root.owner(ctx) ~= instance then return end
   redis.call('HDEL', ctx.r, 'owner')
   ctx.owner = false
+  if ctx.wake and ctx.wake > ctx.now + 1000 then
+    ctx.wake = ctx.now + 1000
+    redis.call('HSET', ctx.r, 'wake', reply.int(ctx.wake))
+  end
   local tried = { [instance] = true }
   local function heard(list)
     for i = 1, #list do

@@ -18,29 +18,28 @@ function root.mismatch(stored, given)
   return reply.err('protocol_mismatch', '@PROTOCOL@', given, 'library')
 end
 
--- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, what is quiet, and when the last tick was.
+-- Claims ask for the route table's version at the same time, the tick for who ticks, whom to ring, and what is quiet.
 function root.enter(k, argv, claims, tick)
   root.current = nil
   local r, h = k[1], nil
   if tick then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'owner', 'ring', 'quiet', 'ticked')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'owner', 'ring', 'quiet')
   elseif claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'table', 'spaces')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'table', 'spaces')
   else
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked')
   end
   if not h[1] then return nil, reply.err('partition_missing', r) end
   if h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@' then return nil, root.mismatch(h[1], argv[1]) end
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], table = claims and tonumber(h[7] or '0'), spaces = claims and h[8] }
+    gates = h[6], ticked = h[7], table = claims and tonumber(h[8] or '0'), spaces = claims and h[9] }
   root.current = ctx
   if tick then
-    ctx.owner = h[7]
-    ctx.ring = h[8]
-    ctx.quiet = h[9] and tonumber(h[9])
-    ctx.ticked = h[10]
+    ctx.owner = h[8]
+    ctx.ring = h[9]
+    ctx.quiet = h[10] and tonumber(h[10])
   end
   return ctx
 end
@@ -66,7 +65,6 @@ end
 root.step = 1000
 
 function root.stepped(ctx)
-  if ctx.ticked == nil then ctx.ticked = redis.call('HGET', ctx.r, 'ticked') end
   return ctx.ticked and (tonumber(ctx.ticked) or 0) > ctx.now + root.step
 end
 
@@ -79,10 +77,10 @@ function root.overdue(ctx)
   return '0'
 end
 
--- need lowers the wake time to due and rings the tick's owner. While anything exists the tick looks at least
--- once a second, so a wake that is already near costs nothing here.
+-- need lowers the wake time to due and rings the tick's owner. While anything waits for its time, the tick looks every root.span at the
+-- latest: then it is noticed that its owner died, though nothing is due for long.
 function root.need(ctx, due)
-  local wake = math.max(ctx.now, math.min(due, ctx.now + 1000)) -- what is overdue already makes no tick late
+  local wake = math.max(ctx.now, math.min(due, ctx.now + root.span)) -- what is overdue already makes no tick late
   if ctx.wake and ctx.wake <= wake then return end
   ctx.wake = wake
   redis.call('HSET', ctx.r, 'wake', reply.int(wake))

@@ -393,9 +393,10 @@ function ff_index.spaces(ctx, gates, space, spaces)
   end
 end
 
--- wake: somebody must be told to tick when the first thing is due, and once a second while anything waits.
+-- wake: somebody must be told to tick when the first thing is due, every root.span while anything waits for its time, and within a second
+-- while something waits for the tick alone.
 function ff_index.scans.wake(ctx)
-  local r, first = ctx.r, nil
+  local r, first, some = ctx.r, nil, false
   local soon = redis.call('EXISTS', keys.ready(r), keys.gready(r)) > 0 or redis.call('XLEN', keys.outbox(r)) > 0
   local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r), keys.schedules(r),
     keys.flow_due(r), keys.closed(r) }
@@ -403,11 +404,14 @@ function ff_index.scans.wake(ctx)
     local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
     local at = head[2] and audit.score(head[2])
     if at then
-      if i <= 5 then soon = true elseif i < 9 then at = math.max(at, ctx.now + 1000) end
+      if i < 5 then some = true elseif i == 5 then soon = true elseif i < 9 then at = math.max(at, ctx.now + 1000) end
       if not first or at < first then first = at end
     end
   end
-  if soon then first = math.min(first or ctx.now + 1000, ctx.now + 1000) end
+  if soon or some then
+    local latest = ctx.now + (soon and 1000 or root.span)
+    first = math.min(first or latest, latest)
+  end
   if not first or ctx.wake and ctx.wake <= math.max(first, ctx.now) then return 1, '' end
   local told = ctx.wake and reply.int(ctx.wake) or 'never'
   if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then root.need(ctx, first) end

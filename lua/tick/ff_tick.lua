@@ -321,7 +321,7 @@ function ff_tick_do.next_due(ctx, n, outbox)
       ff_tick_do.is_due(ctx, sets[i])
       at = ctx.heads[sets[i]]
     end
-    if at and i < 5 then at = math.min(at, ctx.now + 1000) end
+    if at and i < 5 then at = math.min(at, ctx.now + root.span) end
     if at and (not least or at < least) then least = at end
   end
   if least and least <= ctx.now then return least end
