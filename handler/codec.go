@@ -3,6 +3,8 @@ package handler
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/flowfabric/flowfabric-go/internal/jsonplan"
 )
 
 // Codec turns inputs, results and step values into bytes and back. It must be safe for concurrent use, and what
@@ -39,6 +41,9 @@ func (jsonCodec) Decode(data []byte, v any) error {
 		if len(data) == 0 {
 			return nil
 		}
+	}
+	if jsonplan.Decode(data, v) {
+		return nil
 	}
 	return json.Unmarshal(data, v)
 }
