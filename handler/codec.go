@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/flowfabric/flowfabric-go/internal/jsonplan"
+	onepass "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // Codec turns inputs, results and step values into bytes and back. It must be safe for concurrent use, and what
@@ -25,6 +26,11 @@ var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
 
+// encoding/json goes over a payload twice. The library that will take its place goes over it once, and with these options decodes the same;
+// of json.Number it knows only its own.
+var asEncodingJSON = onepass.JoinOptions(jsonv1.DefaultOptionsV1(), onepass.WithUnmarshalers(onepass.UnmarshalFunc(
+	func(data []byte, n *json.Number) error { return json.Unmarshal(data, n) })))
+
 func (jsonCodec) Encode(v any) ([]byte, error) {
 	if raw, ok := v.([]byte); ok {
 		return raw, nil
@@ -42,10 +48,10 @@ func (jsonCodec) Decode(data []byte, v any) error {
 			return nil
 		}
 	}
-	if jsonplan.Decode(data, v) {
+	if onepass.Unmarshal(data, v, asEncodingJSON) == nil {
 		return nil
 	}
-	return json.Unmarshal(data, v)
+	return json.Unmarshal(data, v) // whose errors applications know
 }
 
 // Cipher encrypts and authenticates what a codec wrote. It must be safe for concurrent use. Seal may answer other

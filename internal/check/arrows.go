@@ -18,7 +18,7 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/record", "internal/jsonplan", "internal/inproc", "internal/tracing", "schedule"},
+	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "schedule"},
 	{"engine"},
 	{"lease", "stream", "suspend", "admission"},
 	{"handler"},
