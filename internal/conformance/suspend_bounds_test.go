@@ -217,7 +217,7 @@ var boundScenarios = []scenario{
 			slices.Sort(found)
 			return found
 		}
-		same(w, "while it waits", words(mine()), words([]string{":e:", ":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
+		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
 		w.signal(id, m, "on", engine.EffectSatisfied)
 		f = k.one(id).Fence
 		w.suspend(f, within(time.Minute, "fail"))

@@ -199,7 +199,7 @@ local function escalate(ctx, c, id, u)
   record.clear(ctx, id, 'tt')
   local was = u.rc
   u.to, u.bh = nil, nil
-  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review' })
+  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review', 'wa', was })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])

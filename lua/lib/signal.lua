@@ -150,7 +150,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   log(ctx, id, wid, g, '')
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
-      who = g.source ~= '' and g.source_type .. ' ' .. g.source or 'signal ' .. g.id,
+      who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
       known = { [wid] = w }, fields = fields })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')

@@ -1,11 +1,12 @@
 -- suspension: how an attempt stops without a lease, and what ends that (spec 20 §1.1, §6). The record of the last one
 -- stays until the next, so that whoever claims learns what it was resumed by. Fields:
---   id suspension   nm name the handler waits under  rc reason code    rq request key      ho fence it was made under
+--   id suspension   nm name the handler waits under  rc reason code    rq request key      ho epoch and attempt
 --   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
 --   wp waitpoints, by comma                          n<i> satisfied parts of node i
 --   gn signals      gm matched ones                  gb their bytes    gl last signal at
 --   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
---   by who resumed  why the reason given
+--   by who resumed  why the reason given             wh source of the signal that resumed
+--   wa reason before it was escalated                ss session, la claimed at: of who suspended, once closed
 local suspension = {}
 
 local US = '\31'
@@ -26,10 +27,29 @@ function suspension.read(ctx, id)
   return waits.of(ctx, id).u
 end
 
--- holder is the fence that a suspension was made under. No epoch is given twice, so the end of the session's name is
--- enough; with all of it the value would break the compact encoding and double the record.
-function suspension.holder(f)
-  return string.match(f.session, '[^~]*$') .. ' ' .. f.claim .. ' ' .. f.epoch .. ' ' .. f.attempt
+-- holder is what a suspension keeps of the fence that it was made under: no epoch is given twice.
+function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
+
+-- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its record tells the rest.
+function suspension.held(c, u, f)
+  return u.ho == suspension.holder(f) and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)
+end
+
+-- resumed are the close reasons after which the attempt went on.
+local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_resume = true }
+
+-- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is there nothing else
+-- tells it.
+function suspension.events(c, u)
+  local epoch, attempt = string.match(u.ho or '', '^(%d+) (%d+)$')
+  if not epoch or not u.cr or u.ca == 'already_satisfied' then return {} end
+  local session = u.ss or not u.cl and c.ss or ''
+  local out = { history.entry('suspended', u.cr, attempt, epoch, session, (u.wa or u.rc or '') .. ' ' .. (u.nm or ''),
+    u.la or not u.cl and c.la or u.cr) }
+  if resumed[u.cs] then
+    out[2] = history.entry('resumed', u.cl, attempt, epoch, session, u.ca or '', u.by or u.wh or u.cz and 'signal ' .. u.cz or '')
+  end
+  return out
 end
 
 function suspension.list(u)
@@ -64,13 +84,23 @@ function suspension.remember(ctx, c, id, u)
   return { name = name, value = value, total = reply.int(total) }
 end
 
--- replace makes room for a new record, which its caller stores: what the last one told becomes a step.
-function suspension.replace(ctx, id, kept)
+-- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints no longer
+-- share anything with it.
+function suspension.replace(ctx, c, id, u, kept)
+  local all, points = waits.of(ctx, id), {}
   if kept then
     record.set(ctx, id, 'sb', kept.total)
     redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
   end
-  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+  if all.u.id then
+    local list = suspension.list(all.u)
+    for i = 1, #list do points[list[i]] = waitpoint.read(ctx, id, list[i]) end
+    history.push(ctx, id, suspension.events(c, all.u))
+    redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+  end
+  all.u = u
+  for wid, w in pairs(points) do waitpoint.save(ctx, id, wid, w) end
+  waits.touch(ctx, id)
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
@@ -90,7 +120,12 @@ function suspension.shut(ctx, c, id, u, e)
   put('tr', e.trigger)
   put('cz', e.closer)
   put('by', e.by)
+  put('wh', e.who)
   put('why', e.why)
+  if e.cause ~= 'already_satisfied' then
+    put('ss', c.ss)
+    put('la', c.la)
+  end
   for field in pairs(u) do
     if string.find(field, '^n%d') then
       redis.call('UNLINK', keys.satisfied(ctx.r, id))
@@ -135,7 +170,6 @@ function suspension.resume(ctx, c, id, u, e)
   end
   suspension.shut(ctx, c, id, u, e)
   home.leave(ctx, c, id)
-  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else

@@ -81,12 +81,12 @@ end
 function ff_suspend.repeated(ctx, c, f, q)
   if not c.uw then return nil end
   local u = suspension.read(ctx, f.id)
-  if u.ho ~= suspension.holder(f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
+  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
   return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended', {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
-function ff_suspend.record(ctx, c, f, q, plan)
+function ff_suspend.record(ctx, c, f, q, plan, kept)
   local id = f.id
   local u = { id = q.id, rc = q.reason, ho = suspension.holder(f), cr = ctx.t, bh = q.behaviour, c = q.condition,
     to = q.timeout and reply.int(ctx.now + q.timeout), nm = q.name ~= '' and q.name or nil,
@@ -97,8 +97,7 @@ function ff_suspend.record(ctx, c, f, q, plan)
   if not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
-  waits.of(ctx, id).u = u
-  waits.touch(ctx, id)
+  suspension.replace(ctx, c, id, u, kept)
   signal.apply(ctx, id, q.list, q.bound, plan)
   local known = {}
   for n = 1, q.count do
@@ -125,7 +124,7 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id) }
+  local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, '') }
   local function put(field, value)
     fields[#fields + 1], fields[#fields + 2] = field, reply.int(value)
   end
@@ -155,6 +154,7 @@ local function ff_suspend_execution(k, argv)
   local c = core.read(ctx, f.id)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
+  if not c.uw then waits.none(ctx, f.id) end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
@@ -165,9 +165,8 @@ local function ff_suspend_execution(k, argv)
   end
 
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
-  if c.uw then suspension.replace(ctx, f.id, kept) end
   local fresh = ff_suspend.fresh(q)
-  local u, known = ff_suspend.record(ctx, c, f, q, plan)
+  local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)
   if plan.satisfied then
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
     suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
@@ -176,7 +175,6 @@ local function ff_suspend_execution(k, argv)
     stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)
   home.leave(ctx, c, f.id)
   home.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
