@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,11 +78,18 @@ func TestWaitsTwins(t *testing.T) {
 		if w.Suspension["wp"] == "" {
 			delete(w.Suspension, "wp")
 		}
+		signals := l.NewTable()
+		for range r.IntN(3) {
+			g := record.Signal{Expiry: fmt.Sprint(r.IntN(1000)), Text: strange[r.IntN(len(strange))] + "\x1c\x1c1 2 3"}
+			w.Signals = append(w.Signals, g)
+			signals.Append(table(map[string]string{"expiry": g.Expiry, "text": g.Text}))
+		}
 		stored := l.NewTable()
+		stored.RawSetString("signals", signals)
 		stored.RawSetString("u", table(w.Suspension))
 		stored.RawSetString("points", table(w.Waitpoints))
 		same := func(what string, got record.Waits) {
-			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) {
+			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) || !slices.Equal(got.Signals, w.Signals) {
 				t.Fatalf("seed %d: %s %q, want %q", seed, what, got, w)
 			}
 		}
@@ -94,7 +102,14 @@ func TestWaitsTwins(t *testing.T) {
 				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[k.String()] = v.String() })
 				return out
 			}
-			return record.Waits{Suspension: fields("u"), Waitpoints: fields("points")}
+			out := record.Waits{Suspension: fields("u"), Waitpoints: fields("points")}
+			if list, ok := decoded.RawGetString("signals").(*vm.LTable); ok {
+				list.ForEach(func(_, v vm.LValue) {
+					g := v.(*vm.LTable)
+					out.Signals = append(out.Signals, record.Signal{Expiry: g.RawGetString("expiry").String(), Text: g.RawGetString("text").String()})
+				})
+			}
+			return out
 		}
 		same("Lua reads of Go", loaded(w.Encode()))
 		same("Lua reads of Lua", loaded(call("store", stored).String()))

@@ -37,7 +37,7 @@ var suspendMutants = []Mutant{
 	{"suspension: closed, but parts of its condition stay met", "20-S2", suspensionFile,
 		`      redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "20-S14", suspensionFile,
-		`    if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end`, ``, waits},
+		`    put('gm', e.signal and '1' or '0')`, ``, waits},
 	{"suspension: closed, but its waitpoints are open", "20-S2", suspensionFile,
 		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "20-S2", suspensionFile,
@@ -126,9 +126,7 @@ var suspendMutants = []Mutant{
 		`    if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end`, ``, waits},
 	{"suspend: the record before shows through", "20 §3.11", suspensionFile,
 		`    redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
-  end
-  all.u = u`, `  end
-  all.u = u`, waits},
+    inbox.fade`, `    inbox.fade`, waits},
 	{"suspend: nobody is told", "design §1", suspendFile,
 		`  core.announce(ctx, c, f.id, suspension.codes[q.reason])`, ``, waits},
 	{"suspend: nothing in the history", "performance §3.5", "lua/read/ff_read_history.lua",

@@ -12,7 +12,11 @@ import (
 type Waits struct {
 	Suspension map[string]string
 	Waitpoints map[string]string
+	Signals    []Signal // those that have no keys of their own, in the order in which they came
 }
+
+// Signal is one of them: until when, ms, a repeat of it is known, and its parts as lua/lib/inbox.lua joins them.
+type Signal struct{ Expiry, Text string }
 
 var (
 	waitEscape   = strings.NewReplacer("\x1b", "\x1be", "\x1c", "\x1bf", "\x1d", "\x1bg")
@@ -24,7 +28,16 @@ var placed = []string{"id", "nm", "rc", "ho", "cr", "to", "bh", "c", "wp"}
 
 // DecodeWaits reads what lua/lib/waits.lua wrote. A part that is nothing of the kind is left out, as there.
 func DecodeWaits(text string) Waits {
-	w := Waits{map[string]string{}, map[string]string{}}
+	w := Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
+	text, signals, _ := strings.Cut(text, "\x1c\x1c")
+	for signals != "" {
+		p := strings.SplitN(signals, " ", 3)
+		size, err := strconv.Atoi(p[0])
+		if err != nil || len(p) < 3 || size < 0 || size > len(p[2]) {
+			break
+		}
+		w.Signals, signals = append(w.Signals, Signal{p[1], p[2][:size]}), p[2][size:]
+	}
 	head, points, _ := strings.Cut(text, "\x1c")
 	var order []string
 	for line := range strings.SplitSeq(points, "\x1c") {
@@ -88,6 +101,12 @@ func (w Waits) Encode() string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Waitpoints)) {
 		b.WriteString("\x1c" + id + "\x1f" + w.Waitpoints[id])
+	}
+	if len(w.Signals) > 0 {
+		b.WriteString("\x1c\x1c")
+	}
+	for _, g := range w.Signals {
+		b.WriteString(strconv.Itoa(len(g.Text)) + " " + g.Expiry + " " + g.Text)
 	}
 	return b.String()
 }

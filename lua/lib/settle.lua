@@ -227,7 +227,7 @@ function settle.timeout(ctx, c, id)
         correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
     end
     suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout', delay = 0,
-      signal = g and signal.encode(g, '') })
+      signal = g and inbox.encode(g, '') })
     return
   end
   local cancel = u.bh == 'cancel'

@@ -7,6 +7,7 @@
 --   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
 --   by who resumed  why the reason given             wh source of the signal that resumed
 --   wa reason before it was escalated                ss session, la claimed at: of who suspended, once closed
+--   mk 1 = signals that it took have a key of their own                  ts signal of its timeout
 local suspension = {}
 
 local US = '\31'
@@ -59,7 +60,7 @@ end
 
 -- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its length.
 function suspension.outcome(ctx, id, u)
-  local signals = (u.gm and u.gm ~= '0') and redis.call('HVALS', keys.matched(ctx.r, id)) or {}
+  local signals = inbox.taken(ctx, id, u)
   local out = { table.concat({ u.nm or '', u.ca or '', u.id or '', u.cl or '', u.to or '', u.cz or '', u.by or '', u.why or '',
     reply.int(#signals) }, US) }
   for i = 1, #signals do
@@ -97,6 +98,7 @@ function suspension.replace(ctx, c, id, u, kept)
     for i = 1, #list do points[list[i]] = waitpoint.read(ctx, id, list[i]) end
     history.push(ctx, id, suspension.events(c, all.u))
     redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+    inbox.fade(ctx, id)
   end
   all.u = u
   for wid, w in pairs(points) do waitpoint.save(ctx, id, wid, w) end
@@ -133,8 +135,9 @@ function suspension.shut(ctx, c, id, u, e)
     end
   end
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
-    if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end
-    if e.signal then redis.call('HSET', keys.matched(ctx.r, id), u.id, e.signal) end
+    if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
+    u.mk, u.ts = nil, e.signal
+    inbox.fade(ctx, id)
     put('gm', e.signal and '1' or '0')
     put('gb', e.signal and reply.int(#e.signal) or '0')
   end

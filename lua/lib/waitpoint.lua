@@ -180,8 +180,8 @@ function waitpoint.prune(ctx, id, keep)
   end)
   for i = 1, #closed - most_kept / 2 do
     waits.of(ctx, id).points[closed[i].id] = nil
+    inbox.forget(ctx, id, closed[i].id)
     waits.touch(ctx, id)
-    redis.call('UNLINK', keys.signals(ctx.r, id, closed[i].id), keys.delivered(ctx.r, id, closed[i].id))
   end
 end
 

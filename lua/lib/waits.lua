@@ -1,15 +1,16 @@
 -- waits: the one string that holds what an execution waits for, and the only file that knows its layout: its current or last suspension
--- (suspension says which fields that has) and its waitpoints by id (waitpoint says what is in one). Its Go twin is internal/record; a
--- test holds the two together. Read once a call, and written once, when the call ends:
---   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>}
+-- (suspension says which fields that has), its waitpoints by id (waitpoint says what is in one), and small signals in the order in which
+-- they came (signal says which). Its Go twin is internal/record; a test holds the two together. Read once a call, and written once,
+-- when the call ends:
+--   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry> <signal>}]
 -- The nine are id nm rc ho cr to bh c wp, which most suspensions have; an absent one is empty. wp is "*n" if it lists the first n waitpoints.
--- Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS.
+-- Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
 local waits = {}
 
 local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
 local meanings = { e = '\27', f = '\28', g = '\29' }
 local placed = { id = true, nm = true, rc = true, ho = true, cr = true, to = true, bh = true, c = true, wp = true }
-local free = { nm = true, rq = true, by = true, why = true, wh = true }
+local free = { nm = true, rq = true, by = true, why = true, wh = true, ts = true }
 local two = '([^\29]*)\29([^\29]*)\29'
 local nine = '^' .. two .. two .. two .. two .. '([^\29]*)()'
 
@@ -20,8 +21,24 @@ local function some(fields)
   return false
 end
 
+-- signals reads the signals, which begin at a position.
+local function signals(text, at)
+  local out = {}
+  while true do
+    local size, expiry, from = string.match(text, '^(%d+) (%d+) ()', at)
+    if not size then return out end
+    at = from + tonumber(size)
+    out[#out + 1] = { expiry = expiry, text = string.sub(text, from, at - 1) }
+  end
+end
+
 function waits.decode(text)
-  local points, order = {}, {}
+  local points, order, came = {}, {}, nil
+  local behind = string.find(text, '\28\28', 1, true)
+  if behind then
+    came = signals(text, behind + 2)
+    text = string.sub(text, 1, behind - 1)
+  end
   local first = string.find(text, '\28', 1, true)
   local head = first and string.sub(text, 1, first - 1) or text
   if first then
@@ -30,7 +47,7 @@ function waits.decode(text)
     end
   end
   local id, nm, rc, ho, cr, to, bh, c, wp, rest = string.match(head, nine)
-  if not id then return { u = {}, points = points } end
+  if not id then return { u = {}, points = points, signals = came } end
   local listed = string.match(wp, '^%*(%d+)$')
   if listed then wp = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
   local u = { id = given(id), nm = given(nm), rc = given(rc), ho = given(ho), cr = given(cr), to = given(to), bh = given(bh), c = given(c),
@@ -41,7 +58,7 @@ function waits.decode(text)
   if string.find(head, '\27', 1, true) then
     for field, value in pairs(u) do u[field] = string.gsub(value, '\27(.)', meanings) end
   end
-  return { u = u, points = points }
+  return { u = u, points = points, signals = came }
 end
 
 local function plain(text)
@@ -84,6 +101,15 @@ function waits.encode(w)
     if not written[id] then
       n = n + 1
       out[n] = '\28' .. id .. '\31' .. point
+    end
+  end
+  local came = w.signals
+  if came and #came > 0 then
+    n = n + 1
+    out[n] = '\28\28'
+    for i = 1, #came do
+      n = n + 1
+      out[n] = reply.int(#came[i].text) .. ' ' .. came[i].expiry .. ' ' .. came[i].text
     end
   end
   return table.concat(out)

@@ -93,12 +93,12 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
     rq = q.request ~= '' and q.request or nil, rd = q.delay > 0 and reply.int(q.delay) or nil,
     wp = q.count > 0 and table.concat(q.list, ',') or nil }
   if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
-  if #plan.matched > 0 then u.gm, u.gb = reply.int(#plan.matched / 2), reply.int(plan.bytes) end
+  if plan.bytes > 0 then u.gm, u.gb = reply.int(plan.taken), reply.int(plan.bytes) end
   if not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
   suspension.replace(ctx, c, id, u, kept)
-  signal.apply(ctx, id, q.list, q.bound, plan)
+  signal.apply(ctx, id, u, q.list, q.bound, plan)
   local known = {}
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
