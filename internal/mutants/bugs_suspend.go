@@ -35,7 +35,7 @@ var suspendMutants = []Mutant{
 	{"suspension: the next holder is told as who suspended", "ADR 32", suspensionFile,
 		`    put('ss', c.ss)`, ``, waits},
 	{"suspension: closed, but parts of its condition stay met", "20-S2", suspensionFile,
-		`      redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
+		`    redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "20-S14", suspensionFile,
 		`    put('gm', e.signal and '1' or '0')`, ``, waits},
 	{"suspension: closed, but its waitpoints are open", "20-S2", suspensionFile,
@@ -49,25 +49,30 @@ var suspendMutants = []Mutant{
 	{"resume: the timeout's alarm stays", "10-X4", suspensionFile,
 		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut`, `  end
-  suspension.shut`, waits},
+  record.move`, `  end
+  record.move`, waits},
 	{"resume: the deadline's alarm goes", "10-X4", suspensionFile,
 		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut`, `    home.alarm(ctx, nil, id)
+  record.move`, `    home.alarm(ctx, nil, id)
   end
-  suspension.shut`, waits},
+  record.move`, waits},
 	{"resume: the timeout stays on the core", "10-X4", suspensionFile,
-		`    record.clear(ctx, id, 'tt')
+		`    fields.tt = false
     home.alarm`, `    home.alarm`, waits},
 	{"resume: without the delay of its policy", "20-S13", suspensionFile,
 		`e.delay or tonumber(u.rd or '0')`, `e.delay or 0`, waits},
 	{"resume: nobody is told", "design §1", suspensionFile,
-		`  core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')`, ``, waits},
+		`  core.announce(ctx, c, id, code)
+end
+
+-- finish`, `end
+
+-- finish`, waits},
 	{"resume: nothing in the history", "performance §3.5", suspensionFile,
 		`  if resumed[u.cs] then`, `  if false then`, waits},
 	{"resume: what it told is not brought along", "20 §3.11", suspensionFile,
-		`    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))`, `    record.set(ctx, id, 's', 'R1i')`, waits},
+		`  fields.sg, fields.wp = suspension.told(u), open`, `  fields.sg, fields.wp = false, open`, waits},
 	{"finish: the suspension stays open", "20 §6", suspensionFile,
 		`  if core.suspended(c) then
     local cause`, `  if false then
@@ -103,17 +108,17 @@ var suspendMutants = []Mutant{
 	{"suspend: waitpoints end with their old lifetime", "20 §1.2", suspendFile,
 		`ctx.t, u.to or '', q.id, w`, `ctx.t, w.expires or u.to or '', q.id, w`, waits},
 	{"suspend: fresh waitpoints are not counted", "20 §8", suspendFile,
-		`  if open > 0 then put('wp', open) end`, ``, waits},
+		`  if open > 0 then fields.wp = reply.int(open) end`, ``, waits},
 	{"suspend: closed waitpoints are never forgotten", "20 §8", suspendFile,
 		`  if c.uw then waitpoint.prune(ctx, id, known) end`, ``, waits},
 	{"suspend: the attempt's time starts anew", "20-S35", suspendFile,
-		`  if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end`, ``, waits},
+		`  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end`, ``, waits},
 	{"suspend: a deadline before the timeout has no alarm", "10-X4", suspendFile,
 		`math.min(due, deadline)`, `due`, waits},
 	{"suspend: the alarm of the attempt stays", "20-S35", suspendFile,
 		`  if first or c.ta then home.alarm`, `  if first then home.alarm`, waits},
 	{"suspend: the next claim is told of the wait before", "20 §3.11", suspendFile,
-		`  if c.sg then record.clear(ctx, f.id, 'sg') end`, ``, waits},
+		`  if c.sg then fields.sg = false end`, ``, waits},
 	{"suspend: stays held", "10-X3", suspendFile,
 		`  home.leave(ctx, c, f.id)`, ``, waits},
 	{"suspend: what the wait before was answered is lost", "20-S8", suspendFile,
@@ -186,7 +191,7 @@ var suspendMutants = []Mutant{
 	{"operator: a repeated request resumes the next suspension", "design §2.8", resumeFile,
 		`  if c.rw == request then return reply.already(c.s, u.id) end`, ``, suite("repeat|suspend|signal")},
 	{"operator: an old request resumes a later suspension", "design §2.8", resumeFile,
-		`  record.set(ctx, id, 'rw', request) -- on the core: the next suspension replaces the record`, ``, waits},
+		`core = { rw = request } })`, `core = {} })`, waits},
 	{"operator: a repeated approval answers the next wait", "20-S33", approveFile,
 		`    if o.key == which and signal.known(ctx, id, other, g) then return other, o end`, ``, suite("suspend again")},
 	{"suspend: early signals of an expired waitpoint are lost", "20-S41", suspendFile,

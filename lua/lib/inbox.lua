@@ -25,6 +25,9 @@ function inbox.decode(text)
     order = p[15], payload = p[16] }
 end
 
+-- expiry is until when a repeat of a signal is known that was accepted at an instant.
+function inbox.expiry(g, at) return reply.int(at + (g.key ~= '' and g.ttl or 86400000)) end
+
 -- mark is the field under which a delivery is remembered: its idempotency key, else its own id.
 function inbox.mark(g)
   if g.key ~= '' then return 'k' .. g.key end
@@ -38,6 +41,21 @@ inbox.buffered = 'buffered_for_pending_waitpoint'
 local skip = '[^\31]*\31'
 local parts = '^([^\31]*)\31([^\31]*)\31' .. skip .. skip .. skip .. skip .. skip .. skip .. '([^\31]*)\31' .. skip .. skip .. skip ..
     '([^\31]*)'
+
+-- read returns of a stored signal what a condition asks for, and where its effect and its payload are, for evaluated.
+local whole = '^([^\31]*)\31([^\31]*)\31' .. skip .. '([^\31]*)\31' .. skip .. '([^\31]*)\31([^\31]*)\31' .. skip ..
+    '([^\31]*)\31' .. skip .. '([^\31]*)\31' .. skip .. '()[^\31]*()\31' .. skip .. '([^\31]*)\31()'
+
+function inbox.read(text)
+  local id, wid, name, source_type, source, key, accepted, from, upto, order, payload = string.match(text, whole)
+  return { id = id, waitpoint = wid, name = name, source_type = source_type, source = source, key = key, accepted = accepted, text = text,
+    from = from, upto = upto, payload = payload, order = tonumber(order) or 0 }
+end
+
+-- evaluated is that signal with another effect, and with its payload if it is to be kept.
+function inbox.evaluated(g, effect, payload)
+  return string.sub(g.text, 1, g.from - 1) .. effect .. string.sub(g.text, g.upto, payload and -1 or g.payload - 1)
+end
 
 local function look(item)
   if not item.id then item.id, item.waitpoint, item.key, item.effect = string.match(item.text, parts) end
@@ -151,8 +169,7 @@ end
 -- nil.
 function inbox.keep(ctx, id, wid, w, g, text, u)
   local all = waits.of(ctx, id)
-  local expiry, size = reply.int(ctx.now + (g.key ~= '' and g.ttl or 86400000)), #text
-  record.set(ctx, id, 'gq', g.order)
+  local expiry, size = inbox.expiry(g, ctx.now), #text
   feed.signal(ctx, id, wid, g)
   local came = all.signals or {}
   for i = 1, #came do size = size + #came[i].text end

@@ -59,6 +59,7 @@ local function buffer(ctx, id, wid, w, g)
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
   if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
   inbox.keep(ctx, id, wid, w, g, text)
+  record.set(ctx, id, 'gq', g.order)
   w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
   return reply.ok(g.id, g.effect, w.state)
@@ -113,13 +114,14 @@ local function evaluate(ctx, c, id, wid, w, g)
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
-      known = { [wid] = w }, fields = fields })
+      known = { [wid] = w }, fields = fields, core = { gq = g.order } })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
   end
   for i in pairs(s.changed) do
     fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
   end
+  record.set(ctx, id, 'gq', g.order)
   waits.set(ctx, id, fields)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
@@ -160,8 +162,9 @@ local function buffered(ctx, id, list, bound, plan)
       plan.signals, logs = plan.signals + #entries, logs + 1
       plan.logs[at] = { inside = inside, entries = entries, changed = {}, matched = 0 }
       for i = 1, #entries do
-        local g = inbox.decode(entries[i])
-        came[#came + 1] = { at = at, i = i, g = g, order = tonumber(g.order) or 0 }
+        local g = inbox.read(entries[i])
+        g.at, g.i = at, i
+        if g.id then came[#came + 1] = g end -- else it cannot be read
       end
     end
   end
@@ -182,21 +185,21 @@ function signal.replay(ctx, id, nodes, list, bound)
     state = { counts = {}, tokens = {}, changed = {} }, tokens = {} }
   local came = buffered(ctx, id, list, bound, plan)
   for n = 1, #came do
-    local g, l = came[n].g, plan.logs[came[n].at]
-    local effect, added = condition.take(plan.state, nodes, came[n].at, g)
-    g.effect = effect
-    local text = nil
+    local g = came[n]
+    local l = plan.logs[g.at]
+    local effect, added = condition.take(plan.state, nodes, g.at, g)
+    local inside, text = #l.inside > 0, nil
     if #added > 0 then
       l.matched, plan.taken = l.matched + 1, plan.taken + 1
-      text = inbox.encode(g, g.payload)
+      text = inbox.evaluated(g, effect, true)
       plan.bytes = plan.bytes + #text
-      if #l.inside == 0 then plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text end
+      if not inside then plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text end
       for t = 1, #added do
         plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
       end
     end
-    l.changed[#l.changed + 1] = { i = came[n].i, text = text and #l.inside > 0 and text or inbox.encode(g, ''),
-      mark = inbox.mark(g), effect = effect }
+    g.text, g.effect = inside and text or inbox.evaluated(g, effect), effect
+    l.changed[#l.changed + 1] = g
     if effect == 'resume_condition_satisfied' then
       plan.satisfied, plan.closer = true, g.id
       break
@@ -210,19 +213,24 @@ local function chunks(list, write)
   for first = 1, #list, 500 do write(first, unpack(list, first, math.min(first + 499, #list))) end
 end
 
--- relabel puts the effects of evaluated signals into the records by which repeats are known.
+-- relabel puts the effects of evaluated signals into the records by which repeats are known. Those say of a signal with a key how long that
+-- is.
 local function relabel(key, changed)
-  local marks, updated = {}, {}
-  for i = 1, #changed do marks[i] = changed[i].mark end
+  local updated, keyed, marks = {}, {}, {}
+  for i = 1, #changed do
+    local g = changed[i]
+    if g.key == '' then
+      updated[#updated + 1], updated[#updated + 2] = inbox.mark(g), g.id .. ' ' .. g.effect .. ' ' .. inbox.expiry(g, tonumber(g.accepted))
+    else
+      keyed[#keyed + 1], marks[#marks + 1] = g, inbox.mark(g)
+    end
+  end
   chunks(marks, function(first, ...)
     local old = redis.call('HMGET', key, ...)
     for i = 1, #old do
-      local c = changed[first + i - 1]
       local id, expiry = string.match(old[i] or '', '^(%S+) %S+ (%d+)$')
-      if id then
-        updated[#updated + 1] = c.mark
-        updated[#updated + 1] = id .. ' ' .. c.effect .. ' ' .. expiry
-      end
+      local n = first + i - 1
+      if id then updated[#updated + 1], updated[#updated + 2] = marks[n], id .. ' ' .. keyed[n].effect .. ' ' .. expiry end
     end
   end)
   chunks(updated, function(_, ...) redis.call('HSET', key, ...) end)

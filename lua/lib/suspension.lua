@@ -105,7 +105,8 @@ function suspension.replace(ctx, c, id, u, kept)
   waits.touch(ctx, id)
 end
 
--- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
+-- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2), and returns how many waitpoints those
+-- were. The caller counts. e: reason (close
 -- reason), cause, and maybe trigger, closer, who (of a signal), by, why; known, waitpoints that were read and changed but not yet
 -- saved; and fields, of the record, likewise.
 function suspension.shut(ctx, c, id, u, e)
@@ -128,11 +129,8 @@ function suspension.shut(ctx, c, id, u, e)
     put('ss', c.ss)
     put('la', c.la)
   end
-  for field in pairs(u) do
-    if string.find(field, '^n%d') then
-      redis.call('UNLINK', keys.satisfied(ctx.r, id))
-      break
-    end
+  if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
+    redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
     if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
@@ -150,7 +148,7 @@ function suspension.shut(ctx, c, id, u, e)
       closed = closed + 1
     end
   end
-  if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
+  return closed
 end
 
 -- told is how many bytes the next claim brings along; an execution that ended needs none.
@@ -158,27 +156,27 @@ function suspension.told(u)
   return reply.int(512 + tonumber(u.gb or '0') + #(u.why or '') + #(u.nm or ''))
 end
 
--- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on.
+-- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is as in shut, and may have
+-- delay, and core: fields of the execution that change, too.
 function suspension.resume(ctx, c, id, u, e)
-  local delay = e.delay or tonumber(u.rd or '0')
+  local delay, fields = e.delay or tonumber(u.rd or '0'), e.core or {}
+  local code = delay > 0 and 'R2c' or 'R1i'
   u.why = e.why ~= '' and e.why or nil
-  if delay > 0 then
-    record.set(ctx, id, 's', 'R2c', 'du', reply.int(ctx.now + delay), 'sg', suspension.told(u))
-  else
-    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))
-  end
+  local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)
+  fields.sg, fields.wp = suspension.told(u), open > 0 and reply.int(open) or false
+  if delay > 0 then fields.du = reply.int(ctx.now + delay) end
   if c.tt then
-    record.clear(ctx, id, 'tt')
+    fields.tt = false
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut(ctx, c, id, u, e)
+  record.move(ctx, id, code, fields)
   home.leave(ctx, c, id)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
-  core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')
+  core.announce(ctx, c, id, code)
 end
 
 -- finish closes the suspension of an execution that ends while it waits; without one it closes what waitpoints are open.
@@ -186,8 +184,9 @@ function suspension.finish(ctx, c, id, reason)
   if core.suspended(c) then
     local cause = { attempt_cancelled = 'cancelled', expired = 'deadline' }
     local u = suspension.read(ctx, id)
-    suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
+    local closed = suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
       reason = suspension.reasons[reason] or 'timed_out_' .. (u.bh or 'fail') })
+    if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
   end
   waitpoint.abandon(ctx, c, id, 'attempt_ended')
 end

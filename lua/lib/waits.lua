@@ -131,6 +131,12 @@ function waits.of(ctx, id)
   return w
 end
 
+-- load reads what an execution waits for and its record with one command.
+function waits.load(ctx, id)
+  local texts = redis.call('MGET', keys.waits(ctx.r, id), keys.core(ctx.r, id))
+  ctx.waits, ctx.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } }, { [id] = texts[2] }
+end
+
 -- none says that an execution waits for nothing yet, which its record tells, so that nobody reads.
 function waits.none(ctx, id)
   ctx.waits = ctx.waits or {}

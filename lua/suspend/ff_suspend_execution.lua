@@ -124,17 +124,13 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, '') }
-  local function put(field, value)
-    fields[#fields + 1], fields[#fields + 2] = field, reply.int(value)
-  end
+  local fields = { uw = '1', lr = fence.release('u', f.epoch, f.attempt, '') }
   local open = tonumber(c.wp or '0') + ff_suspend.fresh(q)
-  if open > 0 then put('wp', open) end
-  if due then put('tt', due) end
-  if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end
-  record.set(ctx, f.id, unpack(fields))
-  if c.ta then record.clear(ctx, f.id, 'ta') end
-  if c.sg then record.clear(ctx, f.id, 'sg') end
+  if open > 0 then fields.wp = reply.int(open) end
+  if due then fields.tt = reply.int(due) end
+  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end
+  if c.sg then fields.sg = false end
+  record.move(ctx, f.id, code, fields)
   local deadline = c.dl and tonumber(c.dl)
   local first = due and deadline and math.min(due, deadline) or due or deadline
   if first or c.ta then home.alarm(ctx, first, f.id) end
@@ -169,8 +165,9 @@ local function ff_suspend_execution(k, argv)
   local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)
   if plan.satisfied then
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
-    suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
-    u.cz = plan.closer
+    local closed = suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
+      closer = plan.closer })
+    waitpoint.count(ctx, c, f.id, -closed)
     record.set(ctx, f.id, 'uw', '1', 'sg', suspension.told(u))
     stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
