@@ -33,19 +33,22 @@ var suspendMutants = []Mutant{
 	{"suspension: the history forgets all but the last", "ADR 32", suspensionFile,
 		`    history.push(ctx, id, suspension.events(c, all.u))`, ``, waits},
 	{"suspension: the next holder is told as who suspended", "ADR 32", suspensionFile,
-		`    put('ss', c.ss)`, ``, waits},
+		`u.ss, u.la = c.ss, c.la end`, `u.la = c.la end`, waits},
 	{"suspension: closed, but parts of its condition stay met", "20-S2", suspensionFile,
 		`    redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "20-S14", suspensionFile,
-		`    put('gm', e.signal and '1' or '0')`, ``, waits},
+		`    u.gm, u.gb = e.signal and '1' or '0',`, `    u.gb =`, waits},
 	{"suspension: closed, but its waitpoints are open", "20-S2", suspensionFile,
 		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "20-S2", suspensionFile,
 		`  for i = 1, #list do
-    local w = known[list[i]]`, `  for i = 1, math.min(1, #list) do
-    local w = known[list[i]]`, waits},
+    local w = e.known and e.known[list[i]]`, `  for i = 1, math.min(1, #list) do
+    local w = e.known and e.known[list[i]]`, waits},
 	{"suspension: closed waitpoints are counted as open", "20 §8", suspensionFile,
-		`  if closed > 0 then waitpoint.count(ctx, c, id, -closed) end`, ``, waits},
+		`local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)`, `suspension.shut(ctx, c, id, u, e)
+  local open = tonumber(c.wp or '0')`, waits},
+	{"suspend: what is answered at once leaves a waitpoint open", "20 §8", suspendFile,
+		`    waitpoint.count(ctx, c, f.id, -closed)`, ``, waits},
 	{"resume: the timeout's alarm stays", "10-X4", suspensionFile,
 		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end

@@ -15,7 +15,7 @@ local most_logged = 1000
 -- a millisecond cannot tell which of two came first.
 function inbox.encode(g, payload)
   return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation, g.key,
-    g.created, g.accepted, g.encoding, g.effect, g.late, g.order, payload }, US)
+    g.created, g.accepted, g.encoding, g.effect, g.late or '', g.order, payload }, US)
 end
 
 function inbox.decode(text)

@@ -103,26 +103,22 @@ local function evaluate(ctx, c, id, wid, w, g)
     return reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
   end
 
-  if #added > 0 then u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes) end
+  u.gn, u.gl = reply.int(tonumber(u.gn or '0') + 1), ctx.t
+  if #added > 0 then
+    u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes)
+    w.matched = reply.int(tonumber(w.matched) + 1)
+  end
   inbox.keep(ctx, id, wid, w, g, text, #added > 0 and u)
   w.signals, w.last = reply.int(tonumber(w.signals) + 1), ctx.t
-  local fields = { 'gn', reply.int(tonumber(u.gn or '0') + 1), 'gl', ctx.t }
-  if #added > 0 then
-    w.matched = reply.int(tonumber(w.matched) + 1)
-    fields[5], fields[6], fields[7], fields[8] = 'gm', u.gm, 'gb', u.gb
-  end
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
-      known = { [wid] = w }, fields = fields, core = { gq = g.order } })
+      known = { [wid] = w }, core = { gq = g.order } })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
   end
-  for i in pairs(s.changed) do
-    fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
-  end
+  for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
   record.set(ctx, id, 'gq', g.order)
-  waits.set(ctx, id, fields)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
@@ -139,7 +135,7 @@ function signal.deliver(ctx, id, wid, w, g)
   local c = core.read(ctx, id)
   if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
   if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end
-  g.waitpoint, g.waitpoint_key, g.accepted, g.late = wid, w.key, ctx.t, ''
+  g.waitpoint, g.waitpoint_key, g.accepted = wid, w.key, ctx.t
   g.order = reply.int(tonumber(c.gq or '0') + 1)
   if w.expires ~= '' and tonumber(w.expires) <= ctx.now then
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
@@ -178,9 +174,14 @@ local function buffered(ctx, id, list, bound, plan)
   return came
 end
 
+local nothing = { bytes = 0, signals = 0, satisfied = false }
+
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their
 -- records. It returns a plan without writing; satisfied is true when they suffice. Signals behind that stay as they are.
 function signal.replay(ctx, id, nodes, list, bound)
+  local some = false
+  for at = 1, #list do some = some or bound[at].signals ~= '0' end
+  if not some then return nothing end
   local plan = { logs = {}, matched = {}, bytes = 0, signals = 0, taken = 0, satisfied = false,
     state = { counts = {}, tokens = {}, changed = {} }, tokens = {} }
   local came = buffered(ctx, id, list, bound, plan)
@@ -249,6 +250,7 @@ end
 
 -- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied. u is the new suspension.
 function signal.apply(ctx, id, u, list, bound, plan)
+  if not plan.logs then return end
   local r = ctx.r
   for at, l in pairs(plan.logs) do
     if #l.inside > 0 then

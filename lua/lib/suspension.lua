@@ -106,29 +106,14 @@ function suspension.replace(ctx, c, id, u, kept)
 end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2), and returns how many waitpoints those
--- were. The caller counts. e: reason (close
--- reason), cause, and maybe trigger, closer, who (of a signal), by, why; known, waitpoints that were read and changed but not yet
--- saved; and fields, of the record, likewise.
+-- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why; and known, waitpoints
+-- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   local list = suspension.list(u)
-  local fields, known = e.fields or {}, e.known or {}
-  local function put(field, value)
-    if value and value ~= '' then
-      fields[#fields + 1], fields[#fields + 2] = field, value
-    end
-  end
-  put('cl', ctx.t)
-  put('cs', e.reason)
-  put('ca', e.cause)
-  put('tr', e.trigger)
-  put('cz', e.closer)
-  put('by', e.by)
-  put('wh', e.who)
-  put('why', e.why)
-  if e.cause ~= 'already_satisfied' then
-    put('ss', c.ss)
-    put('la', c.la)
-  end
+  u.cl, u.cs, u.ca, u.tr, u.cz, u.wh = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
+  if e.by and e.by ~= '' then u.by = e.by end
+  if e.why and e.why ~= '' then u.why = e.why end
+  if e.cause ~= 'already_satisfied' then u.ss, u.la = c.ss, c.la end
   if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
@@ -136,13 +121,12 @@ function suspension.shut(ctx, c, id, u, e)
     if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
     u.mk, u.ts = nil, e.signal
     inbox.fade(ctx, id)
-    put('gm', e.signal and '1' or '0')
-    put('gb', e.signal and reply.int(#e.signal) or '0')
+    u.gm, u.gb = e.signal and '1' or '0', e.signal and reply.int(#e.signal) or '0'
   end
-  waits.set(ctx, id, fields)
+  waits.touch(ctx, id)
   local closed = 0
   for i = 1, #list do
-    local w = known[list[i]] or waitpoint.read(ctx, id, list[i])
+    local w = e.known and e.known[list[i]] or waitpoint.read(ctx, id, list[i])
     if w and waitpoint.open(w) then
       waitpoint.close(ctx, id, list[i], w, 'c', e.reason)
       closed = closed + 1
@@ -184,11 +168,10 @@ function suspension.finish(ctx, c, id, reason)
   if core.suspended(c) then
     local cause = { attempt_cancelled = 'cancelled', expired = 'deadline' }
     local u = suspension.read(ctx, id)
-    local closed = suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
+    suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
       reason = suspension.reasons[reason] or 'timed_out_' .. (u.bh or 'fail') })
-    if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
   end
-  waitpoint.abandon(ctx, c, id, 'attempt_ended')
+  waitpoint.abandon(ctx, c, id, 'attempt_ended') -- none is open then, whatever was counted
 end
 
 -- reasons are the close reasons by how the stream of the attempt ends (spec 20 §6.3).

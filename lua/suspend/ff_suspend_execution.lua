@@ -26,7 +26,8 @@ function ff_suspend.parse(argv)
   local ids, names = {}, {}
   for n = 1, q.count do
     local i = 10 + 6 * n
-    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5] }
+    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5],
+      state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0', matched = '0', bytes = '0' }
     local wrong = nil
     if w.mode == 'f' then
       wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
@@ -59,7 +60,7 @@ function ff_suspend.bind(ctx, c, id, q)
       if w then return reply.err('waitpoint_already_exists', b.key) end
       local answer = token.mintable(ctx, b.kid, q.timeout and ctx.now + q.timeout)
       if answer then return answer end
-      b.state, b.created, b.signals, b.matched, b.bytes = 'a', ctx.t, '0', '0', '0'
+      b.created = ctx.t
     end
   end
   return nil
@@ -94,7 +95,7 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
     wp = q.count > 0 and table.concat(q.list, ',') or nil }
   if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
   if plan.bytes > 0 then u.gm, u.gb = reply.int(plan.taken), reply.int(plan.bytes) end
-  if not plan.satisfied then
+  if plan.state and not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
   suspension.replace(ctx, c, id, u, kept)
