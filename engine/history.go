@@ -53,7 +53,7 @@ const (
 )
 
 // ranks order what happened in the same millisecond of one attempt.
-var ranks = map[EventKind]int{EventCreated: -2, EventClaimed: -1, EventAttempt: 1, EventEnded: 2, EventReplayed: 3}
+var ranks = map[EventKind]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2, EventReplayed: 3}
 
 func inOrder(a, b Event) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(ranks[a.Kind], ranks[b.Kind]))

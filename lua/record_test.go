@@ -102,6 +102,44 @@ func state(r *rand.Rand, p float64) record.Record {
 	return x
 }
 
+// A text that is edited says the same as one that is written anew, whatever names and values are alike.
+func TestMovedRecords(t *testing.T) {
+	c, r := newCodec(t), rand.New(rand.NewPCG(3, 4))
+	if err := c.l.DoString(`
+		keys = { core = function() return 'key' end }
+		function record.moved(text, code, fields)
+			local ctx = { texts = { id = text }, records = {} }
+			record.move(ctx, 'id', code, fields)
+			return ctx.written[2]
+		end`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		x, fields := state(r, []float64{0, 0.2, 1}[r.IntN(3)]), c.l.NewTable()
+		x.Fields["ss"] = []string{"lr=x~1", "uw=1 wp=2", "s"}[r.IntN(3)]
+		text := x.Encode()
+		x.Fields["s"] = []string{"S1", "T3n", "R2ai"}[r.IntN(3)]
+		for _, field := range strings.Fields("lr tt wp uw tr ta sg g gs") {
+			switch value := texts[r.IntN(len(texts))]; {
+			case !slices.Contains(free, field):
+				value = fmt.Sprint(r.IntN(1000))
+				fallthrough
+			case r.IntN(3) == 0:
+				x.Fields[field] = value
+				fields.RawSetString(field, vm.LString(value))
+			case r.IntN(2) == 0:
+				delete(x.Fields, field)
+				fields.RawSetString(field, vm.LFalse)
+			}
+		}
+		moved := c.call("moved", 1, vm.LString(text), vm.LString(x.Fields["s"]), fields)[0].String()
+		got, err := record.Decode(moved)
+		if err != nil || !maps.Equal(got.Fields, x.Fields) || got.Input != x.Input || got.Result != x.Result {
+			t.Fatalf("%q\nwas %q, is %v (%v), want %v", moved, text, got.Fields, err, x.Fields)
+		}
+	}
+}
+
 func TestBothCodecsAgreeOnEveryRecord(t *testing.T) {
 	c, r := newCodec(t), rand.New(rand.NewPCG(1, 2))
 	for range 3000 {

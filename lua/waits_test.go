@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,11 +13,26 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
-// What the functions store of waits, the twin in Go reads, and the other way round, whatever the texts.
+// What the functions store of waits, the twin in Go reads, and the other way round, whatever the texts. Waitpoints are written short.
 func TestWaitsTwins(t *testing.T) {
 	l := vm.NewState()
 	t.Cleanup(l.Close)
-	if err := l.DoString(strings.ReplaceAll(read("lib/waits.lua"), "\nlocal ", "\n")); err != nil {
+	for _, lib := range []string{"reply", "pack", "waits", "waitpoint"} {
+		if err := l.DoString(strings.ReplaceAll(read("lib/"+lib+".lua"), "\nlocal "+lib+" ", "\n"+lib+" ")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What functions do with every waitpoint between reading and writing.
+	if err := l.DoString(`
+		function waits.store(w)
+			for id, text in pairs(w.points) do w.points[id] = waitpoint.encode(waitpoint.decode(text, w.u), w.u) end
+			return waits.encode(w)
+		end
+		function waits.load(text)
+			local w = waits.decode(text)
+			for id, text in pairs(w.points) do w.points[id] = waitpoint.whole(text, w.u) end
+			return w
+		end`); err != nil {
 		t.Fatal(err)
 	}
 	call := func(name string, arg vm.LValue) vm.LValue {
@@ -34,32 +50,79 @@ func TestWaitsTwins(t *testing.T) {
 		}
 		return out
 	}
-	strange := append([]string{"", "\x1b", "\x1e", "\x1f", "\x1be", "\x1b\x1b", "a\x1eb\x1fc", "\x1bu\x1br"}, texts...)
+	strange := append([]string{"\x1b", "\x1c", "\x1d", "\x1be", "\x1b\x1b", "a\x1db\x1cc", "\x1bf\x1bg", "a=b", "="}, texts...)
+	ordinary, conditions := []string{"1", "x y", "170", "-"}, []string{"L\x1f1\x1f1\x1f", "C\x1f1\x1e\x1f", "O"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := record.Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
 		for range r.IntN(12) {
-			w.Suspension[strings.Fields("id nm rc rq ho cr to bh c wp n1 n2 gn gm by why")[r.IntN(16)]] = strange[r.IntN(len(strange))]
+			w.Suspension[strings.Fields("rc ho cr to bh n1 n2 gn gm")[r.IntN(9)]] = ordinary[r.IntN(len(ordinary))]
 		}
+		if r.IntN(3) > 0 {
+			w.Suspension["id"], w.Suspension["c"] = "suspension", conditions[r.IntN(3)]
+		}
+		for range r.IntN(4) { // free texts; one that is empty is absent
+			if text := strange[r.IntN(len(strange))]; text != "" {
+				w.Suspension[strings.Fields("nm rq by why")[r.IntN(4)]] = text
+			}
+		}
+		var ids []string
 		for range r.IntN(4) {
-			w.Waitpoints[fmt.Sprint("id-", r.IntN(99))] = strings.Repeat("p\x1f", r.IntN(3)) + []string{"", "-", "k"}[r.IntN(3)]
+			id := fmt.Sprintf("%036d", r.IntN(99))
+			ids = append(ids, id)
+			w.Waitpoints[id] = point(r, w.Suspension)
+		}
+		if r.IntN(2) == 0 {
+			w.Suspension["wp"] = strings.Join(append(ids, strings.Fields("id-gone")[:r.IntN(2)]...), ",")
+		}
+		if w.Suspension["wp"] == "" {
+			delete(w.Suspension, "wp")
+		}
+		signals := l.NewTable()
+		for range r.IntN(3) {
+			g := record.Signal{Expiry: fmt.Sprint(r.IntN(1000)), Text: strange[r.IntN(len(strange))] + "\x1c\x1c1 2 3"}
+			w.Signals = append(w.Signals, g)
+			signals.Append(table(map[string]string{"expiry": g.Expiry, "text": g.Text}))
 		}
 		stored := l.NewTable()
+		stored.RawSetString("signals", signals)
 		stored.RawSetString("u", table(w.Suspension))
 		stored.RawSetString("points", table(w.Waitpoints))
 		same := func(what string, got record.Waits) {
-			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) {
+			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) || !slices.Equal(got.Signals, w.Signals) {
 				t.Fatalf("seed %d: %s %q, want %q", seed, what, got, w)
 			}
 		}
-		same("Go reads of Lua", record.DecodeWaits(call("encode", stored).String()))
+		same("Go reads of Lua", record.DecodeWaits(call("store", stored).String()))
 		same("Go reads of Go", record.DecodeWaits(w.Encode()))
-		decoded := call("decode", vm.LString(w.Encode())).(*vm.LTable)
-		fields := func(name string) map[string]string {
-			out := map[string]string{}
-			decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[k.String()] = v.String() })
+		loaded := func(text string) record.Waits {
+			decoded := call("load", vm.LString(text)).(*vm.LTable)
+			fields := func(name string) map[string]string {
+				out := map[string]string{}
+				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[k.String()] = v.String() })
+				return out
+			}
+			out := record.Waits{Suspension: fields("u"), Waitpoints: fields("points")}
+			if list, ok := decoded.RawGetString("signals").(*vm.LTable); ok {
+				list.ForEach(func(_, v vm.LValue) {
+					g := v.(*vm.LTable)
+					out.Signals = append(out.Signals, record.Signal{Expiry: g.RawGetString("expiry").String(), Text: g.RawGetString("text").String()})
+				})
+			}
 			return out
 		}
-		same("Lua reads of Go", record.Waits{Suspension: fields("u"), Waitpoints: fields("points")})
+		same("Lua reads of Go", loaded(w.Encode()))
+		same("Lua reads of Lua", loaded(call("store", stored).String()))
 	}
+}
+
+// point is a waitpoint in any state, which has some times in common with its suspension, if it has one.
+func point(r *rand.Rand, u map[string]string) string {
+	any := func(values ...string) string { return values[r.IntN(len(values))] }
+	p := []string{any("p", "a", "c", "x"), any("k", "a key"), "kid", "digest", "nonce", any("7", u["cr"]), any("", "7", u["cr"]), any("", "8", u["to"]), any("", "other", u["id"])}
+	p = append(p, any("0", "3"), any("0", "1"), any("", "5"), any("", "6"), any("", "resumed"), any("0", "12"))
+	if p[9] == "0" && p[12] == "" {
+		copy(p[9:], []string{"0", "0", "", "", "", "0"})
+	}
+	return strings.Join(p, "\x1f")
 }

@@ -435,6 +435,75 @@ var timeoutScenarios = []scenario{
 		_, err = w.e.ReadSuspension(w.ctx, id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
+	{name: "performance §3.5 the history of suspensions", run: func(w *world) {
+		w.seed()
+		now := w.now()
+		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(now, 10))
+		pass := func(d time.Duration) {
+			w.pass(d)
+			now += d.Milliseconds()
+		}
+		s := w.sleeps(awaiting("first"), within(time.Hour, "auto_resume"))
+		id := s.id
+		var want []string
+		seen := func(more ...string) {
+			w.Helper()
+			want = append(want, more...)
+			events, err := w.e.ReadHistory(w.ctx, id)
+			w.no(err)
+			var got []string
+			for _, e := range events {
+				if e.Kind == engine.EventSuspended || e.Kind == engine.EventResumed || e.Kind == engine.EventPriority {
+					got = append(got, words(e.Kind, e.Attempt, e.Epoch, e.Session, e.Detail, e.Reason, e.By, e.At.UnixMilli()))
+				}
+			}
+			same(w, "history", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		told := func(kind string, f flowfabric.Fence, more ...any) string {
+			return words(append([]any{kind, f.Attempt, f.Epoch, f.Session}, more...)...)
+		}
+		seen(told("suspended", s.fence, "waiting_for_signal", "first", "", now))
+		pass(time.Second)
+		w.send(id, s.wp, engine.NewSignal{Name: "go", SourceType: "user", Source: "ann"}, engine.EffectSatisfied)
+		seen(told("resumed", s.fence, "signal", "", "user ann", now))
+		pass(time.Second)
+		c := w.claims(id)
+		seen() // somebody else holds it now
+		_, _, err := w.e.ChangePriority(w.ctx, id, 7, "op")
+		w.no(err)
+		seen(told("priority", c.Fence, "0 7", "", "op", now))
+		pass(time.Second)
+		w.signal(id, w.pend(c.Fence, "early"), "go", engine.EffectBuffered) // a wait on it would not suspend
+		w.stopped(c.Fence, awaiting("second"), within(time.Second, "escalate"))
+		seen(told("suspended", c.Fence, "waiting_for_signal", "second", "", now))
+		pass(time.Second)
+		w.tick()
+		w.code(id, "S5")
+		seen() // the reason that it had
+		w.resume(id)
+		seen(told("resumed", c.Fence, "operator", "", "op", now))
+		c = w.claims(id)
+		m := w.pend(c.Fence, "early too")
+		w.signal(id, m, "go", engine.EffectBuffered)
+		r, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
+		w.no(err)
+		same(w, "satisfied at once", r.Satisfied, true)
+		seen() // it never suspended
+		third := w.stopped(c.Fence)
+		seen(told("suspended", c.Fence, "waiting_for_signal", "", "", now))
+		signal := w.signal(id, third, "go", engine.EffectSatisfied).Signal
+		seen(told("resumed", c.Fence, "signal", "", "signal "+signal.String(), now))
+		w.stopped(w.claims(id).Fence)
+		w.cancel(id)
+		w.replay(id, engine.Replay{By: "op", Force: true})
+		events, err := w.e.ReadHistory(w.ctx, id)
+		w.no(err)
+		kinds := map[engine.EventKind]int{}
+		for _, e := range events {
+			kinds[e.Kind]++
+		}
+		same(w, "in all", words(kinds[engine.EventSuspended], kinds[engine.EventResumed]), "4 3")
+	}},
 }
 
 // size is how many members a sorted set has.

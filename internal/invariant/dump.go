@@ -32,6 +32,9 @@ type Dump struct {
 	Strange   []string              // keys of no known area, or of the wrong type
 	Stepped   bool                  // the partition's clock was set back: what happened later may bear an earlier time
 
+	inside map[string]record.Waits // what executions wait for, where signals are part of it
+	folded map[string]bool         // logs that are made of those
+
 	root  string            // its key
 	areas map[string]string // what is known there
 }
@@ -112,7 +115,8 @@ func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, 
 func empty(partition uint16) *Dump {
 	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{}, Hashes: map[string]map[string]string{},
 		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
-		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{}}
+		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{},
+		inside: map[string]record.Waits{}, folded: map[string]bool{}}
 }
 
 // fill reads the listed keys, and the clock with the last of them, so that nothing read is from after it.
@@ -146,6 +150,7 @@ func (d *Dump) fill(ctx context.Context, client rueidis.Client, rest []string) e
 	if pinned, err := strconv.ParseInt(d.Root["clock_pin"], 10, 64); err == nil {
 		d.Now = pinned
 	}
+	d.unfold()
 	slices.Sort(d.Strange)
 	return nil
 }
@@ -240,6 +245,10 @@ func (d *Dump) record(rest, text string) {
 	}
 }
 
+// inboxInline is how many bytes the signals may have that are part of the waits of an execution. Evaluating them renames their effect, which adds
+// a few bytes.
+const inboxInline = 1024 + 100
+
 // waits files what an execution waits for as two hashes, of the suspension and of the waitpoints.
 func (d *Dump) waits(rest, text string) {
 	w, id := record.DecodeWaits(text), strings.TrimPrefix(rest, ":u:")
@@ -251,6 +260,51 @@ func (d *Dump) waits(rest, text string) {
 	}
 	if len(w.Waitpoints) > 0 {
 		d.Hashes[":wp:"+id] = w.Waitpoints
+	}
+	if len(w.Signals) > 0 || w.Suspension["ts"] != "" {
+		d.inside[id] = w
+	}
+}
+
+// unfold files the signals that executions have in their waits as if they had keys of their own, as more or larger ones have.
+func (d *Dump) unfold() {
+	put := func(key, field, value string) {
+		if d.Hashes[key] == nil {
+			d.Hashes[key] = map[string]string{}
+		}
+		d.Hashes[key][field] = value
+	}
+	for id, w := range d.inside {
+		u, size := w.Suspension, 0
+		if text := u["ts"]; text != "" {
+			put(":um:"+id, u["id"], text)
+		}
+		for _, s := range w.Signals {
+			size += len(s.Text)
+			g, ok := parseSignal(s.Text)
+			log := ":g:" + id + ":" + g.waitpoint
+			if !ok || len(d.Lists[log]) > 0 && !d.folded[log] {
+				d.Strange = append(d.Strange, ":u:"+id+" holds a signal that does not belong there")
+				continue
+			}
+			taken := g.effect == "appended_to_waitpoint" || g.effect == "resume_condition_satisfied"
+			current := strings.Contains(","+u["wp"]+",", ","+g.waitpoint+",")
+			switch {
+			case taken && current && atoi(u["gm"]) > 0 && u["ts"] == "":
+				put(":um:"+id, g.id, s.Text)
+			case g.payload != "" && g.effect != "buffered_for_pending_waitpoint":
+				d.Strange = append(d.Strange, ":u:"+id+" keeps the payload of signal "+g.id)
+			}
+			entry := s.Text
+			if g.effect != "buffered_for_pending_waitpoint" {
+				entry = strings.TrimSuffix(s.Text, g.payload)
+			}
+			d.Lists[log], d.folded[log] = append(d.Lists[log], entry), true
+			put(":gd:"+id+":"+g.waitpoint, g.mark(), g.id+" "+g.effect+" "+s.Expiry)
+		}
+		if size > inboxInline {
+			d.Strange = append(d.Strange, ":u:"+id+" holds too many bytes of signals")
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func (x *execution) active(u map[string]string, open bool, points map[string]poi
 
 func (x *execution) record(code flowfabric.Code, u map[string]string, open bool, points map[string]point) {
 	say := func(what string) { x.say("%s: %v", what, u) }
-	if len(u["id"]) != 36 || !whole(u["cr"]) || len(strings.Split(u["ho"], " ")) != 4 || u["c"] == "" || reasons[u["rc"]] == "" {
+	if len(u["id"]) != 36 || !whole(u["cr"]) || len(strings.Split(u["ho"], " ")) != 2 || u["c"] == "" || reasons[u["rc"]] == "" {
 		say("the suspension lacks something")
 	}
 	for field, value := range u {

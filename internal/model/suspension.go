@@ -166,7 +166,7 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return x.waits(OK)
 	}
 	x.Told = false
-	x.Released = &Release{Op: "u", By: f, Slot: q.ID}
+	x.Released = &Release{Op: "u", By: f}
 	p.pause(x)
 	p.move(x, reasons[q.Reason])
 	if at := x.alarm(); at != 0 {

@@ -107,7 +107,7 @@ var operatorMutants = []Mutant{
 		`  if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end`, ``, suite("operator")},
 
 	{"history: more than 1,000 entries", "performance §3.5", "lua/lib/history.lua",
-		`'LTRIM', key, -1000, -1`, `'LTRIM', key, -1001, -1`, suite("operator")},
+		`'LTRIM', key, -most, -1`, `'LTRIM', key, -most - 1, -1`, suite("operator")},
 	{"freeze: a thaw is forgotten", "design §9", "lua/system/ff_freeze_partition.lua",
 		`    redis.call('HDEL', k[1], 'frozen')`, ``, suite("operator")},
 	{"configure: counts are made although the caller may not", "40 §3", "lua/system/ff_configure.lua",

@@ -24,43 +24,58 @@ var suspendMutants = []Mutant{
 	{"suspension: matched signals of the one before stay", "20 §3.11", suspensionFile,
 		`  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))`,
 		`  redis.call('UNLINK', keys.satisfied(ctx.r, id))`, waits},
-	{"suspension: fields of the one before stay", "20 §3.11", suspendFile,
-		`  waits.of(ctx, id).u = u`,
-		`  for field, value in pairs(u) do waits.of(ctx, id).u[field] = value end`, waits},
+	{"suspension: fields of the one before stay", "20 §3.11", suspensionFile,
+		`  all.u = u
+`, `  for field, value in pairs(u) do all.u[field] = value end
+`, waits},
+	{"suspension: its waitpoints take the times of the next", "ADR 32", suspensionFile,
+		`  for wid, w in pairs(points) do waitpoint.save(ctx, id, wid, w) end`, ``, waits},
+	{"suspension: the history forgets all but the last", "ADR 32", suspensionFile,
+		`    history.push(ctx, id, suspension.events(c, all.u))`, ``, waits},
+	{"suspension: the next holder is told as who suspended", "ADR 32", suspensionFile,
+		`u.ss, u.la = c.ss, c.la end`, `u.la = c.la end`, waits},
 	{"suspension: closed, but parts of its condition stay met", "20-S2", suspensionFile,
-		`      redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
+		`    redis.call('UNLINK', keys.satisfied(ctx.r, id))`, ``, waits},
 	{"suspension: an operator's resumption brings signals", "20-S14", suspensionFile,
-		`    if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end`, ``, waits},
+		`    u.gm, u.gb = e.signal and '1' or '0',`, `    u.gb =`, waits},
 	{"suspension: closed, but its waitpoints are open", "20-S2", suspensionFile,
 		`    if w and waitpoint.open(w) then`, `    if false then`, waits},
 	{"suspension: only its first waitpoint is closed", "20-S2", suspensionFile,
 		`  for i = 1, #list do
-    local w = known[list[i]]`, `  for i = 1, math.min(1, #list) do
-    local w = known[list[i]]`, waits},
+    local w = e.known and e.known[list[i]]`, `  for i = 1, math.min(1, #list) do
+    local w = e.known and e.known[list[i]]`, waits},
 	{"suspension: closed waitpoints are counted as open", "20 §8", suspensionFile,
-		`  if closed > 0 then waitpoint.count(ctx, c, id, -closed) end`, ``, waits},
+		`local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)`, `suspension.shut(ctx, c, id, u, e)
+  local open = tonumber(c.wp or '0')`, waits},
+	{"suspend: what is answered at once leaves a waitpoint open", "20 §8", suspendFile,
+		`    waitpoint.count(ctx, c, f.id, -closed)`, ``, waits},
 	{"resume: the timeout's alarm stays", "10-X4", suspensionFile,
 		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut`, `  end
-  suspension.shut`, waits},
+  record.move`, `  end
+  record.move`, waits},
 	{"resume: the deadline's alarm goes", "10-X4", suspensionFile,
 		`    home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut`, `    home.alarm(ctx, nil, id)
+  record.move`, `    home.alarm(ctx, nil, id)
   end
-  suspension.shut`, waits},
+  record.move`, waits},
 	{"resume: the timeout stays on the core", "10-X4", suspensionFile,
-		`    record.clear(ctx, id, 'tt')
+		`    fields.tt = false
     home.alarm`, `    home.alarm`, waits},
 	{"resume: without the delay of its policy", "20-S13", suspensionFile,
 		`e.delay or tonumber(u.rd or '0')`, `e.delay or 0`, waits},
 	{"resume: nobody is told", "design §1", suspensionFile,
-		`  core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')`, ``, waits},
+		`  core.announce(ctx, c, id, code)
+end
+
+-- finish`, `end
+
+-- finish`, waits},
 	{"resume: nothing in the history", "performance §3.5", suspensionFile,
-		`  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)`, ``, waits},
+		`  if resumed[u.cs] then`, `  if false then`, waits},
 	{"resume: what it told is not brought along", "20 §3.11", suspensionFile,
-		`    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))`, `    record.set(ctx, id, 's', 'R1i')`, waits},
+		`  fields.sg, fields.wp = suspension.told(u), open`, `  fields.sg, fields.wp = false, open`, waits},
 	{"finish: the suspension stays open", "20 §6", suspensionFile,
 		`  if core.suspended(c) then
     local cause`, `  if false then
@@ -72,8 +87,10 @@ var suspendMutants = []Mutant{
 		`ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or`, `ff_suspend.repeated(ctx, c, f, q) or`, suite("errors|suspend|signal")},
 	{"suspend: a repeat is refused", "20-S10", suspendFile,
 		`ff_suspend.repeated(ctx, c, f, q) or fence.check`, `fence.check`, suite("repeat|suspend|signal")},
-	{"suspend: a repeat by another holder", "20-S10", suspendFile,
-		`u.ho ~= suspension.holder(f) or`, ``, waits},
+	{"suspend: a repeat by another holder", "20-S10", suspensionFile,
+		` and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)`, ``, waits},
+	{"suspend: a repeat under another fence", "20-S10", suspendFile,
+		`not suspension.held(c, u, f) or`, ``, waits},
 	{"suspend: a repeat is known by its id only", "20-S10", suspendFile,
 		`(u.id ~= q.id and (q.request == '' or u.rq ~= q.request))`, `u.id ~= q.id`, waits},
 	{"suspend: on a waitpoint whose time is over", "20 §3.2", suspendFile,
@@ -94,33 +111,34 @@ var suspendMutants = []Mutant{
 	{"suspend: waitpoints end with their old lifetime", "20 §1.2", suspendFile,
 		`ctx.t, u.to or '', q.id, w`, `ctx.t, w.expires or u.to or '', q.id, w`, waits},
 	{"suspend: fresh waitpoints are not counted", "20 §8", suspendFile,
-		`  if open > 0 then put('wp', open) end`, ``, waits},
+		`  if open > 0 then fields.wp = reply.int(open) end`, ``, waits},
 	{"suspend: closed waitpoints are never forgotten", "20 §8", suspendFile,
 		`  if c.uw then waitpoint.prune(ctx, id, known) end`, ``, waits},
 	{"suspend: the attempt's time starts anew", "20-S35", suspendFile,
-		`  if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end`, ``, waits},
+		`  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end`, ``, waits},
 	{"suspend: a deadline before the timeout has no alarm", "10-X4", suspendFile,
 		`math.min(due, deadline)`, `due`, waits},
 	{"suspend: the alarm of the attempt stays", "20-S35", suspendFile,
 		`  if first or c.ta then home.alarm`, `  if first then home.alarm`, waits},
 	{"suspend: the next claim is told of the wait before", "20 §3.11", suspendFile,
-		`  if c.sg then record.clear(ctx, f.id, 'sg') end`, ``, waits},
+		`  if c.sg then fields.sg = false end`, ``, waits},
 	{"suspend: stays held", "10-X3", suspendFile,
 		`  home.leave(ctx, c, f.id)`, ``, waits},
 	{"suspend: what the wait before was answered is lost", "20-S8", suspendFile,
-		`suspension.replace(ctx, f.id, kept)`, `suspension.replace(ctx, f.id, nil)`, waits},
+		`suspension.replace(ctx, c, id, u, kept)`, `suspension.replace(ctx, c, id, u, nil)`, waits},
 	{"suspend: gives up the lease although nothing is missing", "20 §3.2", suspendFile,
 		`  if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end`, `  ff_suspend.park(ctx, c, f, q)`, waits},
 	{"suspend: waits for a time that never comes", "20 §3.2", suspendFile,
 		`if nodes[1].op == 'T' and not q.timeout then`, `if false then`, waits},
 	{"suspend: fresh waitpoints are not counted when nothing is missing", "20 §8", suspendFile,
 		`    if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end`, ``, waits},
-	{"suspend: the record before shows through", "20 §3.11", suspendFile,
-		`  if c.uw then suspension.replace(ctx, f.id, kept) end`, ``, waits},
+	{"suspend: the record before shows through", "20 §3.11", suspensionFile,
+		`    redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+    inbox.fade`, `    inbox.fade`, waits},
 	{"suspend: nobody is told", "design §1", suspendFile,
 		`  core.announce(ctx, c, f.id, suspension.codes[q.reason])`, ``, waits},
-	{"suspend: nothing in the history", "performance §3.5", suspendFile,
-		`  history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)`, ``, waits},
+	{"suspend: nothing in the history", "performance §3.5", "lua/read/ff_read_history.lua",
+		`  for i = 1, #told do events[#events + 1] = told[i] end`, ``, waits},
 
 	{"pend: by anybody", "10-D15", pendFile,
 		`  if answer then return answer end
@@ -176,7 +194,7 @@ var suspendMutants = []Mutant{
 	{"operator: a repeated request resumes the next suspension", "design §2.8", resumeFile,
 		`  if c.rw == request then return reply.already(c.s, u.id) end`, ``, suite("repeat|suspend|signal")},
 	{"operator: an old request resumes a later suspension", "design §2.8", resumeFile,
-		`  record.set(ctx, id, 'rw', request) -- on the core: the next suspension replaces the record`, ``, waits},
+		`core = { rw = request } })`, `core = {} })`, waits},
 	{"operator: a repeated approval answers the next wait", "20-S33", approveFile,
 		`    if o.key == which and signal.known(ctx, id, other, g) then return other, o end`, ``, suite("suspend again")},
 	{"suspend: early signals of an expired waitpoint are lost", "20-S41", suspendFile,

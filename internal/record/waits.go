@@ -3,44 +3,110 @@ package record
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// Waits is what one execution waits for: the fields of its current or last suspension, and its waitpoints by id, encoded.
+// Waits is what one execution waits for: the fields of its current or last suspension, and its waitpoints by id, each with all
+// its parts joined by the unit separator (lua/lib/waitpoint.lua names them).
 type Waits struct {
 	Suspension map[string]string
 	Waitpoints map[string]string
+	Signals    []Signal // those that have no keys of their own, in the order in which they came
 }
 
+// Signal is one of them: until when, ms, a repeat of it is known, and its parts as lua/lib/inbox.lua joins them.
+type Signal struct{ Expiry, Text string }
+
 var (
-	waitEscape   = strings.NewReplacer("\x1b", "\x1be", "\x1e", "\x1br", "\x1f", "\x1bu")
-	waitUnescape = strings.NewReplacer("\x1be", "\x1b", "\x1br", "\x1e", "\x1bu", "\x1f")
+	waitEscape   = strings.NewReplacer("\x1b", "\x1be", "\x1c", "\x1bf", "\x1d", "\x1bg")
+	waitUnescape = strings.NewReplacer("\x1be", "\x1b", "\x1bf", "\x1c", "\x1bg", "\x1d")
 )
+
+// placed are the fields of a suspension that have a place instead of a name.
+var placed = []string{"id", "nm", "rc", "ho", "cr", "to", "bh", "c", "wp"}
 
 // DecodeWaits reads what lua/lib/waits.lua wrote. A part that is nothing of the kind is left out, as there.
 func DecodeWaits(text string) Waits {
-	w := Waits{map[string]string{}, map[string]string{}}
-	head, points, _ := strings.Cut(text, "\x1e")
-	parts := strings.Split(head, "\x1f")
-	for i := 0; i+2 < len(parts); i += 2 {
-		w.Suspension[parts[i]] = waitUnescape.Replace(parts[i+1])
+	w := Waits{Suspension: map[string]string{}, Waitpoints: map[string]string{}}
+	text, signals, _ := strings.Cut(text, "\x1c\x1c")
+	for signals != "" {
+		p := strings.SplitN(signals, " ", 3)
+		size, err := strconv.Atoi(p[0])
+		if err != nil || len(p) < 3 || size < 0 || size > len(p[2]) {
+			break
+		}
+		w.Signals, signals = append(w.Signals, Signal{p[1], p[2][:size]}), p[2][size:]
 	}
-	for line := range strings.SplitSeq(points, "\x1e") {
+	head, points, _ := strings.Cut(text, "\x1c")
+	var order []string
+	for line := range strings.SplitSeq(points, "\x1c") {
 		if id, point, ok := strings.Cut(line, "\x1f"); ok {
-			w.Waitpoints[id] = point
+			w.Waitpoints[id], order = point, append(order, id)
 		}
 	}
+	if values := strings.Split(head, "\x1d"); len(values) >= len(placed) {
+		for i, field := range placed {
+			if values[i] != "" {
+				w.Suspension[field] = waitUnescape.Replace(values[i])
+			}
+		}
+		for _, text := range values[len(placed):] {
+			if field, value, ok := strings.Cut(text, "="); ok {
+				w.Suspension[field] = waitUnescape.Replace(value)
+			}
+		}
+	}
+	if n, ok := strings.CutPrefix(w.Suspension["wp"], "*"); ok {
+		listed, _ := strconv.Atoi(n)
+		w.Suspension["wp"] = strings.Join(order[:min(listed, len(order))], ",")
+	}
+	for id, point := range w.Waitpoints {
+		w.Waitpoints[id] = whole(point, w.Suspension)
+	}
 	return w
+}
+
+// whole is a waitpoint with what it has in common with its suspension, and what one that got no signal leaves out.
+func whole(point string, u map[string]string) string {
+	p := strings.Split(point, "\x1f")
+	if len(p) >= 9 {
+		for i, field := range map[int]string{5: "cr", 6: "cr", 7: "to", 8: "id"} {
+			if p[i] == "=" {
+				p[i] = u[field]
+			}
+		}
+	}
+	if len(p) == 9 {
+		p = append(p, "0", "0", "", "", "", "0")
+	}
+	return strings.Join(p, "\x1f")
 }
 
 // Encode is the inverse, with everything in the order of its names.
 func (w Waits) Encode() string {
 	var b strings.Builder
+	if len(w.Suspension) > 0 {
+		for i, field := range placed {
+			if i > 0 {
+				b.WriteString("\x1d")
+			}
+			b.WriteString(waitEscape.Replace(w.Suspension[field]))
+		}
+	}
 	for _, field := range slices.Sorted(maps.Keys(w.Suspension)) {
-		b.WriteString(field + "\x1f" + waitEscape.Replace(w.Suspension[field]) + "\x1f")
+		if !slices.Contains(placed, field) {
+			b.WriteString("\x1d" + field + "=" + waitEscape.Replace(w.Suspension[field]))
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.Waitpoints)) {
-		b.WriteString("\x1e" + id + "\x1f" + w.Waitpoints[id])
+		b.WriteString("\x1c" + id + "\x1f" + w.Waitpoints[id])
+	}
+	if len(w.Signals) > 0 {
+		b.WriteString("\x1c\x1c")
+	}
+	for _, g := range w.Signals {
+		b.WriteString(strconv.Itoa(len(g.Text)) + " " + g.Expiry + " " + g.Text)
 	}
 	return b.String()
 }

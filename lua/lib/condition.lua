@@ -59,8 +59,8 @@ function shape.G(n, p, _, nodes, taken)
   if n.depth > 4 then return 'depth: at most 4' end
 end
 
--- parse returns the nodes of a condition over count waitpoints, or nil and what is wrong.
-function condition.parse(text, count)
+-- parse returns the nodes of a condition over count waitpoints, which nobody changes, or nil and what is wrong.
+local function parse(text, count)
   if not text or #text < 1 or #text > 16384 then return nil, 'condition: 1..16384 bytes' end
   if text == 'O' or text == 'T' then
     if count > 0 then return nil, 'extra_binding_not_referenced_by_condition' end
@@ -83,6 +83,16 @@ function condition.parse(text, count)
     if not nodes[#nodes].uses[w] then return nil, 'extra_binding_not_referenced_by_condition' end
   end
   return nodes
+end
+
+local last = {}
+
+-- parse does that, and keeps the last one: calls in a row mostly have the same.
+function condition.parse(text, count)
+  if text and text == last.text and count == last.count then return last.nodes end
+  local nodes, wrong = parse(text, count)
+  if nodes then last.text, last.count, last.nodes = text, count, nodes end
+  return nodes, wrong
 end
 
 -- A state is what was satisfied so far: counts by node, tokens that are new in this call, and key, the hash of those

@@ -1,13 +1,25 @@
 -- history: what happened to an execution out of the ordinary (performance.md §3.5). Created, claimed and ended times are
--- in the core, ended attempts in their folded records; the rest is a list of at most 1,000 entries, oldest first:
+-- in the core, ended attempts in their folded records, the last suspension in its own; the rest is a list of at most 1,000 entries, oldest first:
 -- event, ms, attempt, epoch, session, then what the event says, joined by the unit separator.
 local history = {}
 
--- add appends one event; detail and more are '' or nil when there is nothing to say.
-function history.add(ctx, c, id, event, detail, more)
+local most = 1000
+
+-- entry is one event; detail and more are '' when there is nothing to say.
+function history.entry(event, ms, attempt, epoch, session_id, detail, more)
+  return table.concat({ event, ms, attempt, epoch, session_id, detail, more }, '\31')
+end
+
+-- push appends entries.
+function history.push(ctx, id, entries)
+  if #entries == 0 then return end
   local key = keys.history(ctx.r, id)
-  local entry = { event, ctx.t, core.attempt(c), c.e or '', c.ss or '', detail or '', more or '' }
-  if redis.call('RPUSH', key, table.concat(entry, '\31')) > 1000 then redis.call('LTRIM', key, -1000, -1) end
+  if redis.call('RPUSH', key, unpack(entries)) > most then redis.call('LTRIM', key, -most, -1) end
+end
+
+-- add appends what happens now.
+function history.add(ctx, c, id, event, detail, more)
+  history.push(ctx, id, { history.entry(event, ctx.t, core.attempt(c), c.e or '', c.ss or '', detail or '', more or '') })
 end
 
 -- last returns the newest entry of a kind among the last 64, as its seven parts; nil when there is none.

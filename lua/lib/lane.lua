@@ -27,9 +27,11 @@ function lane.read(ctx, name, always)
   return row
 end
 
+local usual = { state = 'active', keep = 0, age = 0, since = '0', by = '' }
+
 -- of returns the row of a route's lane.
 function lane.of(ctx, route_id)
-  if not ctx.lanes then return lane.read(ctx, '') end
+  if not ctx.lanes then return usual end
   ctx.lane_of = ctx.lane_of or {}
   local row = ctx.lane_of[route_id]
   if not row then

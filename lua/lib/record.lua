@@ -274,6 +274,33 @@ function record.flush(ctx)
   for first = 1, #out, 1000 do redis.call('MSET', unpack(out, first, math.min(first + 999, #out))) end
 end
 
+local word = '%S+ '
+local four = word .. word .. word .. word
+local words = '^' .. four .. four .. four .. four .. word .. '%S+()'
+
+-- move changes the state and named fields (false removes one) of an execution. If this call has only read it, its text is edited, which is
+-- half the work of set.
+function record.move(ctx, id, code, fields)
+  if ctx.dirty and ctx.dirty[id] then
+    record.set(ctx, id, 's', code)
+    for field, value in pairs(fields) do
+      if value then record.set(ctx, id, field, value) else record.clear(ctx, id, field) end
+    end
+    return
+  end
+  local text = record.text(ctx, id)
+  local first, from = string.find(text, ' ', 1, true), string.match(text, words)
+  local line = string.find(text, '\n', from, true)
+  local named = string.sub(text, from, line - 1)
+  for field, value in pairs(fields) do
+    local a, b = string.find(named, ' ' .. field .. '=%S+')
+    if a then named = string.sub(named, 1, a - 1) .. string.sub(named, b + 1) end
+    if value then named = named .. ' ' .. field .. '=' .. escape(value) end
+  end
+  record.splice(ctx, id, code .. string.sub(text, first, from - 1) .. named .. string.sub(text, line))
+  ctx.records[id] = nil
+end
+
 -- list returns names and values of the fields, for readers in Go.
 function record.list(c)
   local out = {}

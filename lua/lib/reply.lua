@@ -15,8 +15,9 @@ function reply.err(code, ...)
   return { 0, code, ... }
 end
 
--- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are 0).
+local digits = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
+
+-- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are small).
 function reply.int(n)
-  if n == 0 then return '0' end
-  return string.format('%d', n)
+  return digits[n] or string.format('%d', n)
 end

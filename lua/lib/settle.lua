@@ -199,7 +199,7 @@ local function escalate(ctx, c, id, u)
   record.clear(ctx, id, 'tt')
   local was = u.rc
   u.to, u.bh = nil, nil
-  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review' })
+  waits.set(ctx, id, { 'rc', 'waiting_for_operator_review', 'wa', was })
   local list = suspension.list(u)
   for i = 1, #list do
     local w = waitpoint.read(ctx, id, list[i])
@@ -227,7 +227,7 @@ function settle.timeout(ctx, c, id)
         correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
     end
     suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout', delay = 0,
-      signal = g and signal.encode(g, '') })
+      signal = g and inbox.encode(g, '') })
     return
   end
   local cancel = u.bh == 'cancel'

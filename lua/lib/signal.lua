@@ -1,9 +1,8 @@
--- signal: delivery to a waitpoint, pending or active, by whoever holds its token or by an operator (spec 20 §3.4). A
--- signal is stored as its parts joined by the unit separator; the payload, any bytes, comes last.
+-- signal: delivery to a waitpoint, pending or active, by whoever holds its token or by an operator (spec 20 §3.4).
 local signal = {}
 
-local US = '\31'
-local limits = { name = 128, category = 64, source_type = 64, source = 256, correlation = 256, key = 256 }
+local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 }, { field = 'source_type', most = 64 },
+  { field = 'source', most = 256 }, { field = 'correlation', most = 256 }, { field = 'key', most = 256 } }
 local encodings = { json = true, utf8 = true, bytes = true }
 local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 262144, 10000, 262144
 
@@ -14,10 +13,12 @@ function signal.parse(argv, i)
     correlation = argv[i + 5], key = argv[i + 6], ttl = args.int(argv[i + 7], 0, 604800000),
     created = argv[i + 8], encoding = argv[i + 9], payload = argv[i + 10] }
   if not args.uuid(g.id) then return nil, reply.err('invalid_input', 'signal id') end
-  for field, most in pairs(limits) do
-    local text = g[field]
-    if not text or #text > most or string.find(text, '%c') then
-      return nil, reply.err('invalid_input', 'signal ' .. field .. ': at most ' .. reply.int(most) .. ' bytes without control characters')
+  for i = 1, #limits do
+    local limit = limits[i]
+    local text = g[limit.field]
+    if not text or text ~= '' and (#text > limit.most or string.find(text, '%c')) then
+      return nil, reply.err('invalid_input', 'signal ' .. limit.field .. ': at most ' .. reply.int(limit.most) ..
+          ' bytes without control characters')
     end
   end
   if g.name == '' or not condition.name(g.name) then
@@ -33,57 +34,21 @@ function signal.parse(argv, i)
   return g
 end
 
--- encode is the stored form; an ignored signal is kept without its payload. order numbers what the execution accepted: times of
--- a millisecond cannot tell which of two came first.
-function signal.encode(g, payload)
-  return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation, g.key,
-    g.created, g.accepted, g.encoding, g.effect, g.late, g.order, payload }, US)
-end
-
-function signal.decode(text)
-  local p = pack.split(text, US, 16)
-  return { id = p[1], waitpoint = p[2], waitpoint_key = p[3], name = p[4], category = p[5], source_type = p[6], source = p[7],
-    correlation = p[8], key = p[9], created = p[10], accepted = p[11], encoding = p[12], effect = p[13], late = p[14],
-    order = p[15], payload = p[16] }
-end
-
--- mark is the field under which a delivery is remembered: its idempotency key, else its own id.
-local function mark(g)
-  if g.key ~= '' then return 'k' .. g.key end
-  return 's' .. g.id
-end
-
 -- known tells whether a signal was brought to a waitpoint before.
-function signal.known(ctx, id, wid, g)
-  return redis.call('HEXISTS', keys.delivered(ctx.r, id, wid), mark(g)) == 1
-end
+function signal.known(ctx, id, wid, g) return inbox.delivered(ctx, id, wid, g) ~= nil end
 
 -- repeated answers a delivery that was made before: the first one's id and effect, and what became of the waitpoint.
 function signal.repeated(ctx, id, wid, w, g)
   if w.signals == '0' then return nil end -- nothing was brought to it yet
-  local text = redis.call('HGET', keys.delivered(ctx.r, id, wid), mark(g))
-  if not text then return nil end
-  local first, effect, expiry = string.match(text, '^(%S+) (%S+) (%d+)$')
+  local first, effect, expiry = inbox.delivered(ctx, id, wid, g)
   if not first or (not waitpoint.open(w) and tonumber(expiry) <= ctx.now and first ~= g.id) then return nil end
   return reply.already(first, effect, w.state)
 end
 
-local function remember(ctx, id, wid, g)
-  local expiry = reply.int(ctx.now + (g.key ~= '' and g.ttl or 86400000))
-  redis.call('HSET', keys.delivered(ctx.r, id, wid), mark(g), g.id .. ' ' .. g.effect .. ' ' .. expiry)
-  record.set(ctx, id, 'gq', g.order)
-  feed.signal(ctx, id, wid, g)
-end
-
-local function log(ctx, id, wid, g, payload)
-  local key = keys.signals(ctx.r, id, wid)
-  if redis.call('RPUSH', key, signal.encode(g, payload)) > 1000 then redis.call('LTRIM', key, -1000, -1) end
-end
-
 -- buffer keeps a signal for a waitpoint that nobody waits on yet.
 local function buffer(ctx, id, wid, w, g)
-  g.effect = 'buffered_for_pending_waitpoint'
-  local text = signal.encode(g, g.payload)
+  g.effect = inbox.buffered
+  local text = inbox.encode(g, g.payload)
   local count, bytes = 0, #text -- as a condition counts them, so that what is buffered never overflows one
   for _, other in pairs(waitpoint.all(ctx, id)) do
     if other.state == 'p' then
@@ -93,10 +58,10 @@ local function buffer(ctx, id, wid, w, g)
   end
   if count >= buffered_signals then return reply.err('signal_limit_exceeded', 'buffered signals: at most 1000') end
   if bytes > buffered_bytes then return reply.err('signal_limit_exceeded', 'buffered bytes: at most 262144') end
+  inbox.keep(ctx, id, wid, w, g, text)
+  record.set(ctx, id, 'gq', g.order)
   w.signals, w.bytes, w.last = reply.int(tonumber(w.signals) + 1), reply.int(tonumber(w.bytes) + #text), ctx.t
   waitpoint.save(ctx, id, wid, w)
-  remember(ctx, id, wid, g)
-  log(ctx, id, wid, g, g.payload)
   return reply.ok(g.id, g.effect, w.state)
 end
 
@@ -132,33 +97,28 @@ local function evaluate(ctx, c, id, wid, w, g)
   if not nodes then return reply.err('corrupt', 'condition') end
   local s, added = state(ctx, id, u, nodes), nil
   g.effect, added = condition.take(s, nodes, at, g)
-  local text = signal.encode(g, g.payload)
+  local text = inbox.encode(g, g.payload)
   local bytes = tonumber(u.gb or '0') + #text
   if #added > 0 and bytes > matched_bytes then
     return reply.err('signal_limit_exceeded', 'bytes of the signals that a condition took: at most 262144')
   end
 
-  w.signals, w.last = reply.int(tonumber(w.signals) + 1), ctx.t
-  local fields = { 'gn', reply.int(tonumber(u.gn or '0') + 1), 'gl', ctx.t }
+  u.gn, u.gl = reply.int(tonumber(u.gn or '0') + 1), ctx.t
   if #added > 0 then
-    w.matched = reply.int(tonumber(w.matched) + 1)
     u.gm, u.gb = reply.int(tonumber(u.gm or '0') + 1), reply.int(bytes)
-    fields[5], fields[6], fields[7], fields[8] = 'gm', u.gm, 'gb', u.gb
-    redis.call('HSET', keys.matched(ctx.r, id), g.id, text)
+    w.matched = reply.int(tonumber(w.matched) + 1)
   end
-  remember(ctx, id, wid, g)
-  log(ctx, id, wid, g, '')
+  inbox.keep(ctx, id, wid, w, g, text, #added > 0 and u)
+  w.signals, w.last = reply.int(tonumber(w.signals) + 1), ctx.t
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
-      who = g.source ~= '' and g.source_type .. ' ' .. g.source or 'signal ' .. g.id,
-      known = { [wid] = w }, fields = fields })
+      who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
+      known = { [wid] = w }, core = { gq = g.order } })
     home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
   end
-  for i in pairs(s.changed) do
-    fields[#fields + 1], fields[#fields + 2] = 'n' .. reply.int(i), reply.int(s.counts[i])
-  end
-  waits.set(ctx, id, fields)
+  for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
+  record.set(ctx, id, 'gq', g.order)
   waitpoint.save(ctx, id, wid, w)
   local tokens = {}
   for i = 1, #added do
@@ -175,7 +135,7 @@ function signal.deliver(ctx, id, wid, w, g)
   local c = core.read(ctx, id)
   if core.terminal(c) then return reply.err('target_not_signalable', c.s) end
   if not waitpoint.open(w) then return reply.err('waitpoint_closed', w.reason, w.closed) end
-  g.waitpoint, g.waitpoint_key, g.accepted, g.late = wid, w.key, ctx.t, ''
+  g.waitpoint, g.waitpoint_key, g.accepted = wid, w.key, ctx.t
   g.order = reply.int(tonumber(c.gq or '0') + 1)
   if w.expires ~= '' and tonumber(w.expires) <= ctx.now then
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
@@ -192,12 +152,15 @@ local function buffered(ctx, id, list, bound, plan)
   for at = 1, #list do
     local w = bound[at]
     if w.state ~= 'a' and w.signals ~= '0' then
-      local entries = redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1)
+      local inside = inbox.within(ctx, id, list[at])
+      local entries = #inside == 0 and redis.call('LRANGE', keys.signals(ctx.r, id, list[at]), 0, -1) or {}
+      for i = 1, #inside do entries[i] = inside[i].text end
       plan.signals, logs = plan.signals + #entries, logs + 1
-      plan.logs[at] = { entries = entries, marks = {}, effects = {}, matched = 0 }
+      plan.logs[at] = { inside = inside, entries = entries, changed = {}, matched = 0 }
       for i = 1, #entries do
-        local g = signal.decode(entries[i])
-        came[#came + 1] = { at = at, i = i, g = g, order = tonumber(g.order) or 0 }
+        local g = inbox.read(entries[i])
+        g.at, g.i = at, i
+        if g.id then came[#came + 1] = g end -- else it cannot be read
       end
     end
   end
@@ -211,30 +174,37 @@ local function buffered(ctx, id, list, bound, plan)
   return came
 end
 
+local nothing = { bytes = 0, signals = 0, satisfied = false }
+
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their
--- records. It returns a plan without writing; satisfied is true when they suffice.
+-- records. It returns a plan without writing; satisfied is true when they suffice. Signals behind that stay as they are.
 function signal.replay(ctx, id, nodes, list, bound)
-  local plan = { logs = {}, matched = {}, bytes = 0, signals = 0, satisfied = false,
+  local some = false
+  for at = 1, #list do some = some or bound[at].signals ~= '0' end
+  if not some then return nothing end
+  local plan = { logs = {}, matched = {}, bytes = 0, signals = 0, taken = 0, satisfied = false,
     state = { counts = {}, tokens = {}, changed = {} }, tokens = {} }
   local came = buffered(ctx, id, list, bound, plan)
   for n = 1, #came do
-    local g, l, payload = came[n].g, plan.logs[came[n].at], came[n].g.payload
-    if not plan.satisfied then
-      local effect, added = condition.take(plan.state, nodes, came[n].at, g)
-      g.effect, payload = effect, ''
-      if #added > 0 then
-        l.matched = l.matched + 1
-        local text = signal.encode(g, g.payload)
-        plan.bytes = plan.bytes + #text
-        plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text
-        for t = 1, #added do
-          plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
-        end
+    local g = came[n]
+    local l = plan.logs[g.at]
+    local effect, added = condition.take(plan.state, nodes, g.at, g)
+    local inside, text = #l.inside > 0, nil
+    if #added > 0 then
+      l.matched, plan.taken = l.matched + 1, plan.taken + 1
+      text = inbox.evaluated(g, effect, true)
+      plan.bytes = plan.bytes + #text
+      if not inside then plan.matched[#plan.matched + 1], plan.matched[#plan.matched + 2] = g.id, text end
+      for t = 1, #added do
+        plan.tokens[#plan.tokens + 1], plan.tokens[#plan.tokens + 2] = added[t], g.id
       end
-      if effect == 'resume_condition_satisfied' then plan.satisfied, plan.closer = true, g.id end
     end
-    local i = came[n].i
-    l.entries[i], l.marks[i], l.effects[i] = signal.encode(g, payload), mark(g), g.effect
+    g.text, g.effect = inside and text or inbox.evaluated(g, effect), effect
+    l.changed[#l.changed + 1] = g
+    if effect == 'resume_condition_satisfied' then
+      plan.satisfied, plan.closer = true, g.id
+      break
+    end
   end
   return plan
 end
@@ -244,32 +214,57 @@ local function chunks(list, write)
   for first = 1, #list, 500 do write(first, unpack(list, first, math.min(first + 499, #list))) end
 end
 
--- relabel puts the effects of evaluated signals into the records by which repeats are known.
-local function relabel(key, l)
-  local updated = {}
-  chunks(l.marks, function(first, ...)
+-- relabel puts the effects of evaluated signals into the records by which repeats are known. Those say of a signal with a key how long that
+-- is.
+local function relabel(key, changed)
+  local updated, keyed, marks = {}, {}, {}
+  for i = 1, #changed do
+    local g = changed[i]
+    if g.key == '' then
+      updated[#updated + 1], updated[#updated + 2] = inbox.mark(g), g.id .. ' ' .. g.effect .. ' ' .. inbox.expiry(g, tonumber(g.accepted))
+    else
+      keyed[#keyed + 1], marks[#marks + 1] = g, inbox.mark(g)
+    end
+  end
+  chunks(marks, function(first, ...)
     local old = redis.call('HMGET', key, ...)
     for i = 1, #old do
       local id, expiry = string.match(old[i] or '', '^(%S+) %S+ (%d+)$')
-      if id then
-        updated[#updated + 1] = l.marks[first + i - 1]
-        updated[#updated + 1] = id .. ' ' .. l.effects[first + i - 1] .. ' ' .. expiry
-      end
+      local n = first + i - 1
+      if id then updated[#updated + 1], updated[#updated + 2] = marks[n], id .. ' ' .. keyed[n].effect .. ' ' .. expiry end
     end
   end)
   chunks(updated, function(_, ...) redis.call('HSET', key, ...) end)
 end
 
--- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied.
-function signal.apply(ctx, id, list, bound, plan)
+-- rewrite puts evaluated signals into a log: one by one if they are few.
+local function rewrite(key, l)
+  if #l.changed <= 8 then
+    for i = 1, #l.changed do redis.call('LSET', key, reply.int(l.changed[i].i - 1), l.changed[i].text) end
+    return
+  end
+  for i = 1, #l.changed do l.entries[l.changed[i].i] = l.changed[i].text end
+  redis.call('DEL', key)
+  chunks(l.entries, function(_, ...) redis.call('RPUSH', key, ...) end)
+end
+
+-- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied. u is the new suspension.
+function signal.apply(ctx, id, u, list, bound, plan)
+  if not plan.logs then return end
   local r = ctx.r
   for at, l in pairs(plan.logs) do
-    local key = keys.signals(r, id, list[at])
-    redis.call('DEL', key)
-    chunks(l.entries, function(_, ...) redis.call('RPUSH', key, ...) end)
-    relabel(keys.delivered(r, id, list[at]), l)
+    if #l.inside > 0 then
+      for i = 1, #l.changed do
+        local item = l.inside[l.changed[i].i]
+        item.text, item.effect = l.changed[i].text, l.changed[i].effect
+      end
+    elseif #l.changed > 0 then
+      rewrite(keys.signals(r, id, list[at]), l)
+      relabel(keys.delivered(r, id, list[at]), l.changed)
+    end
     bound[at].matched = reply.int(l.matched)
   end
+  if #plan.matched > 0 then u.mk = '1' end
   chunks(plan.matched, function(_, ...) redis.call('HSET', keys.matched(r, id), ...) end)
   if not plan.satisfied then
     chunks(plan.tokens, function(_, ...) redis.call('HSET', keys.satisfied(r, id), ...) end)

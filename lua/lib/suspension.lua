@@ -1,11 +1,13 @@
 -- suspension: how an attempt stops without a lease, and what ends that (spec 20 §1.1, §6). The record of the last one
 -- stays until the next, so that whoever claims learns what it was resumed by. Fields:
---   id suspension   nm name the handler waits under  rc reason code    rq request key      ho fence it was made under
+--   id suspension   nm name the handler waits under  rc reason code    rq request key      ho epoch and attempt
 --   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
 --   wp waitpoints, by comma                          n<i> satisfied parts of node i
 --   gn signals      gm matched ones                  gb their bytes    gl last signal at
 --   cl closed at    cs close reason                  ca cause          tr trigger          cz signal that closed it
---   by who resumed  why the reason given
+--   by who resumed  why the reason given             wh source of the signal that resumed
+--   wa reason before it was escalated                ss session, la claimed at: of who suspended, once closed
+--   mk 1 = signals that it took have a key of their own                  ts signal of its timeout
 local suspension = {}
 
 local US = '\31'
@@ -26,10 +28,29 @@ function suspension.read(ctx, id)
   return waits.of(ctx, id).u
 end
 
--- holder is the fence that a suspension was made under. No epoch is given twice, so the end of the session's name is
--- enough; with all of it the value would break the compact encoding and double the record.
-function suspension.holder(f)
-  return string.match(f.session, '[^~]*$') .. ' ' .. f.claim .. ' ' .. f.epoch .. ' ' .. f.attempt
+-- holder is what a suspension keeps of the fence that it was made under: no epoch is given twice.
+function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
+
+-- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its record tells the rest.
+function suspension.held(c, u, f)
+  return u.ho == suspension.holder(f) and (c.e ~= f.epoch or c.ss == f.session and c.cl == f.claim)
+end
+
+-- resumed are the close reasons after which the attempt went on.
+local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_resume = true }
+
+-- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is there nothing else
+-- tells it.
+function suspension.events(c, u)
+  local epoch, attempt = string.match(u.ho or '', '^(%d+) (%d+)$')
+  if not epoch or not u.cr or u.ca == 'already_satisfied' then return {} end
+  local session = u.ss or not u.cl and c.ss or ''
+  local out = { history.entry('suspended', u.cr, attempt, epoch, session, (u.wa or u.rc or '') .. ' ' .. (u.nm or ''),
+    u.la or not u.cl and c.la or u.cr) }
+  if resumed[u.cs] then
+    out[2] = history.entry('resumed', u.cl, attempt, epoch, session, u.ca or '', u.by or u.wh or u.cz and 'signal ' .. u.cz or '')
+  end
+  return out
 end
 
 function suspension.list(u)
@@ -39,7 +60,7 @@ end
 
 -- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its length.
 function suspension.outcome(ctx, id, u)
-  local signals = (u.gm and u.gm ~= '0') and redis.call('HVALS', keys.matched(ctx.r, id)) or {}
+  local signals = inbox.taken(ctx, id, u)
   local out = { table.concat({ u.nm or '', u.ca or '', u.id or '', u.cl or '', u.to or '', u.cz or '', u.by or '', u.why or '',
     reply.int(#signals) }, US) }
   for i = 1, #signals do
@@ -64,55 +85,54 @@ function suspension.remember(ctx, c, id, u)
   return { name = name, value = value, total = reply.int(total) }
 end
 
--- replace makes room for a new record, which its caller stores: what the last one told becomes a step.
-function suspension.replace(ctx, id, kept)
+-- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints no longer
+-- share anything with it.
+function suspension.replace(ctx, c, id, u, kept)
+  local all, points = waits.of(ctx, id), {}
   if kept then
     record.set(ctx, id, 'sb', kept.total)
     redis.call('HSET', keys.steps(ctx.r, id), kept.name, kept.value)
   end
-  redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+  if all.u.id then
+    local list = suspension.list(all.u)
+    for i = 1, #list do points[list[i]] = waitpoint.read(ctx, id, list[i]) end
+    history.push(ctx, id, suspension.events(c, all.u))
+    redis.call('UNLINK', keys.satisfied(ctx.r, id), keys.matched(ctx.r, id))
+    inbox.fade(ctx, id)
+  end
+  all.u = u
+  for wid, w in pairs(points) do waitpoint.save(ctx, id, wid, w) end
+  waits.touch(ctx, id)
 end
 
--- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2). e: reason (close
--- reason), cause, and maybe trigger, closer, who (of a signal), by, why; known, waitpoints that were read and changed but not yet
--- saved; and fields, of the record, likewise.
+-- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2), and returns how many waitpoints those
+-- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why; and known, waitpoints
+-- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   local list = suspension.list(u)
-  local fields, known = e.fields or {}, e.known or {}
-  local function put(field, value)
-    if value and value ~= '' then
-      fields[#fields + 1], fields[#fields + 2] = field, value
-    end
-  end
-  put('cl', ctx.t)
-  put('cs', e.reason)
-  put('ca', e.cause)
-  put('tr', e.trigger)
-  put('cz', e.closer)
-  put('by', e.by)
-  put('why', e.why)
-  for field in pairs(u) do
-    if string.find(field, '^n%d') then
-      redis.call('UNLINK', keys.satisfied(ctx.r, id))
-      break
-    end
+  u.cl, u.cs, u.ca, u.tr, u.cz, u.wh = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
+  if e.by and e.by ~= '' then u.by = e.by end
+  if e.why and e.why ~= '' then u.why = e.why end
+  if e.cause ~= 'already_satisfied' then u.ss, u.la = c.ss, c.la end
+  if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
+    redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
   if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
-    if u.gm then redis.call('UNLINK', keys.matched(ctx.r, id)) end
-    if e.signal then redis.call('HSET', keys.matched(ctx.r, id), u.id, e.signal) end
-    put('gm', e.signal and '1' or '0')
-    put('gb', e.signal and reply.int(#e.signal) or '0')
+    if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
+    u.mk, u.ts = nil, e.signal
+    inbox.fade(ctx, id)
+    u.gm, u.gb = e.signal and '1' or '0', e.signal and reply.int(#e.signal) or '0'
   end
-  waits.set(ctx, id, fields)
+  waits.touch(ctx, id)
   local closed = 0
   for i = 1, #list do
-    local w = known[list[i]] or waitpoint.read(ctx, id, list[i])
+    local w = e.known and e.known[list[i]] or waitpoint.read(ctx, id, list[i])
     if w and waitpoint.open(w) then
       waitpoint.close(ctx, id, list[i], w, 'c', e.reason)
       closed = closed + 1
     end
   end
-  if closed > 0 then waitpoint.count(ctx, c, id, -closed) end
+  return closed
 end
 
 -- told is how many bytes the next claim brings along; an execution that ended needs none.
@@ -120,28 +140,27 @@ function suspension.told(u)
   return reply.int(512 + tonumber(u.gb or '0') + #(u.why or '') + #(u.nm or ''))
 end
 
--- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on.
+-- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is as in shut, and may have
+-- delay, and core: fields of the execution that change, too.
 function suspension.resume(ctx, c, id, u, e)
-  local delay = e.delay or tonumber(u.rd or '0')
+  local delay, fields = e.delay or tonumber(u.rd or '0'), e.core or {}
+  local code = delay > 0 and 'R2c' or 'R1i'
   u.why = e.why ~= '' and e.why or nil
-  if delay > 0 then
-    record.set(ctx, id, 's', 'R2c', 'du', reply.int(ctx.now + delay), 'sg', suspension.told(u))
-  else
-    record.set(ctx, id, 's', 'R1i', 'sg', suspension.told(u))
-  end
+  local open = tonumber(c.wp or '0') - suspension.shut(ctx, c, id, u, e)
+  fields.sg, fields.wp = suspension.told(u), open > 0 and reply.int(open) or false
+  if delay > 0 then fields.du = reply.int(ctx.now + delay) end
   if c.tt then
-    record.clear(ctx, id, 'tt')
+    fields.tt = false
     home.alarm(ctx, c.dl and tonumber(c.dl), id)
   end
-  suspension.shut(ctx, c, id, u, e)
+  record.move(ctx, id, code, fields)
   home.leave(ctx, c, id)
-  history.add(ctx, c, id, 'resumed', e.cause, e.by or e.who)
   if delay > 0 then
     home.delay(ctx, ctx.now + delay, id)
   else
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   end
-  core.announce(ctx, c, id, delay > 0 and 'R2c' or 'R1i')
+  core.announce(ctx, c, id, code)
 end
 
 -- finish closes the suspension of an execution that ends while it waits; without one it closes what waitpoints are open.
@@ -152,7 +171,7 @@ function suspension.finish(ctx, c, id, reason)
     suspension.shut(ctx, c, id, u, { cause = cause[reason] or 'timeout', trigger = cause[reason] or 'timeout',
       reason = suspension.reasons[reason] or 'timed_out_' .. (u.bh or 'fail') })
   end
-  waitpoint.abandon(ctx, c, id, 'attempt_ended')
+  waitpoint.abandon(ctx, c, id, 'attempt_ended') -- none is open then, whatever was counted
 end
 
 -- reasons are the close reasons by how the stream of the attempt ends (spec 20 §6.3).

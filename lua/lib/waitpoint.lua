@@ -1,41 +1,79 @@
 -- waitpoint: an address for signals, with a key (the caller's name for it) and a token (spec 20 §1.2). All waitpoints
 -- of an execution are in one record (waits), so one of another execution cannot even be named. A record is its parts
--- joined by the unit separator. States: p pending, a active, c closed, x expired.
+-- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last closed reason bytes.
+-- States: p pending, a active, c closed, x expired.
 local waitpoint = {}
 
 local US = '\31'
-local parts = { 'state', 'key', 'kid', 'digest', 'nonce', 'created', 'activated', 'expires', 'suspension', 'signals', 'matched',
-  'last', 'closed', 'reason', 'bytes' }
 local most_open, most_kept = 64, 128
 
--- fifteen matches all fifteen parts at once, which costs a third of as many cuts.
+-- A record is the first nine parts and, unless all of them are as in one that got no signal and is open, the other six. What an active
+-- one has in common with its suspension is '='.
 local two = '([^\31]*)\31([^\31]*)\31'
-local fifteen = '^' .. two .. two .. two .. two .. two .. two .. two .. '([^\31]*)$'
+local nine = '^' .. two .. two .. two .. two .. '([^\31]*)()'
+local six = '^\31' .. two .. two .. '([^\31]*)\31([^\31]*)$'
 
-function waitpoint.decode(text)
-  local values, w = { string.match(text, fifteen) }, {}
-  if #values == 0 then values = pack.split(text, US) end
-  for i = 1, #parts do w[parts[i]] = values[i] or '' end
+-- decode reads a record; u is the suspension that its execution is in, or was in last.
+function waitpoint.decode(text, u)
+  local state, key, kid, digest, nonce, created, activated, expires, of, rest = string.match(text, nine)
+  if not state then
+    local p = pack.split(text, US) -- a damaged one
+    state, key, kid, digest, nonce, created, activated, expires, of = p[1], p[2] or '', p[3] or '', p[4] or '', p[5] or '', p[6] or '',
+        p[7] or '', p[8] or '', ''
+    rest = 1
+  end
+  if of == '=' then
+    of = u.id or ''
+    if created == '=' then created = u.cr or '' end
+    if activated == '=' then activated = u.cr or '' end
+    if expires == '=' then expires = u.to or '' end
+  end
+  local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, activated = activated,
+    expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '', reason = '', bytes = '0' }
+  if rest <= #text then
+    local signals, matched, last, closed, reason, bytes = string.match(text, six, rest)
+    w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = signals or '', matched or '', last or '', closed or '', reason or '',
+        bytes or ''
+  end
   return w
 end
 
-function waitpoint.encode(w)
-  local values = {}
-  for i = 1, #parts do values[i] = w[parts[i]] or '' end
-  return table.concat(values, US)
+local function tail(w)
+  return US .. w.signals .. US .. (w.matched or '0') .. US .. (w.last or '') .. US .. (w.closed or '') .. US .. (w.reason or '') .. US ..
+      (w.bytes or '0')
+end
+
+-- encode is the reverse of decode.
+function waitpoint.encode(w, u)
+  local created, activated, expires, of = w.created, w.activated or '', w.expires or '', w.suspension or ''
+  if of ~= '' and of == u.id then
+    of = '='
+    if created == u.cr then created = '=' end
+    if activated == u.cr then activated = '=' end
+    if expires == u.to then expires = '=' end
+  end
+  return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated .. US .. expires ..
+      US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')
+end
+
+-- whole is a record with all its parts, for readers in Go.
+function waitpoint.whole(text, u)
+  local w = waitpoint.decode(text, u)
+  return table.concat({ w.state, w.key, w.kid, w.digest, w.nonce, w.created, w.activated, w.expires, w.suspension }, US) .. tail(w)
 end
 
 -- read returns one waitpoint of an execution, or nil.
 function waitpoint.read(ctx, id, wid)
-  local text = waits.of(ctx, id).points[wid]
-  return text and waitpoint.decode(text) or nil
+  local all = waits.of(ctx, id)
+  local text = all.points[wid]
+  return text and waitpoint.decode(text, all.u) or nil
 end
 
 -- all returns every waitpoint of an execution by its id; there are at most most_kept and a few.
 function waitpoint.all(ctx, id)
-  local all = {}
-  for wid, text in pairs(waits.of(ctx, id).points) do all[wid] = waitpoint.decode(text) end
-  return all
+  local all, out = waits.of(ctx, id), {}
+  for wid, text in pairs(all.points) do out[wid] = waitpoint.decode(text, all.u) end
+  return out
 end
 
 function waitpoint.open(w) return w.state == 'p' or w.state == 'a' end
@@ -81,7 +119,8 @@ end
 function waitpoint.room(c) return tonumber(c.wp or '0') < most_open end
 
 function waitpoint.save(ctx, id, wid, w)
-  waits.of(ctx, id).points[wid] = waitpoint.encode(w)
+  local all = waits.of(ctx, id)
+  all.points[wid] = waitpoint.encode(w, all.u)
   waits.touch(ctx, id)
 end
 
@@ -141,8 +180,8 @@ function waitpoint.prune(ctx, id, keep)
   end)
   for i = 1, #closed - most_kept / 2 do
     waits.of(ctx, id).points[closed[i].id] = nil
+    inbox.forget(ctx, id, closed[i].id)
     waits.touch(ctx, id)
-    redis.call('UNLINK', keys.signals(ctx.r, id, closed[i].id), keys.delivered(ctx.r, id, closed[i].id))
   end
 end
 

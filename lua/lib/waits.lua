@@ -1,37 +1,116 @@
 -- waits: the one string that holds what an execution waits for, and the only file that knows its layout: its current or last suspension
--- (suspension says which fields that has) and its waitpoints by id (waitpoint says what is in one). Its Go twin is internal/record; a
--- test holds the two together. Read once a call, and written once, when the call ends:
---   {<field> US <value> US} {RS <waitpoint id> US <waitpoint>}
--- A value with a separator in it is escaped. A waitpoint never has one that is not its own.
+-- (suspension says which fields that has), its waitpoints by id (waitpoint says what is in one), and small signals in the order in which
+-- they came (signal says which). Its Go twin is internal/record; a test holds the two together. Read once a call, and written once,
+-- when the call ends:
+--   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry> <signal>}]
+-- The nine are id nm rc ho cr to bh c wp, which most suspensions have; an absent one is empty. wp is "*n" if it lists the first n waitpoints.
+-- Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
 local waits = {}
 
-local marks = { ['\27'] = '\27e', ['\30'] = '\27r', ['\31'] = '\27u' }
-local meanings = { e = '\27', r = '\30', u = '\31' }
+local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
+local meanings = { e = '\27', f = '\28', g = '\29' }
+local placed = { id = true, nm = true, rc = true, ho = true, cr = true, to = true, bh = true, c = true, wp = true }
+local free = { nm = true, rq = true, by = true, why = true, wh = true, ts = true }
+local two = '([^\29]*)\29([^\29]*)\29'
+local nine = '^' .. two .. two .. two .. two .. '([^\29]*)()'
+
+local function given(text) return text ~= '' and text or nil end
+
+local function some(fields)
+  for _ in pairs(fields) do return true end
+  return false
+end
+
+-- signals reads the signals, which begin at a position.
+local function signals(text, at)
+  local out = {}
+  while true do
+    local size, expiry, from = string.match(text, '^(%d+) (%d+) ()', at)
+    if not size then return out end
+    at = from + tonumber(size)
+    out[#out + 1] = { expiry = expiry, text = string.sub(text, from, at - 1) }
+  end
+end
 
 function waits.decode(text)
-  local u, points = {}, {}
-  local first = string.find(text, '\30', 1, true)
+  local points, order, came = {}, {}, nil
+  local behind = string.find(text, '\28\28', 1, true)
+  if behind then
+    came = signals(text, behind + 2)
+    text = string.sub(text, 1, behind - 1)
+  end
+  local first = string.find(text, '\28', 1, true)
   local head = first and string.sub(text, 1, first - 1) or text
-  for field, value in string.gmatch(head, '([^\31]+)\31([^\31]*)\31') do u[field] = value end
+  if first then
+    for id, point in string.gmatch(text, '\28([^\28\31]+)\31([^\28]*)') do
+      points[id], order[#order + 1] = point, id
+    end
+  end
+  local id, nm, rc, ho, cr, to, bh, c, wp, rest = string.match(head, nine)
+  if not id then return { u = {}, points = points, signals = came } end
+  local listed = string.match(wp, '^%*(%d+)$')
+  if listed then wp = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
+  local u = { id = given(id), nm = given(nm), rc = given(rc), ho = given(ho), cr = given(cr), to = given(to), bh = given(bh), c = given(c),
+    wp = given(wp) }
+  if rest <= #head then
+    for field, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do u[field] = value end
+  end
   if string.find(head, '\27', 1, true) then
     for field, value in pairs(u) do u[field] = string.gsub(value, '\27(.)', meanings) end
   end
-  if first then
-    for id, point in string.gmatch(text, '\30([^\30\31]+)\31([^\30]*)') do points[id] = point end
+  return { u = u, points = points, signals = came }
+end
+
+local function plain(text)
+  if text and string.find(text, '[\27-\29]') then return (string.gsub(text, '[\27-\29]', marks)) end
+  return text
+end
+
+-- listed returns the waitpoints that a suspension lists if all of them are known; they come first, so that their ids are written once.
+local function listed(u, points)
+  if not u.wp then return nil end
+  local list = #u.wp == 36 and { u.wp } or pack.split(u.wp, ',')
+  for i = 1, #list do
+    if not points[list[i]] then return nil end
   end
-  return { u = u, points = points }
+  return list
 end
 
 function waits.encode(w)
-  local out, n = {}, 0
-  for field, value in pairs(w.u) do
-    if string.find(value, '[\27\30\31]') then value = string.gsub(value, '[\27\30\31]', marks) end
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = field, '\31', value, '\31'
-    n = n + 4
+  local u, points, out, n = w.u, w.points, {}, 0
+  local list = listed(u, points) or {}
+  if some(u) then
+    out[1] = (u.id or '') .. '\29' .. (plain(u.nm) or '') .. '\29' .. (u.rc or '') .. '\29' .. (u.ho or '') .. '\29' .. (u.cr or '') ..
+        '\29' .. (u.to or '') .. '\29' .. (u.bh or '') .. '\29' .. (u.c or '') .. '\29' ..
+        (#list > 0 and '*' .. reply.int(#list) or u.wp or '')
+    n = 1
+    for field, value in pairs(u) do
+      if not placed[field] then
+        n = n + 1
+        out[n] = '\29' .. field .. '=' .. (free[field] and plain(value) or value)
+      end
+    end
   end
-  for id, point in pairs(w.points) do
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = '\30', id, '\31', point
-    n = n + 4
+  local written = {}
+  for i = 1, #list do
+    n = n + 1
+    out[n] = '\28' .. list[i] .. '\31' .. points[list[i]]
+    written[list[i]] = true
+  end
+  for id, point in pairs(points) do
+    if not written[id] then
+      n = n + 1
+      out[n] = '\28' .. id .. '\31' .. point
+    end
+  end
+  local came = w.signals
+  if came and #came > 0 then
+    n = n + 1
+    out[n] = '\28\28'
+    for i = 1, #came do
+      n = n + 1
+      out[n] = reply.int(#came[i].text) .. ' ' .. came[i].expiry .. ' ' .. came[i].text
+    end
   end
   return table.concat(out)
 end
@@ -50,6 +129,18 @@ function waits.of(ctx, id)
     all[id] = w
   end
   return w
+end
+
+-- load reads what an execution waits for and its record with one command.
+function waits.load(ctx, id)
+  local texts = redis.call('MGET', keys.waits(ctx.r, id), keys.core(ctx.r, id))
+  ctx.waits, ctx.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } }, { [id] = texts[2] }
+end
+
+-- none says that an execution waits for nothing yet, which its record tells, so that nobody reads.
+function waits.none(ctx, id)
+  ctx.waits = ctx.waits or {}
+  ctx.waits[id] = ctx.waits[id] or { u = {}, points = {} }
 end
 
 -- touch plans to write what changed.

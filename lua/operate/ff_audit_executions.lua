@@ -160,7 +160,7 @@ function ff_audit.waitpoints(ctx, c, id)
     local state = string.sub(text, 1, 2)
     if state == 'p\31' or state == 'a\31' then
       opened = opened + 1
-      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, wid, waitpoint.decode(text)) end
+      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, wid, waitpoint.decode(text, suspension.read(ctx, id))) end
     end
     count = count + 1
   end

@@ -1,5 +1,5 @@
 -- ff_read_history: one consistent look at what happened to an execution: the core's times, the ended attempts, and the
--- list of what was out of the ordinary.
+-- list of what was out of the ordinary, the last suspension among it.
 -- Flags:   no-writes
 -- Go:      Engine.ReadHistory
 -- Args:    protocol id
@@ -19,6 +19,9 @@ local function ff_read_history(k, argv)
   end
   add(record.list(c), 2)
   add(redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
-  add(redis.call('LRANGE', keys.history(ctx.r, id), 0, -1), 1)
+  local events = redis.call('LRANGE', keys.history(ctx.r, id), 0, -1)
+  local told = c.uw and suspension.events(c, suspension.read(ctx, id)) or {}
+  for i = 1, #told do events[#events + 1] = told[i] end
+  add(events, 1)
   return out
 end

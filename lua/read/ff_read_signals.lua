@@ -14,9 +14,8 @@ local function ff_read_signals(k, argv)
   if not offset then return reply.err('invalid_input', 'offset') end
   if not core.read(ctx, id).s then return purge.missing(ctx, id) end
   if not waits.of(ctx, id).points[wid] then return reply.err('waitpoint_not_found') end
-  local key = keys.signals(ctx.r, id, wid)
-  local list = redis.call('LRANGE', key, reply.int(offset), reply.int(offset + 99))
-  local out = { 1, 'OK', reply.int(redis.call('LLEN', key)), reply.int(#list) }
+  local list, kept = inbox.log(ctx, id, wid, offset, 100)
+  local out = { 1, 'OK', reply.int(kept), reply.int(#list) }
   for i = 1, #list do out[#out + 1] = list[i] end
   return out
 end

@@ -24,7 +24,7 @@ local function ff_read_suspension(k, argv)
   end
   add(fields)
   local all = {}
-  for wid, text in pairs(waits.of(ctx, id).points) do all[#all + 1], all[#all + 2] = wid, text end
+  for wid, text in pairs(waits.of(ctx, id).points) do all[#all + 1], all[#all + 2] = wid, waitpoint.whole(text, u) end
   add(all)
   local members = {}
   for i = 1, #all, 2 do members[#members + 1] = id .. ':' .. all[i] end

@@ -15,6 +15,7 @@ local function ff_deliver_signal(k, argv)
   if not token.hex(digest, 64) then return reply.err('invalid_token') end
   local g, bad = signal.parse(argv, 5)
   if not g then return bad end
+  waits.load(ctx, id)
   local w = waitpoint.read(ctx, id, wid)
   bad = token.verify(ctx, w, digest)
   if bad then

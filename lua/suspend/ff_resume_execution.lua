@@ -25,9 +25,9 @@ local function ff_resume_execution(k, argv)
   if c.rw == request then return reply.already(c.s, u.id) end
   if not core.suspended(c) then return reply.err('execution_not_suspended', c.s) end
   if expected ~= '' and expected ~= u.id then return reply.err('suspension_changed', u.id) end
-  record.set(ctx, id, 'rw', request) -- on the core: the next suspension replaces the record
   suspension.resume(ctx, c, id, u, { reason = trigger == 'operator' and 'resumed_by_operator' or 'resumed', cause = 'operator',
-    trigger = trigger, by = by, why = why, delay = delay })
+    trigger = trigger, by = by, why = why, delay = delay,
+    core = { rw = request } }) -- not in the suspension: the next one replaces that
   home.apply(ctx)
   return reply.ok(delay > 0 and 'R2c' or 'R1i', u.id)
 end

@@ -26,7 +26,8 @@ function ff_suspend.parse(argv)
   local ids, names = {}, {}
   for n = 1, q.count do
     local i = 10 + 6 * n
-    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5] }
+    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5],
+      state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0', matched = '0', bytes = '0' }
     local wrong = nil
     if w.mode == 'f' then
       wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
@@ -59,7 +60,7 @@ function ff_suspend.bind(ctx, c, id, q)
       if w then return reply.err('waitpoint_already_exists', b.key) end
       local answer = token.mintable(ctx, b.kid, q.timeout and ctx.now + q.timeout)
       if answer then return answer end
-      b.state, b.created, b.signals, b.matched, b.bytes = 'a', ctx.t, '0', '0', '0'
+      b.created = ctx.t
     end
   end
   return nil
@@ -81,25 +82,24 @@ end
 function ff_suspend.repeated(ctx, c, f, q)
   if not c.uw then return nil end
   local u = suspension.read(ctx, f.id)
-  if u.ho ~= suspension.holder(f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
+  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.rq ~= q.request)) then return nil end
   return ff_suspend.answer(ctx, reply.already, f.id, u, u.ca == 'already_satisfied' and 'satisfied' or 'suspended', {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
-function ff_suspend.record(ctx, c, f, q, plan)
+function ff_suspend.record(ctx, c, f, q, plan, kept)
   local id = f.id
   local u = { id = q.id, rc = q.reason, ho = suspension.holder(f), cr = ctx.t, bh = q.behaviour, c = q.condition,
     to = q.timeout and reply.int(ctx.now + q.timeout), nm = q.name ~= '' and q.name or nil,
     rq = q.request ~= '' and q.request or nil, rd = q.delay > 0 and reply.int(q.delay) or nil,
     wp = q.count > 0 and table.concat(q.list, ',') or nil }
   if plan.signals > 0 then u.gn, u.gl = reply.int(plan.signals), ctx.t end
-  if #plan.matched > 0 then u.gm, u.gb = reply.int(#plan.matched / 2), reply.int(plan.bytes) end
-  if not plan.satisfied then
+  if plan.bytes > 0 then u.gm, u.gb = reply.int(plan.taken), reply.int(plan.bytes) end
+  if plan.state and not plan.satisfied then
     for i in pairs(plan.state.changed) do u['n' .. reply.int(i)] = reply.int(plan.state.counts[i]) end
   end
-  waits.of(ctx, id).u = u
-  waits.touch(ctx, id)
-  signal.apply(ctx, id, q.list, q.bound, plan)
+  suspension.replace(ctx, c, id, u, kept)
+  signal.apply(ctx, id, u, q.list, q.bound, plan)
   local known = {}
   for n = 1, q.count do
     local wid, w = q.list[n], q.bound[n]
@@ -125,17 +125,13 @@ end
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
-  local fields = { 's', code, 'uw', '1', 'lr', fence.release('u', f.epoch, f.attempt, q.id) }
-  local function put(field, value)
-    fields[#fields + 1], fields[#fields + 2] = field, reply.int(value)
-  end
+  local fields = { uw = '1', lr = fence.release('u', f.epoch, f.attempt, '') }
   local open = tonumber(c.wp or '0') + ff_suspend.fresh(q)
-  if open > 0 then put('wp', open) end
-  if due then put('tt', due) end
-  if c.ta then put('tr', math.max(1, tonumber(c.ta) - ctx.now)) end
-  record.set(ctx, f.id, unpack(fields))
-  if c.ta then record.clear(ctx, f.id, 'ta') end
-  if c.sg then record.clear(ctx, f.id, 'sg') end
+  if open > 0 then fields.wp = reply.int(open) end
+  if due then fields.tt = reply.int(due) end
+  if c.ta then fields.tr, fields.ta = reply.int(math.max(1, tonumber(c.ta) - ctx.now)), false end
+  if c.sg then fields.sg = false end
+  record.move(ctx, f.id, code, fields)
   local deadline = c.dl and tonumber(c.dl)
   local first = due and deadline and math.min(due, deadline) or due or deadline
   if first or c.ta then home.alarm(ctx, first, f.id) end
@@ -155,6 +151,7 @@ local function ff_suspend_execution(k, argv)
   local c = core.read(ctx, f.id)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
+  if not c.uw then waits.none(ctx, f.id) end
   local plan, kept, last
   plan = signal.replay(ctx, f.id, nodes, q.list, q.bound)
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
@@ -165,18 +162,17 @@ local function ff_suspend_execution(k, argv)
   end
 
   if not plan.satisfied then ff_suspend.park(ctx, c, f, q) end
-  if c.uw then suspension.replace(ctx, f.id, kept) end
   local fresh = ff_suspend.fresh(q)
-  local u, known = ff_suspend.record(ctx, c, f, q, plan)
+  local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)
   if plan.satisfied then
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
-    suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal', closer = plan.closer })
-    u.cz = plan.closer
+    local closed = suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
+      closer = plan.closer })
+    waitpoint.count(ctx, c, f.id, -closed)
     record.set(ctx, f.id, 'uw', '1', 'sg', suspension.told(u))
     stream.again(ctx, c, f, 'u')
     return ff_suspend.answer(ctx, reply.ok, f.id, u, 'satisfied', known)
   end
-  history.add(ctx, c, f.id, 'suspended', q.reason .. ' ' .. q.name, c.la)
   home.leave(ctx, c, f.id)
   home.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])

@@ -1,0 +1,185 @@
+-- inbox: where accepted signals are stored. Small ones are kept once, in the waits of their execution, as long as all of them take at most
+-- inbox.inline bytes. Those of a waitpoint are all there or, since there were too many, all in keys of their own: its log, what is known of
+-- repeats, and the ones that a condition took. Nobody else asks where. The payload is kept while a signal waits to be evaluated, and as long
+-- as the suspension that took it is the last one. A signal is stored as its parts joined by the unit separator; the payload, any bytes, comes
+-- last.
+local inbox = {}
+
+-- inline is how many bytes the signals may have that are part of the waits.
+inbox.inline = 1024
+
+local US = '\31'
+local most_logged = 1000
+
+-- encode is the stored form; an ignored signal is kept without its payload. order numbers what the execution accepted: times of
+-- a millisecond cannot tell which of two came first.
+function inbox.encode(g, payload)
+  return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation, g.key,
+    g.created, g.accepted, g.encoding, g.effect, g.late or '', g.order, payload }, US)
+end
+
+function inbox.decode(text)
+  local p = pack.split(text, US, 16)
+  return { id = p[1], waitpoint = p[2], waitpoint_key = p[3], name = p[4], category = p[5], source_type = p[6], source = p[7],
+    correlation = p[8], key = p[9], created = p[10], accepted = p[11], encoding = p[12], effect = p[13], late = p[14],
+    order = p[15], payload = p[16] }
+end
+
+-- expiry is until when a repeat of a signal is known that was accepted at an instant.
+function inbox.expiry(g, at) return reply.int(at + (g.key ~= '' and g.ttl or 86400000)) end
+
+-- mark is the field under which a delivery is remembered: its idempotency key, else its own id.
+function inbox.mark(g)
+  if g.key ~= '' then return 'k' .. g.key end
+  return 's' .. g.id
+end
+
+local takes = { appended_to_waitpoint = true, resume_condition_satisfied = true }
+inbox.buffered = 'buffered_for_pending_waitpoint'
+
+-- parts are id, waitpoint, idempotency key and effect of a stored signal, without those between.
+local skip = '[^\31]*\31'
+local parts = '^([^\31]*)\31([^\31]*)\31' .. skip .. skip .. skip .. skip .. skip .. skip .. '([^\31]*)\31' .. skip .. skip .. skip ..
+    '([^\31]*)'
+
+-- read returns of a stored signal what a condition asks for, and where its effect and its payload are, for evaluated.
+local whole = '^([^\31]*)\31([^\31]*)\31' .. skip .. '([^\31]*)\31' .. skip .. '([^\31]*)\31([^\31]*)\31' .. skip ..
+    '([^\31]*)\31' .. skip .. '([^\31]*)\31' .. skip .. '()[^\31]*()\31' .. skip .. '([^\31]*)\31()'
+
+function inbox.read(text)
+  local id, wid, name, source_type, source, key, accepted, from, upto, order, payload = string.match(text, whole)
+  return { id = id, waitpoint = wid, name = name, source_type = source_type, source = source, key = key, accepted = accepted, text = text,
+    from = from, upto = upto, payload = payload, order = tonumber(order) or 0 }
+end
+
+-- evaluated is that signal with another effect, and with its payload if it is to be kept.
+function inbox.evaluated(g, effect, payload)
+  return string.sub(g.text, 1, g.from - 1) .. effect .. string.sub(g.text, g.upto, payload and -1 or g.payload - 1)
+end
+
+local function look(item)
+  if not item.id then item.id, item.waitpoint, item.key, item.effect = string.match(item.text, parts) end
+  return item
+end
+
+-- member tells whether a waitpoint is one of a suspension's.
+local function member(u, wid) return string.find(u.wp or '', wid, 1, true) and true or false end
+
+-- within lists the signals of a waitpoint that are in the waits.
+function inbox.within(ctx, id, wid)
+  local came, out = waits.of(ctx, id).signals or {}, {}
+  for i = 1, #came do
+    if look(came[i]).waitpoint == wid then out[#out + 1] = came[i] end
+  end
+  return out
+end
+
+-- bare is a stored signal without its payload.
+local function bare(text)
+  local g = inbox.decode(text)
+  return g.payload == '' and text or inbox.encode(g, '')
+end
+
+-- logged is how a log shows a signal: with the payload as long as nobody has evaluated it.
+local function logged(item) return item.effect == inbox.buffered and item.text or bare(item.text) end
+
+-- log reads the signals of a waitpoint from a place in their order, at most count, and how many are kept.
+function inbox.log(ctx, id, wid, from, count)
+  local came = inbox.within(ctx, id, wid)
+  if #came == 0 then
+    local key = keys.signals(ctx.r, id, wid)
+    return redis.call('LRANGE', key, reply.int(from), reply.int(from + count - 1)), redis.call('LLEN', key)
+  end
+  local out = {}
+  for i = from + 1, math.min(#came, from + count) do out[#out + 1] = logged(came[i]) end
+  return out, #came
+end
+
+-- delivered is what is known of a delivery: id, effect and until when it is known; nil if there was none.
+function inbox.delivered(ctx, id, wid, g)
+  local came, field = inbox.within(ctx, id, wid), inbox.mark(g)
+  for i = 1, #came do
+    if inbox.mark(came[i]) == field then return came[i].id, came[i].effect, came[i].expiry end
+  end
+  if #came > 0 then return nil end
+  local text = redis.call('HGET', keys.delivered(ctx.r, id, wid), field)
+  return string.match(text or '', '^(%S+) (%S+) (%d+)$')
+end
+
+-- taken lists the signals that the condition of the current or last suspension took. One that came again under another key counts as one.
+function inbox.taken(ctx, id, u)
+  if not u.gm or u.gm == '0' then return {} end
+  if u.ts then return { u.ts } end
+  local came, at = u.mk and redis.call('HVALS', keys.matched(ctx.r, id)) or {}, {}
+  for i = 1, #came do at[string.sub(came[i], 1, 36)] = i end
+  local inside = waits.of(ctx, id).signals or {}
+  for i = 1, #inside do
+    local g = look(inside[i])
+    if takes[g.effect] and member(u, g.waitpoint) then
+      local n = at[g.id] or #came + 1
+      came[n], at[g.id] = g.text, n
+    end
+  end
+  return came
+end
+
+-- fade drops the payloads of evaluated signals, once the suspension that took them is over or replaced.
+function inbox.fade(ctx, id)
+  local came = waits.of(ctx, id).signals
+  for i = 1, came and #came or 0 do
+    if look(came[i]).effect ~= inbox.buffered then came[i].text = bare(came[i].text) end
+  end
+end
+
+-- forget drops the signals of a waitpoint that is remembered no more.
+function inbox.forget(ctx, id, wid)
+  local all, left = waits.of(ctx, id), {}
+  for i = 1, all.signals and #all.signals or 0 do
+    if look(all.signals[i]).waitpoint ~= wid then left[#left + 1] = all.signals[i] end
+  end
+  all.signals = left
+  redis.call('UNLINK', keys.signals(ctx.r, id, wid), keys.delivered(ctx.r, id, wid))
+end
+
+-- apart stores a signal in keys of its own; u is the suspension whose condition took it, or nil.
+local function apart(ctx, id, g, expiry, text, u)
+  local log = keys.signals(ctx.r, id, g.waitpoint)
+  if redis.call('RPUSH', log, g.effect == inbox.buffered and text or bare(text)) > most_logged then
+    redis.call('LTRIM', log, -most_logged, -1)
+  end
+  redis.call('HSET', keys.delivered(ctx.r, id, g.waitpoint), inbox.mark(g), g.id .. ' ' .. g.effect .. ' ' .. expiry)
+  if u then
+    redis.call('HSET', keys.matched(ctx.r, id), g.id, text)
+    u.mk = '1'
+  end
+end
+
+-- part moves all signals from the waits to keys of their own.
+local function part(ctx, id)
+  local all = waits.of(ctx, id)
+  local u = not all.u.ts and all.u.gm and all.u.gm ~= '0' and all.u
+  for i = 1, #all.signals do
+    local g = look(all.signals[i])
+    if g.id then apart(ctx, id, g, g.expiry, g.text, u and takes[g.effect] and member(u, g.waitpoint) and u) end
+  end
+  all.signals = nil
+end
+
+-- keep stores an accepted signal, before its waitpoint w counts it; text is its stored form, u the suspension whose condition took it, or
+-- nil.
+function inbox.keep(ctx, id, wid, w, g, text, u)
+  local all = waits.of(ctx, id)
+  local expiry, size = inbox.expiry(g, ctx.now), #text
+  feed.signal(ctx, id, wid, g)
+  local came = all.signals or {}
+  for i = 1, #came do size = size + #came[i].text end
+  local inside = w.signals == '0' or #inbox.within(ctx, id, wid) > 0
+  if inside and size > inbox.inline then
+    if #came > 0 then part(ctx, id) end -- so the ones of earlier waits leave room, too
+    inside = w.signals == '0' and #text <= inbox.inline
+    came = {}
+  end
+  if not inside then return apart(ctx, id, g, expiry, text, u) end
+  came[#came + 1] = { expiry = expiry, text = (u or g.effect == inbox.buffered) and text or inbox.encode(g, '') }
+  all.signals = came
+end
