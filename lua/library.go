@@ -188,8 +188,7 @@ var mentions = func() func(file string) []string {
 	}
 }()
 
-// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call. Whoever may
-// change the state of a member of a flow needs flow, which hangs itself into home.
+// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call.
 func needed(h Header) []string {
 	need := map[string]bool{}
 	var add func(file string)
@@ -202,10 +201,6 @@ func needed(h Header) []string {
 		}
 	}
 	add(h.File)
-	if need["graph"] && need["home"] && !slices.Contains(h.Flags, "no-writes") {
-		need["flow"] = true
-		add("lib/flow.lua")
-	}
 	return slices.DeleteFunc(slices.Clone(libs), func(lib string) bool { return !need[lib] })
 }
 

@@ -85,7 +85,7 @@ var claimMutants = []Mutant{
 	{"claim: a waiting worker's interest is not listed", "design §6 doorbell", claimFile,
 		`  redis.call('SADD', keys.digests(ctx.r), q.interest)`, ``, suite("bell")},
 	{"claim: a waiting worker is not registered", "design §6 doorbell", claimFile,
-		`  redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance)`, ``, suite("bell")},
+		`  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then`, `  if true then`, suite("bell")},
 	{"claim: an idle worker's interest expires", "design §5", claimFile,
 		`  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)`, ``, suite("holes")},
 	{"claim: what is left rings nobody", "design §6 doorbell", claimFile,

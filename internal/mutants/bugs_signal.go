@@ -50,9 +50,9 @@ var signalMutants = []Mutant{
   log(ctx, id, wid, g, '')`, `  log(ctx, id, wid, g, '')`, waits},
 	{"deliver: the log keeps payloads twice", "20 §8", signalFile,
 		`log(ctx, id, wid, g, '')`, `log(ctx, id, wid, g, g.payload)`, waits},
-	{"deliver: what is resumed is not queued", "10-X1", signalFile,
-		`    home.apply(ctx)
-    return reply.ok(g.id, g.effect, 'c')`, `    return reply.ok(g.id, g.effect, 'c')`, waits},
+	{"deliver: what is resumed is not queued", "10-X1", deliverFile,
+		`  flow.apply(ctx)
+`, ``, waits},
 	{"buffer: a signal too many", "20 §3.6", signalFile,
 		`count >= buffered_signals`, `count > buffered_signals`, waits},
 	{"buffer: any size", "20 §8", signalFile,

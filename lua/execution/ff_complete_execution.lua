@@ -35,9 +35,9 @@ function ff_complete.judge(ctx, argv, i, seen)
 end
 
 local function ff_complete_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
   local count = args.int(argv[2], 1, 100)
+  local ctx, refused = root.enter(k, argv, count and argv[3 + 6 * count] == '1')
+  if not ctx then return refused end
   if not count then return reply.err('invalid_input', 'count: 1..100') end
   local position = 3 + 6 * count
   local wants = argv[position]
@@ -75,16 +75,16 @@ local function ff_complete_execution(k, argv)
   end
   local members = ctx.members or 0
   if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end
-  if q and members > 0 then home.expect(ctx) end
-  home.apply(ctx)
-  local coming = home.taking(ctx)
-  if q and members > 0 then -- what their ends made to do is paid for by claiming less
+  if q and members > 0 then ctx.coming, ctx.fresh = true, {} end
+  flow.apply(ctx)
+  if ctx.coming then -- what their ends made to do is paid for by claiming less
     q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.nodes))
   end
   out[4 + count] = wants
   if q then
     local claimed = claim.run(ctx, q)
-    if coming then home.met(ctx, coming, ctx.claims) end
+    ctx.coming = nil
+    if members > 0 then home.apply(ctx) end -- what a claim that was refused has left
     out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end
   end

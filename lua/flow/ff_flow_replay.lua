@@ -36,6 +36,6 @@ local function ff_flow_replay(k, argv)
       out[#out + 1] = '-' .. table.concat(answer, ' ', 2)
     end
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   return out
 end

@@ -21,6 +21,12 @@ function claim.parse(argv, i)
   return q
 end
 
+-- before is the order of claims.
+local function before(a, b)
+  if a.score ~= b.score then return a.score < b.score end
+  return a.id < b.id
+end
+
 -- gather reads the heads of routes of several namespaces, as many of each as was said, and sorts them.
 local function gather(ctx, turn, found)
   for i = 1, #turn.routes do
@@ -34,10 +40,7 @@ local function gather(ctx, turn, found)
     if seen < each then home.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
-  table.sort(found, function(a, b)
-    if a.score ~= b.score then return a.score < b.score end
-    return a.id < b.id
-  end)
+  table.sort(found, before)
 end
 
 -- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
@@ -92,6 +95,35 @@ local function heads(ctx, q, ready)
   end
   if merged then seen = merged.taken + merged.n end -- at least; what comes behind is found by whoever takes them out
   return picked, cores, seen > #picked or #ready > considered, turn
+end
+
+-- own is the route of what this call made claimable, if a claim may take it at once: nothing else is ready for it, so that it would be the
+-- first in the queue. More than one route is for the queue, which knows their order.
+local function own(ctx, q, ready)
+  local route_id, n = nil, 0
+  for coming in pairs(ctx.enqueued) do route_id, n = coming, n + 1 end
+  if n ~= 1 or #ready > 0 or ctx.gates or not lane.open(ctx, route_id) then return nil end
+  return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
+end
+
+-- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are left.
+local function at_once(ctx, q, route_id)
+  local members, found, picked, left = ctx.enqueued[route_id], {}, {}, {}
+  for i = 1, #members, 2 do found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id } end
+  table.sort(found, before)
+  for i = 1, #found do
+    local h = found[i]
+    local c = ctx.fresh[h.id] or core.read(ctx, h.id)
+    if #picked < q.max and core.waiting(c) and not (c.dl and tonumber(c.dl) <= ctx.now) and not (c.fl and graph.barred(ctx, c.fl)) then
+      h.core, h.unqueued = c, true
+      picked[#picked + 1] = h
+    else
+      left[#left + 1], left[#left + 2] = reply.int(h.score), h.id
+    end
+  end
+  ctx.enqueued[route_id] = left
+  if #left == 0 then ctx.enqueued = nil end
+  return picked, #left > 0
 end
 
 -- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
@@ -170,7 +202,7 @@ local function take(ctx, q, h, held)
   if not granted then
     held[#held + 1] = q.number_text
     held[#held + 1] = h.id
-    home.dequeue(ctx, h.route, h.id)
+    if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
   end
   if c.fl then graph.moved(ctx, c, h.id, 'A1') end
   feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
@@ -280,11 +312,12 @@ local function tell(ctx, h, q, room, out)
   if payload then out[#out + 1] = payload end
 end
 
--- idle registers the instance as a waiter and keeps its interest alive.
+-- idle registers the instance as a waiter and keeps its interest alive. An interest that has waiters is listed.
 local function idle(ctx, q)
   local instance = session.instance(q.session)
-  redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance)
-  redis.call('SADD', keys.digests(ctx.r), q.interest)
+  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then
+    redis.call('SADD', keys.digests(ctx.r), q.interest)
+  end
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
 end
 
@@ -322,6 +355,17 @@ function claim.granted(ctx, q, list)
   end
 end
 
+-- met rings for what this call made claimable and the claim did not take: later is how much of each route there was.
+local function met(ctx, later, claims)
+  for i = 1, #claims do
+    local route_id = claims[i].route
+    if later[route_id] then later[route_id] = later[route_id] - 1 end
+  end
+  for route_id, n in pairs(later) do
+    if n > 0 then bell.ring(ctx, route_id, n) end
+  end
+end
+
 -- run answers the slots: duplicate, registered, more, overdue, the table delta, then the claims and the grants.
 function claim.run(ctx, q)
   local s = session.read(ctx, q.session)
@@ -347,8 +391,17 @@ function claim.run(ctx, q)
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
-    local strays, turn = {}, nil
-    if #ready > 0 then
+    local strays, turn, later = {}, nil, nil
+    local mine = ctx.enqueued and own(ctx, q, ready)
+    if ctx.enqueued and not mine then
+      later = {}
+      home.queue(ctx, later)
+      ready, gated, other = claim.ready(ctx, q)
+    end
+    ctx.coming = nil
+    if mine then
+      claims, more = at_once(ctx, q, mine)
+    elseif #ready > 0 then
       if gated then q.max = math.min(q.max, q.grants) else q.plain = true end
       if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
       root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
@@ -356,6 +409,7 @@ function claim.run(ctx, q)
       more = more or other
       if turn then share.charge(ctx, turn) end
     elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
+      if later then met(ctx, later, {}) end
       return reply.err('interest_unknown')
     end
     if #claims > 0 then
@@ -368,7 +422,6 @@ function claim.run(ctx, q)
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do (gated and grant or claims[i].text and first or take)(ctx, q, claims[i], held) end
-      ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     end
     if q.wait and not other and #claims == 0 then
@@ -376,7 +429,8 @@ function claim.run(ctx, q)
       registered = '1'
     end
     for i = 1, #strays do rehome(ctx, strays[i]) end -- may ring whoever has just registered
-    more = home.apply(ctx) or more
+    more = flow.apply(ctx) or more
+    if later then met(ctx, later, claims) end
     -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
     if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
       idle(ctx, q)

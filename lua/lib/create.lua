@@ -164,8 +164,7 @@ function create.write(ctx, argv, i, t, m, d)
   if t.deadline then home.alarm(ctx, t.deadline, id) end
 end
 
--- close counts and announces what was written.
+-- close announces the routes that were made.
 function create.close(ctx)
-  home.apply(ctx)
   if ctx.routes_added then bell.table_changed(ctx) end
 end

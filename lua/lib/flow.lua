@@ -318,7 +318,13 @@ function flow.run(ctx)
   if #left > 0 then keep(ctx, left) end
 end
 
-home.resolve = flow.run -- every function ends with home.apply
+-- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
+-- It returns true when a route that lost entries still has some.
+function flow.apply(ctx)
+  if ctx.blocked then home.file(ctx) end -- before the work, which may free them again
+  if ctx.work then flow.run(ctx) end
+  return home.apply(ctx)
+end
 
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.
 function flow.drain(ctx, budget)

@@ -71,7 +71,7 @@ function graph.barred(ctx, flow_id)
   return h and h.st == 'F4' and h.cp ~= 'flow_only'
 end
 
--- push plans work that home.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
+-- push plans work that flow.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
 --   u a member ended, or is replayed (.): tell its dependants      s a group is decided: cancel what it does not need
 --   w a member ended while it waited for children    c cancel the members of a flow
 --   r release the roots of a flow              x cancel one member        k skip one member

@@ -83,7 +83,7 @@ function purge.member(ctx, c, id)
 end
 
 -- run removes an ended execution, at most 200 attempts a call, its core last: until then the core tells how far it got.
--- keep is how long the tombstone stays, ms. Returns true when nothing is left; home.apply writes the rest.
+-- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
   local first, attempts = tonumber(c.pu or '0') or 0, tonumber(c.n or '0') or 0

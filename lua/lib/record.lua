@@ -115,13 +115,20 @@ function record.encode(c)
   return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
 end
 
--- load reads many records with one command. texts has each as it is stored, false where there is none.
+-- load reads those of many records that the call does not have yet with one command. texts has each as it is stored, false where there
+-- is none.
 function record.load(ctx, ids)
-  local list = {}
-  for i = 1, #ids do list[i] = keys.core(ctx.r, ids[i]) end
+  if not ctx.texts then ctx.texts = {} end
+  local texts, list, asked = ctx.texts, {}, {}
+  for i = 1, #ids do
+    if texts[ids[i]] == nil then
+      asked[#asked + 1] = ids[i]
+      list[#asked] = keys.core(ctx.r, ids[i])
+    end
+  end
+  if #asked == 0 then return end
   local values = redis.call('MGET', unpack(list))
-  ctx.texts = ctx.texts or {}
-  for i = 1, #ids do ctx.texts[ids[i]] = values[i] end
+  for i = 1, #asked do texts[asked[i]] = values[i] end
 end
 
 -- text returns a record as it is stored, false when there is none or when the key has another type.

@@ -192,7 +192,7 @@ local function ff_audit_flows(k, argv)
     seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = ff_flows.flow(ctx, list[i])
     touched = touched + 2 + list[i].seen.left - before
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   local out = { 1, 'OK', reply.int(#seen / 3) }
   for i = 1, #seen do out[#out + 1] = seen[i] end
   return audit.finish(ctx, out)
