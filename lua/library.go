@@ -36,8 +36,8 @@ var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "record", "waits", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "group", "wait",
+	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
+	"bell", "route", "lane", "listing", "home", "tagging", "token", "waitpoint", "condition", "suspension", "signal", "wait",
 	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "audit", "joined", "registry",
 }
 

@@ -15,7 +15,7 @@ var flowMutants = []Mutant{
 	{"flow: a tolerated failure fails it", "60 §8.1", graphFile,
 		"  if n == 0 then\n    if outcome ~= 's' then", "  if true then\n    if outcome ~= 's' then", suite("flow")},
 	{"flow: an end that is replayed still fails it", "60 §8.4", graphFile,
-		`if leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else`, `if leads(ctx, id) > 0 then`, suite("flow")},
+		`if links.leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else`, `if links.leads(ctx, id) > 0 then`, suite("flow")},
 	{"replay: who still waits is not told", "60 §8.4", graphFile,
 		` else graph.push(ctx, 'u', id, h.id, '0', '.') end`, ` end`, suite("flow")},
 	{"replay: old news of a replay undo an end", "60 §8.4", flowFile,
@@ -59,13 +59,28 @@ var flowMutants = []Mutant{
 		`(w.mode == 'first' and ended > 0)`, `false`, suite("flow")},
 
 	{"resolve: a blocked member keeps its place", "10 §3.2", flowFile,
-		"  redis.call('ZREM', keys.blocked(ctx.r), id)\n  if c.s == 'R3f'", "  if c.s == 'R3f'", suite("flow")},
+		"  home.unblock(ctx, id)\n  if c.plain", "  if c.plain", suite("flow")},
 	{"resolve: delays count from the creation", "design §7", flowFile,
-		`local due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0`, `local due = tonumber(c.du or '0') or 0`, suite("flow")},
-	{"resolve: a decided group is not written", "60 §3.3", flowFile,
-		`record.set(ctx, id, 's', code, 'g', g) else`, `record.set(ctx, id, 's', code) else`, suite("flow")},
-	{"resolve: the ninth dependant is not told", "60 §4", graphFile,
-		`if n < 8 then e.list = list end`, `e.list = list`, suite("flow")},
+		`due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0`, `due = tonumber(c.du or '0') or 0`, suite("flow")},
+	{"resolve: what was told is not written", "60 §3.3", "lua/lib/links.lua",
+		`  if not at and not far(l) then return end
+  links.touch(ctx, id)`, `  if not at and not far(l) then return end`, suite("flow")},
+	{"resolve: the seventeenth dependant is not told", "60 §4", graphFile,
+		`if n <= links.near then e.list = links.dependants(ctx, id, 0, n) end`, `e.list = links.dependants(ctx, id, 0, 16)`, suite("flow")},
+	{"links: what one of many upstreams told is not written", "60 §3.3", "lua/lib/links.lua",
+		`    if l.told then
+      local sets`, `    if false then
+      local sets`, suite("flow")},
+	{"links: what one of many upstreams told in this call is not seen", "60 §3.3", "lua/lib/links.lua",
+		`      if l.told[out[i]] then out[i + 1] = l.far[out[i]] end`, ``, suite("flow|audit")},
+	{"links: the seventeenth dependant pushes the others out", "60 §4", "lua/lib/links.lua",
+		`near and links.dependants(ctx, id, 0, l.out) or {}`, `{}`, suite("flow")},
+	{"links: they outlive their member", "60 §8.2", "lua/lib/links.lua",
+		`'UNLINK', keys.links(ctx.r, id), keys.outgoing`, `'UNLINK', keys.outgoing`, suite("flow|retention")},
+	{"links: those of a member that was lost are taken for none", "60 §8.3", "lua/lib/joined.lua",
+		`  if c.g then
+    g, now`, `  if c.g and links.group(ctx, id) then
+    g, now`, suite("audit")},
 	{"complete: nobody is rung for what the claim left", "design §6 doorbell", claimFile,
 		`    if n > 0 then bell.ring(ctx, route_id, n) end`, ``, suite("flow")},
 	{"complete: others are rung for what the claim took", "design §6 doorbell", claimFile,

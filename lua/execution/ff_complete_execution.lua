@@ -13,8 +13,8 @@ function ff_complete.repeated(c, f)
   return c.s == 'T1' and c.ss == f.session and c.cl == f.claim and c.e == f.epoch and core.attempt(c) == f.attempt
 end
 
--- judge looks at one item from position i. It returns its fence and, of a plain record, token and route; or its fence and its fields; or
--- nil and its answer.
+-- judge looks at one item from position i. It returns its fence and, of a plain record, token, route and of a member its flow; or its fence
+-- and its fields; or nil and its answer.
 function ff_complete.judge(ctx, argv, i, seen)
   local id = argv[i]
   if #argv[i + 5] > 1048576 then return nil, '-payload_too_large result: at most 1048576 bytes' end
@@ -24,8 +24,8 @@ function ff_complete.judge(ctx, argv, i, seen)
   if not f then return nil, '-' .. table.concat(bad, ' ', 2) end
   local text, token = ctx.texts[id], record.token(f.session, f.claim, f.epoch, f.attempt)
   if text and string.find(text, token, 1, true) == 1 and session.read(ctx, f.session).alive then
-    local route_id = record.plain(text, token)
-    if route_id then return f, token, route_id end
+    local route_id, flow_id = record.plain(text, token)
+    if route_id then return f, token, route_id, flow_id end
   end
   local c = core.read(ctx, id)
   if ff_complete.repeated(c, f) then return nil, '=' end
@@ -56,18 +56,20 @@ local function ff_complete_execution(k, argv)
     ids[n] = argv[i]
   end
   record.load(ctx, ids)
-  local items, out, seen = {}, { 1, 'OK', argv[2] }, {}
+  local items, out, seen, linked = {}, { 1, 'OK', argv[2] }, {}, {}
   for n = 1, count do
-    local f, found, route_id = ff_complete.judge(ctx, argv, 6 * n - 3, seen)
-    items[n] = f and { f = f, found = found, route = route_id } or false
+    local f, found, route_id, flow_id = ff_complete.judge(ctx, argv, 6 * n - 3, seen)
+    items[n] = f and { f = f, found = found, route = route_id, flow = flow_id } or false
     out[3 + n] = f and '+' or found
+    if f and (flow_id or not route_id and found.fl) then linked[#linked + 1] = f.id end
   end
+  if #linked > 0 then links.load(ctx, linked) end
   for n = 1, count do
     local item = items[n]
     if item then
       local f, result = item.f, argv[6 * n + 2]
       if item.route then
-        settle.splice(ctx, f, result, ctx.texts[f.id], item.found, item.route)
+        settle.splice(ctx, f, result, ctx.texts[f.id], item.found, item.route, item.flow)
       else
         settle.complete(ctx, item.found, f.id, result)
       end

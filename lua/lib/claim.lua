@@ -43,6 +43,18 @@ local function gather(ctx, turn, found)
   table.sort(found, before)
 end
 
+-- simply reads the head of a queue whose record is plain, without a table for all its fields; false if it is not, or of a flow that was
+-- cancelled.
+local function simply(ctx, h)
+  local text = record.spliceable(ctx, h.id)
+  if not text then return false end
+  local created, priority, size, body, flow_id, node, edges = record.unclaimed(text, h.route)
+  if not created or flow_id and graph.barred(ctx, flow_id) then return false end
+  h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+  h.flow, h.node, h.edges = flow_id, node, edges
+  return true
+end
+
 -- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
 -- turns; the fourth result is by what.
 local function heads(ctx, q, ready)
@@ -72,12 +84,9 @@ local function heads(ctx, q, ready)
     local h
     if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
     if not h then break end
-    local text = q.plain and not (ctx.records and ctx.records[h.id]) and record.text(ctx, h.id)
-    local created, priority, size, body
-    if text then created, priority, size, body = record.unclaimed(text, h.route) end
-    local c = not created and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
-    if created then
-      h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+    local plain = q.plain and simply(ctx, h)
+    local c = not plain and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
+    if plain then
       picked[#picked + 1] = h
       if turn then share.take(h) end
     elseif c.fl and c.s and graph.barred(ctx, c.fl) then
@@ -113,8 +122,13 @@ local function at_once(ctx, q, route_id)
   table.sort(found, before)
   for i = 1, #found do
     local h = found[i]
-    local c = ctx.fresh[h.id] or core.read(ctx, h.id)
-    if #picked < q.max and core.waiting(c) and not (c.dl and tonumber(c.dl) <= ctx.now) and not (c.fl and graph.barred(ctx, c.fl)) then
+    local wanted = #picked < q.max
+    local plain = wanted and simply(ctx, h)
+    local c = wanted and not plain and (ctx.fresh[h.id] or core.read(ctx, h.id))
+    if plain then
+      h.unqueued = true
+      picked[#picked + 1] = h
+    elseif c and core.waiting(c) and not (c.dl and tonumber(c.dl) <= ctx.now) and not (c.fl and graph.barred(ctx, c.fl)) then
       h.core, h.unqueued = c, true
       picked[#picked + 1] = h
     else
@@ -163,7 +177,8 @@ local function first(ctx, q, h, held)
   record.splice(ctx, h.id, record.claimed(h.text, q.lease))
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  home.dequeue(ctx, h.route, h.id)
+  if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+  if h.flow then graph.moved(ctx, { s = 'R1f', fl = h.flow }, h.id, 'A1') end
   if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
 end
 
@@ -220,12 +235,14 @@ end
 
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
 -- and from 192 edges a call, else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
-local function inputs(ctx, id, c, room)
-  if not c.ip then return '0', {} end
-  local n = redis.call('HLEN', keys.incoming(ctx.r, id))
+local function inputs(ctx, id, edges, room)
+  if not edges then return '0', {} end
+  local n = tonumber(edges)
   if n > room.edges then return '2', {} end
   room.edges = room.edges - n
-  local v, list = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
+  local v, list, ups = links.edges(ctx, id), {}, {}
+  for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
+  if #ups > 0 then record.load(ctx, ups) end
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
     if mark == 's' and name ~= '' then
@@ -285,7 +302,7 @@ local function describe(ctx, id, c, q, room, out)
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
   if c.fl then
-    local flag, list = inputs(ctx, id, c, room)
+    local flag, list = inputs(ctx, id, c.ip and c.g, room)
     out[at] = out[at] .. ' ' .. flag
     member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
   end
@@ -309,7 +326,14 @@ local function tell(ctx, h, q, room, out)
   end
   out[#out + 1] = h.id .. ' 0 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
       (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input .. ' 0 0 0'
-  if payload then out[#out + 1] = payload end
+  local at = #out
+  if payload then out[at + 1] = payload end
+  if h.flow then
+    local flag, list = inputs(ctx, h.id, h.edges, room)
+    out[at] = out[at] .. ' ' .. flag
+    out[#out + 1] = h.flow .. ' ' .. h.node
+    if flag == '1' then flat(out, list) end
+  end
 end
 
 -- idle registers the instance as a waiter and keeps its interest alive. An interest that has waiters is listed.
@@ -335,7 +359,11 @@ end
 -- describe appends claims with what their handlers need.
 function claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#claims)
-  local room = { bytes = 524288, edges = 192 }
+  local room, linked = { bytes = 524288, edges = 192 }, {}
+  for i = 1, #claims do
+    if claims[i].edges or claims[i].core and claims[i].core.ip then linked[#linked + 1] = claims[i].id end
+  end
+  if #linked > 0 then links.load(ctx, linked) end
   for i = 1, #claims do
     if claims[i].text then
       tell(ctx, claims[i], q, room, out)

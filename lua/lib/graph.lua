@@ -83,22 +83,18 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   return e
 end
 
--- leads is how many edges leave a member.
-local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)) end
-
 -- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
 -- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
   if outcome == 'k' then graph.tally(ctx, 'T5') end
-  local list = redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '7') -- mostly all of it, so that it is read once
-  local n = #list
+  local n = links.leads(ctx, id)
   if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
   elseif n == 1 and c.owner then
     c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
     local e = graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
-    if n < 8 then e.list = list end
+    if n <= links.near then e.list = links.dependants(ctx, id, 0, n) end
   end
   if c.wt and string.find(c.wt, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
 end
@@ -115,7 +111,7 @@ function graph.moved(ctx, c, id, code, attempt)
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
     if before ~= 's' then
-      if leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
+      if links.leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
     end
     if h.en then
       graph.set(h, 'en', nil)

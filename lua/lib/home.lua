@@ -87,7 +87,7 @@ function home.leave(ctx, c, id, quiet)
   elseif core.suspended(c) then
     redis.call('ZREM', keys.parked(ctx.r), id)
   elseif core.blocked(c) then
-    redis.call('ZREM', keys.blocked(ctx.r), id)
+    home.unblock(ctx, id)
   elseif core.paused(c) then
     redis.call('ZREM', keys.paused(ctx.r), id)
   end
@@ -123,6 +123,17 @@ end
 function home.used(ctx, route, change)
   ctx.used = ctx.used or {}
   ctx.used[route] = (ctx.used[route] or 0) + change
+end
+
+-- unblock takes a member out of those that wait for others.
+function home.unblock(ctx, id)
+  local u = ctx.unblocked or {}
+  ctx.unblocked, u[#u + 1] = u, id
+end
+
+local function unblocked(ctx)
+  redis.call('ZREM', keys.blocked(ctx.r), unpack(ctx.unblocked))
+  ctx.unblocked = nil
 end
 
 -- block files a member that waits for others.
@@ -161,6 +172,7 @@ end
 
 -- file writes who was blocked.
 function home.file(ctx)
+  if ctx.unblocked then unblocked(ctx) end
   redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
   ctx.blocked = nil
 end
@@ -172,6 +184,7 @@ function home.apply(ctx)
   local r, rest = ctx.r, false
   -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
   -- as much as a small command.
+  if ctx.unblocked then unblocked(ctx) end
   if ctx.unheld then
     for sid, ids in pairs(ctx.unheld) do
       redis.call('ZREM', keys.held(r, sid), unpack(ids))

@@ -73,7 +73,8 @@ end
 
 -- member forgets what belongs to a member of a flow, and the flow with the last one.
 function purge.member(ctx, c, id)
-  redis.call('UNLINK', keys.outgoing(ctx.r, id), keys.incoming(ctx.r, id), keys.children(ctx.r, id))
+  links.forget(ctx, id)
+  redis.call('UNLINK', keys.children(ctx.r, id))
   redis.call('ZREM', keys.members(ctx.r, c.fl), id)
   local h = graph.head(ctx, c.fl)
   if not h then return end

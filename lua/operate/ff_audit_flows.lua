@@ -48,7 +48,7 @@ function ff_flows.page(ctx, h, seen, from)
     if c.s and c.fl == h.id then
       local class, outcome = 'm' .. graph.class(c.s), graph.outcomes[c.s]
       if seen[class] then seen[class] = seen[class] + 1 end
-      if outcome and outcome ~= 's' and redis.call('EXISTS', keys.outgoing(ctx.r, id)) == 0 then seen.lv = seen.lv + 1 end
+      if outcome and outcome ~= 's' and links.leads(ctx, id) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))
     end
     local kinds = { 'u:', 's:', 'w:', 'x:', 'k:' }
