@@ -171,6 +171,30 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 			}
 		}
 		hold("in", input, &x.Input)
+		if flow != vm.LNil { // the parts of one in no flow, and what joins them
+			alone, fields := record.Record{Fields: maps.Clone(x.Fields)}, c.l.NewTable()
+			for _, field := range []string{"fl", "nd", "g", "ip", "dd", "in", "pd"} {
+				if value, ok := x.Fields[field]; ok && field != "in" && field != "pd" {
+					fields.RawSetString(field, vm.LString(value))
+				}
+				delete(alone.Fields, field)
+			}
+			parts = c.call("fresh", 2, c.table(alone))
+			joined := c.call("joining", 2, parts[0], parts[1], fields)
+			if plain := joined[0] != vm.LNil; plain != (named == "") {
+				t.Fatalf("%v is joined plainly: %v", x.Fields, plain)
+			}
+			if named == "" {
+				fields.RawSetString("s", vm.LString("R3f"))
+				blocked := c.call("joining", 2, parts[0], parts[1], fields)
+				if blocked[0].String() != "R3f"+joined[0].String()[3:] || blocked[1] != joined[1] {
+					t.Fatalf("blocked %v, else %v", blocked, joined)
+				}
+				parts = joined
+			} else {
+				parts = c.call("fresh", 2, c.table(x))
+			}
+		}
 		text := c.call("compose", 1, parts[0], parts[1], vm.LString(digest), vm.LString(input))[0].String()
 		if text != x.Encode() {
 			t.Fatalf("created %q, want %q", text, x.Encode())

@@ -42,9 +42,16 @@ end
 
 function graph.count(h, field) return tonumber(h[field] or '0') or 0 end
 
+-- add changes a counter. It is a number in memory from then on: formatting one costs more than counting.
 function graph.add(h, field, change)
-  if change ~= 0 then graph.set(h, field, reply.int(graph.count(h, field) + change)) end
+  if change ~= 0 then graph.set(h, field, graph.count(h, field) + change) end
 end
+
+-- text is a counter as it is stored.
+function graph.text(h, field) return reply.int(graph.count(h, field)) end
+
+local counters = { rv = true, nn = true, ne = true, vn = true, bl = true, lv = true, pu = true, xc = true, xt = true, xn = true, xs = true,
+  mb = true, mw = true, md = true, ma = true, mu = true, ms = true, mf = true, mc = true, me = true, mk = true }
 
 -- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped, tally:F2 F3 F4 flows
 -- that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
@@ -149,7 +156,7 @@ function graph.flush(ctx)
       for field in pairs(h.dirty) do
         if h[field] then
           sets[#sets + 1] = field
-          sets[#sets + 1] = h[field]
+          sets[#sets + 1] = counters[field] and reply.int(graph.count(h, field)) or h[field]
         else
           dels[#dels + 1] = field
         end

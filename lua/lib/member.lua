@@ -88,17 +88,19 @@ local function known(ctx, h, argv, item, answer, parent)
   return true
 end
 
--- upstreams looks at where the edges of an item come from. It returns nil, or an error reply.
-local function upstreams(ctx, h, argv, item, here)
+-- upstreams looks at where the edges of an item come from: here, from members of the same call, or from those that are there, which are
+-- asked for once. It returns nil, or an error reply.
+local function upstreams(ctx, h, argv, item, here, there)
   local ask = {}
   for at = item.first, item.first + 2 * item.n - 1, 2 do
-    if not here[argv[at]] then ask[#ask + 1] = argv[at] end
+    if not here[argv[at]] and not there[argv[at]] then ask[#ask + 1] = argv[at] end
   end
   for first = 1, #ask, 500 do
     local last = math.min(first + 499, #ask)
     local scores = redis.call('ZMSCORE', keys.members(ctx.r, h.id), unpack(ask, first, last))
     for n = first, last do
       if not scores[n - first + 1] then return reply.err('execution_not_in_flow', ask[n], item.node) end
+      there[ask[n]] = true
     end
   end
   return nil
@@ -107,7 +109,7 @@ end
 -- judge decides about all items: those that are new are marked. It returns how many are new, or nil and an error reply.
 -- A parent is whom the new members are children of: each has an edge to it.
 function member.judge(ctx, h, argv, items, parent)
-  local new, here, total, ids = 0, {}, 0, {}
+  local new, here, there, total, ids = 0, {}, {}, 0, {}
   for n = 1, #items do ids[n] = argv[items[n].at] end
   if #ids > 0 then create.look(ctx, ids) end
   for n = 1, #items do
@@ -132,7 +134,7 @@ function member.judge(ctx, h, argv, items, parent)
       end
       if argv[item.at + 1] ~= h.ns then return nil, reply.err('namespace_mismatch', h.ns, item.node) end
       if not create.room(ctx, t) then return nil, reply.err('too_many_routes', '1024', item.node) end
-      local bad = upstreams(ctx, h, argv, item, here)
+      local bad = upstreams(ctx, h, argv, item, here, there)
       if bad then return nil, bad end
       item.template, new, total = t, new + 1, total + item.n + (parent and 1 or 0)
     end

@@ -226,6 +226,14 @@ function record.fresh(c)
   return before, named
 end
 
+-- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if the parts or the
+-- fields have more names than a plain member has. Its state is m.s, if that is given.
+function record.joining(before, named, m)
+  if named ~= '\n' or m.dd then return nil end
+  if m.s then before = m.s .. string.sub(before, 4) end
+  return before, ' fl=' .. escape(m.fl) .. ' nd=' .. escape(m.nd) .. (m.g and ' g=' .. m.g or '') .. (m.ip and ' ip=1' or '') .. '\n'
+end
+
 function record.compose(before, named, digest, payload)
   local size = #payload
   if size == 0 then return before .. (digest == '' and '-' or escape(digest)) .. ' -' .. named end

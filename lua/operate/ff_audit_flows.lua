@@ -163,7 +163,7 @@ function ff_flows.flow(ctx, q)
     if redis.call('EXISTS', keys.flow(ctx.r, q.id)) == 1 then audit.broken(ctx, 'fw', q.id, 'a flow without state') end
     return '-1', '0', ''
   end
-  local version = h.vn or '0'
+  local version = graph.text(h, 'vn')
   if q.next > 0 and version ~= q.version then return '-2', version, '' end
   local behind = ff_flows.page(ctx, h, q.seen, q.next)
   if behind then return reply.int(behind), version, ff_flows.text(q.seen) end
