@@ -98,4 +98,4 @@ const (
 )
 
 // Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused, with ErrProtocol.
-const Protocol = 2
+const Protocol = 3

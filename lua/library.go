@@ -36,8 +36,8 @@ var files embed.FS
 
 // libs are the helpers in the order of their dependencies.
 var libs = []string{
-	"reply", "args", "pack", "time", "keys", "record", "waits", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
-	"bell", "route", "lane", "listing", "home", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "group", "wait",
+	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
+	"bell", "route", "lane", "listing", "home", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
 	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "audit", "joined", "registry",
 }
 
@@ -188,8 +188,7 @@ var mentions = func() func(file string) []string {
 	}
 }()
 
-// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call. Whoever may
-// change the state of a member of a flow needs flow, which hangs itself into home.
+// needed are the helpers that a function uses, in order: a server without functions reads the whole text with every call.
 func needed(h Header) []string {
 	need := map[string]bool{}
 	var add func(file string)
@@ -202,10 +201,6 @@ func needed(h Header) []string {
 		}
 	}
 	add(h.File)
-	if need["graph"] && need["home"] && !slices.Contains(h.Flags, "no-writes") {
-		need["flow"] = true
-		add("lib/flow.lua")
-	}
 	return slices.DeleteFunc(slices.Clone(libs), func(lib string) bool { return !need[lib] })
 }
 

@@ -73,7 +73,7 @@ func payload(r *rand.Rand) string {
 // texts are values that a caller chose.
 var texts = []string{"x", "-", "%", "%e", "%-", "a b", "a\nb", "\t\r\v\f", "=", "a=b c=d", "\x00", "ü", "\xff\xfe", "2;3 \n5"}
 
-var free = strings.Fields("ss po pd cr fc cb lr rq rv rw nd g wt gs fl")
+var free = strings.Fields("ss po pd cr fc cb lr rq rv rw nd wt gs fl")
 
 // state is a record with the fields that every execution has and the named ones, each with probability p.
 func state(r *rand.Rand, p float64) record.Record {
@@ -110,7 +110,7 @@ func TestMovedRecords(t *testing.T) {
 		function record.moved(text, code, fields)
 			local ctx = { texts = { id = text }, records = {} }
 			record.move(ctx, 'id', code, fields)
-			return ctx.written[2]
+			return ctx.spliced.id
 		end`); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,20 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 			}
 		}
 		named := x.Fields["to"] + x.Fields["dl"] + x.Fields["cr"]
+		flow, node, edges := vm.LValue(vm.LNil), vm.LValue(vm.LNil), vm.LValue(vm.LNil)
+		if r.IntN(2) == 0 { // a member of a flow
+			x.Fields["fl"], x.Fields["nd"] = "flow", texts[r.IntN(len(texts))]
+			flow, node = vm.LString("flow"), vm.LString(x.Fields["nd"])
+			if r.IntN(2) == 0 {
+				x.Fields["g"] = fmt.Sprint(1 + r.IntN(1000))
+				if r.IntN(2) == 0 {
+					x.Fields["ip"], edges = "1", vm.LString(x.Fields["g"])
+				}
+			}
+			if r.IntN(4) == 0 {
+				x.Fields["dd"], named = "7", named+"7"
+			}
+		}
 		parts := c.call("fresh", 2, c.table(x))
 		if r.IntN(4) == 0 {
 			digest = ""
@@ -195,13 +209,63 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 			}
 		}
 		hold("in", input, &x.Input)
+		if flow != vm.LNil { // the parts of one in no flow, and what joins them
+			alone, fields := record.Record{Fields: maps.Clone(x.Fields)}, c.l.NewTable()
+			for _, field := range []string{"fl", "nd", "g", "ip", "dd", "in", "pd"} {
+				if value, ok := x.Fields[field]; ok && field != "in" && field != "pd" {
+					fields.RawSetString(field, vm.LString(value))
+				}
+				delete(alone.Fields, field)
+			}
+			parts = c.call("fresh", 2, c.table(alone))
+			joined := c.call("joining", 2, parts[0], parts[1], fields)
+			if plain := joined[0] != vm.LNil; plain != (named == "") {
+				t.Fatalf("%v is joined plainly: %v", x.Fields, plain)
+			}
+			if named == "" {
+				fields.RawSetString("s", vm.LString("R3f"))
+				blocked := c.call("joining", 2, parts[0], parts[1], fields)
+				if blocked[0].String() != "R3f"+joined[0].String()[3:] || blocked[1] != joined[1] {
+					t.Fatalf("blocked %v, else %v", blocked, joined)
+				}
+				parts = joined
+			} else {
+				parts = c.call("fresh", 2, c.table(x))
+			}
+		}
 		text := c.call("compose", 1, parts[0], parts[1], vm.LString(digest), vm.LString(input))[0].String()
 		if text != x.Encode() {
 			t.Fatalf("created %q, want %q", text, x.Encode())
 		}
-		unclaimed := c.call("unclaimed", 4, vm.LString(text), vm.LString(x.Fields["r"]))
+		unclaimed := c.call("unclaimed", 7, vm.LString(text), vm.LString(x.Fields["r"]))
 		if plain := unclaimed[0] != vm.LNil; plain != (named == "") {
 			t.Fatalf("%q is plain: %v", text, plain)
+		}
+		if named == "" && (unclaimed[4] != flow || unclaimed[5] != node || unclaimed[6] != edges) {
+			t.Fatalf("%q is of %v, want %v %v %v", text, unclaimed[4:], flow, node, edges)
+		}
+		waits := "R3" + text[2:]
+		if c.call("unclaimed", 1, vm.LString(waits), vm.LString(x.Fields["r"]))[0] != vm.LNil {
+			t.Fatalf("%q may be claimed", waits)
+		}
+		if got := c.call("freed", 1, vm.LString(waits))[0].String(); got != text {
+			t.Fatalf("freed %q, want %q", got, text)
+		}
+		if c.call("blocked", 1, vm.LString(text))[0] != vm.LNil {
+			t.Fatalf("%q waits for others", text)
+		}
+		switch blocked := c.call("blocked", 1, vm.LString(waits))[0]; {
+		case (blocked != vm.LNil) != (named == "" && flow != vm.LNil):
+			t.Fatalf("%q waits for others: %v", waits, blocked)
+		case blocked != vm.LNil:
+			for field, want := range map[string]string{"s": "R3f", "r": x.Fields["r"], "ct": x.Fields["ct"], "fl": "flow", "plain": "true"} {
+				if got := c.l.GetField(blocked, field).String(); got != want {
+					t.Fatalf("%s of %q is %s, want %s", field, waits, got, want)
+				}
+			}
+			if got := c.l.GetField(blocked, "pr"); vm.LVAsString(got) != x.Fields["pr"] {
+				t.Fatalf("priority of %q is %s", waits, got)
+			}
 		}
 		if c.call("unclaimed", 1, vm.LString(text), vm.LString("0"))[0] != vm.LNil {
 			t.Fatalf("%q is taken for one of another route", text)
@@ -220,8 +284,8 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		if !strings.HasPrefix(text, token.String()) {
 			t.Fatalf("%q does not begin with %q", text, token)
 		}
-		if got := c.call("plain", 1, vm.LString(text), token)[0].String(); got != x.Fields["r"] {
-			t.Fatalf("the route of %q is %q", text, got)
+		if got := c.call("plain", 2, vm.LString(text), token); got[0].String() != x.Fields["r"] || got[1] != flow {
+			t.Fatalf("route and flow of %q are %v", text, got)
 		}
 		x.Fields["fa"] = "0"
 		if c.call("plain", 1, vm.LString(x.Encode()), token)[0] != vm.LNil {

@@ -36,7 +36,7 @@ func loadHelpers(t testing.TB) helpers {
 	l.SetGlobal("redis", redis)
 	var b strings.Builder
 	for _, lib := range libs {
-		b.WriteString(libSource(lib, Variant{}))
+		b.WriteString(libSource(lib, Variant{})) // in blocks: together they have too many locals
 	}
 	b.WriteString("exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
 	if err := l.DoString(b.String()); err != nil {

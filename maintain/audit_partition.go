@@ -19,7 +19,7 @@ var (
 	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "pending", "sessions", "workers", "schedules", "scnames", "work",
 		"backlog", "flows", "flowdue", "attached", "shares", "outbox"}
 
-	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "fi", "fo",
+	owned = []string{"i", "t", "k", "a", "e", "u", "wp", "us", "um", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
 		"fc", "fx", "fu", "ft"}
 	families = []string{"q", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "pending", "kids", "digests",

@@ -141,10 +141,17 @@ func (v *vandal) flow() {
 	case 4:
 		v.set("HINCRBY", root+pick(v.r, of(true, ":fw:")), "lv", by)
 	case 5:
-		if key, text := member("g"); strings.HasSuffix(text, " p") {
-			f := strings.Fields(text)
+		var pending []string
+		for key, text := range v.d.Texts {
+			if strings.HasPrefix(key, ":m:") && strings.HasSuffix(text, " p") {
+				pending = append(pending, key)
+			}
+		}
+		if slices.Sort(pending); len(pending) > 0 {
+			key := pick(v.r, pending)
+			f := strings.Fields(v.d.Texts[key])
 			f[4+v.r.IntN(3)] = strconv.Itoa(v.r.IntN(4))
-			v.set("HSET", key, "g", strings.Join(f, " "))
+			v.set("HSET", root+strings.Replace(key, ":m:", ":x:", 1), "g", strings.Join(f, " "))
 		}
 	case 6:
 		if key, text := member("wt"); strings.Contains(text, " p ") {
@@ -441,6 +448,24 @@ var auditFlowScenarios = []scenario{
 		p = w.describe()
 		same(w, "afterwards", words(p.Backlog.Count, p.Behind()), words(0, time.Duration(0)))
 		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Cancelled: 1, Skipped: 1, Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 1}})
+	}},
+	{name: "spec 60 §8.3 a member whose links are lost or cannot be read is told of, and does not run", damaged: "links have no other record", run: func(w *world) {
+		w.quiet = true
+		g, ups := w.flowOfNodes(), nodesOf("r", 20)
+		for _, up := range ups {
+			g.node(up, nil, ofNodes)
+		}
+		g.node("end", ups, ofNodes).node("lone", []string{"r0"}, ofNodes).node("sound", []string{"r0"}, ofNodes).submit(engine.SealClosed)
+		w.set("DEL", w.k.Links(g.id.Member("end").UUID()))
+		w.set("SET", w.k.Links(g.id.Member("lone").UUID()), "no links")
+		for _, heal := range []bool{false, true} {
+			r := w.audit(heal)
+			same(w, "lost", words(r.Lost >= 2, strings.Contains(found(r), g.id.Member("end").UUID().String()),
+				strings.Contains(found(r), g.id.Member("lone").UUID().String())), "true true true")
+		}
+		g.complete(g.claim()["r0"], "")
+		g.are(flowfabric.WaitingChildren, "end", "lone")
+		g.are(flowfabric.Waiting, "sound")
 	}},
 	{name: "spec 60 §8.3 a member that is kept for its flow is in its place", run: func(w *world) {
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -381,6 +382,59 @@ var flowResolveScenarios = []scenario{
 				} else {
 					e.silent()
 				}
+			}
+		}
+	}},
+	{name: "spec 10 §3.1 what an end frees is claimed with it in the order of the queue, and only by whoever serves it", run: func(w *world) {
+		for what, c := range map[string]struct {
+			other, claimed string
+			max            int
+			rung, blind    bool
+		}{
+			"the best": {claimed: "d", max: 1, rung: true},
+			"all":      {claimed: "d c b", max: 3},
+			"more important work of the same route comes first": {other: "node", claimed: "other d", max: 2}, // by which idle was rung
+			"more important work of another route comes first":  {other: "other", claimed: "other d", max: 2, rung: true},
+			"nothing is left beside other work":                 {other: "other", claimed: "other d c b", max: 4},
+			"the completer serves other routes":                 {blind: true, max: 3, rung: true},
+		} {
+			w.reset()
+			g := w.flow().node("a", nil)
+			for i, name := range []string{"b", "c", "d"} {
+				g.node(name, []string{"a"}, as(priority(i), kind("node")))
+			}
+			g.submit(engine.SealClosed)
+			g.w.can = func(r engine.Route) bool { return r.Kind != "node" || !c.blind }
+			a := g.claim()["a"]
+			idle := w.worker("idle")
+			idle.can = func(r engine.Route) bool { return r.Kind == "node" }
+			idle.nothing()
+			if c.other != "" {
+				w.create(kind(c.other), priority(9))
+				q := g.w.request(1)
+				q.Interest = ""
+				r, err := w.e.ClaimNext(w.ctx, q)
+				w.no(err)
+				g.w.learn(r)
+				if c.other == "other" {
+					idle.nothing() // the new route rang it
+				}
+			}
+			e := w.listen(engine.BellChannel(w.p, "idle"))
+			q := g.w.request(c.max)
+			out, next, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: a.Fence}}, &q)
+			w.no(err)
+			w.no(out[0].Err)
+			w.check()
+			var claimed []string
+			for _, x := range next.Claims {
+				claimed = append(claimed, cmp.Or(x.Node, "other"))
+			}
+			same(w, what, strings.Join(claimed, " "), c.claimed)
+			if c.rung {
+				e.hears("w")
+			} else {
+				e.silent()
 			}
 		}
 	}},

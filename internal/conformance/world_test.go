@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,6 +110,9 @@ func (w *world) do(args ...string) rueidis.RedisResult {
 // set runs a raw command that must succeed.
 func (w *world) set(args ...string) {
 	w.Helper()
+	if w.editLinks(args) {
+		return
+	}
 	if len(args) > 2 && strings.HasPrefix(args[0], "H") {
 		switch key := args[1]; {
 		case strings.Contains(key, ":x:"):
@@ -165,6 +169,71 @@ func (w *world) alter(fields map[string]string, command string, args []string) {
 	default:
 		w.Fatalf("no edit %s of a record", command)
 	}
+}
+
+// editLinks changes the group, the edges or the dependants of a member as if they had keys of their own: field g of the execution, hash
+// fi and list fo. It returns false if the command is about something else, or if they have such keys.
+func (w *world) editLinks(args []string) bool {
+	w.Helper()
+	if len(args) < 2 {
+		return false
+	}
+	area, id, ok := linked(args[1])
+	if !ok || area == ":x:" && (args[0] != "HSET" || !slices.Contains(args, "g")) {
+		return false
+	}
+	key := strings.Replace(args[1], area, ":m:", 1)
+	text, err := w.do("GET", key).ToString()
+	if err != nil {
+		return false
+	}
+	l, err := record.DecodeLinks(text)
+	w.no(err)
+	switch command := args[0]; {
+	case area == ":x:":
+		i := slices.Index(args, "g")
+		l.Group = args[i+1]
+		if rest := slices.Concat(args[:i], args[i+2:]); len(rest) > 2 {
+			w.set(rest...)
+		}
+	case area == ":fi:" && (len(l.Edges) > 0 || l.Group == ""):
+		if command == "DEL" {
+			clear(l.Edges)
+		} else {
+			w.alter(l.Edges, command, args[2:])
+		}
+	case area == ":fo:" && l.Leads <= record.Near:
+		switch command {
+		case "DEL":
+			l.To = nil
+		case "RPUSH":
+			l.To = append(l.To, args[2:]...)
+		case "LREM":
+			if i := slices.Index(l.To, args[3]); i >= 0 {
+				l.To = slices.Delete(l.To, i, i+1)
+			}
+		default:
+			w.Fatalf("no edit %s of dependants of %s", command, id)
+		}
+		l.Leads = len(l.To)
+	default:
+		return false
+	}
+	w.no(w.do("SET", key, l.Encode()).Error())
+	if more := args[2:]; args[0] == "DEL" && len(more) > 0 {
+		w.set(slices.Concat([]string{"DEL"}, more)...)
+	}
+	return true
+}
+
+// linked tells whether a key is one of those that links stand for: its area and whose.
+func linked(key string) (area, id string, ok bool) {
+	for _, area := range []string{":x:", ":fi:", ":fo:"} {
+		if _, id, ok := strings.Cut(key, area); ok {
+			return area, id, true
+		}
+	}
+	return "", "", false
 }
 
 // waits is what an execution waits for, as it is stored.

@@ -34,6 +34,7 @@ type Dump struct {
 
 	inside map[string]record.Waits // what executions wait for, where signals are part of it
 	folded map[string]bool         // logs that are made of those
+	leads  map[string]int          // how many dependants a member says that it has
 
 	root  string            // its key
 	areas map[string]string // what is known there
@@ -54,7 +55,7 @@ var areas = map[string]string{
 	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
 	":paused": "zset", ":shares": "hash", ":refused": "zset", ":refusals": "hash",
 	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
-	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash",
+	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":m:": "links",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.
@@ -116,7 +117,7 @@ func empty(partition uint16) *Dump {
 	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{}, Hashes: map[string]map[string]string{},
 		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
 		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{},
-		inside: map[string]record.Waits{}, folded: map[string]bool{}}
+		inside: map[string]record.Waits{}, folded: map[string]bool{}, leads: map[string]int{}}
 }
 
 // fill reads the listed keys, and the clock with the last of them, so that nothing read is from after it.
@@ -168,7 +169,7 @@ func command(b rueidis.Builder, kind, key string) rueidis.Completed {
 		return b.Lrange().Key(key).Start(0).Stop(-1).Build()
 	case "stream":
 		return b.Xrange().Key(key).Start("-").End("+").Build()
-	case "string", "record", "waits":
+	case "string", "record", "waits", "links":
 		return b.Get().Key(key).Build()
 	}
 	return b.Type().Key(key).Build()
@@ -191,6 +192,11 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 		v, e := r.ToString()
 		if err = e; err == nil {
 			d.waits(rest, v)
+		}
+	case kind == "links":
+		v, e := r.ToString()
+		if err = e; err == nil {
+			d.links(rest, v)
 		}
 	case kind == "zset":
 		v, e := zset(r)
@@ -306,6 +312,25 @@ func (d *Dump) unfold() {
 			d.Strange = append(d.Strange, ":u:"+id+" holds too many bytes of signals")
 		}
 	}
+}
+
+// links files what a member depends on and who depends on it, as if all of it had keys of its own, as much of it has: the edges as a
+// hash, the dependants as a list. The group is a text.
+func (d *Dump) links(rest, text string) {
+	l, err := record.DecodeLinks(text)
+	if err != nil {
+		d.Strange = append(d.Strange, rest+": "+err.Error())
+		return
+	}
+	id := strings.TrimPrefix(rest, ":m:")
+	d.Texts[rest] = l.Group
+	if len(l.Edges) > 0 {
+		d.Hashes[":fi:"+id] = l.Edges
+	}
+	if len(l.To) > 0 {
+		d.Lists[":fo:"+id] = l.To
+	}
+	d.leads[id] = l.Leads
 }
 
 // file keeps a value, unless nothing of it is left.

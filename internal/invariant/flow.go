@@ -218,13 +218,16 @@ func (l *look) ends(id string, h map[string]string, say func(string, ...any)) {
 func (x *execution) member(code flowfabric.Code) {
 	flow, incoming, outgoing := x.core["fl"], x.Hashes[":fi:"+x.id], x.Lists[":fo:"+x.id]
 	if flow == "" {
-		if incoming != nil || outgoing != nil || x.Hashes[":fc:"+x.id] != nil || code[:1] == "R" && code[:2] == "R3" {
+		if incoming != nil || outgoing != nil || x.leads[x.id] > 0 || x.Hashes[":fc:"+x.id] != nil || code[:1] == "R" && code[:2] == "R3" {
 			x.say("is in no flow, and depends on others or others on it")
 		}
 		return
 	}
 	if x.core["nd"] == "" {
 		x.say("has no node")
+	}
+	if len(outgoing) != x.leads[x.id] {
+		x.say("counts %d dependants, there are %d", x.leads[x.id], len(outgoing))
 	}
 	for _, edge := range outgoing {
 		to, hash := edge[1:], ":fi:"
@@ -247,8 +250,8 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		x.say("may run, and its flow is not released")
 	}
 	root := slices.Contains(x.Lists[":fu:"+flow], x.id)
-	g, ok := parseGroup(x.core["g"])
-	if !x.has("g") {
+	g, ok := parseGroup(x.Texts[":m:"+x.id])
+	if !x.has("g") && x.Texts[":m:"+x.id] == "" {
 		if incoming != nil {
 			x.say("depends on %d others and has no group", len(incoming))
 		}
@@ -257,8 +260,8 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		}
 		return
 	}
-	if !ok || len(incoming) != g.n {
-		x.say("has the group %q and %d edges", x.core["g"], len(incoming))
+	if !ok || len(incoming) != g.n || x.core["g"] != strconv.Itoa(g.n) {
+		x.say("depends on %s, and has the group %q and %d edges", x.core["g"], x.Texts[":m:"+x.id], len(incoming))
 		return
 	}
 	var s, f, skipped int
@@ -281,17 +284,17 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		}
 	}
 	if s != g.s || f != g.f || skipped != g.x {
-		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped", x.core["g"], s, f, skipped)
+		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped", x.Texts[":m:"+x.id], s, f, skipped)
 	}
 	if g.state == "p" && g.verdict() != "p" && !barred {
-		x.say("has the group %q, which is decided", x.core["g"])
+		x.say("has the group %q, which is decided", x.Texts[":m:"+x.id])
 	}
 	blocked := code == flowfabric.CodeBlockedFirst || code == flowfabric.CodeBlockedReplay
 	if blocked && !barred && (g.state == "s" && !(root && (staging || x.working("r", flow))) || g.state == "i" && !x.working("k", x.id)) {
-		x.say("is blocked by the group %q", x.core["g"])
+		x.say("is blocked by the group %q", x.Texts[":m:"+x.id])
 	}
 	if g.state == "p" && !blocked && endMark(string(code)) == "" {
-		x.say("runs with the group %q", x.core["g"])
+		x.say("runs with the group %q", x.Texts[":m:"+x.id])
 	}
 }
 

@@ -223,7 +223,7 @@ func (l *look) satellites() {
 		for _, key := range owned {
 			family, _ := area(key)
 			if !slices.Contains([]string{":i:", ":t:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":g:", ":gd:",
-				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:"}, family) {
+				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")

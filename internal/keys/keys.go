@@ -111,6 +111,7 @@ func (p Partition) Members(id uuid.UUID) string   { return string(p) + ":fx:" + 
 func (p Partition) Roots(id uuid.UUID) string     { return string(p) + ":fu:" + id.String() }
 func (p Partition) FlowTags(id uuid.UUID) string  { return string(p) + ":ft:" + id.String() }
 func (p Partition) FlowStone(id uuid.UUID) string { return string(p) + ":fz:" + id.String() }
+func (p Partition) Links(id uuid.UUID) string     { return string(p) + ":m:" + id.String() }
 func (p Partition) Outgoing(id uuid.UUID) string  { return string(p) + ":fo:" + id.String() }
 func (p Partition) Incoming(id uuid.UUID) string  { return string(p) + ":fi:" + id.String() }
 func (p Partition) Children(id uuid.UUID) string  { return string(p) + ":fc:" + id.String() }

@@ -339,7 +339,7 @@ func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 			continue
 		}
 		core := d.Hashes[":x:"+w.id.UUID().String()]
-		text, waits := core["g"], false
+		text, waits := d.Texts[":m:"+w.id.UUID().String()], false
 		if slices.Contains(up.parents, w) {
 			text, waits = core["wt"], true
 		}

@@ -270,7 +270,7 @@ func (x *shaped) picture(sh shape) string {
 	for member := range x.dump.ZSets[":fx:"+x.id.UUID().String()] {
 		core := x.dump.Hashes[":x:"+member]
 		counts[core["s"]]++
-		lines = append(lines, strings.Join([]string{core["nd"], core["s"], core["g"], core["wt"], core["fc"], core["cb"]}, " "))
+		lines = append(lines, strings.Join([]string{core["nd"], core["s"], x.dump.Texts[":m:"+member], core["wt"], core["fc"], core["cb"]}, " "))
 	}
 	if sh.ends != nil && fmt.Sprint(counts) != fmt.Sprint(sh.ends) {
 		x.fatal("it ends with %v, want %v", counts, sh.ends)

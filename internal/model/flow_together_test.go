@@ -232,7 +232,7 @@ func (c *crowd) quiet() {
 	c.sound()
 	for key, core := range c.dump.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok && core["s"][0] != 'T' && !c.awaits(id) {
-			c.fatal("%s of %s (%s) is stuck: group %q, edges %v, wait %q", core["nd"], core["fl"], core["s"], core["g"], c.dump.Hashes[":fi:"+id], core["wt"])
+			c.fatal("%s of %s (%s) is stuck: group %q, edges %v, wait %q", core["nd"], core["fl"], core["s"], c.dump.Texts[":m:"+id], c.dump.Hashes[":fi:"+id], core["wt"])
 		}
 	}
 }

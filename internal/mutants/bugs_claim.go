@@ -56,9 +56,16 @@ var claimMutants = []Mutant{
 	{"claim: who came up short does not register", "design §6 doorbell", claimFile,
 		`#claims > 0 and #claims < q.max and not more`, `false`, suite("bell")},
 	{"claim: one with a named field is taken for plain", "10-X4", "lua/lib/record.lua",
-		`(%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)\n()')`, `(%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)[^\n]*\n()')`, suite("settle|stream|flow")},
+		`  if not flow_id then return false end`, `  if not flow_id then return true end`, suite("settle|stream|flow")},
+	{"claim: a member with a named field of its own is taken for plain", "design §7", "lua/lib/record.lua",
+		`string.match(rest, '%d+') end
+  return false`, `string.match(rest, '%d+') end
+  return true, flow_id, node`, suite("flow")},
 	{"complete: what came since the claim is not noticed", "30 §11 #6", "lua/lib/record.lua",
-		`(%S+) %S+ %S+ %S+ %S+ %S+\n', #token + 1)`, `(%S+) %S+ %S+ %S+ %S+ %S+', #token + 1)`, suite("claim|stream")},
+		`  local plain, flow_id = simple(named)
+  if not plain then return nil end
+  return route, flow_id`, `  local _, flow_id = simple(named)
+  return route, flow_id`, suite("claim|stream")},
 	{"claim: a resumed attempt gets its whole time again", "10-D27", claimFile,
 		`c.to and (c.tr or c.to)`, `c.to`, suite("settle|time|claim")},
 	{"claim: no alarm for the attempt timeout", "10-D27", claimFile,
@@ -68,8 +75,8 @@ var claimMutants = []Mutant{
 	{"claim: held under the wrong number", "10-X3, design §6 no orphan", claimFile,
 		"  if not granted then\n    held[#held + 1] = q.number_text", "  if not granted then\n    held[#held + 1] = '1'", suite("claim")},
 	{"claim: stays in the queue", "10-X1", claimFile,
-		`  home.dequeue(ctx, h.route, h.id)
-  if ctx.feed then`, `  if ctx.feed then`, suite("claim")},
+		`  if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+  if h.flow then`, `  if h.flow then`, suite("claim")},
 	{"claim: is not held", "10-X3", claimFile,
 		`      redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))`, ``, suite("claim")},
 	{"claim: an entry that its core contradicts is dropped", "design §5", claimFile,
@@ -85,7 +92,7 @@ var claimMutants = []Mutant{
 	{"claim: a waiting worker's interest is not listed", "design §6 doorbell", claimFile,
 		`  redis.call('SADD', keys.digests(ctx.r), q.interest)`, ``, suite("bell")},
 	{"claim: a waiting worker is not registered", "design §6 doorbell", claimFile,
-		`  redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance)`, ``, suite("bell")},
+		`  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then`, `  if true then`, suite("bell")},
 	{"claim: an idle worker's interest expires", "design §5", claimFile,
 		`  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)`, ``, suite("holes")},
 	{"claim: what is left rings nobody", "design §6 doorbell", claimFile,

@@ -24,7 +24,7 @@ var homeMutants = []Mutant{
 		`    bell.ring(ctx, route, #members / 2)`, ``, suite("bell")},
 	{"home: every new item rings twice", "design §6 doorbell", homeFile,
 		`    bell.ring(ctx, route, #members / 2)`, `    bell.ring(ctx, route, #members)`, suite("bell")},
-	{"home: ready work does not lower wake", "design §8", "home.apply",
+	{"home: ready work does not lower wake", "design §8", "home.queue",
 		`    root.need(ctx, ctx.now + 1000)`, ``, suite("create")},
 	{"home: a delay does not lower wake", "design §8", homeFile,
 		`  redis.call('ZADD', keys.delayed(ctx.r), reply.int(at), id)

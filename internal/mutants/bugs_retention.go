@@ -39,7 +39,7 @@ var retentionMutants = []Mutant{
 	{"purge: the route is not told", "50 §6.2", purgeFile,
 		`home.used(ctx, c.r, -1)`, `home.used(ctx, c.r, 0)`, lanes},
 	{"purge by hand: the route is not told", "50 §6.2", "lua/execution/ff_purge_execution.lua",
-		`  home.apply(ctx)
+		`  flow.apply(ctx)
 `, ``, in("internal/model", "^TestProperty$")},
 	{"tick: what ended is kept a millisecond longer", "10-F3", tickFile,
 		`keys.done(ctx.r), '-inf', reply.int(ctx.now), 'LIMIT'`, `keys.done(ctx.r), '-inf', reply.int(ctx.now - 1), 'LIMIT'`, lanes},
@@ -66,7 +66,7 @@ var retentionMutants = []Mutant{
       end
     end
   end
-  home.apply(ctx)`, `        n.more = true
+  flow.apply(ctx)`, `        n.more = true
       end
     end
   end`, lanes},

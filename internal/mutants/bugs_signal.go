@@ -70,9 +70,9 @@ var signalMutants = []Mutant{
 `, ``, waits},
 	{"deliver: the log keeps payloads twice", "20 §8", inboxFile,
 		`g.effect == inbox.buffered and text or bare(text)) > most_logged`, `text) > most_logged`, waits},
-	{"deliver: what is resumed is not queued", "10-X1", signalFile,
-		`    home.apply(ctx)
-    return reply.ok(g.id, g.effect, 'c')`, `    return reply.ok(g.id, g.effect, 'c')`, waits},
+	{"deliver: what is resumed is not queued", "10-X1", deliverFile,
+		`  flow.apply(ctx)
+`, ``, waits},
 	{"buffer: a signal too many", "20 §3.6", signalFile,
 		`count >= buffered_signals`, `count > buffered_signals`, waits},
 	{"buffer: any size", "20 §8", signalFile,

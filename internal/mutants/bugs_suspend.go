@@ -208,7 +208,7 @@ end
 	{"operator: resumes what is not suspended", "20 §3.7", resumeFile,
 		`  if not core.suspended(c) then return reply.err('execution_not_suspended', c.s) end`, ``, suite("golden|suspend|signal")},
 	{"operator: what is resumed is not queued", "10-X1", resumeFile,
-		`  home.apply(ctx)`, ``, waits},
+		`  flow.apply(ctx)`, ``, waits},
 	{"operator: a policy is taken for one", "20 §3.7", resumeFile,
 		`trigger == 'operator' and 'resumed_by_operator' or 'resumed'`, `'resumed_by_operator'`, waits},
 	{"approve: by nobody", "20-S33", approveFile,

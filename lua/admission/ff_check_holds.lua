@@ -26,6 +26,6 @@ local function ff_check_holds(k, argv)
     end
     out[#out + 1] = answer
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   return out
 end

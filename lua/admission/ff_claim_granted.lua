@@ -37,7 +37,7 @@ local function ff_claim_granted(k, argv)
 
   local q = { session = id }
   claim.granted(ctx, q, list)
-  home.apply(ctx)
+  flow.apply(ctx)
   claim.describe(ctx, q, list, out)
   return out
 end

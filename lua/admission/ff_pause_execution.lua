@@ -28,6 +28,6 @@ local function ff_pause_execution(k, argv)
   redis.call('ZADD', keys.paused(ctx.r), ctx.t, id)
   history.add(ctx, c, id, 'paused', by, reason)
   core.announce(ctx, c, id, code)
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(code)
 end

@@ -50,6 +50,6 @@ local function ff_release_grant(k, argv)
     end
     out[#out + 1] = answer
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   return out
 end

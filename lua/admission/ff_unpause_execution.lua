@@ -22,6 +22,6 @@ local function ff_unpause_execution(k, argv)
   home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(code)
 end

@@ -36,6 +36,6 @@ local function ff_cancel_execution(k, argv)
   history.add(ctx, c, id, 'cancelled', by, reason)
   settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', extra)
   if c.s == 'A1' and not f then session.lost(ctx, c.ss, id, c.e, 'cancelled') end
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok('cancelled', c.s)
 end

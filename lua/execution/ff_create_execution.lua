@@ -56,6 +56,7 @@ local function ff_create_execution(k, argv)
   for n = 1, count do
     if wanted[n] then create.write(ctx, argv, at[n], wanted[n], nil, alike and at[n] + 1) end
   end
+  home.apply(ctx)
   create.close(ctx)
   return out
 end

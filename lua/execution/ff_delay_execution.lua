@@ -20,6 +20,6 @@ local function ff_delay_execution(k, argv)
     return answer
   end
   settle.pause(ctx, c, f.id, at > ctx.now and at or nil, fence.release('d', f.epoch, f.attempt, reply.int(at)))
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(reply.int(at))
 end

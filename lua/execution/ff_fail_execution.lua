@@ -31,6 +31,6 @@ local function ff_fail_execution(k, argv)
   local timeout = category == 'attempt_timeout' and c.ta and tonumber(c.ta) <= ctx.now
   local what, at = settle.fail(ctx, c, f.id, { category = category, reason = reason, permanent = argv[9] == '1',
     after = after, release = f, timeout = timeout })
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(what, at, reply.int(ctx.now))
 end

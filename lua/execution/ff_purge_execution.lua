@@ -21,6 +21,6 @@ local function ff_purge_execution(k, argv)
   if not core.terminal(c) then return reply.err('execution_not_terminal', c.s) end
   if purge.pinned(ctx, c, id) then return reply.err('flow_open', c.fl) end
   local all = purge.run(ctx, c, id, keep)
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(all and '0' or '1')
 end

@@ -17,6 +17,6 @@ local function ff_release_execution(k, argv)
     return answer
   end
   settle.pause(ctx, c, f.id, nil, fence.release('h', f.epoch, f.attempt, ''))
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok('released')
 end

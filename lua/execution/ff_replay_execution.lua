@@ -19,6 +19,6 @@ local function ff_replay_execution(k, argv)
   local answer = replay.refuse(ctx, c, q)
   if answer then return answer end
   local code, count = replay.run(ctx, c, id, q)
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(code, count)
 end

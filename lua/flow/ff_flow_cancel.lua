@@ -27,6 +27,6 @@ local function ff_flow_cancel(k, argv)
     flow.stop(ctx, h, mode, by, reason)
   end
   local cp, cw = h.cp, h.cw or ''
-  home.apply(ctx)
+  flow.apply(ctx)
   return make(cp, cw, reply.int(graph.unended(h)), graph.count(h, 'bl') > 0 and '1' or '0')
 end

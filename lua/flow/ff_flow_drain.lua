@@ -9,6 +9,6 @@ local function ff_flow_drain(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
   local more = flow.drain(ctx, 64)
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok((more or redis.call('EXISTS', keys.backlog(ctx.r)) == 1) and '1' or '0')
 end

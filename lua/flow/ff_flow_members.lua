@@ -17,21 +17,25 @@ local function ff_flow_members(k, argv)
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
   local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), argv[3], '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(limit + 1))
   local out, routes, cost, count, after = { 1, 'OK', '-1', '' }, {}, 0, 0, '-1'
+  local ids = {}
+  for i = 1, #list, 2 do ids[#ids + 1] = list[i] end
+  links.load(ctx, ids, true)
   for i = 1, #list, 2 do
     local number = reply.int(args.score(list[i + 1]))
     if count == limit or cost > 1000 then
       after = number
       break
     end
-    local c = core.read(ctx, list[i])
+    local c, g = core.read(ctx, list[i]), links.group(ctx, list[i])
     out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.nd or '', c.s or '', c.r or ''
     out[#out + 1] = core.attempt(c)
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = c.fc or '', c.st or '', c.en or '', c.g or '', c.wt or ''
+    out[#out + 1], out[#out + 2], out[#out + 3] = c.fc or '', c.st or '', c.en or ''
+    out[#out + 1], out[#out + 2] = g and group.text(g) or '', c.wt or ''
     if c.r and not routes[c.r] then
       routes[c.r] = true
       routes[#routes + 1] = c.r
     end
-    local edges = argv[5] == '1' and c.g and redis.call('HGETALL', keys.incoming(ctx.r, list[i])) or {}
+    local edges = argv[5] == '1' and g and links.edges(ctx, list[i]) or {}
     out[#out + 1] = reply.int(#edges / 2)
     for e = 1, #edges do out[#out + 1] = edges[e] end
     cost, count = cost + #edges / 2, count + 1

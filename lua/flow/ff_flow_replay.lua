@@ -22,7 +22,7 @@ local function ff_flow_replay(k, argv)
   local out, cost = { 1, 'OK', argv[8] }, 0
   for i = 9, #argv do
     local c = core.read(ctx, argv[i])
-    cost = cost + 1 + math.floor(redis.call('HLEN', keys.incoming(ctx.r, argv[i])) / 80)
+    cost = cost + 1 + math.floor(tonumber(c.g or '0') / 80)
     if cost > 64 and i > 9 then
       out[3] = reply.int(i - 9)
       break
@@ -36,6 +36,6 @@ local function ff_flow_replay(k, argv)
       out[#out + 1] = '-' .. table.concat(answer, ' ', 2)
     end
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   return out
 end

@@ -33,6 +33,6 @@ local function ff_flow_seal(k, argv)
     redis.call('ZREM', keys.flow_due(ctx.r), id)
     graph.push(ctx, 'r', id, id)
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(h.st, graph.count(h, 'bl') > 0 and '1' or '0')
 end

@@ -29,6 +29,7 @@ local function ff_flow_stage(k, argv)
 
   member.write(ctx, h, argv, items)
   if h.st == 'F0' then redis.call('ZADD', keys.flow_due(ctx.r), reply.int(ctx.now + 86400000), id) end
+  flow.apply(ctx)
   create.close(ctx)
-  return reply.ok(h.rv, h.nn, h.ne or '0')
+  return reply.ok(graph.text(h, 'rv'), graph.text(h, 'nn'), graph.text(h, 'ne'))
 end

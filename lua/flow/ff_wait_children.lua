@@ -156,6 +156,7 @@ local function ff_wait_children(k, argv)
       w.state = 'm'
       record.set(ctx, f.id, 'wt', wait.text(w))
     end
+    flow.apply(ctx)
     create.close(ctx)
     return reply.ok('made', '')
   end
@@ -165,11 +166,13 @@ local function ff_wait_children(k, argv)
     wait.remember(ctx, c, f.id, q.name, outcomes)
     record.clear(ctx, f.id, 'wt')
     stream.again(ctx, c, f, 'k')
+    flow.apply(ctx)
     create.close(ctx)
     return reply.ok('satisfied', outcomes)
   end
   c = core.read(ctx, f.id)
   ff_wait.park(ctx, c, f, w)
+  flow.apply(ctx)
   create.close(ctx)
   return reply.ok('parked', '')
 end

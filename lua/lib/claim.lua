@@ -21,6 +21,12 @@ function claim.parse(argv, i)
   return q
 end
 
+-- before is the order of claims.
+local function before(a, b)
+  if a.score ~= b.score then return a.score < b.score end
+  return a.id < b.id
+end
+
 -- gather reads the heads of routes of several namespaces, as many of each as was said, and sorts them.
 local function gather(ctx, turn, found)
   for i = 1, #turn.routes do
@@ -34,10 +40,19 @@ local function gather(ctx, turn, found)
     if seen < each then home.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
-  table.sort(found, function(a, b)
-    if a.score ~= b.score then return a.score < b.score end
-    return a.id < b.id
-  end)
+  table.sort(found, before)
+end
+
+-- simply reads the head of a queue whose record is plain, without a table for all its fields; false if it is not, or of a flow that was
+-- cancelled.
+local function simply(ctx, h)
+  local text = record.spliceable(ctx, h.id)
+  if not text then return false end
+  local created, priority, size, body, flow_id, node, edges = record.unclaimed(text, h.route)
+  if not created or flow_id and graph.barred(ctx, flow_id) then return false end
+  h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+  h.flow, h.node, h.edges = flow_id, node, edges
+  return true
 end
 
 -- heads picks up to max claimable executions from the heads of the ready routes, best score first. Where namespaces compete, they take
@@ -69,12 +84,9 @@ local function heads(ctx, q, ready)
     local h
     if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
     if not h then break end
-    local text = q.plain and not (ctx.records and ctx.records[h.id]) and record.text(ctx, h.id)
-    local created, priority, size, body
-    if text then created, priority, size, body = record.unclaimed(text, h.route) end
-    local c = not created and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
-    if created then
-      h.text, h.created, h.priority, h.size, h.body = text, created, priority, size, body
+    local plain = q.plain and simply(ctx, h)
+    local c = not plain and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
+    if plain then
       picked[#picked + 1] = h
       if turn then share.take(h) end
     elseif c.fl and c.s and graph.barred(ctx, c.fl) then
@@ -92,6 +104,40 @@ local function heads(ctx, q, ready)
   end
   if merged then seen = merged.taken + merged.n end -- at least; what comes behind is found by whoever takes them out
   return picked, cores, seen > #picked or #ready > considered, turn
+end
+
+-- own is the route of what this call made claimable, if a claim may take it at once: nothing else is ready for it, so that it would be the
+-- first in the queue. More than one route is for the queue, which knows their order.
+local function own(ctx, q, ready)
+  local route_id, n = nil, 0
+  for coming in pairs(ctx.enqueued) do route_id, n = coming, n + 1 end
+  if n ~= 1 or #ready > 0 or ctx.gates or not lane.open(ctx, route_id) then return nil end
+  return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
+end
+
+-- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are left.
+local function at_once(ctx, q, route_id)
+  local members, found, picked, left = ctx.enqueued[route_id], {}, {}, {}
+  for i = 1, #members, 2 do found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id } end
+  table.sort(found, before)
+  for i = 1, #found do
+    local h = found[i]
+    local wanted = #picked < q.max
+    local plain = wanted and simply(ctx, h)
+    local c = wanted and not plain and (ctx.fresh[h.id] or core.read(ctx, h.id))
+    if plain then
+      h.unqueued = true
+      picked[#picked + 1] = h
+    elseif c and core.waiting(c) and not (c.dl and tonumber(c.dl) <= ctx.now) and not (c.fl and graph.barred(ctx, c.fl)) then
+      h.core, h.unqueued = c, true
+      picked[#picked + 1] = h
+    else
+      left[#left + 1], left[#left + 2] = reply.int(h.score), h.id
+    end
+  end
+  ctx.enqueued[route_id] = left
+  if #left == 0 then ctx.enqueued = nil end
+  return picked, #left > 0
 end
 
 -- rehome moves a queue entry that its core contradicts to where the core says it lives. A member of a cancelled flow is
@@ -131,7 +177,8 @@ local function first(ctx, q, h, held)
   record.splice(ctx, h.id, record.claimed(h.text, q.lease))
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
-  home.dequeue(ctx, h.route, h.id)
+  if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
+  if h.flow then graph.moved(ctx, { s = 'R1f', fl = h.flow }, h.id, 'A1') end
   if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
 end
 
@@ -170,7 +217,7 @@ local function take(ctx, q, h, held)
   if not granted then
     held[#held + 1] = q.number_text
     held[#held + 1] = h.id
-    home.dequeue(ctx, h.route, h.id)
+    if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
   end
   if c.fl then graph.moved(ctx, c, h.id, 'A1') end
   feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
@@ -188,12 +235,14 @@ end
 
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
 -- and from 192 edges a call, else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
-local function inputs(ctx, id, c, room)
-  if not c.ip then return '0', {} end
-  local n = redis.call('HLEN', keys.incoming(ctx.r, id))
+local function inputs(ctx, id, edges, room)
+  if not edges then return '0', {} end
+  local n = tonumber(edges)
   if n > room.edges then return '2', {} end
   room.edges = room.edges - n
-  local v, list = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
+  local v, list, ups = links.edges(ctx, id), {}, {}
+  for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
+  if #ups > 0 then record.load(ctx, ups) end
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
     if mark == 's' and name ~= '' then
@@ -253,7 +302,7 @@ local function describe(ctx, id, c, q, room, out)
   if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
   if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
   if c.fl then
-    local flag, list = inputs(ctx, id, c, room)
+    local flag, list = inputs(ctx, id, c.ip and c.g, room)
     out[at] = out[at] .. ' ' .. flag
     member = { c.fl .. ' ' .. (c.nd or ''), flag, list }
   end
@@ -277,14 +326,22 @@ local function tell(ctx, h, q, room, out)
   end
   out[#out + 1] = h.id .. ' 0 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
       (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input .. ' 0 0 0'
-  if payload then out[#out + 1] = payload end
+  local at = #out
+  if payload then out[at + 1] = payload end
+  if h.flow then
+    local flag, list = inputs(ctx, h.id, h.edges, room)
+    out[at] = out[at] .. ' ' .. flag
+    out[#out + 1] = h.flow .. ' ' .. h.node
+    if flag == '1' then flat(out, list) end
+  end
 end
 
--- idle registers the instance as a waiter and keeps its interest alive.
+-- idle registers the instance as a waiter and keeps its interest alive. An interest that has waiters is listed.
 local function idle(ctx, q)
   local instance = session.instance(q.session)
-  redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance)
-  redis.call('SADD', keys.digests(ctx.r), q.interest)
+  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), instance) == 1 then
+    redis.call('SADD', keys.digests(ctx.r), q.interest)
+  end
   redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
 end
 
@@ -302,7 +359,11 @@ end
 -- describe appends claims with what their handlers need.
 function claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#claims)
-  local room = { bytes = 524288, edges = 192 }
+  local room, linked = { bytes = 524288, edges = 192 }, {}
+  for i = 1, #claims do
+    if claims[i].edges or claims[i].core and claims[i].core.ip then linked[#linked + 1] = claims[i].id end
+  end
+  if #linked > 0 then links.load(ctx, linked) end
   for i = 1, #claims do
     if claims[i].text then
       tell(ctx, claims[i], q, room, out)
@@ -319,6 +380,17 @@ function claim.granted(ctx, q, list)
       q.number_text = list[i].core.gn
       take(ctx, q, list[i])
     end
+  end
+end
+
+-- met rings for what this call made claimable and the claim did not take: later is how much of each route there was.
+local function met(ctx, later, claims)
+  for i = 1, #claims do
+    local route_id = claims[i].route
+    if later[route_id] then later[route_id] = later[route_id] - 1 end
+  end
+  for route_id, n in pairs(later) do
+    if n > 0 then bell.ring(ctx, route_id, n) end
   end
 end
 
@@ -347,8 +419,17 @@ function claim.run(ctx, q)
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
-    local strays, turn = {}, nil
-    if #ready > 0 then
+    local strays, turn, later = {}, nil, nil
+    local mine = ctx.enqueued and own(ctx, q, ready)
+    if ctx.enqueued and not mine then
+      later = {}
+      home.queue(ctx, later)
+      ready, gated, other = claim.ready(ctx, q)
+    end
+    ctx.coming = nil
+    if mine then
+      claims, more = at_once(ctx, q, mine)
+    elseif #ready > 0 then
       if gated then q.max = math.min(q.max, q.grants) else q.plain = true end
       if other then q.rotation = math.floor(q.rotation / 2) end -- its other half says which of the two
       root.version(ctx) -- a claim that comes with something else does not know yet whether namespaces compete
@@ -356,6 +437,7 @@ function claim.run(ctx, q)
       more = more or other
       if turn then share.charge(ctx, turn) end
     elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
+      if later then met(ctx, later, {}) end
       return reply.err('interest_unknown')
     end
     if #claims > 0 then
@@ -368,7 +450,6 @@ function claim.run(ctx, q)
       session.shorten(ctx, q.session, s, ctx.now + q.ttl)
       local held = {}
       for i = 1, #claims do (gated and grant or claims[i].text and first or take)(ctx, q, claims[i], held) end
-      ctx.claims = claims
       redis.call('ZADD', keys.held(ctx.r, q.session), unpack(held))
     end
     if q.wait and not other and #claims == 0 then
@@ -376,7 +457,8 @@ function claim.run(ctx, q)
       registered = '1'
     end
     for i = 1, #strays do rehome(ctx, strays[i]) end -- may ring whoever has just registered
-    more = home.apply(ctx) or more
+    more = flow.apply(ctx) or more
+    if later then met(ctx, later, claims) end
     -- Who got less than he wanted would come again at once, to register. But if another half may have some, he does come again.
     if q.wait and not other and #claims > 0 and #claims < q.max and not more and #strays == 0 then
       idle(ctx, q)

@@ -136,7 +136,9 @@ function create.write(ctx, argv, i, t, m, d)
     t.written = true
   end
   local id, digest, payload, tags = argv[i], argv[d or i + 11], argv[d and d + 1 or i + 12], d and '0' or argv[i + 13]
-  if m or tags ~= '0' then
+  local before, named = t.before, t.named
+  if m then before, named = record.joining(before, named, m.fields) end
+  if tags ~= '0' or not before then
     local c = {}
     for field, value in pairs(t.core) do c[field] = value end
     for field, value in pairs(m and m.fields or {}) do c[field] = value end
@@ -146,7 +148,7 @@ function create.write(ctx, argv, i, t, m, d)
     if #payload > 0 and #payload <= record.inline then c.input = payload end
     record.add(ctx, id, c)
   else
-    record.splice(ctx, id, record.compose(t.before, t.named, digest, payload))
+    record.splice(ctx, id, record.compose(before, named, digest, payload))
   end
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
   if tags ~= '0' then
@@ -164,8 +166,7 @@ function create.write(ctx, argv, i, t, m, d)
   if t.deadline then home.alarm(ctx, t.deadline, id) end
 end
 
--- close counts and announces what was written.
+-- close announces the routes that were made.
 function create.close(ctx)
-  home.apply(ctx)
   if ctx.routes_added then bell.table_changed(ctx) end
 end

@@ -7,20 +7,24 @@ local function touch(ctx)
   ctx.nodes = ctx.nodes - 1
 end
 
--- promote makes a blocked member claimable. A delay counts from here. g is what its group becomes by that, nil if it stays.
-function flow.promote(ctx, c, id, g)
-  local code = 'R1' .. string.sub(c.s, 3)
-  local due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
-  redis.call('ZREM', keys.blocked(ctx.r), id)
-  if c.s == 'R3f' and due > ctx.now then
-    code = 'R2af'
-    record.set(ctx, id, 's', code, 'du', reply.int(due))
-    if g then record.set(ctx, id, 'g', g) end
-    home.delay(ctx, due, id)
-  else
-    if g then record.set(ctx, id, 's', code, 'g', g) else record.set(ctx, id, 's', code) end
-    if c.du then record.clear(ctx, id, 'du') end
+-- promote makes a blocked member claimable. A delay counts from here.
+function flow.promote(ctx, c, id)
+  local code, due = 'R1' .. string.sub(c.s, 3), nil
+  home.unblock(ctx, id)
+  if c.plain then
+    record.splice(ctx, id, record.freed(ctx.texts[id]))
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+  else
+    due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
+    if c.s == 'R3f' and due > ctx.now then
+      code = 'R2af'
+      record.set(ctx, id, 's', code, 'du', reply.int(due))
+      home.delay(ctx, due, id)
+    else
+      record.set(ctx, id, 's', code)
+      if c.du then record.clear(ctx, id, 'du') end
+      home.enqueue(ctx, c.r, lane.score(ctx, c), id)
+    end
   end
   core.announce(ctx, c, id, code)
   c.s = code
@@ -58,26 +62,31 @@ function flow.stop(ctx, h, mode, by, reason)
   if mode ~= 'flow_only' then graph.push(ctx, 'c', h.id, h.id) end
 end
 
--- decided writes a group that was decided just now, and does what that asks for; c is the core of its member.
+-- decided does what a group asks for that was decided just now; c is the core of its member.
 function flow.decided(ctx, h, c, id, g)
   if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end
-  local text = group.text(g)
-  if core.blocked(c) and g.state == 's' then
-    flow.promote(ctx, c, id, text)
-    c.g = text
-    if ctx.coming then ctx.fresh[id] = c end -- a claim in this call need not read it again
-    return
+  if not core.blocked(c) then return end
+  if g.state == 's' then
+    flow.promote(ctx, c, id)
+    if ctx.coming and not c.plain then ctx.fresh[id] = c end -- a claim in this call need not read it again
+  else
+    flow.skip(ctx, c.plain and core.read(ctx, id) or c, id)
   end
-  record.set(ctx, id, 'g', text)
-  if core.blocked(c) then flow.skip(ctx, c, id) end
+end
+
+-- blocked is what resolving needs of a member: mostly the record tells it without a table for all its fields.
+local function blocked(ctx, id)
+  local text = record.spliceable(ctx, id)
+  return text and record.blocked(text) or core.read(ctx, id)
 end
 
 -- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is replayed is
 -- open again for those whose groups are pending.
 function flow.edge(ctx, h, e, id)
-  local incoming, c = keys.incoming(ctx.r, id), core.read(ctx, id)
-  local g, old, _, input = group.parse(c.g), group.record(redis.call('HGET', incoming, e.id))
-  if not c.s or not g or not old then return end
+  local c, g = blocked(ctx, id), links.group(ctx, id)
+  if not c.s or not g then return end
+  local old, _, input = links.edge(ctx, id, e.id)
+  if not old then return end
   local mark = e.outcome
   if mark == '.' and (g.state ~= 'p' or old == '~') then return end
   if (old == 's' or old == 'l') and mark ~= 's' then return end -- a success stays one
@@ -89,12 +98,10 @@ function flow.edge(ctx, h, e, id)
       history.add(ctx, { attempt = '' }, id, 'late_input', input, e.id)
     end
   end
-  redis.call('HSET', incoming, e.id, mark .. ',' .. e.attempt .. ',' .. input)
+  links.tell(ctx, id, e.id, mark .. ',' .. e.attempt .. ',' .. input)
   group.count(g, old, -1)
   group.count(g, mark, 1)
-  local now = not graph.barred(ctx, h.id) and group.decide(g)
-  if now then return flow.decided(ctx, h, c, id, g) end
-  record.set(ctx, id, 'g', group.text(g))
+  if not graph.barred(ctx, h.id) and group.decide(g) then flow.decided(ctx, h, c, id, g) end
 end
 
 -- child tells a member that waits for children how one of them ended.
@@ -113,6 +120,42 @@ function flow.child(ctx, h, e, id)
   end
 end
 
+-- foresee reads at once what telling many members how others ended will ask for: entries of the work, and lists of whom to tell, by who
+-- ended.
+local function foresee(ctx, work, lists)
+  local ids, wide, n = {}, {}, 0
+  for i = 1, #work do
+    local list = lists[work[i].id]
+    for m = 1, list and #list or 0 do
+      if string.byte(list[m], 1) == 100 then -- d
+        n = n + 1
+        ids[n] = string.sub(list[m], 2)
+      end
+    end
+  end
+  if n == 0 then return end
+  links.load(ctx, ids, true)
+  n = 0
+  for i = 1, #work do
+    local list = lists[work[i].id]
+    for m = 1, list and #list or 0 do
+      if string.byte(list[m], 1) == 100 then
+        n = n + 1
+        local id = ids[n]
+        if links.wide(ctx, id) then
+          local ups = wide[id]
+          if not ups then
+            ups = {}
+            wide[id] = ups
+          end
+          ups[#ups + 1] = work[i].id
+        end
+      end
+    end
+  end
+  for id, ups in pairs(wide) do links.expect(ctx, id, ups) end
+end
+
 -- The steps of the kinds of work (graph.push): each does what fits and returns true when nothing is left.
 local steps = {}
 
@@ -126,8 +169,9 @@ function steps.u(ctx, h, e)
   if list and #list < wanted then
     e.list = nil
   else
-    list = redis.call('LRANGE', keys.outgoing(ctx.r, e.id), reply.int(from), reply.int(from + wanted - 1))
+    list = links.dependants(ctx, e.id, from, wanted)
   end
+  foresee(ctx, { e }, { [e.id] = list })
   for i = 1, #list do
     touch(ctx)
     local id = string.sub(list[i], 2)
@@ -144,16 +188,15 @@ end
 -- needed tells whether a member that is to be cancelled still feeds a group that is pending, or a parent that waits, other
 -- than owner. nil: not known yet, the call has looked at enough; the second result is how far.
 local function needed(ctx, id, owner, from)
-  local out = keys.outgoing(ctx.r, id)
   while true do
     if ctx.nodes <= 0 then return nil, from end
-    local list = redis.call('LRANGE', out, reply.int(from), reply.int(from + 7))
+    local list = links.dependants(ctx, id, from, 8)
     if #list > 1 then touch(ctx) end -- eight glances are as dear as one member
     for i = 1, #list do
       local other, waits = string.sub(list[i], 2), string.byte(list[i], 1) == 119
       if other ~= owner then
         local c = core.read(ctx, other)
-        local state = waits and wait.parse(c.wt) or group.parse(c.g)
+        local state = waits and wait.parse(c.wt) or links.group(ctx, other)
         if c.s and not graph.outcomes[c.s] and state and (state.state == 'p' or state.state == 'm') then return true end
       end
     end
@@ -168,9 +211,9 @@ local function disposed(ctx, h, how)
   graph.tally(ctx, how)
 end
 
--- open lists who has not ended by a hash of edges or children, in the order of their ids. To read many is as dear as members.
-local function open(ctx, key)
-  local v, ids = redis.call('HGETALL', key), {}
+-- open lists who has not ended of edges or children, in the order of their ids. To read many is as dear as members.
+local function open(ctx, v)
+  local ids = {}
   for i = 1, #v, 2 do
     local mark = #v[i] == 36 and string.byte(v[i + 1], 1)
     if mark == 46 or mark == 126 then ids[#ids + 1] = v[i] end -- . or ~
@@ -180,13 +223,23 @@ local function open(ctx, key)
   return table.concat(ids)
 end
 
--- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended, as a hash lists them. The
--- cursor is "<how far the dependants of the first were looked at> <ids that are left>", so that the hash is read once.
-local function rest(ctx, h, e, key, reason, g)
-  if e.at == '' then e.at = '0 ' .. open(ctx, key) end
+-- upstreams and children: whose rest is cancelled: all of them, what one of them was told, and how to say otherwise.
+local upstreams = { all = links.edges, one = links.edge, tell = links.tell }
+local children = {}
+
+function children.all(ctx, id) return redis.call('HGETALL', keys.children(ctx.r, id)) end
+
+function children.one(ctx, id, child) return group.record(redis.call('HGET', keys.children(ctx.r, id), child)) end
+
+function children.tell(ctx, id, child, text) redis.call('HSET', keys.children(ctx.r, id), child, text) end
+
+-- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended. The cursor is "<how far the
+-- dependants of the first were looked at> <ids that are left>", so that all of them are read once.
+local function rest(ctx, h, e, of, reason, g)
+  if e.at == '' then e.at = '0 ' .. open(ctx, of.all(ctx, e.id)) end
   local from, ids = string.match(e.at, '^(%d+) (.*)$')
   from, ids = tonumber(from or '0'), ids or ''
-  local at, told = 1, 0
+  local at = 1
   while at <= #ids and ctx.nodes > 0 do
     local id = string.sub(ids, at, at + 35)
     local c = core.read(ctx, id)
@@ -202,25 +255,21 @@ local function rest(ctx, h, e, key, reason, g)
     elseif ended then
       disposed(ctx, h, 'xt')
     else
-      local _, attempt, input = group.record(redis.call('HGET', key, id))
+      local _, attempt, input = of.one(ctx, e.id, id)
       if spare then
-        redis.call('HSET', key, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
+        of.tell(ctx, e.id, id, '~,' .. (attempt or '') .. ',' .. (input or ''))
         disposed(ctx, h, 'xs')
       else
         c.owner = g and e.id
         flow.cancel(ctx, c, id, reason)
         disposed(ctx, h, 'xc')
         if c.told then -- nobody else depends on it
-          redis.call('HSET', key, id, c.told .. ',' .. (input or ''))
-          told = told + 1
+          of.tell(ctx, e.id, id, c.told .. ',' .. (input or ''))
+          g.f = g.f + 1
         end
       end
     end
     from = 0
-  end
-  if told > 0 then
-    g.f = g.f + told
-    record.set(ctx, e.id, 'g', group.text(g))
   end
   e.at = reply.int(from or 0) .. ' ' .. string.sub(ids, at)
   return at > #ids
@@ -228,12 +277,11 @@ end
 
 function steps.s(ctx, h, e)
   local reason = e.outcome == 's' and 'sibling_quorum_satisfied' or 'sibling_quorum_impossible'
-  local g = group.parse(record.read(ctx, e.id).g or '')
-  return rest(ctx, h, e, keys.incoming(ctx.r, e.id), reason, g)
+  return rest(ctx, h, e, upstreams, reason, links.group(ctx, e.id))
 end
 
 function steps.w(ctx, h, e)
-  return rest(ctx, h, e, keys.children(ctx.r, e.id), 'parent_ended')
+  return rest(ctx, h, e, children, 'parent_ended')
 end
 
 -- c walks over the members in the order in which they came.
@@ -272,7 +320,7 @@ end
 function steps.k(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
-  local g = group.parse(c.g)
+  local g = links.group(ctx, e.id)
   if c.s and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
   return true
 end
@@ -309,6 +357,11 @@ end
 function flow.run(ctx)
   ctx.nodes = ctx.nodes or 64
   local i, left = 1, {}
+  if #ctx.work > 1 then
+    local lists = {}
+    for n = 1, math.min(#ctx.work, ctx.nodes) do lists[ctx.work[n].id] = ctx.work[n].list end
+    foresee(ctx, ctx.work, lists)
+  end
   while ctx.work[i] do
     local e = ctx.work[i]
     if ctx.nodes <= 0 or not step(ctx, e) then left[#left + 1] = e end
@@ -318,7 +371,13 @@ function flow.run(ctx)
   if #left > 0 then keep(ctx, left) end
 end
 
-home.resolve = flow.run -- every function ends with home.apply
+-- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
+-- It returns true when a route that lost entries still has some.
+function flow.apply(ctx)
+  if ctx.blocked then home.file(ctx) end -- before the work, which may free them again
+  if ctx.work then flow.run(ctx) end
+  return home.apply(ctx)
+end
 
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.
 function flow.drain(ctx, budget)

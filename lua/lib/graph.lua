@@ -42,9 +42,16 @@ end
 
 function graph.count(h, field) return tonumber(h[field] or '0') or 0 end
 
+-- add changes a counter. It is a number in memory from then on: formatting one costs more than counting.
 function graph.add(h, field, change)
-  if change ~= 0 then graph.set(h, field, reply.int(graph.count(h, field) + change)) end
+  if change ~= 0 then graph.set(h, field, graph.count(h, field) + change) end
 end
+
+-- text is a counter as it is stored.
+function graph.text(h, field) return reply.int(graph.count(h, field)) end
+
+local counters = { rv = true, nn = true, ne = true, vn = true, bl = true, lv = true, pu = true, xc = true, xt = true, xn = true, xs = true,
+  mb = true, mw = true, md = true, ma = true, mu = true, ms = true, mf = true, mc = true, me = true, mk = true }
 
 -- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped, tally:F2 F3 F4 flows
 -- that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
@@ -71,7 +78,7 @@ function graph.barred(ctx, flow_id)
   return h and h.st == 'F4' and h.cp ~= 'flow_only'
 end
 
--- push plans work that home.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
+-- push plans work that flow.apply does, as much as fits into the call: e has a kind, an id, a flow and a cursor.
 --   u a member ended, or is replayed (.): tell its dependants      s a group is decided: cancel what it does not need
 --   w a member ended while it waited for children    c cancel the members of a flow
 --   r release the roots of a flow              x cancel one member        k skip one member
@@ -83,22 +90,18 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   return e
 end
 
--- leads is how many edges leave a member.
-local function leads(ctx, id) return redis.call('LLEN', keys.outgoing(ctx.r, id)) end
-
 -- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
 -- of a group, nobody is told if only that group depends on it: c.told is what there is to tell.
 local function ended(ctx, h, c, id, outcome, attempt)
   if outcome == 'k' then graph.tally(ctx, 'T5') end
-  local list = redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '7') -- mostly all of it, so that it is read once
-  local n = #list
+  local n = links.leads(ctx, id)
   if n == 0 then
     if outcome ~= 's' then graph.add(h, 'lv', 1) end
   elseif n == 1 and c.owner then
     c.told = outcome .. ',' .. attempt
   elseif not graph.barred(ctx, h.id) then -- else every dependant ends by the same cancellation
     local e = graph.push(ctx, 'u', id, h.id, '0', outcome, attempt)
-    if n < 8 then e.list = list end
+    if n <= links.near then e.list = links.dependants(ctx, id, 0, n) end
   end
   if c.wt and string.find(c.wt, ' [pm] cancel$') then graph.push(ctx, 'w', id, h.id) end
 end
@@ -115,7 +118,7 @@ function graph.moved(ctx, c, id, code, attempt)
   if outcome then return ended(ctx, h, c, id, outcome, attempt) end
   if before then -- it is replayed
     if before ~= 's' then
-      if leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
+      if links.leads(ctx, id) == 0 then graph.add(h, 'lv', -1) else graph.push(ctx, 'u', id, h.id, '0', '.') end
     end
     if h.en then
       graph.set(h, 'en', nil)
@@ -153,7 +156,7 @@ function graph.flush(ctx)
       for field in pairs(h.dirty) do
         if h[field] then
           sets[#sets + 1] = field
-          sets[#sets + 1] = h[field]
+          sets[#sets + 1] = counters[field] and reply.int(graph.count(h, field)) or h[field]
         else
           dels[#dels + 1] = field
         end

@@ -1,6 +1,6 @@
--- group: what a member waits for, in one core field (spec 60 §3): "policy k satisfied n succeeded failed skipped state".
+-- group: what a member waits for, one text of its links (spec 60 §3): "policy k satisfied n succeeded failed skipped state".
 -- policy is all, any or quorum; satisfied is run or cancel, what happens to the others once it is decided; state is p
--- pending, s satisfied or i impossible. The edges into a member are a hash beside it: upstream -> "mark,attempt,input".
+-- pending, s satisfied or i impossible. An edge into a member is "mark,attempt,input".
 -- Marks: . open, ~ open and spared, s f c e k how the upstream ended, l succeeded after the group was decided.
 local group = {}
 
@@ -12,8 +12,7 @@ function group.parse(text)
 end
 
 function group.text(g)
-  return g.policy .. ' ' .. reply.int(g.k) .. ' ' .. g.after .. ' ' .. reply.int(g.n) .. ' ' .. reply.int(g.s) .. ' ' ..
-      reply.int(g.f) .. ' ' .. reply.int(g.x) .. ' ' .. g.state
+  return g.policy .. ' ' .. g.k .. ' ' .. g.after .. ' ' .. g.n .. ' ' .. g.s .. ' ' .. g.f .. ' ' .. g.x .. ' ' .. g.state -- small numbers
 end
 
 -- count moves a counter: s and l are successes, k is skipped, f c e are failures; open marks are in none.

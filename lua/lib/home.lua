@@ -87,7 +87,7 @@ function home.leave(ctx, c, id, quiet)
   elseif core.suspended(c) then
     redis.call('ZREM', keys.parked(ctx.r), id)
   elseif core.blocked(c) then
-    redis.call('ZREM', keys.blocked(ctx.r), id)
+    home.unblock(ctx, id)
   elseif core.paused(c) then
     redis.call('ZREM', keys.paused(ctx.r), id)
   end
@@ -125,6 +125,17 @@ function home.used(ctx, route, change)
   ctx.used[route] = (ctx.used[route] or 0) + change
 end
 
+-- unblock takes a member out of those that wait for others.
+function home.unblock(ctx, id)
+  local u = ctx.unblocked or {}
+  ctx.unblocked, u[#u + 1] = u, id
+end
+
+local function unblocked(ctx)
+  redis.call('ZREM', keys.blocked(ctx.r), unpack(ctx.unblocked))
+  ctx.unblocked = nil
+end
+
 -- block files a member that waits for others.
 function home.block(ctx, id, created)
   local b = ctx.blocked or {}
@@ -142,42 +153,38 @@ function home.reopen(ctx, route_id)
   return true
 end
 
--- expect says that a claim follows in this call: apply rings nobody for what the claim may take, writes no headers that it will
--- change again, and remembers the cores of members that become claimable. It ends with met.
-function home.expect(ctx)
-  ctx.coming, ctx.fresh = {}, {}
-end
-
--- taking ends what apply leaves to the claim; what it enqueues itself is rung for as ever.
-function home.taking(ctx)
-  local coming = ctx.coming
-  ctx.coming = nil
-  return coming
-end
-
--- met rings for what was enqueued before the claim and is still there: one less for each that it took from the same route. claims
--- may be nil.
-function home.met(ctx, coming, claims)
-  for i = 1, claims and #claims or 0 do
-    local route = claims[i].route
-    if route and coming[route] then coming[route] = coming[route] - 1 end
+-- queue writes what is enqueued, and rings waiters for it; with later they are not rung yet, and later counts by route for how much.
+function home.queue(ctx, later)
+  for route, members in pairs(ctx.enqueued) do
+    redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
+    if lane.open(ctx, route) and gate.open(ctx, route) then
+      redis.call('SADD', gate.ready(ctx, route), route)
+      root.need(ctx, ctx.now + 1000)
+      if later then
+        later[route] = #members / 2
+      else
+        bell.ring(ctx, route, #members / 2)
+      end
+    end
   end
-  for route, n in pairs(coming) do
-    if n > 0 then bell.ring(ctx, route, n) end
-  end
-  if ctx.flows then graph.flush(ctx) end
+  ctx.enqueued = nil
 end
 
--- apply does what the ends of members ask for, then writes the collected moves, and what the feed is to hold. It returns true when a route that lost entries still has some.
+-- file writes who was blocked.
+function home.file(ctx)
+  if ctx.unblocked then unblocked(ctx) end
+  redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
+  ctx.blocked = nil
+end
+
+-- apply writes the collected moves, and what the feed is to hold; what may change the state of a member calls flow.apply. It returns
+-- true when a route that lost entries still has some. While ctx.coming is set a claim follows in this call: what became claimable is
+-- left to it, and headers that it will change again are not written.
 function home.apply(ctx)
-  if ctx.blocked then -- before the work, which may free them again
-    redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
-    ctx.blocked = nil
-  end
-  if ctx.work then home.resolve(ctx) end
   local r, rest = ctx.r, false
   -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
   -- as much as a small command.
+  if ctx.unblocked then unblocked(ctx) end
   if ctx.unheld then
     for sid, ids in pairs(ctx.unheld) do
       redis.call('ZREM', keys.held(r, sid), unpack(ids))
@@ -206,21 +213,7 @@ function home.apply(ctx)
     ctx.dequeued = nil
   end
   if ctx.counts then ctx.counts = nil end
-  if ctx.enqueued then
-    for route, members in pairs(ctx.enqueued) do
-      redis.call('ZADD', keys.queue(r, route), unpack(members))
-      if lane.open(ctx, route) and gate.open(ctx, route) then
-        redis.call('SADD', gate.ready(ctx, route), route)
-        root.need(ctx, ctx.now + 1000)
-        if ctx.coming then
-          ctx.coming[route] = #members / 2
-        else
-          bell.ring(ctx, route, #members / 2)
-        end
-      end
-    end
-    ctx.enqueued = nil
-  end
+  if ctx.enqueued and not ctx.coming then home.queue(ctx) end
   if ctx.used then
     for route_id, change in pairs(ctx.used) do
       if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end

@@ -13,31 +13,31 @@ local function due(ctx, kind, id)
   return false
 end
 
--- entries reads a list once a call, as a set.
-local function entries(ctx, key)
+-- entries reads a list once a call, as a set. read is how.
+local function entries(ctx, key, read)
   ctx.lists = ctx.lists or {}
   local set = ctx.lists[key]
   if not set then
-    local list = redis.call('LRANGE', key, '0', '-1')
-    set = { size = #list, has = {} }
+    local list = read()
+    set = { has = {} }
     for i = 1, #list do set.has[list[i]] = true end
     ctx.lists[key], ctx.cost = set, ctx.cost + 1 + #list / 50
   end
   return set
 end
 
-local function append(ctx, key, entry)
-  redis.call('RPUSH', key, entry)
-  local set = entries(ctx, key)
-  set.size, set.has[entry] = set.size + 1, true
+-- roots are those that the release of a flow waits for.
+local function roots(ctx, flow_id)
+  local key = keys.roots(ctx.r, flow_id)
+  return entries(ctx, key, function() return redis.call('LRANGE', key, '0', '-1') end)
 end
 
 -- knows: a member has a list of those that depend on it.
 local function knows(ctx, id, entry, to)
-  local key = keys.outgoing(ctx.r, id)
-  local set = entries(ctx, key)
-  if set.has[entry] or not audit.note(ctx, 'missing', 'fo', id, 'it does not know that ' .. to .. ' depends on it') then return end
-  append(ctx, key, entry)
+  local set = entries(ctx, keys.links(ctx.r, id), function() return links.dependants(ctx, id, 0, links.leads(ctx, id)) end)
+  if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then return end
+  links.lead(ctx, id, { entry })
+  set.has[entry] = true
 end
 
 -- ended reads how an upstream or a child ended: outcome and attempt; nil while it has not, false when nobody can tell.
@@ -92,15 +92,17 @@ end
 
 -- counted: the counters of a group are those of its edges, and decide it. A decision stays.
 local function counted(ctx, h, c, id, incoming)
-  local g, x = group.parse(c.g), { s = 0, f = 0, x = 0 }
-  if not g or #incoming / 2 ~= g.n then
-    audit.broken(ctx, 'x', id, 'the group ' .. string.sub(c.g, 1, 40) .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
+  local own, x = links.of(ctx, id), { s = 0, f = 0, x = 0 }
+  local text = own.g and group.text(own.g) or ''
+  local g = group.parse(text) -- one that may be looked at without changing the other
+  if not g or own.damaged or #incoming / 2 ~= g.n or c.g ~= reply.int(g.n) then
+    audit.broken(ctx, 'm', id, 'depends on ' .. c.g .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
     return nil
   end
   for i = 2, #incoming, 2 do
     local mark = group.record(incoming[i])
     if not mark then
-      audit.broken(ctx, 'fi', id, 'an edge without a mark')
+      audit.broken(ctx, 'm', id, 'an edge without a mark')
       return nil
     end
     group.count(x, mark, 1)
@@ -109,8 +111,9 @@ local function counted(ctx, h, c, id, incoming)
   g.s, g.f, g.x = x.s, x.f, x.x
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
-  if audit.note(ctx, 'flag', 'x', id, 'the group ' .. c.g .. ', its edges say ' .. group.text(g)) then
-    record.set(ctx, id, 'g', group.text(g))
+  if audit.note(ctx, 'flag', 'm', id, 'the group ' .. text .. ', its edges say ' .. group.text(g)) then
+    own.g = g
+    links.touch(ctx, id)
     if now then flow.decided(ctx, h, c, id, g) end
   end
   return g, now
@@ -127,9 +130,9 @@ local function told(ctx, h, c, id, incoming)
     if there then knows(ctx, up, 'd' .. id, id) end
     needless = needless or mark == '.' and outcome == nil
     if open and outcome == false then
-      audit.broken(ctx, 'fi', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')
+      audit.broken(ctx, 'm', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')
     elseif open and outcome and not (c.pc and outcome ~= 's') and not graph.barred(ctx, h.id) and not due(ctx, 'u', up) then
-      if audit.note(ctx, 'missing', 'fi', id, 'it was not told how ' .. up .. ' ended') then
+      if audit.note(ctx, 'missing', 'm', id, 'it was not told how ' .. up .. ' ended') then
         flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
       end
     end
@@ -144,11 +147,13 @@ local function stuck(ctx, h, c, id, g)
     if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then flow.skip(ctx, c, id) end
     return
   end
-  local key = keys.roots(ctx.r, h.id)
   local released = h.st ~= 'F0' and not due(ctx, 'r', h.id)
-  if not released and entries(ctx, key).has[id] then return end
+  if not released and roots(ctx, h.id).has[id] then return end
   if h.st == 'F0' then
-    if audit.note(ctx, 'missing', 'fu', h.id, 'nobody would release ' .. id) then append(ctx, key, id) end
+    if audit.note(ctx, 'missing', 'fu', h.id, 'nobody would release ' .. id) then
+      redis.call('RPUSH', keys.roots(ctx.r, h.id), id)
+      roots(ctx, h.id).has[id] = true
+    end
   elseif audit.note(ctx, 'phantom', 'blocked', id, 'it waits for nothing') then
     flow.promote(ctx, c, id)
   end
@@ -213,7 +218,7 @@ function joined.look(ctx, c, id)
     audit.broken(ctx, 'x', id, 'its flow ' .. c.fl .. ' has no header')
     return 1
   end
-  local incoming = redis.call('HGETALL', keys.incoming(ctx.r, id))
+  local incoming = links.edges(ctx, id)
   ctx.cost = ctx.cost + #incoming / 50
   listed(ctx, h, id, incoming)
   if graph.cancels(h, graph.class(c.s)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
@@ -223,8 +228,8 @@ function joined.look(ctx, c, id)
   local g, now
   if c.g then
     g, now = counted(ctx, h, c, id, incoming)
-  elseif #incoming > 0 then
-    audit.broken(ctx, 'x', id, 'it depends on others and has no group')
+  elseif #incoming > 0 or links.group(ctx, id) then
+    audit.broken(ctx, 'm', id, 'it depends on others and its record says that it does not')
     return ctx.cost
   end
   local needless = told(ctx, h, c, id, incoming)

@@ -87,8 +87,9 @@ function keys.members(r, id) return r .. ':fx:' .. id end   -- zset: member by n
 function keys.roots(r, id) return r .. ':fu:' .. id end     -- list: members that wait for the release alone
 function keys.flow_tags(r, id) return r .. ':ft:' .. id end  -- hash
 function keys.flow_stone(r, id) return r .. ':fz:' .. id end -- string: what is left of a purged flow
-function keys.outgoing(r, id) return r .. ':fo:' .. id end      -- list: d or w, and the member that depends on this one
-function keys.incoming(r, id) return r .. ':fi:' .. id end      -- hash: upstream -> edge
+function keys.links(r, id) return r .. ':m:' .. id end          -- string: what a member depends on, and who depends on it (links)
+function keys.outgoing(r, id) return r .. ':fo:' .. id end      -- list: those who depend on it, if they are many
+function keys.incoming(r, id) return r .. ':fi:' .. id end      -- hash: upstream -> edge, if they are many
 function keys.children(r, id) return r .. ':fc:' .. id end      -- hash: child -> how it ended
 
 -- One per attempt.

@@ -83,22 +83,24 @@ local function known(ctx, h, argv, item, answer, parent)
   end
   local c = core.read(ctx, id)
   if c.fl and c.fl ~= h.id then return nil, reply.err('already_member_of_different_flow', c.fl, item.node) end
-  local mine = not parent or redis.call('LRANGE', keys.outgoing(ctx.r, id), '0', '0')[1] == 'w' .. parent
+  local mine = not parent or links.dependants(ctx, id, 0, 1)[1] == 'w' .. parent
   if not c.fl or c.nd ~= item.node or not mine then return nil, reply.err('idempotency_conflict', id, item.node) end
   return true
 end
 
--- upstreams looks at where the edges of an item come from. It returns nil, or an error reply.
-local function upstreams(ctx, h, argv, item, here)
+-- upstreams looks at where the edges of an item come from: here, from members of the same call, or from those that are there, which are
+-- asked for once. It returns nil, or an error reply.
+local function upstreams(ctx, h, argv, item, here, there)
   local ask = {}
   for at = item.first, item.first + 2 * item.n - 1, 2 do
-    if not here[argv[at]] then ask[#ask + 1] = argv[at] end
+    if not here[argv[at]] and not there[argv[at]] then ask[#ask + 1] = argv[at] end
   end
   for first = 1, #ask, 500 do
     local last = math.min(first + 499, #ask)
     local scores = redis.call('ZMSCORE', keys.members(ctx.r, h.id), unpack(ask, first, last))
     for n = first, last do
       if not scores[n - first + 1] then return reply.err('execution_not_in_flow', ask[n], item.node) end
+      there[ask[n]] = true
     end
   end
   return nil
@@ -107,7 +109,9 @@ end
 -- judge decides about all items: those that are new are marked. It returns how many are new, or nil and an error reply.
 -- A parent is whom the new members are children of: each has an edge to it.
 function member.judge(ctx, h, argv, items, parent)
-  local new, here, total = 0, {}, 0
+  local new, here, there, total, ids = 0, {}, {}, 0, {}
+  for n = 1, #items do ids[n] = argv[items[n].at] end
+  if #ids > 0 then create.look(ctx, ids) end
   for n = 1, #items do
     local item = items[n]
     local id = argv[item.at]
@@ -130,7 +134,7 @@ function member.judge(ctx, h, argv, items, parent)
       end
       if argv[item.at + 1] ~= h.ns then return nil, reply.err('namespace_mismatch', h.ns, item.node) end
       if not create.room(ctx, t) then return nil, reply.err('too_many_routes', '1024', item.node) end
-      local bad = upstreams(ctx, h, argv, item, here)
+      local bad = upstreams(ctx, h, argv, item, here, there)
       if bad then return nil, bad end
       item.template, new, total = t, new + 1, total + item.n + (parent and 1 or 0)
     end
@@ -147,6 +151,16 @@ local function calm(h)
     if graph.count(h, 'm' .. mark) > 0 then return false end
   end
   return true
+end
+
+-- foresee reads at once the records of those that new members depend on.
+local function foresee(ctx, argv, items)
+  local ups = {}
+  for n = 1, #items do
+    local item = items[n]
+    for at = item.first, item.template and item.first + 2 * item.n - 1 or 0, 2 do ups[#ups + 1] = argv[at] end
+  end
+  if #ups > 0 then record.load(ctx, ups) end
 end
 
 -- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
@@ -169,9 +183,7 @@ local function resolve(ctx, argv, item, g, new)
     local list = out[from]
     if list then list[#list + 1] = edge else out[from] = { edge } end
   end
-  for first = 1, #incoming, 1000 do
-    redis.call('HSET', keys.incoming(ctx.r, id), unpack(incoming, first, math.min(first + 999, #incoming)))
-  end
+  links.add(ctx, id, g, incoming)
 end
 
 -- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects what is
@@ -184,7 +196,9 @@ local function write(ctx, h, argv, item, parent, new)
   if item.n > 0 then
     resolve(ctx, argv, item, g, new)
     group.decide(g)
-    fields.g = group.text(g)
+    fields.g = reply.int(item.n)
+  else
+    links.add(ctx, id)
   end
   if parent then
     new.out[id] = { 'w' .. parent }
@@ -211,14 +225,18 @@ end
 -- write adds all new members.
 function member.write(ctx, h, argv, items, parent)
   local new = { out = {}, ends = {}, members = {}, children = {}, roots = {}, calm = calm(h) }
+  if not new.calm then foresee(ctx, argv, items) end
   for n = 1, #items do
     if items[n].template then write(ctx, h, argv, items[n], parent, new) end
   end
   redis.call('ZADD', keys.members(ctx.r, h.id), unpack(new.members))
   if #new.roots > 0 then redis.call('RPUSH', keys.roots(ctx.r, h.id), unpack(new.roots)) end
   if parent then redis.call('HSET', keys.children(ctx.r, parent), unpack(new.children)) end
+  local ups = {}
+  for from in pairs(new.out) do ups[#ups + 1] = from end
+  links.load(ctx, ups)
   for from, list in pairs(new.out) do
-    local first = redis.call('RPUSH', keys.outgoing(ctx.r, from), unpack(list)) == #list
+    local first = links.lead(ctx, from, list)
     if first and new.ends[from] then graph.add(h, 'lv', -1) end -- it was an end of the flow until now
   end
   graph.add(h, 'rv', 1)

@@ -73,7 +73,8 @@ end
 
 -- member forgets what belongs to a member of a flow, and the flow with the last one.
 function purge.member(ctx, c, id)
-  redis.call('UNLINK', keys.outgoing(ctx.r, id), keys.incoming(ctx.r, id), keys.children(ctx.r, id))
+  links.forget(ctx, id)
+  redis.call('UNLINK', keys.children(ctx.r, id))
   redis.call('ZREM', keys.members(ctx.r, c.fl), id)
   local h = graph.head(ctx, c.fl)
   if not h then return end
@@ -83,7 +84,7 @@ function purge.member(ctx, c, id)
 end
 
 -- run removes an ended execution, at most 200 attempts a call, its core last: until then the core tells how far it got.
--- keep is how long the tombstone stays, ms. Returns true when nothing is left; home.apply writes the rest.
+-- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
   local first, attempts = tonumber(c.pu or '0') or 0, tonumber(c.n or '0') or 0

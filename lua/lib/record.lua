@@ -16,7 +16,7 @@
 --   rq last replay request rv last revoke request  ds original deadline span  pu purged up to this attempt
 --   tt suspension timeout  wp open waitpoints      uw 1 = had waitpoints or suspensions
 --   rt seconds to keep it after its end, if its policy says so
---   fl flow  nd node  g group (what it waits for)  wt wait for children
+--   fl flow  nd node  g how many it depends on (links)  wt wait for children
 --   gx when its grant ends  gs session  gn claim number, of one that is granted and not yet claimed (G1)
 --   ge epoch of the last grant that was not claimed
 --   dd delay in ms once it may run  ip 1 = has named inputs  rs epoch that continued an attempt
@@ -33,7 +33,8 @@ local names = { 'ta', 'du', 'tr', 'to', 'dl', 'rt', 'fl', 'nd', 'g', 'wt', 'ip',
   'rv', 'ds', 'pu', 'pc', 'tt', 'wp', 'uw', 'sg', 'rw', 'gq', 'sd', 'rs', 'gx', 'gs', 'gn', 'ge' }
 
 -- numbers are the named fields that are reckoned with.
-local numbers = { ta = true, du = true, tr = true, to = true, dl = true, rt = true, dd = true, sb = true, ds = true, pu = true, pc = true,
+local numbers = { ta = true, du = true, tr = true, to = true, dl = true, rt = true, g = true, dd = true,
+  sb = true, ds = true, pu = true, pc = true,
   tt = true, wp = true, sg = true, gq = true, sd = true, gx = true, gn = true, ge = true }
 
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
@@ -115,13 +116,21 @@ function record.encode(c)
   return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
 end
 
--- load reads many records with one command. texts has each as it is stored, false where there is none.
+-- load reads those of many records that the call does not have yet with one command. texts has each as it is stored, false where there
+-- is none.
 function record.load(ctx, ids)
-  local list = {}
-  for i = 1, #ids do list[i] = keys.core(ctx.r, ids[i]) end
+  if not ctx.texts then ctx.texts = {} end
+  local texts, list, asked = ctx.texts, {}, {}
+  for i = 1, #ids do
+    if texts[ids[i]] == nil then
+      asked[#asked + 1] = ids[i]
+      list[#asked] = keys.core(ctx.r, ids[i])
+      texts[ids[i]] = false
+    end
+  end
+  if #asked == 0 then return end
   local values = redis.call('MGET', unpack(list))
-  ctx.texts = ctx.texts or {}
-  for i = 1, #ids do ctx.texts[ids[i]] = values[i] end
+  for i = 1, #asked do texts[asked[i]] = values[i] end
 end
 
 -- text returns a record as it is stored, false when there is none or when the key has another type.
@@ -159,6 +168,7 @@ local function change(ctx, id)
   ctx.records[id], ctx.own[id] = new, new
   if not ctx.dirty then ctx.dirty = {} end
   ctx.dirty[id] = true
+  if ctx.spliced then ctx.spliced[id] = nil end
   return new
 end
 
@@ -181,15 +191,32 @@ function record.write(ctx, key, value)
   w[#w + 1] = value
 end
 
--- splice plans to store a record that a plain path has made.
+-- splice plans to store a record that a plain path has made of one that the call has not decoded.
 function record.splice(ctx, id, text)
   if not ctx.texts then ctx.texts = {} end
-  ctx.texts[id] = text
-  record.write(ctx, keys.core(ctx.r, id), text)
+  if not ctx.spliced then ctx.spliced = {} end
+  ctx.texts[id], ctx.spliced[id] = text, text
 end
 
--- The plain paths. What follows makes and reads the texts of executions that have no named field, without a table for each; it must
--- agree with the codec above, byte for byte.
+-- The plain paths. What follows makes and reads the texts of executions that have no named field, or but those of a member of a flow, without
+-- a table for each; it must agree with the codec above, byte for byte.
+
+-- spliceable returns a record as it is stored, if a plain path may make another one of it: the call has not decoded it.
+function record.spliceable(ctx, id)
+  if ctx.records and ctx.records[id] then return nil end
+  return record.text(ctx, id)
+end
+
+-- simple tells whether the named fields of a record are none, or but those that every member has: flow, node, how many it depends on, and
+-- whether it has inputs. It returns these.
+local function simple(named)
+  if named == '' then return true end
+  local flow_id, node, rest = string.match(named, '^ fl=(%S+) nd=(%S+)(.*)$')
+  if not flow_id then return false end
+  if rest == '' or string.find(rest, '^ g=%d+$') then return true, flow_id, node end
+  if string.find(rest, '^ g=%d+ ip=1$') then return true, flow_id, node, string.match(rest, '%d+') end
+  return false
+end
 
 -- fresh is the record of a new execution in three parts: before the digest, behind the size of the input, and its end.
 function record.fresh(c)
@@ -197,6 +224,14 @@ function record.fresh(c)
   local before, named = string.match(text,
     '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ )%S+ %S+([^\n]*\n)')
   return before, named
+end
+
+-- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if the parts or the
+-- fields have more names than a plain member has. Its state is m.s, if that is given.
+function record.joining(before, named, m)
+  if named ~= '\n' or m.dd then return nil end
+  if m.s then before = m.s .. string.sub(before, 4) end
+  return before, ' fl=' .. escape(m.fl) .. ' nd=' .. escape(m.nd) .. (m.g and ' g=' .. m.g or '') .. (m.ip and ' ip=1' or '') .. '\n'
 end
 
 function record.compose(before, named, digest, payload)
@@ -207,14 +242,30 @@ end
 
 local new = 'R1f - - - - - - - - - - - '
 
--- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for none) and the place of
--- the body; nil if it is none.
+local first = '^R[13]f %- %- %- %- %- %- %- %- %- %- %- (%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)([^\n]*)\n()'
+
+-- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for none), the place of
+-- the body, and of a member flow, node and how many upstreams its inputs come from, if it has some; nil if it is none.
 function record.unclaimed(text, route)
-  local own, created, priority, size, body = string.match(text,
-    '^R1f %- %- %- %- %- %- %- %- %- %- %- (%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)\n()')
-  if own ~= route then return nil end
-  return created, priority, size, body
+  local own, created, priority, size, named, body = string.match(text, first)
+  if own ~= route or string.byte(text, 2) ~= 49 then return nil end -- 1
+  local plain, flow_id, node, edges = simple(named)
+  if not plain then return nil end
+  return created, priority, size, body, flow_id, node and unescape(node), edges
 end
+
+-- blocked reads a plain record of a member that waits for others and never ran, as core.read would, if that is all that is to be known of it;
+-- nil if it is none.
+function record.blocked(text)
+  local route, created, priority, _, named = string.match(text, first)
+  if not route or string.byte(text, 2) ~= 51 then return nil end -- 3
+  local plain, flow_id = simple(named)
+  if not plain or not flow_id then return nil end
+  return { s = 'R3f', r = route, ct = created, pr = priority ~= '-' and priority or nil, fl = flow_id, plain = true }
+end
+
+-- freed is that record once it may run.
+function record.freed(text) return 'R1' .. string.sub(text, 3) end
 
 -- claimed is that record under a first lease; lease is what leases of one call have in common (record.lease).
 function record.claimed(text, lease) return lease .. string.sub(text, #new + 1) end
@@ -228,9 +279,13 @@ function record.token(session_id, number, epoch, attempt)
   return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' ' .. attempt .. ' '
 end
 
--- plain tells whether a record that begins with a token has no named field, and returns its route.
+-- plain tells whether a record that begins with a token is plain, and returns its route, and of a member its flow.
 function record.plain(text, token)
-  return string.match(text, '^%- %- %S+ %S+ %S+ %S+ %S+ (%S+) %S+ %S+ %S+ %S+ %S+\n', #token + 1)
+  local route, named = string.match(text, '^%- %- %S+ %S+ %S+ %S+ %S+ (%S+) %S+ %S+ %S+ %S+ %S+([^\n]*)\n', #token + 1)
+  if not route then return nil end
+  local plain, flow_id = simple(named)
+  if not plain then return nil end
+  return route, flow_id
 end
 
 -- completed is that record after its end with success.
@@ -259,18 +314,25 @@ end
 function record.forget(ctx, id)
   if ctx.records then ctx.records[id], ctx.own[id] = {}, nil end
   if ctx.dirty then ctx.dirty[id] = nil end
+  if ctx.spliced then ctx.spliced[id] = nil end
 end
 
 -- flush writes what changed.
 function record.flush(ctx)
   local out = ctx.written or {}
+  if ctx.spliced then
+    for id, text in pairs(ctx.spliced) do
+      out[#out + 1] = keys.core(ctx.r, id)
+      out[#out + 1] = text
+    end
+  end
   if ctx.dirty then
     for id in pairs(ctx.dirty) do
       out[#out + 1] = keys.core(ctx.r, id)
       out[#out + 1] = record.encode(ctx.records[id])
     end
   end
-  ctx.dirty, ctx.own, ctx.written = nil, {}, nil
+  ctx.dirty, ctx.own, ctx.written, ctx.spliced = nil, {}, nil, nil
   for first = 1, #out, 1000 do redis.call('MSET', unpack(out, first, math.min(first + 999, #out))) end
 end
 

@@ -91,25 +91,21 @@ end
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
 -- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
-  local g, h = group.parse(c.g), c.fl and graph.head(ctx, c.fl)
+  local g, h = c.fl and links.group(ctx, id), c.fl and graph.head(ctx, c.fl)
   local free = h and h.st == 'F0' and 'R3p' or 'R1p'
   if not g then return free end
-  local v, sets = redis.call('HGETALL', keys.incoming(ctx.r, id)), {}
+  local v = links.edges(ctx, id)
   for i = 1, #v, 2 do
     local mark = string.byte(v[i + 1], 1)
     if mark == 108 or mark ~= 115 and mark ~= 46 and g.state == 'i' then -- l, and what is neither s nor open
       local _, attempt, input = group.record(v[i + 1])
-      sets[#sets + 1] = v[i]
-      sets[#sets + 1] = mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or '')
+      links.tell(ctx, id, v[i], mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or ''))
     end
-  end
-  for first = 1, #sets, 1000 do
-    redis.call('HSET', keys.incoming(ctx.r, id), unpack(sets, first, math.min(first + 999, #sets)))
   end
   if g.state == 'i' then
     g.f, g.x, g.state = 0, 0, 'p'
     group.decide(g)
-    record.set(ctx, id, 'g', group.text(g))
+    links.touch(ctx, id)
   end
   return g.state == 's' and free or 'R3p'
 end

@@ -104,7 +104,8 @@ function root.leave(answer)
   root.current = nil
   if ctx and answer[1] == 1 then
     if ctx.waited then waits.flush(ctx) end
-    if ctx.dirty or ctx.written then record.flush(ctx) end
+    if ctx.linked then links.flush(ctx) end
+    if ctx.dirty or ctx.spliced or ctx.written then record.flush(ctx) end
   end
   return answer
 end

@@ -67,14 +67,18 @@ function settle.complete(ctx, c, id, result)
   if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
 end
 
--- splice is complete for an execution without a named field; text is its record, which begins with the token of its fence f.
-function settle.splice(ctx, f, result, text, token, route_id)
+-- splice is complete for an execution with a plain record, text, which begins with the token of its fence f.
+function settle.splice(ctx, f, result, text, token, route_id, flow_id)
   record.splice(ctx, f.id, record.completed(text, token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
   home.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
   home.done(ctx, f.id, route_id)
   publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
+  if flow_id then
+    ctx.members = (ctx.members or 0) + 1
+    graph.moved(ctx, { s = 'A1', fl = flow_id }, f.id, 'T1', f.attempt)
+  end
   if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end
 end
 

@@ -114,7 +114,6 @@ local function evaluate(ctx, c, id, wid, w, g)
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
       who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
       known = { [wid] = w }, core = { gq = g.order } })
-    home.apply(ctx)
     return reply.ok(g.id, g.effect, 'c')
   end
   for i in pairs(s.changed) do u['n' .. reply.int(i)] = reply.int(s.counts[i]) end
@@ -141,9 +140,7 @@ function signal.deliver(ctx, id, wid, w, g)
     if w.state == 'p' then return reply.err('waitpoint_closed', 'pending_expired', w.expires) end
     g.late = reply.int(ctx.now - tonumber(w.expires))
   end
-  local answer = w.state == 'p' and buffer(ctx, id, wid, w, g) or evaluate(ctx, c, id, wid, w, g)
-  feed.flush(ctx)
-  return answer
+  return w.state == 'p' and buffer(ctx, id, wid, w, g) or evaluate(ctx, c, id, wid, w, g)
 end
 
 -- buffered reads what pending waitpoints took, in the order in which it came, and plans the logs that it stays in.

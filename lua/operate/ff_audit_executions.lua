@@ -224,7 +224,7 @@ local function ff_audit_executions(k, argv)
     touched = touched + 1
     if c.s then touched = touched + ff_audit.execution(ctx, c, argv[i]) end
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   local out = { 1, 'OK', ctx.t, reply.int(#seen / 3) }
   for i = 1, #seen do out[#out + 1] = seen[i] end
   return audit.finish(ctx, out)

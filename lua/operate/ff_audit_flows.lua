@@ -48,7 +48,7 @@ function ff_flows.page(ctx, h, seen, from)
     if c.s and c.fl == h.id then
       local class, outcome = 'm' .. graph.class(c.s), graph.outcomes[c.s]
       if seen[class] then seen[class] = seen[class] + 1 end
-      if outcome and outcome ~= 's' and redis.call('EXISTS', keys.outgoing(ctx.r, id)) == 0 then seen.lv = seen.lv + 1 end
+      if outcome and outcome ~= 's' and links.leads(ctx, id) == 0 then seen.lv = seen.lv + 1 end
       seen.left, seen.high = seen.left + 1, math.max(seen.high, math.min(audit.score(list[i + 1]) + 1, 10000000))
     end
     local kinds = { 'u:', 's:', 'w:', 'x:', 'k:' }
@@ -163,7 +163,7 @@ function ff_flows.flow(ctx, q)
     if redis.call('EXISTS', keys.flow(ctx.r, q.id)) == 1 then audit.broken(ctx, 'fw', q.id, 'a flow without state') end
     return '-1', '0', ''
   end
-  local version = h.vn or '0'
+  local version = graph.text(h, 'vn')
   if q.next > 0 and version ~= q.version then return '-2', version, '' end
   local behind = ff_flows.page(ctx, h, q.seen, q.next)
   if behind then return reply.int(behind), version, ff_flows.text(q.seen) end
@@ -192,7 +192,7 @@ local function ff_audit_flows(k, argv)
     seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = ff_flows.flow(ctx, list[i])
     touched = touched + 2 + list[i].seen.left - before
   end
-  home.apply(ctx)
+  flow.apply(ctx)
   local out = { 1, 'OK', reply.int(#seen / 3) }
   for i = 1, #seen do out[#out + 1] = seen[i] end
   return audit.finish(ctx, out)

@@ -109,7 +109,7 @@ function ff_index.page(ctx, q)
   end
   if q.family == 'q' then
     for i = 1, #gone do home.dequeue(ctx, q.of, gone[i]) end
-    home.apply(ctx)
+    flow.apply(ctx)
     if q.cursor == '' then ff_index.queue(ctx, q) end
   elseif #gone > 0 then
     redis.call('ZREM', q.key, unpack(gone))

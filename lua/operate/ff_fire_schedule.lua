@@ -89,6 +89,7 @@ local function ff_fire_schedule(k, argv)
   if outcome == 'created' then
     redis.call('HINCRBY', key, 'fc', 1)
     create.write(ctx, argv, 12, create.template(ctx, argv, 12))
+    home.apply(ctx)
     create.close(ctx)
   end
   schedule.file(ctx, name, c, argv[5])

@@ -90,11 +90,19 @@ function ff_explain.suspension(ctx, c, id)
   return fields, points
 end
 
+-- fields are those of the record, with what it waits for in place of how many that are.
+function ff_explain.fields(ctx, c, id)
+  local list, g = record.list(c), links.group(ctx, id)
+  for i = 1, #list, 2 do
+    if list[i] == 'g' then list[i + 1] = g and group.text(g) or '' end
+  end
+  return list
+end
+
 -- others counts the upstreams or children that have not told a blocked execution how they ended, and reads up to 64 of them.
 function ff_explain.others(ctx, c, id)
   if not core.blocked(c) then return '0', {} end
-  local key = c.s == 'R3i' and keys.children(ctx.r, id) or keys.incoming(ctx.r, id)
-  local v, ids, out = redis.call('HGETALL', key), {}, {}
+  local v, ids, out = c.s == 'R3i' and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
     local mark = #v[i] == 36 and group.record(v[i + 1])
     if mark == '.' or mark == '~' then ids[#ids + 1] = v[i] end
@@ -138,7 +146,7 @@ local function ff_explain_execution(k, argv)
     for i = 1, #list do out[#out + 1] = list[i] end
   end
   local fields, points = ff_explain.suspension(ctx, c, id)
-  add(record.list(c))
+  add(ff_explain.fields(ctx, c, id))
   add(ff_explain.attempts(ctx, c, id))
   add(fields)
   add(points)

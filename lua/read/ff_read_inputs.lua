@@ -11,10 +11,13 @@ local function ff_read_inputs(k, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   if not core.read(ctx, id).s then return reply.err('execution_not_found') end
-  local v, out = redis.call('HGETALL', keys.incoming(ctx.r, id)), { 1, 'OK', '' }
+  local v, out = links.edges(ctx, id), { 1, 'OK', '' }
+  local ups = {}
+  for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
+  if #ups > 0 then record.load(ctx, ups) end
   for i = 1, #v, 2 do
     local mark, attempt, name = group.record(v[i + 1])
-    if mark == 's' and name ~= '' and core.read(ctx, v[i]).s then
+    if mark == 's' and name ~= '' and record.text(ctx, v[i]) then
       out[#out + 1] = name
       out[#out + 1] = v[i]
       out[#out + 1] = attempt

@@ -36,5 +36,7 @@ local function ff_approve_waitpoint(k, argv)
   if not core.read(ctx, id).s then return purge.missing(ctx, id) end
   local wid, w = ff_approve.find(ctx, id, which, g)
   if not w then return reply.err('waitpoint_not_found', which) end
-  return signal.deliver(ctx, id, wid, w, g)
+  local answer = signal.deliver(ctx, id, wid, w, g)
+  flow.apply(ctx)
+  return answer
 end

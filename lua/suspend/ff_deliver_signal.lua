@@ -22,5 +22,7 @@ local function ff_deliver_signal(k, argv)
     if bad[2] ~= 'hmac_secret_not_initialized' then token.refused(ctx, id, wid) end
     return bad
   end
-  return signal.deliver(ctx, id, wid, w, g)
+  local answer = signal.deliver(ctx, id, wid, w, g)
+  flow.apply(ctx)
+  return answer
 end

@@ -28,6 +28,6 @@ local function ff_resume_execution(k, argv)
   suspension.resume(ctx, c, id, u, { reason = trigger == 'operator' and 'resumed_by_operator' or 'resumed', cause = 'operator',
     trigger = trigger, by = by, why = why, delay = delay,
     core = { rw = request } }) -- not in the suspension: the next one replaces that
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok(delay > 0 and 'R2c' or 'R1i', u.id)
 end

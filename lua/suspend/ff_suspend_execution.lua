@@ -176,6 +176,6 @@ local function ff_suspend_execution(k, argv)
   home.leave(ctx, c, f.id)
   home.park(ctx, f.id)
   core.announce(ctx, c, f.id, suspension.codes[q.reason])
-  home.apply(ctx)
+  flow.apply(ctx)
   return ff_suspend.answer(ctx, reply.ok, f.id, u, 'suspended', known)
 end

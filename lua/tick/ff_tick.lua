@@ -49,7 +49,7 @@ function ff_tick_do.sessions(ctx, budget, n)
         end
         n.touched = n.touched + 1
       end
-      home.apply(ctx)
+      flow.apply(ctx)
       if redis.call('EXISTS', held) == 0 then
         redis.call('ZREM', keys.sessions(ctx.r), id)
         redis.call('DEL', keys.lost(ctx.r, id))
@@ -84,7 +84,7 @@ function ff_tick_do.delays(ctx, budget, n)
     end
     n.touched = n.touched + 1
   end
-  home.apply(ctx)
+  flow.apply(ctx)
 end
 
 -- fire decides what one alarm means by re-reading the core.
@@ -133,7 +133,7 @@ function ff_tick_do.alarms(ctx, budget, n)
     ff_tick_do.fire(ctx, due[i], n)
     n.touched = n.touched + 1
   end
-  home.apply(ctx)
+  flow.apply(ctx)
 end
 
 -- waitpoints closes pending ones whose time is over.
@@ -188,7 +188,7 @@ function ff_tick_do.retention(ctx, budget, n)
       end
     end
   end
-  home.apply(ctx)
+  flow.apply(ctx)
 end
 
 -- flows gives up what was staged and not released for a day, and forgets the headers of flows without members.
@@ -204,7 +204,7 @@ function ff_tick_do.flows(ctx, n)
     end
     n.touched = n.touched + 1
   end
-  home.apply(ctx)
+  flow.apply(ctx)
 end
 
 -- backlog goes on with what calls about flows left behind.
@@ -212,7 +212,7 @@ function ff_tick_do.backlog(ctx, budget, n)
   if redis.call('EXISTS', keys.backlog(ctx.r)) == 0 then return end
   if flow.drain(ctx, budget) then n.more = true end
   n.touched = n.touched + budget - ctx.nodes
-  home.apply(ctx)
+  flow.apply(ctx)
   n.drained = 1
 end
 

@@ -29,6 +29,6 @@ local function ff_revoke_lease(k, argv)
   stream.close(ctx, c, id, 'lease_revoked')
   core.announce(ctx, c, id, 'A3')
   session.lost(ctx, c.ss, id, c.e, 'revoked')
-  home.apply(ctx)
+  flow.apply(ctx)
   return reply.ok('revoked', c.ss, c.e)
 end
