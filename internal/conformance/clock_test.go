@@ -68,6 +68,16 @@ var clockScenarios = []scenario{
 		}
 		same(w, "requeued", requeued, 1)
 	}},
+	{name: "the clock steps back and on again: what ended meanwhile is purged in time", run: func(w *world) {
+		id := w.create(retention(time.Minute))
+		k := w.worker("w1")
+		f := k.one(id).Fence
+		w.tick() // says that nothing comes due for a while
+		w.advance(-step)
+		w.no(w.complete(f, "").Err)
+		w.advance(step)
+		same(w, "purged", w.tick().Purged, 1)
+	}},
 	{name: "the clock goes on: a tick that looks at a live session prolongs nothing", run: func(w *world) {
 		w.create()
 		k := w.worker("w1")

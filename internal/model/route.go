@@ -51,6 +51,7 @@ func (p *Partition) waitingIn(routes []int) (n int) {
 func (p *Partition) forget(id string, keep int64) {
 	x := p.Executions[id]
 	p.Tombstones[id] = Tombstone{Code: x.Code, Digest: x.Digest, Until: p.Now + keep}
+	delete(p.over, id) // an older one of the same id has given way
 	delete(p.Executions, id)
 	for _, other := range p.Executions {
 		if other.Route == x.Route {

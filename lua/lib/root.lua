@@ -88,11 +88,12 @@ function root.need(ctx, due)
 end
 
 -- What is kept for hours (ended executions, schedules, flows, registrations) need not be looked at with every tick: the root's field quiet
--- is until when nothing of it comes due, at most this many ms ahead. Whoever files something for sooner says so.
+-- is until when nothing of it comes due, at most this many ms ahead. Whoever files something for sooner says so, and whoever files anything
+-- after the clock stepped back, since it may be sooner than what another clock said.
 root.span = 10000
 
 function root.filed(ctx, due)
-  if due < ctx.now + root.span then
+  if due < ctx.now + root.span + root.step or root.stepped(ctx) then
     ctx.quiet = nil
     redis.call('HDEL', ctx.r, 'quiet')
   end
