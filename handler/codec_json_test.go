@@ -49,7 +49,6 @@ type everything struct {
 	Pair    [2]int            `json:"pair"`
 	Tree    tree              `json:"tree"`
 	Plain   int
-	hidden  int
 }
 
 type quoted struct {
