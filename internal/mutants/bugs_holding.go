@@ -2,53 +2,53 @@ package main
 
 // holdingMutants break what a worker believes to hold, and the frames it writes and follows.
 var holdingMutants = []Mutant{
-	{"lease: trusted for its whole ttl", "design §6 trust", "lease/keeper.go",
+	{"lease: trusted for its whole ttl", "lease.New",
 		`cfg.TTL - margin(cfg.TTL),`, `cfg.TTL,`, in("lease", "^(TestBlackHoleEndsTrust|TestWallClockJump)$")},
-	{"lease: the wall clock is not asked", "design §6 trust", "lease/clock.go",
+	{"lease: the wall clock is not asked", "lease.Instant.since",
 		`max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))`, `i.Mono - earlier.Mono`, in("lease", "^TestWallClockJump$")},
-	{"lease: the number of a claim is not used up", "design §6 no orphan", "lease/keeper.go",
+	{"lease: the number of a claim is not used up", "lease.Keeper.finish",
 		`		s.number++`, ``, in("lease", "^TestClaimNumbers$")},
-	{"lease: a claim without an answer is forgotten", "design §6 no orphan", "lease/keeper.go",
+	{"lease: a claim without an answer is forgotten", "lease.Keeper.unresolved",
 		`	s.pending = true
 `, ``, in("lease", "^(TestLostClaimReplyIsRepeated|TestUnresolvedThenClose|TestNoHandBackWhileAClaimIsPending)$")},
-	{"lease: renewed after its end", "40 §8.2", "lease/session.go",
+	{"lease: renewed after its end", "lease.session.untilRenewal",
 		`s.keeper.cfg.TTL/3 - now`, `2*s.keeper.cfg.TTL - now`, in("lease", "^TestRenewalKeepsHoldsAlive$")},
-	{"lease: an older hold goes on", "design §6 no deaf holder", "lease/keeper.go",
+	{"lease: an older hold goes on", "lease.Keeper.hold",
 		`		old.lose(flowfabric.ErrLeaseLost)
 `, ``, in("lease", "^TestNewerHoldWins$")},
-	{"lease: a notice that overtakes its claim is lost", "design §6 no deaf holder", "lease/session.go",
+	{"lease: a notice that overtakes its claim is lost", "lease.session.notice",
 		`		s.early[lost.Execution] = lost`, `		s.early = nil`, in("lease", "^TestLostNoticeOvertakesClaim$")},
-	{"lease: an expired execution looks cancelled", "40 §8.2", "lease/session.go",
+	{"lease: an expired execution looks cancelled", "lease.causeOf",
 		`		return flowfabric.ErrDeadline`, `		return flowfabric.ErrCancelled`, in("lease", "^TestLostNotices$")},
-	{"lease: acknowledges a notice that is still to come", "design §6 no deaf holder", "lease/loop.go",
+	{"lease: acknowledges a notice that is still to come", "lease.Keeper.renewOnce",
 		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("lease", "^TestLostNotices$")},
-	{"lease: the holds of a dead session go on", "10-F6", "lease/keeper.go",
+	{"lease: the holds of a dead session go on", "lease.Keeper.lose",
 		`	for h := s.held.first; h != nil; h = h.next {
 		h.lose(flowfabric.ErrLeaseLost)
 	}
 `, ``, in("lease", "^TestExpiredSession$")},
-	{"lease: what was abandoned is kept", "design §6 no orphan", "lease/keeper.go",
+	{"lease: what was abandoned is kept", "lease.Keeper.forget",
 		`	if !h.session.dead {
 		h.session.doubt(0)
 		k.nudge()
 	}
 `, ``, in("lease", "^TestAbandonedHoldIsHandedBack$")},
-	{"lease: handed back while a claim is in flight", "design §6 no orphan", "lease/reconcile.go",
+	{"lease: handed back while a claim is in flight", "lease.Keeper.compare",
 		`if s.dead || s.pending || s.retiring {`, `if s.dead || s.retiring {`, in("lease", "^TestLookThatWaitedForALostClaim$")},
-	{"lease: a session that is closed keeps orphans", "design §6 no orphan", "lease/loop.go",
+	{"lease: a session that is closed keeps orphans", "lease.Keeper.closeSession",
 		`	if errors.Is(err, flowfabric.ErrSessionHeld) {`, `	if errors.Is(err, flowfabric.ErrConfig) {`, in("lease", "^TestOrphansAreHandedBackBeforeTheClose$")},
 
-	{"writer: a sequence is used twice", "30 §6.2", "stream/flusher.go",
+	{"writer: a sequence is used twice", "stream.Writer.prepare",
 		`w.acked + 1 + uint64(i)`, `w.acked + max(uint64(i), 1)`, in("stream", "^TestWriterBatchesTenThousandAppendsInOrder$")},
-	{"writer: a short answer is taken for whole", "30 §6.2", "stream/flusher.go",
+	{"writer: a short answer is taken for whole", "stream.Writer.send",
 		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("stream", "^TestWriterRefusesAShortAnswer$")},
-	{"writer: an unanswered batch is dropped", "30 §6.2", "stream/flusher.go",
+	{"writer: an unanswered batch is dropped", "stream.Writer.send",
 		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("stream", "^TestWriterSurvivesLostRepliesExactly$")},
-	{"writer: a fenced task is not cancelled", "30 §6.3", "stream/flusher.go",
+	{"writer: a fenced task is not cancelled", "stream.Writer.stop",
 		`		w.cfg.Cancel(err)`, ``, in("stream", "^TestWriterFencedInMidStream$")},
-	{"tail: a gap is skipped", "30 §5.2", "stream/tail.go",
+	{"tail: a gap is skipped", "stream.tailer.follow",
 		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("stream", "^TestTailReadsWhatAMessageLost$")},
-	{"tail: frames that were read are delivered again", "30 §5.2", "stream/tail.go",
+	{"tail: frames that were read are delivered again", "stream.tailer.follow",
 		`		case f.Sequence <= t.cursor.sequence:
 			continue
 		case f.Sequence > t.cursor.sequence+1:
@@ -61,11 +61,11 @@ var holdingMutants = []Mutant{
 			return false, nil
 		}
 		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("stream", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
-	{"tail: nothing is read after a lost connection", "30 §5.2", "stream/feed.go",
+	{"tail: nothing is read after a lost connection", "stream.feed.confirmed",
 		`	f.mu.Unlock()
 	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("stream", "^TestTailSurvivesALostConnection$")},
-	{"tail: the inbox has no bound", "30 §5.2", "stream/inbox.go",
+	{"tail: the inbox has no bound", "stream.inbox.push",
 		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("stream", "^TestInboxIsBounded$")},
-	{"hub: the last tailer leaves its subscription behind", "performance §3.10", "stream/hub.go",
+	{"hub: the last tailer leaves its subscription behind", "stream.Hub.leave",
 		`		f.stop()`, ``, in("stream", "^TestTailBreakReleasesEverything$")},
 }

@@ -101,7 +101,7 @@ func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, pa
 				if r.Verdict != Caught {
 					escaped++
 				}
-				fmt.Fprintf(w, "%-8s %6.1fs  %s  [%s]  %s\n", r.Verdict, r.Took.Seconds(), m.Name, m.Rule, r.Detail)
+				fmt.Fprintf(w, "%-8s %6.1fs  %s  [%s]  %s\n", r.Verdict, r.Took.Seconds(), m.Name, m.In, r.Detail)
 				mu.Unlock()
 			}
 		})
@@ -120,7 +120,7 @@ func each(ctx context.Context, w io.Writer, tester *Tester, mutants []Mutant, pa
 func table(w io.Writer, mutants []Mutant) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, m := range mutants {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s %s\n", m.Name, m.Rule, m.In, m.By.Package, m.By.Run)
+		fmt.Fprintf(t, "%s\t%s\t%s %s\n", m.Name, m.In, m.By.Package, m.By.Run)
 	}
 	return t.Flush()
 }

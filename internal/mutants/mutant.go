@@ -12,7 +12,6 @@ import (
 // Mutant is one seeded bug.
 type Mutant struct {
 	Name string // what is broken, in a few words; unique
-	Rule string // the promise that it breaks
 	In   string // the function it is in, see Sources
 	Old  string // text that occurs exactly once there
 	New  string // what takes its place

@@ -29,7 +29,7 @@ func TestCatalogueApplies(t *testing.T) {
 	names, changes := map[string]bool{}, map[string]string{}
 	inGo := 0
 	for _, m := range all {
-		if m.Name == "" || m.Rule == "" {
+		if m.Name == "" || m.In == "" {
 			t.Errorf("%+v is incomplete", m)
 		}
 		if names[m.Name] {
