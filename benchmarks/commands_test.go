@@ -28,8 +28,12 @@ func TestReportAndCompareARun(t *testing.T) {
 		t.Errorf("it does not say where the report is: %s", &out)
 	}
 	written, err := os.ReadFile(text)
-	if err != nil || !strings.Contains(string(written), "### drain") || !strings.Contains(string(written), "charts/latency.svg") {
+	if err != nil || !strings.Contains(string(written), "tables/run-1.md") {
 		t.Errorf("%v\n%s", err, written)
+	}
+	tables, err := os.ReadFile(filepath.Join(dir, "report", "tables", "run-1.md"))
+	if err != nil || !strings.Contains(string(tables), "### drain") || !strings.Contains(string(tables), "charts/latency.svg") {
+		t.Errorf("%v\n%s", err, tables)
 	}
 	out.Reset()
 	if err := run(t.Context(), []string{"compare", "-min", "1%", path, path}, &out, io.Discard); err != nil {

@@ -151,7 +151,7 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 15,
+var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 18,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
