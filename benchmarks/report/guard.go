@@ -22,21 +22,21 @@ var ceiling = []string{"raw"}
 
 // Guards are what the command guard checks. Processor time of the server is what depends least on what else the machine does.
 var Guards = []Guard{
-	{Target{Line: "submit, one by one", Scenario: "submit", Variant: "one goroutine", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 10.5}}, 7,
+	{Target{Line: "submit, one by one", Scenario: "submit", Variant: "one goroutine", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 8.5}}, 5.6,
 		"ff_create_execution makes more commands, or a lone submit makes more than one call"},
-	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 18}}, 11.5,
+	{Target{Line: "submit, many goroutines", Scenario: "submit", Variant: "* goroutines", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 8.3}}, 5.3,
 		"submits do not share calls any more, or a call costs more for each"},
-	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 43}}, 27,
+	{Target{Line: "submit, batches", Scenario: "submit", Variant: "batches of *", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 26}}, 16.7,
 		"a batch of submits goes to more calls, or a call costs more for each"},
-	{Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 108}}, 70,
+	{Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 46}}, 30,
 		"a worker does not claim or settle in batches any more, or a call costs more for each"},
-	{Target{Line: "lifecycle", Scenario: "lifecycle", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 50}}, 33,
+	{Target{Line: "lifecycle", Scenario: "lifecycle", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 23}}, 14.8,
 		"under mixed load batches are smaller, or workers are called too often"},
-	{Target{Line: "latency", Scenario: "latency", Figure: measure.P50, Peers: ceiling, Bound: Bound{Most: 7.3}}, 4.7,
+	{Target{Line: "latency", Scenario: "latency", Figure: measure.P50, Peers: ceiling, Bound: Bound{Most: 6.2}}, 3.9,
 		"an idle worker is not woken at once any more, or claims later than it could"},
 	{Target{Line: "latency", Scenario: "latency", Figure: measure.ServerItem, Peers: ceiling, Bound: Bound{Most: 10.5}}, 6.8,
 		"one job makes more calls than it needs"},
-	{Target{Line: "append", Scenario: "append", Figure: measure.RawRatio, Bound: Bound{Least: 0.25}}, 0.39,
+	{Target{Line: "append", Scenario: "append", Figure: measure.RawRatio, Bound: Bound{Least: 0.27}}, 0.42,
 		"frames are not appended in one call any more, or a call does more for each"},
 }
 
