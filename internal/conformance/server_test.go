@@ -45,6 +45,19 @@ var refusedWhenFull = map[string]string{
 }
 
 var serverScenarios = []scenario{
+	{name: "a caller and a store of another protocol number are refused by this library", run: func(w *world) {
+		other := strconv.Itoa(flowfabric.Protocol + 1)
+		told := func(caller, store, want string) {
+			w.Helper()
+			w.set("HSET", string(w.k), "protocol", store)
+			a := w.fcall("ff_poll", caller)
+			same(w, "protocol "+caller+" on a store of "+store, words(a.code, strings.Join(a.slots, " ")), want)
+		}
+		defer w.set("HSET", string(w.k), "protocol", proto)
+		told(other, other, "protocol_mismatch "+proto+" "+other+" library")
+		told(proto, other, "protocol_mismatch "+other+" "+proto+" store")
+		told(other, proto, "protocol_mismatch "+proto+" "+other+" store")
+	}},
 	{name: "spec 10 §9 #67 over the memory limit work ends but none begins", needs: []string{"OOM"}, run: func(w *world) {
 		k := w.worker("w1")
 		k.ttl = time.Hour

@@ -67,7 +67,7 @@ var streamMutants = []Mutant{
 	for _, f := range page.Frames {`, `	resumed := page.Resumed[:0]
 	for _, f := range page.Frames {`, in("stream", "TestTailTellsOfEachRun")},
 	{"tail: runs that were published are not told", "stream.tailer.follow",
-		`i == 0 && m.resumed != nil`, `false`, in("stream", "TestTailTellsOfEachRun")},
+		`i == 0 && m.resumed != nil`, `i < 0 && m.resumed != nil`, in("stream", "TestTailTellsOfEachRun")},
 	{"read: a page has the runs of the next one, too", "stream.readRuns",
 		`next[n].First.Compare(page.Next.id) <= 0`, `next[n].First.Compare(page.Next.id) <= 9`, in("stream", "TestReadTellsOfEachRun")},
 
