@@ -8,6 +8,16 @@ import (
 )
 
 var timeScenarios = []scenario{
+	{name: "only the owner of the tick gives it up", run: func(w *world) {
+		w.create(delay(time.Minute))
+		w.tick()
+		owner := w.root()["owner"]
+		a := w.fcall("ff_tick", proto, "stranger", "1")
+		same(w, "a stranger", words(a.code, a.slots[0]), "ALREADY_SATISFIED "+owner)
+		same(w, "owner", w.root()["owner"], owner)
+		a = w.fcall("ff_tick", proto, owner, "1")
+		same(w, "the owner", words(a.code, w.root()["owner"]), "OK ")
+	}},
 	{name: "spec 10 §9 #51 a dead session's work is requeued and claimed by another", run: func(w *world) {
 		id := w.create(timeout(2*ttl), retries(1))
 		k := w.worker("w1")
