@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // Slots are the bound on what runs: nobody gets more than are free, however much is asked for.
@@ -28,5 +29,29 @@ func TestSlots(t *testing.T) {
 	s.put(2)
 	if err := s.wait(ended); err != nil || s.free() != 3 {
 		t.Errorf("wait with all slots free: %v, %d free", err, s.free())
+	}
+}
+
+// What was claimed ahead waits while all slots have a handler, and gets the slot of one that returns; no more ever run than there are slots.
+func TestSlotsAreEntered(t *testing.T) {
+	s, now := newSlots(2), time.Now()
+	s.take(2)
+	s.mu.Lock()
+	s.reserve(2) // ahead
+	s.mu.Unlock()
+	jobs := []*job{{}, {}, {}, {}}
+	for i, j := range jobs {
+		if run, waits := s.enter(j, now); run != (i < 2) || waits == run {
+			t.Errorf("job %d: runs %v, waits %v", i, run, waits)
+		}
+	}
+	for _, want := range []*job{jobs[2], jobs[3], nil} {
+		running, _ := s.counts()
+		if next := s.leave(now); next != want || running != 2 {
+			t.Errorf("the next is %p with %d running, want %p with 2", next, running, want)
+		}
+	}
+	if running, settling := s.counts(); running != 1 || settling != 3 {
+		t.Errorf("%d running, %d settling at the end", running, settling)
 	}
 }

@@ -50,8 +50,10 @@ var serverScenarios = []scenario{
 		told := func(caller, store, want string) {
 			w.Helper()
 			w.set("HSET", string(w.k), "protocol", store)
-			a := w.fcall("ff_poll", caller)
-			same(w, "protocol "+caller+" on a store of "+store, words(a.code, strings.Join(a.slots, " ")), want)
+			for _, name := range []string{"ff_poll", "ff_list_token_keys"} { // each has an entrance of its own
+				a := w.fcall(name, caller)
+				same(w, name+" with protocol "+caller+" on a store of "+store, words(a.code, strings.Join(a.slots, " ")), want)
+			}
 		}
 		defer w.set("HSET", string(w.k), "protocol", proto)
 		told(other, other, "protocol_mismatch "+proto+" "+other+" library")

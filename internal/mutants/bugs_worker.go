@@ -5,7 +5,7 @@ var workerMutants = []Mutant{
 	{"runtime: what was settled is never forgotten", "runtime.run.completed",
 		`	r.slots.settled(len(done))`, `	r.slots.settled(0)`, in("runtime", "^TestDrainWaits$")},
 	{"runtime: more runs than slots", "runtime.slots.enter",
-		`	case s.running < s.capacity:`, `	case s.running <= s.capacity:`, in("runtime", "^TestClaimsAheadRunNoMoreHandlers$")},
+		`	case s.running < s.capacity:`, `	case s.running <= s.capacity:`, in("runtime", "^(TestClaimsAheadRunNoMoreHandlers|TestSlotsAreEntered)$")},
 	{"runtime: a slot is taken until the completion is answered", "runtime.run.work",
 		"		settled = true\n		j.leave()\n", "		settled = true\n", in("runtime", "^TestSlotsAreFreeBeforeCompletionsAreAnswered$")},
 	{"runtime: a drain keeps what waits for a slot", "runtime.run.drain",
