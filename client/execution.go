@@ -213,7 +213,7 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 // [OutcomeError] say who cancelled: operator_override:anna with [By], or else with Config.Creator; operator_override without both.
 //
 // Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
-// ErrInvalidInput for a By of more than 64 bytes. Spec 10 §4.4.
+// ErrInvalidInput for a By of more than 64 bytes.
 func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string, opts ...CancelOption) error {
 	by := c.cfg.Creator
 	for _, o := range opts {

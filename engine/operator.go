@@ -103,7 +103,7 @@ func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session,
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
 // last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call; ErrInvalidInput for a longer
-// message, which is not cut. Spec 10 §4.13, D45.
+// message, which is not cut.
 func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent int, message string) error {
 	text := ""
 	if percent >= 0 {

@@ -25,7 +25,7 @@ const SummaryType = "summary"
 // merged into one. A new attempt begins with no document; after [Delay] or a suspension the attempt's own goes on.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrPayloadTooLarge, and ErrSummaryTooLarge for a document over 256 KiB, which leave
-// the document and other frames as they are, and are permanent failures if the handler returns them; ErrLeaseLost; the context's cause. Spec 30 §3.1.
+// the document and other frames as they are, and are permanent failures if the handler returns them; ErrLeaseLost; the context's cause.
 func (t *Task) Summary(ctx context.Context, patch any) error {
 	text, err := patchText(patch)
 	if err != nil {

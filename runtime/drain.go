@@ -38,9 +38,9 @@ func (r *run) drain(fetching *conc.WaitGroup) error {
 
 	r.awaitJobs(fetching, patience)
 	err := r.abandoned()
-	r.hands.close()
+	r.pool.close()
 	if err == nil {
-		r.hands.wait() // a matter of microseconds: every slot is free
+		r.pool.wait() // a matter of microseconds: every slot is free
 	}
 	r.closeSessions(lastCall)
 	r.name.leave(lastCall)

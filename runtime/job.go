@@ -110,7 +110,7 @@ func (j *job) leave() {
 	j.left = true
 	j.metrics.inFlight.Dec()
 	if next := j.slots.leave(time.Now()); next != nil {
-		j.hands.do(next)
+		j.pool.do(next)
 	}
 }
 

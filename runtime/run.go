@@ -45,7 +45,7 @@ type run struct {
 	samples  *sampler
 	seeding  sync.Mutex     // the token keys are declared again
 	seeds    atomic.Uint64  // how often that was done
-	hands    hands          // jobs: handlers, each with a slot, and what is left to settle
+	pool     goroutinePool  // jobs: handlers, each with a slot, and what is left to settle
 	returns  conc.WaitGroup // hand-backs, without slots
 }
 
@@ -53,7 +53,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r := &run{Worker: w, store: s, slots: newSlots(w.cfg.Concurrency), offer: newOffer(w.cfg, w.registry.Kinds()),
 		kinds: map[string]*served{}}
 	r.slots.pace = w.pace
-	r.hands.run = r.work
+	r.pool.run = r.work
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
 	r.keeper = lease.New(lease.Config{

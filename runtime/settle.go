@@ -78,7 +78,7 @@ func (r *run) completed(batch []completion, answers []engine.Settled, err error)
 			c.answer <- refused
 		case refused != nil:
 			c.job.outcome = &handler.Outcome{Kind: handler.OutcomeComplete, Result: c.item.Result}
-			r.hands.do(c.job)
+			r.pool.do(c.job)
 		default:
 			c.job.kind.completed().Inc()
 			done = append(done, c.job.held)

@@ -199,7 +199,7 @@ func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
 		j := newJob(r, held, route)
 		switch run, waits := r.slots.enter(j, now); {
 		case run:
-			r.hands.do(j)
+			r.pool.do(j)
 		case !waits: // the drain began
 			r.slots.put(1)
 			r.handBack(held)

@@ -13,7 +13,7 @@ import (
 // Cursor is a place in one attempt's stream: its start, its end, a millisecond, or an entry. The zero value is
 // before the first frame, "0-0". A Cursor that came from a [Page] or a frame also remembers the producer sequence,
 // which makes the report of a trim gap exact; its text form does not carry that. What follows a cursor in the middle of a run is
-// the rest of that run; the next run is told of before its first frame. Spec 30 §4.1.
+// the rest of that run; the next run is told of before its first frame.
 type Cursor struct {
 	form     form
 	id       engine.StreamID

@@ -385,7 +385,7 @@ var flowResolveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 10 §3.1 what an end frees is claimed with it in the order of the queue, and only by whoever serves it", run: func(w *world) {
+	{name: "what an end frees is claimed with it in the order of the queue, and only by whoever serves it", run: func(w *world) {
 		for what, c := range map[string]struct {
 			other, claimed string
 			max            int

@@ -73,7 +73,7 @@ var boundScenarios = []scenario{
 		w.signal(id, q, "go", engine.EffectBuffered) // those that were evaluated make room
 		w.signal(id, p, "go", engine.EffectSatisfied)
 	}},
-	{name: "spec 20 §8 signals that outgrow the record of the wait", run: func(w *world) {
+	{name: "signals that outgrow the record of the wait", run: func(w *world) {
 		w.seed()
 		of := func(key, name string, bytes int) engine.NewSignal {
 			return engine.NewSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)), Encoding: "bytes", IdempotencyKey: key}

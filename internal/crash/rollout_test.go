@@ -78,7 +78,7 @@ func TestRollingRestarts(t *testing.T) {
 
 // A fleet is upgraded to the next revision of the library under load, worker by worker, back and forth, and in the end downgraded again.
 // The newer process replaces the library; an older one goes on working on it, starts on it, and never replaces it; both serve the same
-// queues. The promises of a rolling restart hold throughout. Spec 50 §15 #11, ADR 3.
+// queues. The promises of a rolling restart hold throughout (ADR 3).
 func TestRollingUpgrade(t *testing.T) {
 	rolls := number(t, "FLOWFABRIC_CRASH_UPGRADES", 8, 80)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(rolls)*20*time.Second)

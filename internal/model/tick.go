@@ -126,7 +126,7 @@ func (p *Partition) alarms(n *counts) {
 }
 
 // requeue takes an execution from a holder who lost it: it waits for another, after a pause unless it was the first, or
-// ends when that happened too often. It is no retry (design §4, §8).
+// ends when that happened too often. It is no retry: nobody failed.
 func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	said := ""
 	if s := p.Sessions[x.Held.Session]; s != nil && x.Code == "A1" {

@@ -32,8 +32,8 @@ var workerMutants = []Mutant{
 `, in("runtime", "^TestDeadline$")},
 	{"runtime: an ended attempt leaves frames behind", "runtime.frames.close",
 		`f.err = w.Close(f.job.ctx)`, `f.err = nil`, in("runtime", "^TestStepsAndFrames$")},
-	{"runtime: a job waits for the handler before it", "runtime.hands.next",
-		`		h.call()
+	{"runtime: a job waits for the handler before it", "runtime.goroutinePool.next",
+		`		p.call()
 		return j, true`, `		return j, true`, in("runtime", "^TestHandsRunJobsTogether$")},
 	{"runtime: a frame outlives its attempt", "runtime.frames.make",
 		`		if f.closed {`, `		if false {`, in("runtime", "^TestFrameAfterTheHandler$")},

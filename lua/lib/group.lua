@@ -1,4 +1,4 @@
--- group: what a member waits for, one text of its links (spec 60 §3): "policy k satisfied n succeeded failed skipped state".
+-- group: what a member waits for, one text of its links: "policy k satisfied n succeeded failed skipped state".
 -- policy is all, any or quorum; satisfied is run or cancel, what happens to the others once it is decided; state is p
 -- pending, s satisfied or i impossible. An edge into a member is "mark,attempt,input".
 -- Marks: . open, ~ open and spared, s f c e k how the upstream ended, l succeeded after the group was decided.
@@ -26,7 +26,7 @@ function group.count(g, mark, change)
   end
 end
 
--- decide evaluates a pending group (spec 60 §3.2) and tells whether it was decided just now.
+-- decide evaluates a pending group and tells whether it was decided just now.
 function group.decide(g)
   if g.state ~= 'p' then return false end
   local wants = g.policy == 'all' and g.n or g.policy == 'any' and 1 or g.k

@@ -1,6 +1,6 @@
 -- purge: removes every key of an ended execution and leaves a tombstone, so that its id and idempotency key stay
--- taken for a while (design §9). A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
--- cleans up (design §2.7).
+-- taken for a while. A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
+-- cleans up: whether it is over is told by the expiry in it.
 local purge = {}
 
 -- digest is what a tombstone keeps of the digest of a payload, '' of none.

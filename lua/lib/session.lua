@@ -1,4 +1,4 @@
--- session: one worker instance's lease in one partition (design §6). Fields: exp expiry, ttl how long a renewal is good for, cl last claim
+-- session: one worker instance's lease in one partition. Fields: exp expiry, ttl how long a renewal is good for, cl last claim
 -- number, dead, lg generation of the newest lost notice, lb generation before the oldest kept one.
 -- Dead is sticky: a session that expired or was closed is never revived.
 local session = {}

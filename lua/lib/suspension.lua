@@ -105,7 +105,7 @@ function suspension.replace(ctx, c, id, u, kept)
   waits.touch(ctx, id)
 end
 
--- shut closes the record and every waitpoint of it, the one way in which a suspension ends (20-S2), and returns how many waitpoints those
+-- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many waitpoints those
 -- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who (of a signal), by, why; and known, waitpoints
 -- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)

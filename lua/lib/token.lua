@@ -47,7 +47,7 @@ function token.mintable(ctx, kid, until_ms)
 end
 
 -- verify answers whoever presents a token by its digest, before anything else is looked at: whether there is such a
--- waitpoint is told only to those who hold its token (spec 20 §2.7). w is the waitpoint, or nil. Digests are hashes, so how long their
+-- waitpoint is told only to those who hold its token. w is the waitpoint, or nil. Digests are hashes, so how long their
 -- comparison takes says nothing of the token.
 function token.verify(ctx, w, digest)
   local all, kids = redis.call('HGETALL', keys.kids(ctx.r)), {} -- the same command whatever there is

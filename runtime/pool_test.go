@@ -13,7 +13,7 @@ func TestHandsRunJobsTogether(t *testing.T) {
 		const jobs = 300 // more than goroutines are kept
 		begun, release := 0, make(chan struct{})
 		var mu sync.Mutex
-		h := hands{run: func(*job) {
+		h := goroutinePool{run: func(*job) {
 			mu.Lock()
 			begun++
 			mu.Unlock()
@@ -32,8 +32,8 @@ func TestHandsRunJobsTogether(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if kept := len(h.idle); kept != maxIdleHands {
-			t.Errorf("%d goroutines are kept, want %d", kept, maxIdleHands)
+		if kept := len(h.idle); kept != maxIdleGoroutines {
+			t.Errorf("%d goroutines are kept, want %d", kept, maxIdleGoroutines)
 		}
 		h.close()
 		h.wait()
@@ -47,7 +47,7 @@ func TestHandsAreFewForShortJobs(t *testing.T) {
 		const jobs = 1000
 		done := 0
 		var mu sync.Mutex
-		h := hands{run: func(*job) {
+		h := goroutinePool{run: func(*job) {
 			mu.Lock()
 			done++
 			mu.Unlock()
@@ -69,7 +69,7 @@ func TestHandsOutliveGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0
 		var mu sync.Mutex
-		h := hands{run: func(j *job) {
+		h := goroutinePool{run: func(j *job) {
 			mu.Lock()
 			ended++
 			mu.Unlock()
