@@ -25,7 +25,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 fmt: ## format the sources
 	gofmt -w .
 
-test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./engine/... narrows them down
+test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
 	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-benchmarks;; *conformance*) $(MAKE) --no-print-directory test-plain;; esac

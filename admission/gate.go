@@ -11,7 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 const (

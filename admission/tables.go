@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // maxGrants is how many a claim is granted at most.

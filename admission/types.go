@@ -1,6 +1,6 @@
 package admission
 
-import "github.com/flowfabric/flowfabric-go/engine"
+import "github.com/flowfabric/flowfabric-go/internal/engine"
 
 // What budgets and quotas are made of, see package engine.
 type (

@@ -14,7 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // recheck is how often a waiter reads although nothing rang: the net under a lost event.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Whatever waits for a new attempt, in whichever of its homes, is not ended by the end of the last one.

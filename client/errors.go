@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // ErrClosed is returned, wrapped, by every call on a client after [Client.Close], before anything else is looked at,

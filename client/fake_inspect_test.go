@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // The fake store has no lanes, queues, holders or lists: those are tested on servers.

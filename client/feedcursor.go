@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // FeedCursor is a place in the feeds of all partitions. Its text form (about 25 bytes a partition) can be stored and read

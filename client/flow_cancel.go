@@ -9,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // ErrPartiallyCancelled is matched by what [Flow.Cancel] with [UntilCancelled] returns when its time ran out: the flow is

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // FlowQuery says which flows [Client.Flows] lists. The zero value is every flow of the client's namespace.

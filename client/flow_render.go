@@ -14,7 +14,7 @@ import (
 	"unicode"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // memberStates are the public states in the order in which summaries name them.

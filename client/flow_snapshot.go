@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // FlowSnapshot is a flow as it was read: its header with the exact counters, and every member with its state, what it depends on,

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Ended stands for all states in which an execution has ended, in [Filter].States only.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // lister makes one page. A home is a row of groups, and a group a few sources that are merged: all partitions of a home that is

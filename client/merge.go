@@ -8,7 +8,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // placed is an entry of a sorted set.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // maxPauseReason is the longest reason of a pause, in bytes; maxAgeing and maxShare bound what lanes are told.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // partitionCalls is how many partitions are asked at the same time.

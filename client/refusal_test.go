@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func TestRefusalsInWords(t *testing.T) {

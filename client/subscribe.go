@@ -14,7 +14,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // feeds is the part of the engine that subscriptions need.

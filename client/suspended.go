@@ -6,7 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Suspended waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // active explains an execution that a worker holds, or held until it was lost or revoked.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // blocked explains a member of a flow that waits for others.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // The examples of docs/why.md are made of these facts by the code that explains real ones; internal/conformance holds that

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var suspensions = map[flowfabric.Code]Cause{

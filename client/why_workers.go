@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // crew are the live workers of a store, as far as they could be read.

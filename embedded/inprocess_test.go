@@ -9,7 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // An in-process server lives in a bubble: TIME and key TTLs follow the bubble's clock, and nothing of it remains.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // A report tells which frames are repeated: by a run that goes on after a delay, and by another attempt.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // ChildSet is what a handler makes and waits for together, see [Children]. It is not safe for concurrent use.

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // graph is what a flow and a set of children have in common: named nodes in the order they were added, and the edges

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // A definition is a package variable that producers and workers share.

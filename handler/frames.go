@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // pageFrames is how many frames one read of [Task.Stream] asks for.

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func pointer(d time.Duration) *time.Duration { return &d }

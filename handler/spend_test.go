@@ -13,8 +13,8 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var _ handler.Spender = (*engine.Engine)(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Unresolved repeats every claim whose reply was lost and returns what those claims had handed out, so that a

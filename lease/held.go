@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Held is one claimed execution for as long as this process answers for it. Exactly one of Release and Abandon

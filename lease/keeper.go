@@ -9,7 +9,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as

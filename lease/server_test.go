@@ -7,7 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // server is the server side of the session protocol in memory, on the test's clock. Faults are set per method.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // partition is where this instance claims; at most one of its sessions takes claims.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // auditPatience is how often a flow that changes while its members are counted is begun anew. One that changes that much is alive.

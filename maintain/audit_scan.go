@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // dedupe is how many executions are told apart by id at a time, where counts do not agree.

@@ -12,7 +12,7 @@ import (
 	"github.com/sourcegraph/conc/panics"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	calendar "github.com/flowfabric/flowfabric-go/schedule"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // doorbell keeps the subscriptions of this instance: off-cluster one for all partitions, in a cluster one each,

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is

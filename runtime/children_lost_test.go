@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // between stands between a worker and the server when it makes children: meanwhile runs before the call that parks.

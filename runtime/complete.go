@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // maxCompleteBytes keeps a batch of results below the call's limit, with room for its fences.

@@ -7,7 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // partition is what the worker knows of one partition. The first group is guarded by scheduler.mu, the second

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Rows of the route table go when nobody uses them, and nobody tells. A worker asks for all of them before those that went

@@ -13,7 +13,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // stubborn is a worker on a silent store whose handlers run until they are let go, whatever becomes of their contexts.

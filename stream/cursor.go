@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Cursor is a place in one attempt's stream: its start, its end, a millisecond, or an entry. The zero value is

@@ -9,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Pauses between two sendings of one batch. The engine has repeated the call a few times before.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
@@ -22,6 +22,9 @@ type Frame = engine.Frame
 
 // Resumption tells that an attempt went on in another run, which repeats what the run before it had not recorded.
 type Resumption = engine.Resumption
+
+// FramePlace is where a frame stands in the output of an attempt.
+type FramePlace = engine.FramePlace
 
 // The encodings of a payload (spec 30 §1.1). Empty means UTF8.
 const (

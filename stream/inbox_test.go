@@ -3,7 +3,7 @@ package stream
 import (
 	"testing"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // spec 30 §11 #20: what waits for a tailer is bounded in frames and in bytes.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Summary is the summary document of an attempt: one JSON object, merged from deltas (spec 30 §3.1).

@@ -14,7 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Bounds of spec 30 §6.1. Bytes are payload bytes; a frame counts until it has been acknowledged.

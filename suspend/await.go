@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Reason says why an execution waits, as dashboards show it (spec 20 §5).

@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // callbackBody is what a program posts.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // reply is an answer, for people and for programs.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Configured is the keyring for a server: text if there is any (see [ParseKeyring]), [Development] for an embedded server, else

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Deliverer brings a signal to a waitpoint for whoever holds its token, of which digest is [Token.Digest]; *client.Client and

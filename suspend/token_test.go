@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // 20 §2.1: every part that identifies a waitpoint is bound, and no two sets of parts are the same bytes.

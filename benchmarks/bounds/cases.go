@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // boundCase puts a flow together and watches the calls that are dear.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // bookEntry is an engine.BookEntry for --json: what its detail says, by name.

@@ -17,7 +17,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -195,7 +194,7 @@ func (s *show) resumedBy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.view.line("resumed", "The handler runs again from the top, on %s. Steps on record are not repeated.", engine.Instance(snapshot.Session))
+	s.view.line("resumed", "The handler runs again from the top, on %s. Steps on record are not repeated.", snapshot.Worker())
 	return nil
 }
 
@@ -208,7 +207,7 @@ func (s *show) ended(ctx context.Context, event stream.TailEvent) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(snapshot.AttemptLog, func(a engine.AttemptRecord) bool { return a.Index == event.Attempt })
+	at := slices.IndexFunc(snapshot.AttemptLog, func(a client.AttemptRecord) bool { return a.Index == event.Attempt })
 	if at >= 0 && s.fleet != nil {
 		worker := snapshot.AttemptLog[at].Worker
 		if n, ok := s.fleet.death(worker); ok {

@@ -12,7 +12,6 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -111,7 +110,7 @@ func (f *fleet) killer(view View) func(context.Context, *client.Execution[Answer
 				view.Notice("no worker killed: " + err.Error())
 				return
 			}
-			holder := engine.Instance(snapshot.Session)
+			holder := snapshot.Worker()
 			pid, err := f.kill(holder)
 			if err != nil {
 				view.Notice("no worker killed: " + err.Error())

@@ -11,7 +11,6 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -64,7 +63,7 @@ func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Ans
 	r.attempts = 1
 	said := 0
 	var shown []token
-	drop := func(attempt uint32, recorded engine.FramePlace) {
+	drop := func(attempt uint32, recorded stream.FramePlace) {
 		shown = slices.DeleteFunc(shown, func(t token) bool { return t.attempt == attempt && t.sequence > recorded.Sequence })
 	}
 	for event, err := range exec.Tail(ctx) {
@@ -132,7 +131,7 @@ func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[An
 		if log := snapshot.AttemptLog; len(log) > 0 && strings.HasPrefix(log[len(log)-1].State, "interrupted") {
 			end = "died with its worker"
 		}
-		if holder := engine.Instance(snapshot.Session); holder != "" {
+		if holder := snapshot.Worker(); holder != "" {
 			where = " on " + holder
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -44,7 +43,7 @@ type outcome struct {
 // loser is a provider whose answer was not needed, as it is on record.
 type loser struct {
 	provider string
-	engine.Snapshot
+	client.Snapshot
 }
 
 // demo connects, starts a worker, lets the providers race, and prints what came of it.

@@ -19,7 +19,7 @@ type Package struct {
 var levels = [][]string{
 	{"."},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "schedule"},
-	{"engine"},
+	{"internal/engine"},
 	{"lease", "stream", "suspend", "admission"},
 	{"handler"},
 }
@@ -29,8 +29,8 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"maintain": {on: "engine", also: []string{"admission"}},
-	"embedded": {on: "engine"},
+	"maintain": {on: "internal/engine", also: []string{"admission"}},
+	"embedded": {on: "internal/engine"},
 	"flow":     {on: "handler"},
 	"client":   {on: "handler", also: []string{"flow", "embedded"}},
 	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
@@ -49,7 +49,7 @@ var owners = map[string][]string{
 	"go.uber.org/dig":                     {"runtime"},
 	"go.uber.org/zap":                     {},
 	"go.uber.org/goleak":                  {},
-	"github.com/redis/rueidis":            {"engine", "internal/invariant"},
+	"github.com/redis/rueidis":            {"internal/engine", "internal/invariant"},
 	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},

@@ -29,13 +29,13 @@ func pkg(from string, imports ...string) Package {
 func TestArrows(t *testing.T) {
 	for _, good := range []Package{
 		pkg(".", "@fmt", "@github.com/google/uuid"),
-		pkg("engine", ".", "lua", "internal/keys"),
-		pkg("suspend", ".", "engine", "internal/keys"),
-		pkg("handler", ".", "engine", "lease", "stream", "suspend", "admission"),
+		pkg("internal/engine", ".", "lua", "internal/keys"),
+		pkg("suspend", ".", "internal/engine", "internal/keys"),
+		pkg("handler", ".", "internal/engine", "lease", "stream", "suspend", "admission"),
 		pkg("runtime", "handler", "lease", "maintain", "embedded"),
 		pkg("client", "handler", "stream", "flow", "embedded"),
 		pkg("fftest", "handler", "maintain", "embedded", "client", "runtime", "@testing"),
-		pkg("maintain", ".", "engine"),
+		pkg("maintain", ".", "internal/engine"),
 		pkg("internal/testserver", "embedded"),
 		pkg("internal/conformance", "runtime", "client", "internal/testserver", "internal/keys"),
 		pkg("examples/llm-streaming", "runtime", "client"),
@@ -46,9 +46,9 @@ func TestArrows(t *testing.T) {
 		}
 	}
 	for _, bad := range []Package{
-		pkg(".", "engine"),
+		pkg(".", "internal/engine"),
 		pkg("lua", "internal/keys"),
-		pkg("engine", "lease"),
+		pkg("internal/engine", "lease"),
 		pkg("lease", "stream"),
 		pkg("suspend", "handler"),
 		pkg("handler", "runtime"),
@@ -72,9 +72,9 @@ func TestArrows(t *testing.T) {
 
 func TestLibraries(t *testing.T) {
 	for _, good := range []Package{
-		pkg("engine", "@github.com/redis/rueidis"),
+		pkg("internal/engine", "@github.com/redis/rueidis"),
 		pkg("internal/invariant", "@github.com/redis/rueidis"),
-		pkg("engine", "@github.com/redis/rueidis/internal/cmds"),
+		pkg("internal/engine", "@github.com/redis/rueidis/internal/cmds"),
 		pkg("runtime", "@go.uber.org/fx", "@github.com/prometheus/client_golang/prometheus"),
 		pkg("examples/a", "@go.uber.org/fx"),
 		pkg("cmd/flowfabric", "@github.com/spf13/cobra"),
@@ -92,7 +92,7 @@ func TestLibraries(t *testing.T) {
 		pkg("runtime", "@go.uber.org/zap"),
 		pkg("runtime", "@github.com/spf13/cobra"),
 		pkg("internal/testserver", "@github.com/alicebob/miniredis/v2"),
-		pkg("engine", "@go.uber.org/goleak"),
+		pkg("internal/engine", "@go.uber.org/goleak"),
 		pkg("handler", "@testing"),
 		{ImportPath: module + "/client", Deps: []string{"fmt", "go.uber.org/zap/zapcore"}},
 		{ImportPath: module + "/client", Deps: []string{"fmt", "github.com/prometheus/client_golang/prometheus"}},

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var bellScenarios = []scenario{

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var cancelScenarios = []scenario{

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/maintain"
 )

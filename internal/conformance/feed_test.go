@@ -8,7 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // The feed: what is recorded, for whom, and for how long (spec 10 §8 D64, D65; spec 50 §5).

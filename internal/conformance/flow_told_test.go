@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // kin is an execution that waits for children, and who works for all of them.

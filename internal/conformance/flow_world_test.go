@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // graph puts flows together and works on them.

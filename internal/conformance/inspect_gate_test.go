@@ -2,7 +2,7 @@ package conformance
 
 import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var inspectGateScenarios = []scenario{

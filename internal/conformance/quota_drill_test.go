@@ -8,7 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // drill does at random whatever can happen to work behind a quota, delivers late, twice and in any order, asks and tells with other

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // homed is a worker instance whose home is the scenario's partition. The rule is spelled out here because processes of all

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Limits, the list, and what is left after the end.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // openNamed opens a waitpoint for a while that is kept as a step under its key.

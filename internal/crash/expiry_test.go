@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"

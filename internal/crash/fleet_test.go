@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // fleet is a producer and eight workers against one server, in processes of their own, and what was done to them.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // zombies write under the fences of dead workers, as packets that were on their way for long would, and under

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // budgetTruth is a budget as spec 70 §1-§5 describes it: no keys, no fields, no scripts. Every method answers what the engine must

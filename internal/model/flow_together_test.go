@@ -10,7 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // TestFlowsTogether lets workers, operators, tickers and drainers work on the same flows at the same time. Afterwards the keyspace

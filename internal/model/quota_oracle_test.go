@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // quotaTruth is a quota as spec 70 §6 describes it, with holds that no time frees.

@@ -18,7 +18,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/engine"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/model"

@@ -239,13 +239,13 @@ var gateMutants = []Mutant{
 	{"share: who was away has saved up", "share/compete",
 		`math.max(args.int(count, 0, whole) or 0, g.lane.count)`, `args.int(count, 0, whole) or 0`, fair},
 
-	{"engine: a warning budget enforces", "engine.Engine.PutBudget",
+	{"engine: a warning budget enforces", "internal/engine.Engine.PutBudget",
 		`	if b.Warn {
 		mode = "warn"
 	}
 `, ``, spending},
-	{"engine: releases to partitions that were never made fail", "engine.Engine.ReleaseHolds",
+	{"engine: releases to partitions that were never made fail", "internal/engine.Engine.ReleaseHolds",
 		`return 0, nil, nil // no quota`, `return 0, nil, err // no quota`, admitted},
-	{"engine: what ran has not", "engine.Engine.ReleaseHolds",
+	{"engine: what ran has not", "internal/engine.Engine.ReleaseHolds",
 		`x.Hold.String(), bit(x.Ran))`, `x.Hold.String(), bit(!x.Ran))`, deaths},
 }

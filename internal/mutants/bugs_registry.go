@@ -45,7 +45,7 @@ var registryMutants = []Mutant{
 	{"registry: a page of any size", "ff_list_workers",
 		`    if bytes > 524288 then break end
 `, ``, suite("workers")},
-	{"registry: a session that ran out lives", "engine.Engine.listSessions",
+	{"registry: a session that ran out lives", "internal/engine.Engine.listSessions",
 		`s.Alive = !s.Dead && s.ExpiresAt.After(now)`, `s.Alive = !s.Dead && !now.IsZero()`, suite("workers")},
 
 	{"runtime: works under another's name", "runtime.membership.enter",
@@ -72,7 +72,7 @@ var registryMutants = []Mutant{
 			return nil
 `, `			return err
 `, in("runtime", "^TestRegistryTrouble")},
-	{"engine: an older library that answers as ever stays", "engine.Engine.RegisterWorker",
+	{"engine: an older library that answers as ever stays", "internal/engine.Engine.RegisterWorker",
 		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
 
 	{"client: a worker that is given up keeps its work", "client.Client.MarkWorkerDead",

@@ -71,7 +71,7 @@ var streamMutants = []Mutant{
 	{"read: a page has the runs of the next one, too", "stream.readRuns",
 		`next[n].First.Compare(page.Next.id) <= 0`, `next[n].First.Compare(page.Next.id) <= 9`, in("stream", "TestReadTellsOfEachRun")},
 
-	{"history: a success has the category of an earlier failure", "engine.endCategory",
+	{"history: a success has the category of an earlier failure", "internal/engine.endCategory",
 		`strings.HasPrefix(code, "T1") || `, ``, suite("inspect")},
 	{"list: a last attempt that timed out has not failed", "client.gaveUp",
 		` || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout`, ``, suite("inspect")},

@@ -22,8 +22,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"

@@ -11,8 +11,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
-	"github.com/flowfabric/flowfabric-go/engine"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, staged in calls of

@@ -388,6 +388,9 @@ type TickReply struct {
 	Outbox      int // entries for budgets and quotas; the owner delivers them
 }
 
+// Worker is the instance that holds the execution; empty when nobody does.
+func (s *Snapshot) Worker() string { return Instance(s.Session) }
+
 // Instance is the worker instance of a session id.
 func Instance(session string) string {
 	for i := len(session) - 1; i >= 0; i-- {
