@@ -23,9 +23,9 @@ type event struct {
 }
 
 // judge reads the events of one package's tests. wanted is how many levels of names a test must have to count as one of
-// those that were asked for; a pattern that matches a parent only has run nothing. The detail is the first test that
+// those that were asked for; a pattern that matches a parent only has run nothing. The test is the first that
 // failed, which is the innermost, because a test is reported after its sub-tests.
-func judge(events []byte, wanted int) (Verdict, string) {
+func judge(events []byte, wanted int) (verdict Verdict, detail, test string) {
 	var failed, crash, build, hung string
 	ran, red := false, false
 	for line := range bytes.Lines(events) {
@@ -38,7 +38,7 @@ func judge(events []byte, wanted int) (Verdict, string) {
 		case e.Action == "build-output" && build == "" && !strings.HasPrefix(text, "#"):
 			build = text
 		case e.Action == "build-fail":
-			return Broken, "does not build: " + build
+			return Broken, "does not build: " + build, ""
 		case e.Action == "fail" && e.Test == "":
 			red = true
 		case e.Action == "fail" && failed == "":
@@ -53,17 +53,17 @@ func judge(events []byte, wanted int) (Verdict, string) {
 	}
 	switch {
 	case hung != "":
-		return Caught, hung + " (did not end)"
+		return Caught, hung + " (did not end)", ""
 	case failed != "":
-		return Caught, failed
+		return Caught, failed, failed
 	case crash != "":
-		return Caught, crash
+		return Caught, crash, ""
 	case red:
-		return Broken, "go test failed without a failing test"
+		return Broken, "go test failed without a failing test", ""
 	case !ran:
-		return Broken, "no test ran"
+		return Broken, "no test ran", ""
 	}
-	return Survived, ""
+	return Survived, "", ""
 }
 
 // crashed recognises what ends a test binary without a verdict on one test: a panic, and a leak that TestMain reports.

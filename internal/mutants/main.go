@@ -6,7 +6,7 @@
 //	catalogue ─▶│                                                      ├─▶ all pass: survived, and the exit code is 1
 //	            └ Lua: tests compiled once, that read a changed copy   ┘
 //
-// The tree itself is never written to. Before the first bug the same tests must pass on the unchanged sources.
+// The sources are never written to; only testdata/killers.tsv, which test caught a bug, so that it runs first the next time. Before the first bug the same tests must pass on the unchanged sources.
 //
 // Failure story: a bug that does not build, no longer applies, or names tests that do not exist proves nothing. It is
 // reported as broken and fails the run like a survivor. A test that hangs on a bug has caught it, after its time limit.
@@ -70,12 +70,19 @@ func run(ctx context.Context, w io.Writer, pattern string, list bool, parallel i
 	}
 	defer os.RemoveAll(temp)
 	start := time.Now()
-	tester := &Tester{Root: root, Temp: temp, Sources: sources}
+	known, err := readKillers(root)
+	if err != nil {
+		return err
+	}
+	tester := &Tester{Root: root, Temp: temp, Sources: sources, Killers: known}
 	if err := tester.Baseline(ctx, mutants); err != nil {
 		return fmt.Errorf("on the unchanged sources: %w", err)
 	}
 	fmt.Fprintf(w, "the tests pass on the unchanged sources (%s)\n", time.Since(start).Round(time.Second))
 	escaped := each(ctx, w, tester, mutants, max(1, parallel))
+	if err := known.write(root, catalogue()); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -185,9 +185,53 @@ func TestJudge(t *testing.T) {
 		"fails silently":       {`{"Action":"fail"}`, 1, Broken, "go test failed without a failing test"},
 		"is no JSON":           {"what?", 1, Broken, "no test ran"},
 	} {
-		if verdict, detail := judge([]byte(c.events), c.wanted); verdict != c.verdict || detail != c.detail {
+		verdict, detail, test := judge([]byte(c.events), c.wanted)
+		if verdict != c.verdict || detail != c.detail {
 			t.Errorf("%s: %s %q, want %s %q", what, verdict, detail, c.verdict, c.detail)
 		}
+		if named := c.detail == "TestA/b"; named != (test == "TestA/b") {
+			t.Errorf("%s: the test that noticed is %q", what, test)
+		}
+	}
+}
+
+func TestKillers(t *testing.T) {
+	root := t.TempDir()
+	k, err := readKillers(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, gone := Mutant{Name: "a: b", By: Test{"./pkg", "^TestA$"}}, Mutant{Name: "gone"}
+	if _, known := k.of(here); known {
+		t.Error("a killer is known before any bug was caught")
+	}
+	k.caught(here, "TestA/b_(c)")
+	k.caught(gone, "TestB")
+	if err := k.write(root, []Mutant{here}); err != nil {
+		t.Fatal(err)
+	}
+	if k, err = readKillers(root); err != nil {
+		t.Fatal(err)
+	}
+	if got, known := k.of(here); !known || got != (Test{"./pkg", `^TestA$/^b_\(c\)$`}) {
+		t.Errorf("%+v, %t", got, known)
+	}
+	if got, known := k.of(gone); known {
+		t.Errorf("a bug that is gone is kept: %+v", got)
+	}
+	// Each bug that is remembered is in the catalogue, so that the file does not grow stale.
+	real, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k, err = readKillers(real); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range catalogue() {
+		delete(k.test, m.Name)
+	}
+	for bug := range k.test {
+		t.Errorf("%s remembers %q, which is in no catalogue", killersFile, bug)
 	}
 }
 

@@ -23,6 +23,7 @@ type Tester struct {
 	Root    string // directory of the module
 	Temp    string // where changed copies go; the caller removes it
 	Sources *Sources
+	Killers *killers
 
 	compiling sync.Mutex
 	binaries  map[string]string // by package, see loose.go
@@ -31,7 +32,7 @@ type Tester struct {
 // Result is what became of one bug.
 type Result struct {
 	Verdict Verdict
-	Detail  string // the test that failed, or why there is no answer
+	Detail  string // what was noticed, or why there is no answer
 	Took    time.Duration
 }
 
@@ -69,25 +70,50 @@ func (t *Tester) Baseline(ctx context.Context, mutants []Mutant) error {
 		if err != nil {
 			return err
 		}
-		if verdict, detail := judge(out, 1); verdict != Survived {
+		if verdict, detail, _ := judge(out, 1); verdict != Survived {
 			return fmt.Errorf("%s: %s", g.pkg, detail)
 		}
 	}
 	return nil
 }
 
-// Try applies one bug and runs its tests.
+// Try applies one bug and runs its tests, the one that noticed it the last time before all others.
 func (t *Tester) Try(ctx context.Context, m Mutant) Result {
 	start := time.Now()
-	out, err := t.attempt(ctx, m)
+	verdict, detail, err := t.attempt(ctx, m)
 	if err != nil {
-		return Result{Verdict: Broken, Detail: err.Error(), Took: time.Since(start)}
+		verdict, detail = Broken, err.Error()
 	}
-	verdict, detail := judge(out, depth(m.By.Run))
 	return Result{Verdict: verdict, Detail: detail, Took: time.Since(start)}
 }
 
-func (t *Tester) attempt(ctx context.Context, m Mutant) ([]byte, error) {
+func (t *Tester) attempt(ctx context.Context, m Mutant) (verdict Verdict, detail string, err error) {
+	run, err := t.with(m)
+	if err != nil {
+		return "", "", err
+	}
+	if last, known := t.Killers.of(m); known {
+		out, err := run(ctx, last)
+		if err != nil {
+			return "", "", err
+		}
+		if verdict, detail, _ := judge(out, 1); verdict == Caught {
+			return verdict, detail, nil
+		}
+	}
+	out, err := run(ctx, m.By)
+	if err != nil {
+		return "", "", err
+	}
+	verdict, detail, test := judge(out, depth(m.By.Run))
+	if test != "" {
+		t.Killers.caught(m, test)
+	}
+	return verdict, detail, nil
+}
+
+// with applies a bug and returns what runs tests on it.
+func (t *Tester) with(m Mutant) (run func(context.Context, Test) ([]byte, error), err error) {
 	file, changed, err := t.Sources.Change(m)
 	if err != nil {
 		return nil, err
@@ -100,13 +126,15 @@ func (t *Tester) attempt(ctx context.Context, m Mutant) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.looseTest(ctx, m.By, limit, dir)
+		return func(ctx context.Context, which Test) ([]byte, error) { return t.looseTest(ctx, which, limit, dir) }, nil
 	}
 	overlay, err := t.overlay(map[string]string{filepath.Join(t.Root, filepath.FromSlash(file)): changed})
 	if err != nil {
 		return nil, err
 	}
-	return t.goTest(ctx, m.By, limit, "-failfast", "-overlay="+overlay)
+	return func(ctx context.Context, which Test) ([]byte, error) {
+		return t.goTest(ctx, which, limit, "-failfast", "-overlay="+overlay)
+	}, nil
 }
 
 // goTest runs go test and returns its events. That tests fail is no error here.
