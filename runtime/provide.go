@@ -18,6 +18,17 @@ type handles[In, Out any] interface {
 	Handle(ctx context.Context, t *handler.Task, in In) (Out, error)
 }
 
+// Handle binds a function to a kind. A handler that has dependencies is bound with [Provide].
+//
+// An invalid definition, or a function that is nil, is an error at the start that wraps [flowfabric.ErrConfig].
+func Handle[In, Out any](def *handler.Definition[In, Out], fn func(ctx context.Context, t *handler.Task, in In) (Out, error)) fx.Option {
+	binding := handler.Bind(def, fn)
+	if err := binding.Err(); err != nil {
+		return fx.Error(fmt.Errorf("%w: runtime.Handle: %w", flowfabric.ErrConfig, err))
+	}
+	return fx.Supply(fx.Annotate(binding, fx.ResultTags(bindings)))
+}
+
 // Provide binds the handler of a kind to a constructor that fx calls with its dependencies:
 //
 //	runtime.Provide(Write, func(llm LLM) *Writer { return &Writer{llm} })

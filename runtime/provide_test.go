@@ -75,6 +75,9 @@ func TestStartErrorsAreOneLine(t *testing.T) {
 		{"missing dependency", runtime.Provide(greet, func(p prefix) *greeter { return &greeter{string(p)} }), nil, "runtime_test.prefix"},
 		{"constructor error", runtime.Provide(greet, func() (*greeter, error) { return nil, broken }), broken, "no key"},
 		{"constructor nil", runtime.Provide(greet, func() *greeter { return nil }), flowfabric.ErrConfig, "returned nil"},
+		{"function nil", runtime.Handle[string, string](greet, nil), flowfabric.ErrConfig, "nil"},
+		{"function of an invalid definition", runtime.Handle(handler.Define[string, string]("{}"), hello), flowfabric.ErrConfig, "{}"},
+		{"function of no definition", runtime.Handle(nil, hello), flowfabric.ErrConfig, "nil"},
 		{"no handler", fx.Options(), flowfabric.ErrConfig, "runtime.Provide"},
 		{"invalid definition", runtime.Provide(handler.Define[string, string]("{}"), func() *greeter { return nil }), flowfabric.ErrConfig, "{}"},
 	}
@@ -107,15 +110,17 @@ func TestRunWithFx(t *testing.T) {
 		result = runtime.Run(ctx, runtime.Config{URL: w.url, Logger: quiet},
 			runtime.Provide(greet, func(p prefix) *greeter { return &greeter{string(p) + " "} }),
 			runtime.Provide(part, func() (*greeter, error) { return &greeter{"bye "}, nil }),
+			runtime.Handle(handler.Define[string, string]("plain"), hello),
 			fx.Provide(func(l fx.Lifecycle) prefix {
 				l.Append(fx.StopHook(func() { closed.Store(true) }))
 				return "hey"
 			}))
 	})
-	first, second := w.submit("ada"), w.submitKind("part", "ada")
+	first, second, third := w.submit("ada"), w.submitKind("part", "ada"), w.submitKind("plain", "ada")
 	w.reach(first, flowfabric.CodeCompleted)
 	w.reach(second, flowfabric.CodeCompleted)
-	for id, want := range map[flowfabric.ExecutionID]string{first: `"hey ada"`, second: `"bye ada"`} {
+	w.reach(third, flowfabric.CodeCompleted)
+	for id, want := range map[flowfabric.ExecutionID]string{first: `"hey ada"`, second: `"bye ada"`, third: `"hello ada"`} {
 		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
 			t.Errorf("result %q, want %q, %v", got, want, err)
 		}

@@ -39,7 +39,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	if len(bindings) == 0 {
-		return nil, fmt.Errorf("%w: no handler is bound: use runtime.Provide, or pass handler.Bind(…) to runtime.New", flowfabric.ErrConfig)
+		return nil, fmt.Errorf("%w: no handler is bound: use runtime.Handle or runtime.Provide, or pass handler.Bind(…) to runtime.New", flowfabric.ErrConfig)
 	}
 	registry, err := handler.NewRegistry(bindings...)
 	if err != nil {

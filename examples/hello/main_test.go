@@ -1,0 +1,8 @@
+package main
+
+// The program ends by itself.
+func Example() {
+	main()
+	// Output:
+	// Hello, world! <nil>
+}
