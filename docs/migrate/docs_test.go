@@ -32,50 +32,6 @@ func prose(t *testing.T, document string) string {
 	return block.ReplaceAllString(read(t, document), "")
 }
 
-// Every block of Go in the notes is code of this package, line by line, so that it compiles and a test has run it.
-func TestBlocksAreCode(t *testing.T) {
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var code []string
-	for _, file := range files {
-		code = append(code, dedented(read(t, file)))
-	}
-	for _, document := range documents {
-		found := block.FindAllStringSubmatch(read(t, document), -1)
-		n := 0
-		for _, b := range found {
-			switch b[1] {
-			case "go":
-				n++
-				text, known := dedented(b[2]), false
-				for _, c := range code {
-					known = known || strings.Contains("\n"+c, "\n"+text)
-				}
-				if !known {
-					t.Errorf("%s: no file of this package has this block:\n%s", document, b[2])
-				}
-			case "sh", "sql":
-			default:
-				t.Errorf("%s: a block in %q", document, b[1])
-			}
-		}
-		if n < 8 {
-			t.Errorf("%s: %d blocks of Go", document, n)
-		}
-	}
-}
-
-// dedented takes the indentation from all lines: a part of a function stands at the margin in the notes.
-func dedented(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimLeft(line, "\t")
-	}
-	return strings.Join(lines, "\n")
-}
-
 // packages are those whose names the notes use, by directory.
 var packages = map[string]string{"flowfabric": "", "client": "client", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
 	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "maintain": "maintain", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}

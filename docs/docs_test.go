@@ -1,0 +1,107 @@
+// Package docs_test holds the documents to the code.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = ".."
+
+// files returns the texts of all files of the module with this ending, by path.
+func files(t *testing.T, ending string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ending):
+			text, err := os.ReadFile(path)
+			all[filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var block = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+
+// Every block of Go in README and docs is code of this repository, line by line: it compiles, and most of it is run by a test.
+func TestBlocksAreCode(t *testing.T) {
+	var code strings.Builder
+	for _, text := range files(t, ".go") {
+		code.WriteString("\n" + dedented(text))
+	}
+	all := code.String()
+	blocks := 0
+	for name, text := range files(t, ".md") {
+		for _, b := range block.FindAllStringSubmatch(text, -1) {
+			if b[1] != "go" {
+				continue
+			}
+			blocks++
+			if !strings.Contains(all, "\n"+dedented(b[2])) {
+				t.Errorf("%s: no file has this block:\n%s", name, b[2])
+			}
+		}
+	}
+	if blocks < 30 {
+		t.Errorf("%d blocks of Go", blocks)
+	}
+}
+
+// dedented takes the indentation from all lines: a part of a function stands at the margin in a document.
+func dedented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimLeft(line, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// A link inside the repository leads to a file, and its fragment to a heading there.
+func TestLinksLeadSomewhere(t *testing.T) {
+	documents := files(t, ".md")
+	for name, text := range documents {
+		for _, m := range link.FindAllStringSubmatch(block.ReplaceAllString(text, ""), -1) {
+			target, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") {
+				continue
+			}
+			path := name
+			if target != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+			} else if fragment != "" && !anchors(documents[path])[fragment] {
+				t.Errorf("%s links to %s, which has no such heading", name, m[1])
+			}
+		}
+	}
+}
+
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(block.ReplaceAllString(text, ""), -1) {
+		found[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return found
+}

@@ -1,0 +1,94 @@
+package howto_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// Producers and workers share the definitions, and the names and types of the inputs that join them.
+var (
+	WriteUp = handler.Define[Draft, Article]("write-up")
+	Bundle  = handler.Define[string, Article]("bundle")
+
+	Lead    = flow.NewInput[Article]("lead")
+	Feature = flow.NewInput[Article]("feature")
+)
+
+func writeUp(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
+	return Article{"on " + in.Topic}, nil
+}
+
+func bundle(ctx context.Context, t *handler.Task, title string) (Article, error) {
+	lead, err := Lead.Need(t) // Get asks whether there is one
+	if err != nil {
+		return Article{}, err
+	}
+	feature, err := Feature.Need(t)
+	return Article{title + ": " + lead.Text + "; " + feature.Text}, err
+}
+
+func submitIssue(ctx context.Context, c *client.Client) (Article, error) {
+	f := flow.New("issue")
+	tides := flow.Add(f, "tides", WriteUp, Draft{"tides"}, flow.Priority(5))
+	moons := flow.Add(f, "moons", WriteUp, Draft{"moons"})
+	issue := flow.Add(f, "issue", Bundle, "May", Lead.From(tides), Feature.From(moons)) // runs when both have succeeded
+
+	submitted, err := client.SubmitFlow(ctx, c, f, client.FlowKey("may"))
+	if err != nil {
+		return Article{}, err
+	}
+	end, err := submitted.Wait(ctx) // completed, failed or cancelled, with every node
+	if err != nil {
+		return Article{}, err
+	}
+	var picture strings.Builder
+	if err := end.Mermaid(&picture); err != nil { // or Text, Graphviz
+		return Article{}, err
+	}
+	return client.NodeResult(ctx, submitted, issue)
+}
+
+var WriteMany = handler.Define[[]Draft, string]("write-many")
+
+// writeMany does not know beforehand how many articles there are. It holds nothing while it waits.
+func writeMany(ctx context.Context, t *handler.Task, drafts []Draft) (string, error) {
+	set := flow.Children("articles")
+	var children []*flow.ChildNode[Article]
+	for _, d := range drafts {
+		children = append(children, flow.Child(set, d.Topic, WriteUp, d))
+	}
+	if err := set.Wait(ctx, t); err != nil {
+		return "", err // return it: it suspends the execution
+	}
+	var texts []string
+	for _, child := range children {
+		article, err := child.Result(ctx, t)
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, article.Text)
+	}
+	return strings.Join(texts, "; "), nil
+}
+
+func TestFlows(t *testing.T) {
+	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany))
+	issue, err := submitIssue(ctx, c)
+	must(t, err)
+	if issue.Text != "May: on tides; on moons" {
+		t.Errorf("%q", issue.Text)
+	}
+	exec, err := client.Submit(ctx, c, WriteMany, []Draft{{"eels"}, {"tides"}})
+	must(t, err)
+	text, err := exec.Result(ctx)
+	must(t, err)
+	if text != "on eels; on tides" {
+		t.Errorf("%q", text)
+	}
+}

@@ -1,0 +1,62 @@
+package howto_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+// budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
+func budget(ctx context.Context, c *client.Client, tenant string) error {
+	err := c.CreateBudget(ctx, admission.Budget{
+		Name:   tenant,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
+		OnHard: admission.HardBlock,
+		Reset:  30 * 24 * time.Hour,
+	})
+	if err != nil {
+		return err
+	}
+	return c.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.Budget(tenant)})
+}
+
+var Generate = handler.Define[Draft, Article]("generate")
+
+func generate(ctx context.Context, t *handler.Task, in Draft) (Article, error) {
+	text, err := handler.Step(ctx, t, "text", func(ctx context.Context) (string, error) {
+		text, tokens, err := complete(ctx, in.Topic)
+		return text, errors.Join(err, t.Spend(ctx, "tokens", tokens))
+	})
+	return Article{text}, err
+}
+
+func complete(_ context.Context, topic string) (text string, tokens int64, err error) {
+	return "all about " + topic, 3, nil
+}
+
+// quota is for an API that takes 600 calls a minute, and 20 at once.
+func quota(ctx context.Context, c *client.Client) error {
+	return c.CreateQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+}
+
+func TestLimits(t *testing.T) {
+	ctx, c := start(t, runtime.Config{Namespaces: []string{"acme"}}, handler.Bind(Generate, generate))
+	must(t, budget(ctx, c, "acme"))
+	must(t, quota(ctx, c))
+	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, client.Namespace("acme"), client.Quotas("llm"))
+	must(t, err)
+	_, err = exec.Result(ctx)
+	must(t, err)
+	info, err := c.GetBudget(ctx, "acme")
+	must(t, err)
+	if left, limited := info.Headroom("tokens"); left != 1_000_000-3 || !limited {
+		t.Errorf("%d tokens are left", left)
+	}
+}

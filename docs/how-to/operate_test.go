@@ -1,0 +1,95 @@
+package howto_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+)
+
+var Print = handler.Define[int, string]("print", handler.NoRetry())
+
+// replayFailed runs again what failed in a lane.
+func replayFailed(ctx context.Context, c *client.Client, lane string) (n int, err error) {
+	for x, err := range c.List(ctx, client.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, Lane: lane}) {
+		if err != nil {
+			return n, err
+		}
+		if err := c.Replay(ctx, x.ID, client.By("anna"), client.Reason("ink refilled")); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// explain says in one sentence why an execution is where it is, and what moves it next.
+func explain(ctx context.Context, c *client.Client, id flowfabric.ExecutionID) error {
+	why, err := c.Why(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Println(why.Sentence)
+	fmt.Println(why.Next)
+	if why.Reason == "waiting_no_worker" { // Reason is a stable name for programs
+		fmt.Println("start a worker")
+	}
+	return nil
+}
+
+// follow handles every end since recording began, and every one from now on.
+func follow(ctx context.Context, c *client.Client, handle func(id flowfabric.ExecutionID, cursor string) error) error {
+	events, err := c.Subscribe(ctx, client.SubscribeOptions{Oldest: true})
+	if err != nil {
+		return err
+	}
+	for event, err := range events.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := handle(event.Execution, events.Cursor().String()); err != nil { // store the cursor, and go on with SubscribeOptions.From
+			return err
+		}
+	}
+	return nil
+}
+
+func TestOperate(t *testing.T) {
+	empty := true
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Print, func(ctx context.Context, t *handler.Task, pages int) (string, error) {
+		if empty {
+			return "", errors.New("no ink")
+		}
+		return fmt.Sprint(pages, " pages"), t.Progress(ctx, 100, "")
+	}))
+	_, err := c.Subscribe(ctx, client.SubscribeOptions{}) // recording begins
+	must(t, err)
+	exec, err := client.Submit(ctx, c, Print, 10)
+	must(t, err)
+	if _, err := exec.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) {
+		t.Fatal(err)
+	}
+	must(t, explain(ctx, c, exec.ID()))
+	empty = false
+	n, err := replayFailed(ctx, c, "default")
+	must(t, err)
+	if text, err := exec.Result(ctx); n != 1 || err != nil || text != "10 pages" {
+		t.Errorf("%d replayed: %q, %v", n, text, err)
+	}
+
+	enough := errors.New("enough")
+	err = follow(ctx, c, func(id flowfabric.ExecutionID, cursor string) error {
+		if id != exec.ID() {
+			t.Errorf("an end of %s", id)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}

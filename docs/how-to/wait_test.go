@@ -1,0 +1,79 @@
+package howto_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Verdict is what the editor decided.
+type Verdict struct {
+	Approved bool
+	By       string
+}
+
+var Publish = handler.Define[Draft, Verdict]("publish")
+
+type Publisher struct {
+	Mail func(ctx context.Context, to, link string) error
+}
+
+func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
+	token, err := suspend.Pending(ctx, t, "editor", 48*time.Hour) // the same token each time the handler runs
+	if err != nil {
+		return Verdict{}, err
+	}
+	_, err = handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) {
+		return true, p.Mail(ctx, "editor@example.com", suspend.Link("https://example.com/approve", token))
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	answer, err := suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour))
+	if err != nil {
+		return Verdict{}, err // return it: it suspends the execution, or it says why there is no answer
+	}
+	return Verdict{Approved: answer.Choice == "approve", By: answer.By}, nil
+}
+
+// approvals serves the page behind the links. Any process that reaches the store can serve it.
+func approvals(c *client.Client) http.Handler {
+	return suspend.HTTPHandler(suspend.HTTPConfig{
+		Deliver: c,
+		Page:    func(suspend.Token) suspend.Page { return suspend.Page{Title: "Publish this article?"} },
+	})
+}
+
+func TestWait(t *testing.T) {
+	links := make(chan string, 2)
+	p := &Publisher{Mail: func(_ context.Context, _, link string) error { links <- link; return nil }}
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Publish, p.Handle))
+	exec, err := client.Submit(ctx, c, Publish, Draft{"tides"})
+	must(t, err)
+	link, err := url.Parse(<-links)
+	must(t, err)
+
+	// The editor opens the link and approves.
+	page := httptest.NewServer(approvals(c))
+	defer page.Close()
+	answer, err := http.PostForm(page.URL+"?"+link.RawQuery, url.Values{"choice": {"approve"}, "by": {"anna"}})
+	must(t, err)
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Error(answer.Status)
+	}
+
+	verdict, err := exec.Result(ctx)
+	must(t, err)
+	if verdict != (Verdict{true, "anna"}) {
+		t.Errorf("%+v", verdict)
+	}
+}
