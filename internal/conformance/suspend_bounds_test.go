@@ -309,10 +309,13 @@ var boundScenarios = []scenario{
 		closed := w.pend(f, "closed")
 		_, err = w.e.CloseWaitpoint(w.ctx, f, closed.ID)
 		w.no(err)
-		w.signal(id, named, "early", engine.EffectBuffered)
+		large := func(name string) engine.NewSignal { // more than the record of the wait takes
+			return engine.NewSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)), Encoding: "bytes"}
+		}
+		w.send(id, named, large("early"), engine.EffectBuffered)
 		m := w.stopped(f, awaiting("it"), waitFor(names(1, 2, "go", "on"), minted("wp")), within(time.Minute, "fail"))
 		w.signal(id, m, "other", engine.EffectNone)
-		w.signal(id, m, "go", engine.EffectAppended)
+		w.send(id, m, large("go"), engine.EffectAppended)
 		mine := func() (found []string) {
 			for _, key := range w.keys() {
 				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, id.UUID().String()) {
@@ -322,14 +325,14 @@ var boundScenarios = []scenario{
 			slices.Sort(found)
 			return found
 		}
-		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":k:", ":t:", ":u:", ":us:", ":x:"}))
+		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
 		w.signal(id, m, "on", engine.EffectSatisfied)
 		f = k.one(id).Fence
-		w.suspend(f, within(time.Minute, "fail"))
-		w.advance(time.Minute)
-		w.settleTime()
-		w.code(id, "T2")
-		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T2", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		again := w.stopped(f, awaiting("again"), waitFor(names(1, 2, "go", "on"), minted("wp again")), within(time.Minute, "fail"))
+		w.send(id, again, large("go"), engine.EffectAppended)
+		w.send(id, again, large("on"), engine.EffectSatisfied) // what resumed it is kept until the purge
+		w.no(w.complete(k.one(id).Fence, "").Err)
+		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T1", w.delivering(id, m, engine.NewSignal{Name: "go"}))
 		_, err = w.e.PurgeExecution(w.ctx, id, 0)
 		w.no(err)
 		w.check()
