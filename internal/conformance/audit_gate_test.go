@@ -126,6 +126,7 @@ var auditGateScenarios = []scenario{
 			"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
 			"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
 			"a grant under another number":   {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
+			"a grant that another holds":     {damage: "ZADD ROOT:h:OTHER 1 GRANTED"},
 			"a grant without alarm":          {damage: "ZREM ROOT:alarms GRANTED"},
 			"a grant too late":               {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
 			"a grant in its queue":           {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
@@ -146,7 +147,9 @@ var auditGateScenarios = []scenario{
 		} {
 			w.reset()
 			s := w.gateShapes()
-			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "SHUT", s.shut, "SESSION", s.worker.session,
+			other := w.worker("other")
+			other.one(w.create(lane("others")))
+			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "SHUT", s.shut, "SESSION", s.worker.session, "OTHER", other.session,
 				"GRANTED", s.granted.UUID().String(), "WAITING", s.waiting.UUID().String(), "PAUSED", s.paused.UUID().String())
 			w.quiet = true
 			w.set(strings.Split(names.Replace(x.damage), " ")...)
@@ -162,6 +165,13 @@ var auditGateScenarios = []scenario{
 			if again := found(w.audit(true)); !x.lost && again != "" {
 				w.Errorf("a second audit after %s finds %s", what, again)
 			}
+		}
+		w.reset() // only the route knows of gates, and no scope
+		w.create(asking(flowfabric.Quota("openai")))
+		w.quiet = true
+		w.set("HDEL", string(w.k), "gates")
+		if r := w.audit(true); r.Healed == 0 || len(w.violations(w.dump())) > 0 {
+			w.Errorf("no level of gates: healed %v, left %q", r.Kinds, w.violations(w.dump()))
 		}
 	}},
 	{name: "spec 70 §7 work with gates that lost its index entries runs after an audit", run: func(w *world) {
