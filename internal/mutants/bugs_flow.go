@@ -80,7 +80,7 @@ var flowMutants = []Mutant{
 	{"complete: what it freed is claimed by whoever completes", "claim/own",
 		`  return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil`, `  return route_id`, suite("flow")},
 	{"complete: the worst score of what it freed first", "claim/at_once",
-		`  table.sort(found, before)
+		`  table.sort(found, merge.before)
   for i = 1, #found do`, `  for i = 1, #found do`, suite("flow")},
 	{"complete: what a claim could not take of what was freed is lost", "claim/at_once",
 		`  ctx.enqueued[route_id] = left`, `  ctx.enqueued = nil`, suite("flow")},

@@ -193,7 +193,7 @@ var gateMutants = []Mutant{
 		`  home.alarm(ctx, c.dl and math.min(ends, tonumber(c.dl)) or ends, h.id)
 `, ``, gates},
 	{"grant: the lease has an epoch of its own", "claim/take",
-		`    epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)`, `    epoch, c.s = ctx.t, 'R1' .. string.sub(c.s, 3)`, deaths},
+		`    epoch = c.ge`, `    epoch = ctx.t`, deaths},
 	{"grant: its alarm stays", "claim/take",
 		`  elseif granted then
     home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
@@ -214,7 +214,7 @@ var gateMutants = []Mutant{
 	{"complete: quotas are not told", "settle.splice",
 		`  if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end`, ``, deaths},
 	{"finish: budgets are not told", "settle.finish",
-		`  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end`, ``, gated},
+		`  if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end`, ``, gated},
 	{"gate: closed routes are handed out", "gate.close",
 		`  redis.call('SREM', keys.gready(ctx.r), route_id)
   root.need(ctx, at)`, `  root.need(ctx, at)`, gated},

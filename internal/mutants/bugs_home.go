@@ -57,6 +57,6 @@ var homeMutants = []Mutant{
 		`tonumber(c.ct) - tonumber(c.pr)`, `tonumber(c.ct) + tonumber(c.pr)`, suite("settle|time|claim|operator")},
 	{"lane: the score forgets priority", "lane.score",
 		`if not c.pr then return`, `if c.ct then return`, suite("settle|time|claim|operator")},
-	{"core: the attempt is off by one", "core.attempt",
-		`reply.int(tonumber(c.n) - 1)`, `reply.int(tonumber(c.n))`, suite("claim|settle")},
+	{"record: one attempt too few was started", "record.started",
+		`or -1) + 1`, `or 0) + 0`, suite("time|settle")},
 }

@@ -73,7 +73,7 @@ var retentionMutants = []Mutant{
 	{"tick: purges wait for everything else", "ff_tick_do.retention",
 		`    if n.touched >= most then`, `    if n.touched >= 100 then`, suite("replicas")},
 	{"tick: a purge of many attempts counts as one", "ff_tick_do.retention",
-		`n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)`, `n.touched + 1`, suite("counted")},
+		`n.touched + 1 + math.floor(math.min(200, core.started(c)) / 4)`, `n.touched + 1`, suite("counted")},
 	{"tick: sleeps although something is to be purged", "ff_tick_do.later",
 		`    local at = head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, `    local at = i > 1 and head[2] and args.score(head[2]) + (i == 3 and 3600000 or 0)`, lanes},
 	{"tick: wakes every ten seconds for a purge of tomorrow", "ff_tick_do.next_due",

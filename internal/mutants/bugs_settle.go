@@ -22,7 +22,7 @@ var settleMutants = []Mutant{
 		`  seen[id] = true`, ``, suite("settle")},
 
 	{"finish: what never ran ends as if it had", "settle.finish",
-		`if not c.n and code ~= 'T1' then code = code .. 'n' end`, ``, suite("cancel|time")},
+		`if not c.attempt and code ~= 'T1' then code = code .. 'n' end`, ``, suite("cancel|time")},
 	{"finish: the stream stays open", "settle.finish",
 		`  stream.close(ctx, c, id, reason)`, ``, suite("stream|cancel")},
 	{"finish: the alarm stays", "settle.finish",

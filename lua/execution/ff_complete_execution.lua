@@ -77,7 +77,7 @@ local function ff_complete_execution(k, argv)
   end
   local members = ctx.members or 0
   if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end
-  if q and members > 0 then ctx.coming, ctx.fresh = true, {} end
+  if q and members > 0 then ctx.coming = true end
   flow.apply(ctx)
   if ctx.coming then -- what their ends made to do is paid for by claiming less
     q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.nodes))

@@ -68,7 +68,6 @@ function flow.decided(ctx, h, c, id, g)
   if not core.blocked(c) then return end
   if g.state == 's' then
     flow.promote(ctx, c, id)
-    if ctx.coming and not c.plain then ctx.fresh[id] = c end -- a claim in this call need not read it again
   else
     flow.skip(ctx, c.plain and core.read(ctx, id) or c, id)
   end

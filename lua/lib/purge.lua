@@ -87,7 +87,7 @@ end
 -- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
-  local first, attempts = tonumber(c.pu or '0') or 0, tonumber(c.n or '0') or 0
+  local first, attempts = tonumber(c.pu or '0') or 0, core.started(c)
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)

@@ -5,7 +5,7 @@
 -- Fields that most executions lack have a name. "-" stands for an absent field. Sizes are stored, so nothing ever searches behind the line end,
 -- and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own. Fields:
 --   s state code          r route id              pr priority            ct created at
---   n attempts started    e epoch                 ty attempt type        la claimed at
+--   attempt (number of the last) e epoch          ty attempt type        la claimed at
 --   ss session            cl claim number         st first claimed at    en ended at
 --   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
 --   tr attempt time left  rc retries              lc reclaims            pc replays
@@ -67,7 +67,7 @@ function record.decode(text)
   if ss ~= '-' then c.ss = unescape(ss) end
   if cl ~= '-' then c.cl = cl end
   if e ~= '-' then c.e = e end
-  if a ~= '-' then c.attempt, c.n = a, reply.int(tonumber(a) + 1) end
+  if a ~= '-' then c.attempt = a end
   if en ~= '-' then c.en = en end
   if rz ~= '-' then c.rz = rz end
   if la ~= '-' then c.la = la end
@@ -101,9 +101,8 @@ end
 
 -- encode is the reverse of decode.
 function record.encode(c)
-  local attempt = c.n and reply.int(tonumber(c.n) - 1) or '-'
-  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', attempt, c.en or '-', c.rz or '-', c.la or '-', c.st or '-',
-    c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
+  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', c.attempt or '-', c.en or '-', c.rz or '-', c.la or '-',
+    c.st or '-', c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
     c['in'] or '-' }
   local n = 18
   for i = 1, #names do
@@ -298,10 +297,7 @@ end
 -- set changes fields, given as names and values. They are written when the call ends.
 function record.set(ctx, id, ...)
   local c, v = change(ctx, id), { ... }
-  for i = 1, #v, 2 do
-    c[v[i]] = v[i + 1]
-    if v[i] == 'n' then c.attempt = nil end
-  end
+  for i = 1, #v, 2 do c[v[i]] = v[i + 1] end
 end
 
 -- clear removes fields.
@@ -363,9 +359,12 @@ function record.move(ctx, id, code, fields)
   ctx.records[id] = nil
 end
 
--- list returns names and values of the fields, for readers in Go.
+-- started is how many attempts there were.
+function record.started(c) return (tonumber(c.attempt or '') or -1) + 1 end
+
+-- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, as n, not the last one's number.
 function record.list(c)
-  local out = {}
+  local out = c.attempt and { 'n', reply.int(record.started(c)) } or {}
   for field, value in pairs(c) do
     if field ~= 'attempt' and field ~= 'input' and field ~= 'result' then
       out[#out + 1] = field

@@ -24,7 +24,7 @@ end
 -- finish ends an execution for good, whatever state it is in. code is T1, T2, T3, T4 or T5; an execution that
 -- never ran gets the n form. extra are further core fields.
 function settle.finish(ctx, c, id, code, reason, extra)
-  if not c.n and code ~= 'T1' then code = code .. 'n' end
+  if not c.attempt and code ~= 'T1' then code = code .. 'n' end
   if extra then
     record.set(ctx, id, 's', code, 'en', ctx.t, unpack(extra))
   else
@@ -33,7 +33,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if c.ta or c.tr or c.tt or c.du or c.gx then record.clear(ctx, id, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
   home.leave(ctx, c, id)
   if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end
-  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end
+  if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   home.done(ctx, id, c.r, c.rt)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)

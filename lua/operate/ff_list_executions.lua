@@ -9,7 +9,7 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
-ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'n', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
+ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'attempt', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
 
 -- home returns the key of a home, nil when there is no such home.
 function ff_list.home(ctx, name, key)
@@ -30,7 +30,10 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
   out[#out + 1] = c.s or c.damaged and '!' .. c.damaged or ''
-  for i = 2, #ff_list.fields do out[#out + 1] = c[ff_list.fields[i]] or '' end
+  for i = 2, #ff_list.fields do
+    local field = ff_list.fields[i]
+    out[#out + 1] = field == 'attempt' and reply.int(core.started(c)) or c[field] or ''
+  end
   if c.r and not routes[c.r] then
     routes[c.r] = true
     routes[#routes + 1] = c.r

@@ -63,7 +63,7 @@ end
 -- attempts are the texts beside the core, and the records of the last two attempts.
 function ff_explain.attempts(ctx, c, id)
   local names, out = { 'progress', 'cancel', 'categories' }, {}
-  local n = tonumber(c.n or '0')
+  local n = core.started(c)
   for a = math.max(0, n - 2), n - 1 do
     names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r'
   end

@@ -30,7 +30,7 @@ local function ff_read_attempt_stream(k, argv)
   if not attempt then return reply.err('invalid_input', 'attempt') end
   local c = core.read(ctx, id)
   if not c.s then return purge.missing(ctx, id) end
-  local started = tonumber(c.n or '0')
+  local started = core.started(c)
   local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
   local first, retained = '0-0', 0
   if m[1] then

@@ -165,7 +165,7 @@ function ff_tick_do.retention(ctx, budget, n)
       break
     end
     local c = core.read(ctx, due[i])
-    n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)
+    n.touched = n.touched + 1 + math.floor(math.min(200, core.started(c)) / 4)
     if c.fl then n.touched = n.touched + 1 end
     if c.uw then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
     if not c.s or not core.terminal(c) then
