@@ -249,6 +249,32 @@ var createScenarios = []scenario{
 			}
 		})
 	}},
+	{name: "a call has at most 2,000 tags", run: func(w *world) {
+		labels := map[string]string{}
+		for i := range 64 {
+			labels[fmt.Sprint("app.k", i)] = "v"
+		}
+		var items []engine.NewExecution
+		for range 31 {
+			items = append(items, w.item(tags(labels)))
+		}
+		last := w.item(tags(map[string]string{}))
+		for i := range 2000 - 31*64 {
+			last.Tags[fmt.Sprint("app.k", i)] = "v"
+		}
+		items = append(items, last)
+		c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+		w.no(err)
+		for _, x := range c {
+			w.no(x.Err)
+		}
+		last.Tags["app.more"] = "v"
+		w.unchanged("one more", func() {
+			_, err := w.e.CreateExecutions(w.ctx, w.p, items)
+			w.is(err, flowfabric.ErrInvalidInput)
+			same(w, "on the wire", words(w.fcall("ff_create_execution", createArgs(items...)...)), "{0 invalid_input [tags: at most 2000 a call]}")
+		})
+	}},
 	{name: "design §5 the route table", run: func(w *world) {
 		a := w.create(kind("a"))
 		b := w.create(kind("a"), lane("l"))
@@ -314,14 +340,23 @@ var createScenarios = []scenario{
 
 // createArgs is the wire form of a create call with one item. Positions: 2 id, 3 namespace, 4 lane, 5 kind,
 // 6 capabilities, 7 priority, 8 delay, 9 deadline, 10 policy, 11 timeout, 12 creator, 13 digest, 14 payload, 15 tags.
-func createArgs(x engine.NewExecution) []string {
-	args := []string{proto, "1", x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
+func createArgs(items ...engine.NewExecution) []string {
+	args := []string{proto, strconv.Itoa(len(items))}
+	for _, x := range items {
+		args = append(args, itemArgs(x)...)
+	}
+	return args
+}
+
+// itemArgs is the wire form of one of them.
+func itemArgs(x engine.NewExecution) []string {
+	args := []string{x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
 		"", "", x.Policy.Pack(), "", x.Creator, x.Digest, string(x.Payload), strconv.Itoa(len(x.Tags))}
 	if x.Delay > 0 {
-		args[8] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
+		args[6] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
 	}
 	for i, g := range x.Gates {
-		args[6] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
+		args[4] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
 	}
 	for k, v := range x.Tags {
 		args = append(args, k, v)

@@ -263,7 +263,7 @@ func wireMember(m engine.FlowMember) []string {
 	if m.CancelRest {
 		rest = "cancel"
 	}
-	args := append(createArgs(m.NewExecution)[2:], m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
+	args := append(itemArgs(m.NewExecution), m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
 	for _, edge := range m.Edges {
 		args = append(args, edge.From.UUID().String(), edge.Input)
 	}

@@ -11,7 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// CreateExecutions admits 1..100 executions of one partition, at most 1 MiB of payload in all, in one atomic call
+// CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
 // (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
 // others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
 // when they do not. The call may be repeated with the same ids.
@@ -22,7 +22,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
 	}
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
-	total := 0
+	total, tags := 0, 0
 	for i := range items {
 		x := &items[i]
 		if x.ID.Partition() != partition || x.ID.IsZero() {
@@ -35,9 +35,13 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		}
 		sent = append(sent, i)
 		total += len(x.Payload)
+		tags += len(x.Tags)
 	}
 	if total > flowfabric.MaxCallBytes {
 		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
+	}
+	if tags > flowfabric.MaxCallTags {
+		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name, flowfabric.ErrInvalidInput, tags, flowfabric.MaxCallTags)
 	}
 	if len(sent) == 0 {
 		return out, nil

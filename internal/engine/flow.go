@@ -72,7 +72,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 
 // StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
 // there already are left alone, so the call may be repeated. An edge leads from a member that was staged before, or that stands earlier
-// in the call. A non-nil revision is the one the flow must have. Members with few edges go in by one atomic call, all or none;
+// in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
 // where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
@@ -98,7 +98,7 @@ func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *
 	return out, nil
 }
 
-// StageCost is the largest sum of edges and stageMember for each member but the first in one call to the server.
+// StageCost is the largest sum in one call to the server of all edges and, for each member but the first, its tags and stageMember.
 const (
 	StageCost   = 1000
 	stageMember = 8
@@ -109,7 +109,7 @@ func fits(members []FlowMember) int {
 	cost := 0
 	for i := range members {
 		if i > 0 {
-			cost += stageMember
+			cost += stageMember + len(members[i].Tags)
 		}
 		if cost += len(members[i].Edges); i > 0 && cost > StageCost {
 			return i

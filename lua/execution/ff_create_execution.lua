@@ -17,7 +17,7 @@ local function ff_create_execution(k, argv)
     return reply.err('invalid_input', 'arguments: an item without tags, then three for each')
   end
 
-  local out, at, wanted, seen, i = { 1, 'OK', reply.int(count) }, {}, {}, {}, alike and 17 or 3
+  local out, at, wanted, seen, i, all = { 1, 'OK', reply.int(count) }, {}, {}, {}, alike and 17 or 3, 0
   local t = alike and create.template(ctx, argv, 3)
   local digest = alike and 1 or 11 -- so far behind the id
   if alike then
@@ -33,7 +33,8 @@ local function ff_create_execution(k, argv)
       if not argv[i + 13] then return reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
       local tags = argv[i + 13] == '0' and 0 or args.int(argv[i + 13], 0, 64)
       if not tags then return reply.err('invalid_input', 'tags: at most 64') end
-      after = i + 14 + 2 * tags
+      after, all = i + 14 + 2 * tags, all + tags
+      if all > 2000 then return reply.err('invalid_input', 'tags: at most 2000 a call') end
       if tags > 0 and not argv[after - 1] then return reply.err('invalid_input', 'arguments: tags are cut short') end
       t = create.template(ctx, argv, i)
     end

@@ -36,7 +36,7 @@ end
 local function knows(ctx, id, entry, to)
   local set = entries(ctx, keys.links(ctx.r, id), function() return links.dependants(ctx, id, 0, links.leads(ctx, id)) end)
   if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then return end
-  links.lead(ctx, id, { entry })
+  links.lead(ctx, id, entry)
   set.has[entry] = true
 end
 

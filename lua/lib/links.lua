@@ -8,7 +8,7 @@ local links = {}
 
 links.near = 16
 
-local none = { out = 0, ins = '', outs = '' }
+local none, empty = { out = 0, ins = '', outs = '' }, '-\0310\30'
 
 -- decode reads links into a table: g the group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
 -- the kind becomes the links of nobody, and damaged says so.
@@ -53,13 +53,15 @@ function links.load(ctx, ids, cores)
   end
 end
 
--- of returns the links of a member as the call has left them. Who changes its group says so with touch.
+-- stored returns what the call has of the links of a member, as text or decoded; false if it has none.
+local function stored(ctx, id)
+  if not ctx.links or ctx.links[id] == nil then links.load(ctx, { id }) end
+  return ctx.links[id]
+end
+
+-- of returns the links of a member as the call has left them, decoded when they are first asked for. Who changes its group says so with touch.
 function links.of(ctx, id)
-  local l = ctx.links and ctx.links[id]
-  if l == nil then
-    links.load(ctx, { id })
-    l = ctx.links[id]
-  end
+  local l = stored(ctx, id)
   if not l then return none end
   if l.out then return l end
   l = links.decode(l)
@@ -186,17 +188,35 @@ function links.dependants(ctx, id, from, count)
   return out
 end
 
--- lead adds dependants, and tells whether the member had none before.
-function links.lead(ctx, id, list)
+-- led is the text of links with more dependants, made without a table for them; nil if they are too many for the text.
+local function led(text, more)
+  local before, out, at = string.match(text, '^([^\31]*\31)(%d+)()')
+  local stop = out and string.find(text, '\30', at, true)
+  local n = stop and (#text - stop + #more) / 37
+  if not n or n > links.near or 37 * tonumber(out) ~= #text - stop then return nil end
+  return before .. reply.int(n) .. string.sub(text, at) .. more, out == '0'
+end
+
+-- lead adds dependants, 37 bytes each, and tells whether the member had none before.
+function links.lead(ctx, id, more)
+  local text = stored(ctx, id) or empty
+  if not text.out then -- nobody has looked at it
+    local longer, first = led(text, more)
+    if longer then
+      ctx.links[id] = longer
+      links.touch(ctx, id)
+      return first
+    end
+  end
   local l = own(ctx, id)
   local first, near = l.out == 0, l.out <= links.near
   local all = near and links.dependants(ctx, id, 0, l.out) or {}
-  for i = 1, #list do all[#all + 1] = list[i] end
-  l.out = l.out + #list
+  l.out = l.out + #more / 37
   if l.out <= links.near then
-    l.outs = l.outs .. table.concat(list)
+    l.outs = l.outs .. more
     return first
   end
+  for i = 1, #more, 37 do all[#all + 1] = string.sub(more, i, i + 36) end
   l.outs = ''
   for i = 1, #all, 1000 do redis.call('RPUSH', keys.outgoing(ctx.r, id), unpack(all, i, math.min(i + 999, #all))) end
   return first
@@ -213,7 +233,7 @@ end
 function links.flush(ctx)
   for id in pairs(ctx.linked) do
     local l = ctx.links[id]
-    record.write(ctx, keys.links(ctx.r, id), links.encode(l))
+    record.write(ctx, keys.links(ctx.r, id), l.out and links.encode(l) or l)
     if l.told then
       local sets = {}
       for up in pairs(l.told) do

@@ -30,7 +30,7 @@ local function shape(argv, i)
   if not tags then return nil, 'invalid_input', 'tags: at most 64' end
   local at = i + 14 + 2 * tags
   if not argv[at + 4] then return nil, 'invalid_input', 'arguments: an item is cut short' end
-  local item = { at = i, after = at, node = argv[at], policy = argv[at + 1], rest = argv[at + 3] }
+  local item = { at = i, after = at, node = argv[at], tags = tags, policy = argv[at + 1], rest = argv[at + 3] }
   if #item.node < 1 or #item.node > 64 or string.find(item.node, '[%c]') then
     return nil, 'invalid_input', 'node: 1 to 64 bytes without control characters'
   end
@@ -64,11 +64,11 @@ function member.parse(argv, i, count)
     if not argv[i + 13] then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
     local item, behind, detail = shape(argv, i)
     if not item then return nil, reply.err(behind, detail, argv[i] or '') end
-    total, items[n], i = total + item.n, item, behind
+    total, items[n], i = total + item.n + (n > 1 and 8 + item.tags or 0), item, behind
   end
   if argv[i] then return nil, reply.err('invalid_input', 'arguments: more than count items') end
-  if total + 8 * (count - 1) > 1000 then
-    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, eight less for each further member')
+  if total > 1000 then
+    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, for each further member eight less, and one for each of its tags')
   end
   return items
 end
@@ -180,8 +180,7 @@ local function resolve(ctx, argv, item, g, new)
       end
     end
     incoming[size + 1], incoming[size + 2], size = from, record .. argv[at + 1], size + 2
-    local list = out[from]
-    if list then list[#list + 1] = edge else out[from] = { edge } end
+    out[from] = (out[from] or '') .. edge
   end
   links.add(ctx, id, g, incoming)
 end
@@ -201,7 +200,7 @@ local function write(ctx, h, argv, item, parent, new)
     links.add(ctx, id)
   end
   if parent then
-    new.out[id] = { 'w' .. parent }
+    new.out[id] = 'w' .. parent
     new.children[#new.children + 1], new.children[#new.children + 2] = id, '.,,' .. item.node
   end
   local may_run = item.n == 0 or g.state == 's'
@@ -235,8 +234,8 @@ function member.write(ctx, h, argv, items, parent)
   local ups = {}
   for from in pairs(new.out) do ups[#ups + 1] = from end
   links.load(ctx, ups)
-  for from, list in pairs(new.out) do
-    local first = links.lead(ctx, from, list)
+  for from, more in pairs(new.out) do
+    local first = links.lead(ctx, from, more)
     if first and new.ends[from] then graph.add(h, 'lv', -1) end -- it was an end of the flow until now
   end
   graph.add(h, 'rv', 1)
