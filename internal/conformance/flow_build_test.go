@@ -274,7 +274,7 @@ var flowBuildScenarios = []scenario{
 		for _, k := range []string{"1.5", "inf", "nan", "", "1e0", "03", "+3"} {
 			w.unchanged("k = "+k, func() {
 				bad := append([]string{}, args...)
-				bad[4+14+2] = k
+				bad[3+15+2] = k
 				same(w, "code", w.fcall("ff_flow_stage", bad...).code, "invalid_input")
 			})
 		}
@@ -318,7 +318,7 @@ var flowBuildScenarios = []scenario{
 		w.is(err, flowfabric.ErrInvalidInput)
 		args := wireStage(g.id, g.nodes[:1]...)
 		for _, n := range []string{"0", "101", "2"} {
-			args[3] = n
+			args[3+11] = n
 			w.unchanged("count "+n, func() { same(w, "code", w.fcall("ff_flow_stage", args...).code, "invalid_input") })
 		}
 		full := g.node("full", many, unnamed).last()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -123,7 +124,7 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 	if revision != nil {
 		expected = strconv.FormatUint(*revision, 10)
 	}
-	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected, strconv.Itoa(len(members))}, id.Partition(), members)
+	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected}, id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -147,25 +148,30 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		total += len(m.Payload)
-		policy, rest := m.Policy, "run"
-		if policy == "" {
-			policy = flowfabric.AllOf
-		}
-		if m.CancelRest {
-			rest = "cancel"
-		}
-		args = append(m.appendTo(args), m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
 				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, flowfabric.ErrNotInFlow, m.Node, edge.From, partition)
 			}
-			args = append(args, edge.From.UUID().String(), edge.Input)
 		}
 	}
 	if total > flowfabric.MaxCallBytes {
 		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
 	}
-	return args, nil
+	return appendItems(args, len(members), func(i int) *NewExecution { return &members[i].NewExecution },
+		func(args []string, i int) []string { return members[i].appendEdges(args) }), nil
+}
+
+// appendEdges adds what makes an item a member.
+func (m *FlowMember) appendEdges(args []string) []string {
+	policy, rest := cmp.Or(m.Policy, flowfabric.AllOf), "run"
+	if m.CancelRest {
+		rest = "cancel"
+	}
+	args = append(args, m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
+	for _, edge := range m.Edges {
+		args = append(args, edge.From.UUID().String(), edge.Input)
+	}
+	return args
 }
 
 // Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, what [StageCost] allows

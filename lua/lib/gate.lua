@@ -80,12 +80,11 @@ function gate.valid(text)
   return n.b <= 16 and n.q <= 8
 end
 
--- scopes lists the scopes of an item from position i of the arguments.
-local function scopes(ctx, argv, i)
-  local list = { 'g', 'n' .. US .. argv[i + 1], 'l' .. US .. argv[i + 1] .. US .. argv[i + 2] }
-  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
-  for t = i + 14, i + 12 + 2 * tags, 2 do
-    if argv[t + 1] then list[#list + 1] = 't' .. US .. argv[t] .. US .. argv[t + 1] end
+-- scopes lists the scopes of a group of new executions.
+local function scopes(ctx, group)
+  local list = { 'g', 'n' .. US .. group.namespace, 'l' .. US .. group.namespace .. US .. group.lane }
+  for i = 1, ctx.gates == '3' and #group.tags or 0, 2 do
+    list[#list + 1] = 't' .. US .. group.tags[i] .. US .. group.tags[i + 1]
   end
   return list
 end
@@ -107,25 +106,24 @@ local function everything(ctx)
   return all
 end
 
--- attached lists what is attached to the scopes of an item; false is nothing. A call that asks for many reads everything.
-local function attached(ctx, argv, i)
+-- attached lists what is attached to the scopes of a group; false is nothing. A call that asks for many reads everything.
+local function attached(ctx, group)
   ctx.asked = (ctx.asked or 0) + 1
-  if ctx.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, argv, i))) end
+  if ctx.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, group))) end
   local all = ctx.everything or everything(ctx)
-  local namespace = argv[i + 1]
+  local namespace, tags = group.namespace, group.tags
   local list = { all.scope.g or false, all.scope['n' .. US .. namespace] or false,
-    all.scope['l' .. US .. namespace .. US .. argv[i + 2]] or false }
-  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
-  for t = i + 14, i + 12 + 2 * tags, 2 do
-    local values = all.label[argv[t]]
-    if values and values[argv[t + 1]] then list[#list + 1] = values[argv[t + 1]] end
+    all.scope['l' .. US .. namespace .. US .. group.lane] or false }
+  for i = 1, ctx.gates == '3' and #tags or 0, 2 do
+    local values = all.label[tags[i]]
+    if values and values[tags[i + 1]] then list[#list + 1] = values[tags[i + 1]] end
   end
   return list
 end
 
--- resolve returns the capabilities of an item, all its gates, and a refusal if they are malformed or too many. An item is as in create.
-function gate.resolve(ctx, argv, i)
-  local caps, own = argv[i + 4], ''
+-- resolve returns the capabilities of a group of new executions, all its gates, and a refusal if they are malformed or too many.
+function gate.resolve(ctx, group)
+  local caps, own = group.capabilities, ''
   local cut = string.find(caps, US, 1, true)
   if cut then
     own = string.sub(caps, cut + 1)
@@ -135,7 +133,7 @@ function gate.resolve(ctx, argv, i)
   local set = {}
   merge(set, own)
   if ctx.gates and ctx.gates ~= '1' then
-    local rows = attached(ctx, argv, i)
+    local rows = attached(ctx, group)
     for n = 1, #rows do
       if rows[n] then merge(set, string.match(rows[n], '^[^ ]*')) end
     end
