@@ -38,7 +38,7 @@ var files embed.FS
 var libs = []string{
 	"reply", "args", "pack", "time", "keys", "record", "waits", "group", "links", "publish", "policy", "root", "gate", "share", "budget", "quota", "feed", "graph", "core", "history", "session", "fence",
 	"bell", "route", "lane", "listing", "home", "tagging", "token", "inbox", "waitpoint", "condition", "suspension", "signal", "wait",
-	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "audit", "joined", "registry",
+	"purge", "create", "member", "schedule", "stream", "settle", "flow", "replay", "merge", "claim", "modes", "registry", "audit", "audit_entries", "audit_tables", "audit_root", "audit_owners", "joined",
 }
 
 var areas = []string{"system", "execution", "worker", "stream", "suspend", "operate", "read", "flow", "admission", "tick"}
@@ -159,7 +159,7 @@ func Script(name string, v Variant) string {
 func enters(h Header) bool { return strings.Contains(read(h.File), "root.enter(") }
 
 // mention finds what may be the use of a helper.
-var mention = regexp.MustCompile(`\b([a-z]+)\.[a-z]`)
+var mention = regexp.MustCompile(`\b([a-z_]+)\.[a-z]`)
 
 // mentions are the helpers that a file uses.
 var mentions = func() func(file string) []string {

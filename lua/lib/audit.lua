@@ -41,6 +41,13 @@ function audit.aside(ctx, key, name, index, member, detail)
   if audit.note(ctx, 'damaged', index, member, detail) then redis.call('RENAME', key, keys.aside(ctx.r, name)) end
 end
 
+-- hands tells why nothing of a route is handed out, nil when it is.
+function audit.hands(ctx, id)
+  if not lane.open(ctx, id) then return 'its lane hands nothing out' end
+  if not gate.open(ctx, id) then return 'a gate closed it' end
+  return nil
+end
+
 -- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was set aside just now.
 function audit.typed(ctx, key, name, want)
   ctx.typed = ctx.typed or {}
