@@ -107,6 +107,28 @@ func TestHeaderContinuation(t *testing.T) {
 	}
 }
 
+// What a function names its arguments is what its header calls them.
+func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
+	named, quoted := regexp.MustCompile(`args\.(named|rows)\(argv, (\w+), .*?\{ ([^}]*) \}\)`), regexp.MustCompile(`'(\w+)'`)
+	found := 0
+	for _, h := range Functions() {
+		for _, m := range named.FindAllStringSubmatch(read(h.File), -1) {
+			var names []string
+			for _, n := range quoted.FindAllStringSubmatch(m[3], -1) {
+				names = append(names, n[1])
+			}
+			found++
+			want := strings.Join(names, " ")
+			if m[1] == "named" && (m[2] != "2" || !strings.HasPrefix(h.Args+" ", "protocol "+want+" ")) || m[1] == "rows" && !strings.Contains(h.Args, "{"+want+"}") {
+				t.Errorf("lua/%s: %s: the header says %q", h.File, m[0], h.Args)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d lists of names were found", found)
+	}
+}
+
 func TestLibsAreListed(t *testing.T) {
 	onDisk, err := fs.Glob(files, "lib/*.lua")
 	if err != nil {

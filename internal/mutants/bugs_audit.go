@@ -114,7 +114,7 @@ var auditMutants = []Mutant{
 	{"audit: two counts are added up", "ff_audit_routes",
 		`(audit.whole(h[2] or nil) or 0) == recounts and gone >= 0`, `gone >= 0`, suite("audit")},
 	{"audit: an unused route stays", "ff_recount.apply",
-		`  if unused then route.remove(ctx, item.id) end
+		`  if unused then route.remove(ctx, item.route) end
 `, ``, suite("audit")},
 	{"audit: a finding that was repaired is none", "audit.note",
 		`ctx.heal and '1' or '0')`, `'0')`, suite("audit")},

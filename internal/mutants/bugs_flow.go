@@ -162,7 +162,7 @@ var flowMutants = []Mutant{
 	{"stage: the day does not begin anew", "ff_flow_stage",
 		`  if h.st == 'F0' then redis.call('ZADD', keys.flow_due(ctx.r), reply.int(ctx.now + 86400000), id) end`, ``, suite("flow")},
 	{"create: another kind is the same flow", "ff_flow_create",
-		`h.kd ~= argv[4] or`, ``, suite("flow")},
+		`h.kd ~= q.kind or`, ``, suite("flow")},
 	{"purge: a member goes while its flow runs", "purge.pinned",
 		`  return h and (not h.en or`, `  return h and (false or`, suite("flow")},
 	{"purge: the header stays", "purge.member",

@@ -13,7 +13,7 @@ local function ff_set_tags(k, argv)
   if not q then return bad end
   local c = core.read(ctx, id)
   if not c.s or c.pu then return reply.err('execution_not_found') end
-  local answer, has = tagging.change(argv, q, keys.tags(ctx.r, id), c.tg)
+  local answer, has = tagging.change(q, keys.tags(ctx.r, id), c.tg)
   if has and not c.tg then record.set(ctx, id, 'tg', '1') end
   if has == false and c.tg then record.clear(ctx, id, 'tg') end
   return answer

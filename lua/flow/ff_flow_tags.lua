@@ -13,7 +13,7 @@ local function ff_flow_tags(k, argv)
   if not q then return bad end
   local h = redis.call('HMGET', keys.flow(ctx.r, id), 'st', 'tg')
   if not h[1] then return reply.err('flow_not_found') end
-  local answer, has = tagging.change(argv, q, keys.flow_tags(ctx.r, id), h[2])
+  local answer, has = tagging.change(q, keys.flow_tags(ctx.r, id), h[2])
   if has and not h[2] then redis.call('HSET', keys.flow(ctx.r, id), 'tg', '1') end
   if has == false and h[2] then redis.call('HDEL', keys.flow(ctx.r, id), 'tg') end
   return answer

@@ -8,14 +8,13 @@ local none = {}
 -- head reads what a group has in common from position i, and how many of its kind follow, at most room. It returns the group and the
 -- position behind, or nil and what is wrong.
 local function head(argv, i, room)
-  local n = args.int(argv[i + 10], 0, 64)
-  if not n then return nil, argv[i + 10] and 'tags: at most 64' or 'arguments: a group is cut short' end
-  local at = i + 11 + 2 * n
+  local tags, at = none, i + 11
+  if argv[i + 10] ~= '0' then tags, at = args.tags(argv, i + 10) end
+  if not tags then return nil, argv[i + 10] and 'tags: at most 64' or 'arguments: a group is cut short' end
   local group = { namespace = argv[i], lane = argv[i + 1], kind = argv[i + 2], capabilities = argv[i + 3], priority = argv[i + 4],
-    delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8], creator = argv[i + 9], tags = none }
+    delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8], creator = argv[i + 9], tags = tags }
   group.count = args.int(argv[at], 1, room)
   if not group.count then return nil, 'count: 1..100' end
-  if n > 0 then group.tags = { unpack(argv, i + 11, at - 1) } end
   return group, at + 1
 end
 
@@ -123,11 +122,9 @@ function create.refuse(ctx, item)
   if not args.uuid(item.id) then return '-invalid_input execution id' end
   if #item.digest > 64 then return '-invalid_input digest: at most 64 bytes' end
   if #item.payload > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
-  for i = 1, #tags, 2 do
-    if not args.tag(tags[i]) then return '-invalid_tag_key ' .. string.sub(tags[i], 1, 64) end
-    if #tags[i + 1] > 256 then return '-invalid_input tags: value of at most 256 bytes' end
-  end
-  return nil
+  if tags == none then return nil end
+  local code, detail = args.wrong_tags(tags)
+  return code and '-' .. code .. ' ' .. detail or nil
 end
 
 -- known answers for an item whose id exists, in the store or earlier in this call as twin; nil when it is new.

@@ -67,9 +67,11 @@ function settle.complete(ctx, c, id, result)
   if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
 end
 
--- splice is complete for an execution with a plain record, text, which begins with the token of its fence f.
-function settle.splice(ctx, f, result, text, token, route_id, flow_id)
-  record.splice(ctx, f.id, record.completed(text, token, ctx.t, result))
+-- splice is complete for an execution with a plain record. f is its fence, with the token that the record begins with, its route, the flow if
+-- it is a member, and the result.
+function settle.splice(ctx, f)
+  local result, route_id, flow_id = f.result, f.route, f.flow
+  record.splice(ctx, f.id, record.completed(ctx.texts[f.id], f.token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
   home.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end

@@ -10,23 +10,23 @@
 local ff_fire = {}
 
 -- judge returns what is wrong with the arguments before the item, or nil.
-function ff_fire.judge(ctx, argv)
+function ff_fire.judge(ctx, q, argv)
   local most = 9007199254740991
-  if not args.name(argv[2], 64) then return 'name' end
-  if not args.int(argv[3], 1, most) then return 'revision' end
-  local seen = args.int(argv[4], 0, most)
+  if not args.name(q.name, 64) then return 'name' end
+  if not args.int(q.revision, 1, most) then return 'revision' end
+  local seen = args.int(q.seen, 0, most)
   if not seen then return 'seen' end
-  if argv[5] ~= '' and not args.int(argv[5], seen + 1, most) then return 'next: later than seen' end
+  if q.next ~= '' and not args.int(q.next, seen + 1, most) then return 'next: later than seen' end
   local missed = schedule.missed(argv, 6)
   if not missed then return 'missed: count, first, last, reason' end
-  if argv[10] == '' then
+  if q.at == '' then
     if missed.count == 0 then return 'at: nothing is fired, and nothing missed' end
     if argv[12] then return 'item: nothing is fired' end
   else
-    if not args.int(argv[10], seen, ctx.now) then return 'at: from seen to now' end
-    if argv[5] ~= '' and tonumber(argv[5]) <= tonumber(argv[10]) then return 'next: later than at' end
+    if not args.int(q.at, seen, ctx.now) then return 'at: from seen to now' end
+    if q.next ~= '' and tonumber(q.next) <= tonumber(q.at) then return 'next: later than at' end
   end
-  if argv[11] ~= '0' and argv[11] ~= '1' then return 'solo: 0 or 1' end
+  if q.solo ~= '0' and q.solo ~= '1' then return 'solo: 0 or 1' end
   return nil
 end
 
@@ -52,9 +52,10 @@ end
 local function ff_fire_schedule(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local wrong = ff_fire.judge(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'at', 'solo' })
+  local wrong = ff_fire.judge(ctx, q, argv)
   if wrong then return reply.err('invalid_input', wrong) end
-  local name, at, item = argv[2], argv[10], nil
+  local name, at, item = q.name, q.at, nil
   if at ~= '' then
     local items, bad = create.parse(argv, 12)
     if not items then return bad end
@@ -63,11 +64,11 @@ local function ff_fire_schedule(k, argv)
   end
   local c = schedule.read(ctx, name)
   if not c then return reply.err('schedule_not_found', name) end
-  if c.rv ~= argv[3] or c.nx ~= argv[4] or c.pz then return reply.already(c.rv, c.nx or '0') end
+  if c.rv ~= q.revision or c.nx ~= q.seen or c.pz then return reply.already(c.rv, c.nx or '0') end
   local key, outcome, detail, why = keys.schedule(ctx.r, name), 'missed', '', nil
   if at ~= '' then
     item.payload = redis.call('HGET', key, 'in') or ''
-    outcome, detail, why = ff_fire.decide(ctx, c, item, argv[11] == '1')
+    outcome, detail, why = ff_fire.decide(ctx, c, item, q.solo == '1')
   end
 
   schedule.miss(ctx, name, c, schedule.missed(argv, 6))
@@ -82,6 +83,6 @@ local function ff_fire_schedule(k, argv)
     home.apply(ctx)
     create.close(ctx)
   end
-  schedule.file(ctx, name, c, argv[5])
+  schedule.file(ctx, name, c, q.next)
   return reply.ok(outcome, detail)
 end

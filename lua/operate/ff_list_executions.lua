@@ -50,20 +50,21 @@ end
 local function ff_list_executions(k, argv)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
-  local key = ff_list.home(ctx, argv[2], argv[3])
+  local q = args.named(argv, 2, { 'home', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
+  local key = ff_list.home(ctx, q.home, q.key)
   if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked, paused or ended') end
-  if argv[4] ~= '0' and argv[4] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
+  if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
   if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
-  local limit = args.int(argv[7], 1, 100)
+  local limit = args.int(q.limit, 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  if argv[8] ~= '0' and argv[8] ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
+  if q.tags ~= '0' and q.tags ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
 
-  local page, more, size = listing.page(key, cursor, argv[4] == '1', limit)
-  local alive = argv[2] == 'active' and session.read(ctx, argv[3]).alive and '1' or '0'
+  local page, more, size = listing.page(key, cursor, q.newest == '1', limit)
+  local alive = q.home == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
-    bytes = bytes + ff_list.add(ctx, out, page[i], routes, argv[8] == '1')
+    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1')
     count = i
     if bytes > 524288 then break end
   end
