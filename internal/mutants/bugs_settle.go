@@ -15,7 +15,7 @@ var settleMutants = []Mutant{
 	{"complete: nobody is told", "settle.complete",
 		`  publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)`, ``, suite("cancel|settle")},
 	{"complete: a repeat is refused", "ff_complete.judge",
-		`return '=' end`, `return nil, '-stale_lease' end`, suite("settle|repeat")},
+		`return '=' end`, `return '-stale_lease' end`, suite("settle|repeat")},
 	{"complete: a repeat by another holder is taken for the first", "ff_complete.repeated",
 		`c.ss == f.session and c.cl == f.claim and c.e == f.epoch and`, `c.e == f.epoch and`, suite("holes")},
 	{"complete: the same execution twice in a call", "ff_complete.judge",

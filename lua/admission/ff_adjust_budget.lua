@@ -39,7 +39,6 @@ local function ff_adjust_budget(k, argv)
   local out, waiters = { 1, 'OK', reply.int(#sets / 2) }, {}
   for i = 1, #sets do out[#out + 1] = sets[i] end
   if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  reply.add(out, waiters)
   return budget.say(ctx, name, q.request, out)
 end

@@ -46,8 +46,7 @@ end
 -- answer is the reply, with those who are to be woken.
 function ff_budget.answer(list, revision, waiters)
   list[#list + 1] = revision
-  list[#list + 1] = reply.int(#waiters)
-  for i = 1, #waiters do list[#list + 1] = waiters[i] end
+  reply.add(list, waiters)
   return list
 end
 

@@ -12,8 +12,7 @@ function ff_put_quota_do.woken(ctx, q, out)
   local waiters = {}
   budget.waiters(keys.cap_waiters(ctx.r, q.name), 256, waiters)
   budget.waiters(keys.rate_waiters(ctx.r, q.name), 256, waiters)
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  reply.add(out, waiters)
   return out
 end
 

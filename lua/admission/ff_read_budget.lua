@@ -28,8 +28,7 @@ local function ff_read_budget(k, argv)
   put(b.d)
   put(b.used)
   local book = entries > 0 and redis.call('LRANGE', keys.budget_book(ctx.r, name), reply.int(-entries), '-1') or {}
-  out[#out + 1] = reply.int(#book)
-  for i = 1, #book do out[#out + 1] = book[i] end
+  reply.add(out, book)
   local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1), 'WITHSCORES') or {}
   local at, count, amounts = #out + 1, 0, 0
   out[at] = '0'

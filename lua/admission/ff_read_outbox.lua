@@ -19,8 +19,7 @@ local function ff_read_outbox(k, argv)
     if notices > 0 and notices + #fields / 2 > 200 then break end
     n, notices = n + 1, notices + #fields / 2
     out[#out + 1] = list[i][1]
-    out[#out + 1] = reply.int(#fields / 2)
-    for f = 1, #fields do out[#out + 1] = fields[f] end
+    reply.add(out, fields, 2)
   end
   out[4] = reply.int(n)
   return out

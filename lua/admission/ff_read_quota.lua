@@ -26,8 +26,7 @@ local function ff_read_quota(k, argv)
   end
   out[9] = reply.int(n)
   local book = entries > 0 and redis.call('LRANGE', keys.quota_book(ctx.r, name), reply.int(-entries), '-1') or {}
-  out[#out + 1] = reply.int(#book)
-  for i = 1, #book do out[#out + 1] = book[i] end
+  reply.add(out, book)
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
   out[#out + 1] = reply.int(#list / 2)
   for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end

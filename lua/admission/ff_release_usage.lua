@@ -42,7 +42,6 @@ local function ff_release_usage(k, argv)
   for name, b in pairs(known) do
     if b and b.freed and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   end
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  reply.add(out, waiters)
   return out
 end

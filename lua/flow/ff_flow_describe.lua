@@ -18,7 +18,6 @@ local function ff_flow_describe(k, argv)
   local out = { 1, 'OK', ctx.t, reply.int(#v / 2) }
   for i = 1, #v do out[#out + 1] = v[i] end
   local tags = redis.call('HGETALL', keys.flow_tags(ctx.r, id))
-  out[#out + 1] = reply.int(#tags / 2)
-  for i = 1, #tags do out[#out + 1] = tags[i] end
+  reply.add(out, tags, 2)
   return out
 end

@@ -36,8 +36,7 @@ local function ff_flow_members(k, argv)
       routes[#routes + 1] = c.r
     end
     local edges = argv[5] == '1' and g and links.edges(ctx, list[i]) or {}
-    out[#out + 1] = reply.int(#edges / 2)
-    for e = 1, #edges do out[#out + 1] = edges[e] end
+    reply.add(out, edges, 2)
     cost, count = cost + #edges / 2, count + 1
   end
   out[3], out[4] = after, reply.int(count)

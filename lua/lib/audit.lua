@@ -62,8 +62,7 @@ end
 
 -- finish appends the findings to a reply.
 function audit.finish(ctx, out)
-  out[#out + 1] = reply.int(#ctx.found / 5)
-  for i = 1, #ctx.found do out[#out + 1] = ctx.found[i] end
+  reply.add(out, ctx.found, 5)
   return out
 end
 

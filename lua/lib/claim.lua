@@ -217,11 +217,6 @@ local function left(ctx, instant)
   return reply.int(math.max(1, tonumber(instant) - ctx.now))
 end
 
-local function flat(out, list)
-  out[#out + 1] = reply.int(#list / 2)
-  for i = 1, #list do out[#out + 1] = list[i] end
-end
-
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
 -- and from 192 edges a call, else '2', for a read of its own. It returns '0', '1' or '2', and the pairs.
 local function inputs(ctx, id, edges, room)
@@ -288,8 +283,8 @@ local function describe(ctx, id, c, q, room, out)
       ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps .. ' ' .. resume
   local at, member = #out, nil
   if payload then out[#out + 1] = payload end
-  if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
-  if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
+  if c.tg then reply.add(out, redis.call('HGETALL', keys.tags(r, id)), 2) end
+  if steps == '1' then reply.add(out, redis.call('HGETALL', keys.steps(r, id)), 2) end
   if c.fl then
     local flag, list = inputs(ctx, id, c.ip and c.g, room)
     out[at] = out[at] .. ' ' .. flag
@@ -298,7 +293,7 @@ local function describe(ctx, id, c, q, room, out)
   if resume == '1' then out[#out + 1] = suspension.outcome(ctx, id, suspension.read(ctx, id)) end
   if member then
     out[#out + 1] = member[1]
-    if member[2] == '1' then flat(out, member[3]) end
+    if member[2] == '1' then reply.add(out, member[3], 2) end
   end
 end
 
@@ -321,7 +316,7 @@ local function tell(ctx, h, q, room, out)
     local flag, list = inputs(ctx, h.id, h.edges, room)
     out[at] = out[at] .. ' ' .. flag
     out[#out + 1] = h.flow .. ' ' .. h.node
-    if flag == '1' then flat(out, list) end
+    if flag == '1' then reply.add(out, list, 2) end
   end
 end
 

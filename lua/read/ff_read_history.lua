@@ -13,15 +13,11 @@ local function ff_read_history(k, argv)
   local c = core.read(ctx, id)
   if not c.s then return purge.missing(ctx, id) end
   local out = { 1, 'OK' }
-  local function add(list, each)
-    out[#out + 1] = reply.int(#list / each)
-    for i = 1, #list do out[#out + 1] = list[i] end
-  end
-  add(record.list(c), 2)
-  add(redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
+  reply.add(out, record.list(c), 2)
+  reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
   local events = redis.call('LRANGE', keys.history(ctx.r, id), 0, -1)
   local told = c.uw and suspension.events(c, suspension.read(ctx, id)) or {}
   for i = 1, #told do events[#events + 1] = told[i] end
-  add(events, 1)
+  reply.add(out, events)
   return out
 end
