@@ -65,7 +65,9 @@ func TestLinksTwins(t *testing.T) {
 		}
 		ctx := l.NewTable()
 		known := l.NewTable()
-		ctx.RawSetString("links", known)
+		cache := l.NewTable()
+		cache.RawSetString("links", known)
+		ctx.RawSetString("cache", cache)
 		if more := r.IntN(3) + 1; downs+more <= record.Near { // dependants are added to the text, and to links that were looked at, alike
 			led, added := w, ""
 			led.To = slices.Clone(w.To)

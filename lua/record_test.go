@@ -118,9 +118,9 @@ func TestMovedRecords(t *testing.T) {
 	if err := c.l.DoString(`
 		keys = { core = function() return 'key' end }
 		function record.moved(text, code, fields)
-			local ctx = { texts = { id = text }, records = {} }
+			local ctx = { cache = { texts = { id = text }, records = {} } }
 			record.move(ctx, 'id', code, fields)
-			return ctx.spliced.id
+			return ctx.cache.spliced.id
 		end`); err != nil {
 		t.Fatal(err)
 	}

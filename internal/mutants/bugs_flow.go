@@ -83,7 +83,7 @@ var flowMutants = []Mutant{
 		`  table.sort(found, merge.before)
   for i = 1, #found do`, `  for i = 1, #found do`, suite("flow")},
 	{"complete: what a claim could not take of what was freed is lost", "claim/at_once",
-		`  ctx.enqueued[route_id] = left`, `  ctx.enqueued = nil`, suite("flow")},
+		`  ctx.moves.enqueued[route_id] = left`, `  ctx.moves.enqueued = nil`, suite("flow")},
 	{"complete: a header that waited for a refused claim is lost", "ff_complete_execution",
 		`    if members > 0 then home.apply(ctx) end`, ``, suite("flow")},
 	{"runtime: members are settled without a claim", "runtime.run.completeBatch",

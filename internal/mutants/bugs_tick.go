@@ -93,7 +93,7 @@ var tickMutants = []Mutant{
 	{"tick: what is filed after the clock stepped back is not looked for", "root.filed",
 		` or root.stepped(ctx) then`, ` then`, suite("clock")},
 	{"home: nobody says that something is to be purged soon", "home.apply",
-		`      root.filed(ctx, ctx.purge)`, ``, suite("time|retention")},
+		`      root.filed(ctx, ctx.moves.purge)`, ``, suite("time|retention")},
 	{"tick: says no more when there is", "ff_tick_do.sessions",
 		`  if #due == budget then n.more = true end
 end`, `end`, suite("ticking")},

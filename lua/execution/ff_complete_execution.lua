@@ -34,7 +34,7 @@ function ff_complete.judge(ctx, f, seen)
   seen[id] = true
   local bad = fence.refuse(f)
   if bad then return '-' .. table.concat(bad, ' ', 2) end
-  local text, token = ctx.texts[id], record.token(f.session, f.claim, f.epoch, f.attempt)
+  local text, token = ctx.cache.texts[id], record.token(f.session, f.claim, f.epoch, f.attempt)
   if text and string.find(text, token, 1, true) == 1 and session.read(ctx, f.session).alive then
     f.token, f.route, f.flow = token, record.plain(text, token)
     if f.route then return nil end
@@ -81,17 +81,17 @@ local function ff_complete_execution(k, argv)
     local f = settled[n]
     if f.core then settle.complete(ctx, f.core, f.id, f.result) else settle.splice(ctx, f) end
   end
-  local members = ctx.members or 0
-  if members > 0 then ctx.nodes = 64 - math.floor(members / 2) end
-  if q and members > 0 then ctx.coming = true end
+  local members = ctx.moves.members or 0
+  if members > 0 then ctx.moves.nodes = 64 - math.floor(members / 2) end
+  if q and members > 0 then ctx.moves.coming = true end
   flow.apply(ctx)
-  if ctx.coming then -- what their ends made to do is paid for by claiming less
-    q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.nodes))
+  if ctx.moves.coming then -- what their ends made to do is paid for by claiming less
+    q.max = math.min(q.max, math.max(8, 40 - math.floor(members / 7) + ctx.moves.nodes))
   end
   out[4 + count] = wants
   if q then
     local claimed = claim.run(ctx, q)
-    ctx.coming = nil
+    ctx.moves.coming = nil
     if members > 0 then home.apply(ctx) end -- what a claim that was refused has left
     out[5 + count] = reply.int(claimed[1])
     for i = 2, #claimed do out[#out + 1] = claimed[i] end

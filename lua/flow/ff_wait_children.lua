@@ -20,8 +20,8 @@ end
 
 -- open makes the header that found planned.
 function ff_wait.open(ctx, h, id)
-  ctx.flows = ctx.flows or {}
-  ctx.flows[id] = h
+  ctx.cache.flows = ctx.cache.flows or {}
+  ctx.cache.flows[id] = h
   local fields = { st = h.st, sl = h.sl, ns = h.ns, kd = h.kd, ct = ctx.t, rl = ctx.t, mt = ctx.t, rv = '0', nn = '1', ma = '1' }
   for field, value in pairs(fields) do graph.set(h, field, value) end
   record.set(ctx, id, 'fl', id, 'nd', 'root')

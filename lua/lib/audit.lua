@@ -50,11 +50,11 @@ end
 
 -- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was set aside just now.
 function audit.typed(ctx, key, name, want)
-  ctx.typed = ctx.typed or {}
-  if ctx.typed[key] ~= nil then return ctx.typed[key] end
+  ctx.cache.typed = ctx.cache.typed or {}
+  if ctx.cache.typed[key] ~= nil then return ctx.cache.typed[key] end
   local is = redis.call('TYPE', key)
   is = is.ok or is
-  ctx.typed[key] = is == 'none' or is == want or ctx.heal
+  ctx.cache.typed[key] = is == 'none' or is == want or ctx.heal
   if is == 'none' or is == want then return true end
   audit.aside(ctx, key, name, name, '', 'it is a ' .. is .. ' and no ' .. want)
   return ctx.heal

@@ -135,14 +135,14 @@ local function route(ctx, id, row)
     ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
     redis.call('HSET', ctx.r, 'table', reply.int(ctx.table))
     redis.call('ZADD', keys.route_log(ctx.r), reply.int(ctx.table), id)
-    ctx.routes_added = true
+    ctx.moves.routes_added = true
   end
 end
 
 function audit_tables.looks.routes(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.routes(ctx.r))
   for i = 1, #list, 2 do route(ctx, list[i], list[i + 1]) end
-  if ctx.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then bell.table_changed(ctx) end
   return #list / 2, cursor
 end
 

@@ -104,14 +104,14 @@ end
 -- first in the queue. More than one route is for the queue, which knows their order.
 local function own(ctx, q, ready)
   local route_id, n = nil, 0
-  for coming in pairs(ctx.enqueued) do route_id, n = coming, n + 1 end
+  for coming in pairs(ctx.moves.enqueued) do route_id, n = coming, n + 1 end
   if n ~= 1 or #ready > 0 or ctx.gates or not lane.open(ctx, route_id) then return nil end
   return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
 end
 
 -- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are left.
 local function at_once(ctx, q, route_id)
-  local members, found, picked, left = ctx.enqueued[route_id], {}, {}, {}
+  local members, found, picked, left = ctx.moves.enqueued[route_id], {}, {}, {}
   for i = 1, #members, 2 do found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id } end
   table.sort(found, merge.before)
   for i = 1, #found do
@@ -129,8 +129,8 @@ local function at_once(ctx, q, route_id)
       left[#left + 1], left[#left + 2] = reply.int(h.score), h.id
     end
   end
-  ctx.enqueued[route_id] = left
-  if #left == 0 then ctx.enqueued = nil end
+  ctx.moves.enqueued[route_id] = left
+  if #left == 0 then ctx.moves.enqueued = nil end
   return picked, #left > 0
 end
 
@@ -404,13 +404,13 @@ function claim.run(ctx, q)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
     local strays, turn, later = {}, nil, nil
-    local mine = ctx.enqueued and own(ctx, q, ready)
-    if ctx.enqueued and not mine then
+    local mine = ctx.moves.enqueued and own(ctx, q, ready)
+    if ctx.moves.enqueued and not mine then
       later = {}
       home.queue(ctx, later)
       ready, gated, other = claim.ready(ctx, q)
     end
-    ctx.coming = nil
+    ctx.moves.coming = nil
     if mine then
       claims, more = at_once(ctx, q, mine)
     elseif #ready > 0 then

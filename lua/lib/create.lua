@@ -57,13 +57,13 @@ end
 -- like the one before takes over its template; where tags have gates, the tags are looked at, too.
 function create.template(ctx, group)
   if group.template then return group.template end
-  local last = ctx.group
+  local last = ctx.cache.group
   local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group) and last.template
   if not t then
     t = { core = {} }
     t.refusal = create.judge(ctx, group, t)
   end
-  ctx.group, group.template = group, t
+  ctx.cache.group, group.template = group, t
   return t
 end
 
@@ -133,7 +133,7 @@ function create.known(ctx, item, twin)
   if twin then
     state, stored = twin.group.template.state, twin.digest
   else
-    if ctx.unknown then return nil end
+    if ctx.cache.unknown then return nil end
     local c = core.read(ctx, item.id)
     state, stored = c.s or '', c.pd or ''
     if not c.s then
@@ -149,12 +149,12 @@ end
 -- room tells whether the route of a group exists or may still be made.
 local function room(ctx, t)
   if t.route or t.new then return true end
-  ctx.room = ctx.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
-  ctx.rows = ctx.rows or {}
-  if not ctx.rows[t.row] then
-    if ctx.room <= 0 then return false end
-    ctx.room = ctx.room - 1
-    ctx.rows[t.row] = true
+  ctx.cache.room = ctx.cache.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
+  ctx.cache.rows = ctx.cache.rows or {}
+  if not ctx.cache.rows[t.row] then
+    if ctx.cache.room <= 0 then return false end
+    ctx.cache.room = ctx.cache.room - 1
+    ctx.cache.rows[t.row] = true
   end
   t.new = true
   return true
@@ -171,7 +171,7 @@ end
 function create.look(ctx, items)
   local list = {}
   for i = 1, #items do list[2 * i - 1], list[2 * i] = keys.core(ctx.r, items[i].id), keys.tombstone(ctx.r, items[i].id) end
-  ctx.unknown = redis.call('EXISTS', unpack(list)) == 0
+  ctx.cache.unknown = redis.call('EXISTS', unpack(list)) == 0
 end
 
 -- write stores one judged item. m are the further fields of a member of a flow, and whether it is blocked.
@@ -215,5 +215,5 @@ end
 
 -- close announces the routes that were made.
 function create.close(ctx)
-  if ctx.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then bell.table_changed(ctx) end
 end

@@ -13,11 +13,11 @@ local outcomes = { T2 = 'failed', T3 = 'cancelled', T4 = 'expired' }
 -- of returns the gates of a route, '' mostly.
 function gate.of(ctx, route_id)
   if not ctx.gates then return '' end
-  ctx.gate_of = ctx.gate_of or {}
-  local gates = ctx.gate_of[route_id]
+  ctx.cache.gate_of = ctx.cache.gate_of or {}
+  local gates = ctx.cache.gate_of[route_id]
   if not gates then
     gates = string.match(redis.call('HGET', keys.routes(ctx.r), route_id) or '', '\31([^\31]*)$') or ''
-    ctx.gate_of[route_id] = gates
+    ctx.cache.gate_of[route_id] = gates
   end
   return gates
 end
@@ -48,7 +48,7 @@ function gate.added(ctx, route_id, row)
     ctx.gates = '1'
     redis.call('HSET', ctx.r, 'gates', '1')
   end
-  if ctx.gate_of then ctx.gate_of[route_id] = gates end
+  if ctx.cache.gate_of then ctx.cache.gate_of[route_id] = gates end
 end
 
 function gate.removed(ctx, route_id)
@@ -102,15 +102,15 @@ local function everything(ctx)
       all.scope[rows[i]] = rows[i + 1]
     end
   end
-  ctx.everything = all
+  ctx.cache.everything = all
   return all
 end
 
 -- attached lists what is attached to the scopes of a group; false is nothing. A call that asks for many reads everything.
 local function attached(ctx, group)
-  ctx.asked = (ctx.asked or 0) + 1
-  if ctx.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, group))) end
-  local all = ctx.everything or everything(ctx)
+  ctx.cache.asked = (ctx.cache.asked or 0) + 1
+  if ctx.cache.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, group))) end
+  local all = ctx.cache.everything or everything(ctx)
   local namespace, tags = group.namespace, group.tags
   local list = { all.scope.g or false, all.scope['n' .. US .. namespace] or false,
     all.scope['l' .. US .. namespace .. US .. group.lane] or false }
@@ -145,8 +145,8 @@ function gate.resolve(ctx, group)
 end
 
 local function note(ctx, kind, text)
-  local out = ctx.outgoing or {}
-  ctx.outgoing = out
+  local out = ctx.moves.outgoing or {}
+  ctx.moves.outgoing = out
   out[#out + 1] = kind
   out[#out + 1] = text
 end
@@ -174,8 +174,8 @@ end
 
 -- flush writes what was noted, and has it delivered at once.
 function gate.flush(ctx)
-  local out = ctx.outgoing
-  ctx.outgoing = nil
+  local out = ctx.moves.outgoing
+  ctx.moves.outgoing = nil
   for first = 1, #out, 200 do
     redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
   end

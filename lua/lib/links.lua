@@ -29,9 +29,9 @@ end
 
 -- load reads with one command what the call does not have yet: the links of members and, with cores, their records.
 function links.load(ctx, ids, cores)
-  if not ctx.links then ctx.links = {} end
-  if cores and not ctx.texts then ctx.texts = {} end
-  local all, texts, list, into, of = ctx.links, ctx.texts, {}, {}, {}
+  if not ctx.cache.links then ctx.cache.links = {} end
+  if cores and not ctx.cache.texts then ctx.cache.texts = {} end
+  local all, texts, list, into, of = ctx.cache.links, ctx.cache.texts, {}, {}, {}
   local n = 0
   for i = 1, #ids do
     local id = ids[i]
@@ -55,8 +55,8 @@ end
 
 -- stored returns what the call has of the links of a member, as text or decoded; false if it has none.
 local function stored(ctx, id)
-  if not ctx.links or ctx.links[id] == nil then links.load(ctx, { id }) end
-  return ctx.links[id]
+  if not ctx.cache.links or ctx.cache.links[id] == nil then links.load(ctx, { id }) end
+  return ctx.cache.links[id]
 end
 
 -- of returns the links of a member as the call has left them, decoded when they are first asked for. Who changes its group says so with touch.
@@ -65,7 +65,7 @@ function links.of(ctx, id)
   if not l then return none end
   if l.out then return l end
   l = links.decode(l)
-  ctx.links[id] = l
+  ctx.cache.links[id] = l
   return l
 end
 
@@ -74,8 +74,8 @@ function links.group(ctx, id) return links.of(ctx, id).g end
 
 -- touch plans to write what changed.
 function links.touch(ctx, id)
-  if not ctx.linked then ctx.linked = {} end
-  ctx.linked[id] = true
+  if not ctx.cache.linked then ctx.cache.linked = {} end
+  ctx.cache.linked[id] = true
 end
 
 -- own is what a call may change.
@@ -83,7 +83,7 @@ local function own(ctx, id)
   local l = links.of(ctx, id)
   if l == none then
     l = { out = 0, ins = '', outs = '' }
-    ctx.links[id] = l
+    ctx.cache.links[id] = l
   end
   links.touch(ctx, id)
   return l
@@ -93,9 +93,9 @@ local function far(l) return l.g and l.g.n > links.near end
 
 -- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and "mark,attempt,input".
 function links.add(ctx, id, g, edges)
-  if not ctx.links then ctx.links = {} end
+  if not ctx.cache.links then ctx.cache.links = {} end
   local l = { g = g, out = 0, ins = '', outs = '' }
-  ctx.links[id] = l
+  ctx.cache.links[id] = l
   if not g then return end
   links.touch(ctx, id)
   if far(l) then
@@ -203,7 +203,7 @@ function links.lead(ctx, id, more)
   if not text.out then -- nobody has looked at it
     local longer, first = led(text, more)
     if longer then
-      ctx.links[id] = longer
+      ctx.cache.links[id] = longer
       links.touch(ctx, id)
       return first
     end
@@ -225,14 +225,14 @@ end
 -- forget removes everything.
 function links.forget(ctx, id)
   redis.call('UNLINK', keys.links(ctx.r, id), keys.outgoing(ctx.r, id), keys.incoming(ctx.r, id))
-  if ctx.links then ctx.links[id] = false end
-  if ctx.linked then ctx.linked[id] = nil end
+  if ctx.cache.links then ctx.cache.links[id] = false end
+  if ctx.cache.linked then ctx.cache.linked[id] = nil end
 end
 
 -- flush hands what changed to the write at the end of the call.
 function links.flush(ctx)
-  for id in pairs(ctx.linked) do
-    local l = ctx.links[id]
+  for id in pairs(ctx.cache.linked) do
+    local l = ctx.cache.links[id]
     record.write(ctx, keys.links(ctx.r, id), l.out and links.encode(l) or l)
     if l.told then
       local sets = {}
@@ -244,5 +244,5 @@ function links.flush(ctx)
       l.told = nil
     end
   end
-  ctx.linked = nil
+  ctx.cache.linked = nil
 end

@@ -55,7 +55,7 @@ function purge.flow(ctx, h)
   redis.call('UNLINK', keys.flow(r, h.id), keys.members(r, h.id), keys.roots(r, h.id), keys.flow_tags(r, h.id))
   redis.call('ZREM', keys.flows(r), h.id)
   redis.call('ZREM', keys.flow_due(r), h.id)
-  ctx.flows[h.id] = false
+  ctx.cache.flows[h.id] = false
 end
 
 -- founder files the member that founded a flow, and is its last one, at its own time: it had to stay for the others.
@@ -110,6 +110,6 @@ function purge.run(ctx, c, id, keep)
   if c.fl then purge.member(ctx, c, id) end
   gate.purged(ctx, c.r, id)
   home.used(ctx, c.r, -1)
-  ctx.purged = (ctx.purged or 0) + 1
+  ctx.moves.purged = (ctx.moves.purged or 0) + 1
   return true
 end

@@ -61,7 +61,7 @@ function settle.complete(ctx, c, id, result)
   home.done(ctx, id, c.r, c.rt)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.fl then
-    ctx.members = (ctx.members or 0) + 1
+    ctx.moves.members = (ctx.moves.members or 0) + 1
     graph.moved(ctx, c, id, 'T1', attempt)
   end
   if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
@@ -71,14 +71,14 @@ end
 -- it is a member, and the result.
 function settle.splice(ctx, f)
   local result, route_id, flow_id = f.result, f.route, f.flow
-  record.splice(ctx, f.id, record.completed(ctx.texts[f.id], f.token, ctx.t, result))
+  record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
   home.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
   home.done(ctx, f.id, route_id)
   publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
   if flow_id then
-    ctx.members = (ctx.members or 0) + 1
+    ctx.moves.members = (ctx.moves.members or 0) + 1
     graph.moved(ctx, { s = 'A1', fl = flow_id }, f.id, 'T1', f.attempt)
   end
   if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end

@@ -123,8 +123,8 @@ end
 
 -- route reports a route without a row once a call, unless its id tells the row: that is for ff_audit_index to repair.
 function ff_audit.route(ctx, c, id)
-  if ctx.rows[c.r] then return end
-  ctx.rows[c.r] = true
+  if ctx.cache.rows[c.r] then return end
+  ctx.cache.rows[c.r] = true
   if redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then return end
   local ids = redis.call('HVALS', keys.route_ids(ctx.r))
   for i = 1, #ids do
@@ -209,7 +209,7 @@ local function ff_audit_executions(k, argv)
   for i = 1, #ids do
     if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
   end
-  ctx.rows, ctx.known = {}, {}
+  ctx.cache.rows, ctx.known = {}, {}
   local seen, touched = {}, 0
   for i = 1, #ids do
     if touched > 700 then break end

@@ -211,7 +211,7 @@ end
 function ff_tick_do.backlog(ctx, budget, n)
   if redis.call('EXISTS', keys.backlog(ctx.r)) == 0 then return end
   if flow.drain(ctx, budget) then n.more = true end
-  n.touched = n.touched + budget - ctx.nodes
+  n.touched = n.touched + budget - ctx.moves.nodes
   flow.apply(ctx)
   n.drained = 1
 end
@@ -237,7 +237,7 @@ end
 function ff_tick_do.rering(ctx, n)
   if ctx.ring then bell.table_changed(ctx, ctx.ring) end
   if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
-  ctx.digests, ctx.deaf = nil, 0
+  ctx.cache.digests, ctx.cache.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
   local left = {}
   ctx.crowd = #all > 64 -- the next tick looks at others
