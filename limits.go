@@ -21,6 +21,7 @@ const (
 	MaxStepTotal       = 8 << 20
 	MaxBatch           = 100     // items of one call
 	MaxCallBytes       = 1 << 20 // bytes of one call
+	MaxCallTags        = 2000    // tags of all items of one call
 	MaxClaimBytes      = 512 << 10
 	MaxRoutes          = 1024 // per partition
 	MaxName            = 64   // namespace, lane, kind, worker, instance

@@ -284,10 +284,11 @@ func (c *coalescer) flush(l *lane, b batch) {
 // take removes the next batch from the front of the queue. The caller holds coalescer.mu.
 func (l *lane) take() []*pending {
 	var items []*pending
-	bytes, n := 0, 0
+	bytes, tags, n := 0, 0, 0
 	for _, p := range l.queue {
 		if !p.gone {
-			if len(items) == flowfabric.MaxBatch || len(items) > 0 && bytes+p.sub.size > maxBatchBytes {
+			if len(items) == flowfabric.MaxBatch || len(items) > 0 &&
+				(bytes+p.sub.size > maxBatchBytes || tags+len(p.sub.item.Tags) > flowfabric.MaxCallTags) {
 				break
 			}
 			if items == nil {
@@ -295,6 +296,7 @@ func (l *lane) take() []*pending {
 			}
 			items = append(items, p)
 			bytes += p.sub.size
+			tags += len(p.sub.item.Tags)
 		}
 		n++
 	}

@@ -402,6 +402,30 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	})
 }
 
+func TestBatchesAreBoundedInTags(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		for range 1 + 32 + 1 { // the first goes at once, 31 others have 1,984 tags
+			s := sub("x")
+			s.item.Tags = map[string]string{}
+			for i := range flowfabric.MaxTags {
+				s.item.Tags[fmt.Sprint("app.k", i)] = "v"
+			}
+			launch(&wg, t.Context(), c, s)
+		}
+		close(f.gate)
+		wg.Wait()
+		var got []int
+		for _, call := range f.seen() {
+			got = append(got, len(call.ids))
+		}
+		if want := []int{1, 31, 2}; !reflect.DeepEqual(got, want) {
+			t.Errorf("items per call %v, want %v", got, want)
+		}
+	})
+}
+
 func TestKeyedSubmitsMeet(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
 		key, neighbour, elsewhere := keyIn(2, 0), keyIn(2, 1), keyIn(3, 0)

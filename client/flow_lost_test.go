@@ -156,10 +156,16 @@ func TestBatches(t *testing.T) {
 		}
 		return out
 	}
+	labelled := member(0, 1)
+	labelled.Tags = map[string]string{}
+	for i := range flowfabric.MaxTags {
+		labelled.Tags[fmt.Sprint("app.k", i)] = "v"
+	}
 	for what, c := range map[string]struct {
 		members []engine.FlowMember
 		want    string
 	}{
+		"tags":  {many(30, labelled), "[14 14 2]"},
 		"none":  {nil, "[]"},
 		"count": {many(201, member(1, 1)), "[100 100 1]"},
 		"edges": {many(5, member(400, 1)), "[2 2 1]"},

@@ -53,8 +53,8 @@ func TestHeaders(t *testing.T) {
 		if h.Name+".lua" != path.Base(h.File) || !strings.HasPrefix(h.Name, "ff_") {
 			t.Errorf("%s: named %s", h.File, h.Name)
 		}
-		if !strings.Contains(read(h.File), "\nlocal function "+h.Name+"(k, argv)\n") {
-			t.Errorf("%s does not define local function %s(k, argv)", h.File, h.Name)
+		if define := "\nlocal function " + h.Name; !strings.Contains(read(h.File), define+"(k, argv)\n") && !strings.Contains(read(h.File), define+"(ctx, argv)\n") {
+			t.Errorf("%s does not define local function %s(ctx, argv), or (k, argv)", h.File, h.Name)
 		}
 		if names[h.Name] || methods[h.Method] {
 			t.Errorf("%s or %s is there twice", h.Name, h.Method)
@@ -74,7 +74,7 @@ func TestHeaders(t *testing.T) {
 		if !strings.Contains(read(h.File), "-- Errors:") || !strings.Contains(read(h.File), "-- Flags:") {
 			t.Errorf("%s: the header says nothing of errors or flags", h.File)
 		}
-		if strings.Contains(read(h.File), "root.enter(") {
+		if enters(h) {
 			for _, e := range []string{"invalid_input", "partition_missing", "partition_frozen", "protocol_mismatch"} {
 				if !slices.Contains(h.Errors, e) {
 					t.Errorf("%s enters a root but its header lacks %s", h.File, e)
@@ -104,6 +104,28 @@ func TestHeaderContinuation(t *testing.T) {
 	}
 	if _, err := parseHeader("lib/core.lua"); err == nil || !strings.Contains(err.Error(), "lua/lib/core.lua") {
 		t.Errorf("a file without header: %v", err)
+	}
+}
+
+// What a function names its arguments is what its header calls them.
+func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
+	named, quoted := regexp.MustCompile(`args\.(named|rows)\(argv, (\w+), .*?\{ ([^}]*) \}\)`), regexp.MustCompile(`'(\w+)'`)
+	found := 0
+	for _, h := range Functions() {
+		for _, m := range named.FindAllStringSubmatch(read(h.File), -1) {
+			var names []string
+			for _, n := range quoted.FindAllStringSubmatch(m[3], -1) {
+				names = append(names, n[1])
+			}
+			found++
+			want := strings.Join(names, " ")
+			if m[1] == "named" && (m[2] != "2" || !strings.HasPrefix(h.Args+" ", "protocol "+want+" ")) || m[1] == "rows" && !strings.Contains(h.Args, "{"+want+"}") {
+				t.Errorf("lua/%s: %s: the header says %q", h.File, m[0], h.Args)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d lists of names were found", found)
 	}
 }
 
@@ -275,7 +297,7 @@ var writes = regexp.MustCompile(`redis\.call\('(SET|UNLINK|HSET|HSETNX|HDEL|HINC
 
 func TestReadersDoNotWrite(t *testing.T) {
 	for _, h := range Functions() {
-		writer := writes.MatchString(read(h.File)) || strings.Contains(read(h.File), "claim.run(") || strings.Contains(read(h.File), "tagging.change(")
+		writer := writes.MatchString(read(h.File)) || strings.Contains(read(h.File), "claim.run(") || strings.Contains(read(h.File), "audit.begin(") || strings.Contains(read(h.File), "tagging.change(")
 		if readonly := slices.Contains(h.Flags, "no-writes"); readonly && writer {
 			t.Errorf("%s is flagged no-writes and has %q", h.Name, writes.FindString(read(h.File)))
 		} else if !readonly && !writer {

@@ -65,8 +65,30 @@ func TestLinksTwins(t *testing.T) {
 		}
 		ctx := l.NewTable()
 		known := l.NewTable()
+		cache := l.NewTable()
+		cache.RawSetString("links", known)
+		ctx.RawSetString("cache", cache)
+		if more := r.IntN(3) + 1; downs+more <= record.Near { // dependants are added to the text, and to links that were looked at, alike
+			led, added := w, ""
+			led.To = slices.Clone(w.To)
+			for i := range more {
+				led.To = append(led.To, "d"+member(200+i))
+				added += "d" + member(200+i)
+			}
+			led.Leads = len(led.To)
+			known.RawSetString("text", vm.LString(w.Encode()))
+			known.RawSetString("table", call("links", "decode", vm.LString(w.Encode())))
+			for _, id := range []string{"text", "table"} {
+				if first := call("links", "lead", ctx, vm.LString(id), vm.LString(added)); vm.LVAsBool(first) != (downs == 0) {
+					t.Fatalf("seed %d: the first of %d dependants: %v", seed, downs, first)
+				}
+			}
+			table := call("links", "encode", known.RawGetString("table")).String()
+			if text := known.RawGetString("text").String(); text != led.Encode() || table != text {
+				t.Fatalf("seed %d: with %q more, %q is %q and %q, want %q", seed, added, w.Encode(), text, table, led.Encode())
+			}
+		}
 		known.RawSetString("me", decoded)
-		ctx.RawSetString("links", known)
 		for up, text := range w.Edges { // what it was told of one, and of nobody else
 			if mark := call("links", "edge", ctx, vm.LString("me"), vm.LString(up)); mark.String() != text[:1] {
 				t.Fatalf("seed %d: was told %s of %s in %q", seed, mark, up, w.Encode())

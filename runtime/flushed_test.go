@@ -102,6 +102,25 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 	})
 }
 
+// A handler that waits declares the token keys to a flushed store itself. It does not fail until the registration is renewed, which does
+// so, too: a third of the lease later.
+func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
+	flushing(t, func(w *world, ask func(string) string) {
+		w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 5 * time.Minute},
+			handler.Bind(handler.Define[string, string]("wait"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				return suspend.Await[string](ctx, task, "go")
+			}))
+		if answer := ask("FLUSHALL"); answer != "+OK" {
+			t.Fatal(answer)
+		}
+		w.eventually("the worker boots the store", func() bool { return ask("EXISTS ff:{fp:3}") == ":1" })
+		waits := w.submitKind("wait", "")
+		if s := w.reach(waits, flowfabric.CodeAwaitingSignal, flowfabric.CodeFailed); s.State.Code != flowfabric.CodeAwaitingSignal {
+			t.Errorf("the handler that waits: %s, %s", s.State.Code, s.FailureCategory)
+		}
+	})
+}
+
 // The store was flushed and made anew with other partition counts: the worker ends, and says what to do.
 func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 	for _, partitions := range []uint16{2, 8} {

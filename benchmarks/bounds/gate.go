@@ -217,25 +217,50 @@ func gates(b *bench) {
 	})
 }
 
-// attachments: 100 items with 64 labels each, no two alike, where 1,024 scopes have something attached.
+// attachments: as many labels as a call may have, on few items and on many, no two alike, where 1,024 scopes have something attached.
 func attachments(b *bench) {
 	key := keys.Root(0) + ":attached"
 	for i := range 1023 {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
 	_ = b.e.Attach(b.ctx, engine.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.Quota("quota")}, "bounds")
-	items := make([]engine.NewExecution, 100)
-	for i := range items {
-		items[i] = b.item(flowfabric.NewExecutionID(0))
-		items[i].Tags = map[string]string{}
-		for n := range 64 {
-			items[i].Tags[fmt.Sprint("app.k", n)] = fmt.Sprint("v", (i+n)%20)
+	for _, n := range []int{31, flowfabric.MaxBatch} {
+		items := make([]engine.NewExecution, n)
+		labels := min(flowfabric.MaxTags, flowfabric.MaxCallTags/n)
+		for i := range items {
+			items[i] = b.item(flowfabric.NewExecutionID(0))
+			items[i].Tags = b.labels(labels, i)
 		}
+		b.watch(fmt.Sprintf("%d are created with %d labels each", n, labels), func() {
+			_, err := b.e.CreateExecutions(b.ctx, 0, items)
+			b.no(err)
+		})
 	}
-	b.watch("100 are created with 64 labels each", func() {
-		_, err := b.e.CreateExecutions(b.ctx, 0, items)
+	g := b.flow()
+	ups := g.many("a", b.n, nil)
+	g.create()
+	g.stage(g.nodes)
+	g.node("one", ups, named)
+	g.nodes[b.n].Tags = b.labels(flowfabric.MaxTags, 0)
+	b.watch("1,000 edges into one with 64 labels", func() { g.stage(g.nodes[b.n:]) })
+	first := len(g.nodes)
+	g.many("labelled", 14, ups[:1])
+	for i := range g.nodes[first:] {
+		g.nodes[first+i].Tags = b.labels(flowfabric.MaxTags, i)
+	}
+	b.watch("14 members with 64 labels each", func() {
+		_, err := b.e.StageFlow(b.ctx, g.id, nil, g.nodes[first:])
 		b.no(err)
 	})
+}
+
+// labels are n tags, other ones for other i.
+func (b *bench) labels(n, i int) map[string]string {
+	all := map[string]string{}
+	for k := range n {
+		all[fmt.Sprint("app.k", k)] = fmt.Sprint("v", (i+k)%20)
+	}
+	return all
 }
 
 // shares: as many routes as there may be, of as many namespaces as a claim looks at.

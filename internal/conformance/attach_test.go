@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -35,6 +37,17 @@ var attachScenarios = []scenario{
 		do("b:x,b:y", "set", "OK", "b:x,b:y ")
 		do("b:y,b:x", "remove", "OK", "")
 		do("b:x", "remove", "ALREADY_SATISFIED", "")
+	}},
+	{name: "each execution of a call has the gates of its own labels", run: func(w *world) {
+		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "me", "set")
+		acme, other := tags(map[string]string{"app.tenant": "acme"}), tags(map[string]string{"app.tenant": "other"})
+		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item()}
+		_, err := w.e.CreateExecutions(w.ctx, w.p, items)
+		w.no(err)
+		for i, gates := range []string{"", "q:a", "q:a", "", "q:a", ""} {
+			row := w.hash(w.k.Routes())[w.core(items[i].ID)["r"]]
+			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
+		}
 	}},
 	{name: "design §6 gates cost nothing again when nothing has any", run: func(w *world) {
 		g := newGates(w)

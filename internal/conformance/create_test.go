@@ -35,7 +35,7 @@ var createScenarios = []scenario{
 		past := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(1) })
 		w.code(past, "R1f")
 		args := createArgs(w.item())
-		args[8] = "+0"
+		args[6] = "+0"
 		same(w, "+0", w.must("ff_create_execution", args...).slots[1], "+R1f")
 		w.check()
 	}},
@@ -46,7 +46,7 @@ var createScenarios = []scenario{
 		}
 		for _, bad := range []string{"5.5", "0x10", "nan", "inf", "-inf", "", "-", "+5", " 5", "5 ", "1e3", "007", "--1", "12345678901234567"} {
 			args := createArgs(w.item(kind("new route")))
-			args[7] = bad
+			args[5] = bad
 			w.refused(bad, "invalid_input", args)
 		}
 	}},
@@ -102,7 +102,7 @@ var createScenarios = []scenario{
 			"3,0,1000,60000,2000,0,10001,10,0", "03,0,1000,60000,2000,0,100,10,0", "3,0,1000,60000,2000,0,100,10,0;", "3,0,1000,60000,2000,0,100,10,0;a b",
 			"-1,0,1000,60000,2000,0,100,10,0", "1e2,0,1000,60000,2000,0,100,10,0"} {
 			args := createArgs(x)
-			args[10] = bad
+			args[8] = bad
 			w.refused(bad, "invalid_policy", args)
 		}
 		created, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(y *engine.NewExecution) { y.ID = x.ID; y.Policy.Retry.MaxRetries = 1001 })})
@@ -111,7 +111,7 @@ var createScenarios = []scenario{
 	}},
 	{name: "spec 10 §9 #7 malformed times and tags write nothing", run: func(w *world) {
 		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001", " 1", "01"} {
-			for at, what := range map[int]string{8: "delay ", 9: "deadline "} {
+			for at, what := range map[int]string{6: "delay ", 7: "deadline "} {
 				args := createArgs(w.item())
 				args[at] = bad
 				w.refused(what+bad, "invalid_input", args)
@@ -119,7 +119,7 @@ var createScenarios = []scenario{
 		}
 		for _, bad := range []string{"0", "-1", "1.5", "x", "315360000001"} {
 			args := createArgs(w.item())
-			args[11] = bad
+			args[9] = bad
 			w.refused("timeout "+bad, "invalid_input", args)
 		}
 		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é", strings.Repeat("a", 63) + ".b"} {
@@ -138,7 +138,7 @@ var createScenarios = []scenario{
 		w.is(flowfabric.ValidateTags(many), flowfabric.ErrInvalidInput)
 		w.refused("65 tags", "invalid_input", createArgs(w.item(tags(many))))
 		args := createArgs(w.item(tags(map[string]string{"a.b": "c"})))
-		w.refused("a tag without value", "invalid_input", args[:len(args)-1])
+		w.refused("a tag without value", "invalid_input", append(args[:13], args[14:]...))
 	}},
 	{name: "spec 10 §9 #8 capability tokens", run: capabilityTokens},
 	{name: "spec 10 §9 #9 a producer's clock never decides", run: func(w *world) {
@@ -157,7 +157,7 @@ var createScenarios = []scenario{
 		}
 	}},
 	{name: "spec 10 §1.1 names and identifiers", run: func(w *world) {
-		for at, what := range map[int]string{3: "namespace", 4: "lane", 5: "kind"} {
+		for at, what := range map[int]string{1: "namespace", 2: "lane", 3: "kind"} {
 			for _, bad := range []string{"", strings.Repeat("n", 65), "a{b", "a}b", "tab\t", "é", "nul\x00"} {
 				args := createArgs(w.item())
 				args[at] = bad
@@ -170,56 +170,80 @@ var createScenarios = []scenario{
 		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()), w.item().ID.UUID().String() + " ", "{fp:1}:" + w.item().ID.UUID().String(),
 			"00000000-0000-0000-0000-00000000000g"} {
 			args := createArgs(w.item())
-			args[2] = bad
+			args[13] = bad
 			w.refused("id "+bad, "invalid_input", args)
 		}
 		w.check()
 	}},
 	{name: "ADR 23 what items have in common is said once", run: func(w *world) {
 		head := func(n string, opts ...option) []string {
-			args := createArgs(w.item(opts...))[:16]
-			args[1], args[2], args[13], args[14], args[15] = n, "", "", "", "0"
-			return args
+			args := createArgs(w.item(opts...))
+			return append(args[:len(args)-4], n)
 		}
 		for what, opts := range map[string][]option{
 			"plain": nil, "delayed": {delay(time.Minute), priority(3)}, "retained": {retention(time.Hour), retries(2)}, "of a lane that is new": {func(x *engine.NewExecution) { x.Lane = "new" }},
+			"labelled": {tags(map[string]string{"a.b": "c"})},
 		} {
-			long, short := w.item(opts...), w.item(opts...)
-			short.Digest, long.Digest = "d", "d"
-			args := head("=2", opts...)
-			args = append(args, short.ID.UUID().String(), "d", "in", w.item().ID.UUID().String(), "", "")
-			same(w, what, words(w.must("ff_create_execution", args...).slots), words([]string{"2", "+" + w.core(short.ID)["s"], "+" + w.core(short.ID)["s"]}))
-			w.must("ff_create_execution", createArgs(long)...)
-			want, got := w.core(long.ID), w.core(short.ID)
+			alone, alike := w.item(opts...), w.item(opts...)
+			alike.Digest, alone.Digest = "d", "d"
+			args := head("2", opts...)
+			args = append(args, w.item().ID.UUID().String(), "", "", alike.ID.UUID().String(), "d", "in")
+			same(w, what, words(w.must("ff_create_execution", args...).slots), words([]string{"2", "+" + w.core(alike.ID)["s"], "+" + w.core(alike.ID)["s"]}))
+			w.must("ff_create_execution", createArgs(alone)...)
+			want, got := w.core(alone.ID), w.core(alike.ID)
 			for field := range want {
 				if field != "ct" && field != "du" {
 					same(w, what+": "+field, got[field], want[field])
 				}
 			}
 			same(w, what+": fields", len(got), len(want))
-			input, _, err := w.e.ReadInput(w.ctx, short.ID)
+			same(w, what+": tags", words(w.read(alike.ID).Tags), words(w.read(alone.ID).Tags))
+			input, _, err := w.e.ReadInput(w.ctx, alike.ID)
 			w.no(err)
 			same(w, what+": input", string(input), "in")
 		}
 		one, two := w.item().ID.UUID().String(), w.item().ID.UUID().String()
-		items := append(head("=5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two, strings.Repeat("d", 65), "")
+		items := append(head("5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two, strings.Repeat("d", 65), "")
 		same(w, "each has its answer", words(w.must("ff_create_execution", items...).slots), words([]string{"5", "+R1f", "=R1f", "-idempotency_conflict " + one,
 			"-invalid_input execution id", "-invalid_input digest: at most 64 bytes"}))
 		w.check()
+		var apart []engine.NewExecution // some alike, some not, in one call
+		for _, p := range []int{0, 0, 3, 3, 0} {
+			apart = append(apart, w.item(priority(p), payload([]byte(strconv.Itoa(len(apart))))))
+		}
+		created, err := w.e.CreateExecutions(w.ctx, w.p, apart)
+		w.no(err)
+		for i, x := range apart {
+			input, _, err := w.e.ReadInput(w.ctx, x.ID)
+			w.no(err)
+			same(w, "in order", words(created[i].ID, created[i].State, w.at(x.ID, "pr"), string(input)), words(x.ID, flowfabric.Waiting, x.Priority, i))
+		}
 		item := []string{two, "", "x"}
+		group := func(n int) []string { // so many items in two groups
+			args := head("60")
+			for range 60 {
+				args = append(args, w.item().ID.UUID().String(), "", "")
+			}
+			args = append(args, head(strconv.Itoa(n - 60))[1:]...)
+			for range n - 60 {
+				args = append(args, w.item().ID.UUID().String(), "", "")
+			}
+			return args
+		}
+		same(w, "a hundred", len(w.must("ff_create_execution", group(100)...).slots), 101)
 		for what, args := range map[string][]string{
-			"none": head("=0"), "more than a hundred": append(head("=101"), item...), "no number": append(head("=x"), item...), "nothing": append(head("="), item...),
-			"too few": append(head("=2"), item...), "one too few": append(head("=1"), item[:2]...), "too many": append(head("=1"), append(item, item...)...), "a head that is cut short": head("=1")[:15],
-			"tags": func() []string { h := head("=1"); h[15] = "1"; return append(h, item...) }(),
+			"none": head("0"), "more than a hundred": group(101), "no number": append(head("x"), item...), "nothing": append(head(""), item...),
+			"too few": append(head("2"), item...), "one too few": append(head("1"), item[:2]...), "too many": append(head("1"), append(item, item...)...), "a head that is cut short": head("1")[:12],
+			"tags": func() []string { h := head("1"); h[11] = "1"; return append(h, item...) }(),
 		} {
 			w.unchanged(what, func() { same(w, what, w.fcall("ff_create_execution", args...).code, "invalid_input") })
 		}
-		bad := append(head("=1"), item...)
-		bad[7] = "5.5"
+		bad := append(head("1"), item...)
+		bad[5] = "5.5"
 		w.refused("a head that is wrong", "invalid_input", bad)
 		same(w, "drained", w.setLane("closed", engine.LaneDraining, "").code, "OK")
-		w.refused("a lane that is closed", "lane_closed", append(head("=1", lane("closed")), item...))
-		w.refused("a payload that is too large", "payload_too_large", append(head("=1"), two, "", strings.Repeat("x", flowfabric.MaxPayload+1)))
+		w.refused("a lane that is closed", "lane_closed", append(head("1", lane("closed")), item...))
+		w.refused("a payload that is too large", "payload_too_large", append(head("1"), two, "", strings.Repeat("x", flowfabric.MaxPayload+1)))
 	}},
 	{name: "design §2.7 a batch is judged item by item", run: func(w *world) {
 		good, long, big := w.item(), w.item(), w.item()
@@ -234,7 +258,7 @@ var createScenarios = []scenario{
 		w.check()
 		same(w, "payload of 1 MiB", w.read(w.create(payload(big.Payload))).InputBytes, flowfabric.MaxPayload)
 		args := createArgs(w.item())
-		args[14] = strings.Repeat("x", flowfabric.MaxPayload+1)
+		args[15] = strings.Repeat("x", flowfabric.MaxPayload+1)
 		w.refused("1 MiB + 1", "payload_too_large", args)
 		w.unchanged("bad batches", func() {
 			_, err = w.e.CreateExecutions(w.ctx, w.p, nil)
@@ -244,9 +268,41 @@ var createScenarios = []scenario{
 			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{{ID: flowfabric.NewExecutionID(w.p + 1)}})
 			w.is(err, flowfabric.ErrInvalidInput)
 			args := createArgs(w.item())
-			for _, bad := range [][]string{args[:len(args)-1], append(slices.Clone(args), "x"), {proto, "0"}, {proto, "101"}, {proto}, {}} {
+			for _, bad := range [][]string{args[:len(args)-1], append(slices.Clone(args), "x"), {proto}, {}} {
 				same(w, "status", w.fcall("ff_create_execution", bad...).status, 0)
 			}
+		})
+	}},
+	{name: "a call has at most 2,000 tags", run: func(w *world) {
+		labels := map[string]string{}
+		for i := range 64 {
+			labels[fmt.Sprint("app.k", i)] = "v"
+		}
+		var items []engine.NewExecution
+		for range 31 {
+			items = append(items, w.item(tags(labels)))
+		}
+		last := w.item(tags(map[string]string{}))
+		for i := range 2000 - 31*64 {
+			last.Tags[fmt.Sprint("app.k", i)] = "v"
+		}
+		items = append(items, last)
+		c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+		w.no(err)
+		for _, x := range c {
+			w.no(x.Err)
+		}
+		last.Tags["app.more"] = "v"
+		w.unchanged("one more", func() {
+			_, err := w.e.CreateExecutions(w.ctx, w.p, items)
+			w.is(err, flowfabric.ErrInvalidInput)
+			same(w, "on the wire", words(w.fcall("ff_create_execution", createArgs(items...)...)), "{0 invalid_input [tags: at most 2000 a call]}")
+			alike := createArgs(items[0])
+			alike[len(alike)-4] = "32"
+			for range 31 {
+				alike = append(alike, w.item().ID.UUID().String(), "", "")
+			}
+			same(w, "the same for all", words(w.fcall("ff_create_execution", alike...)), "{0 invalid_input [tags: at most 2000 a call]}")
 		})
 	}},
 	{name: "design §5 the route table", run: func(w *world) {
@@ -312,21 +368,30 @@ var createScenarios = []scenario{
 	}},
 }
 
-// createArgs is the wire form of a create call with one item. Positions: 2 id, 3 namespace, 4 lane, 5 kind,
-// 6 capabilities, 7 priority, 8 delay, 9 deadline, 10 policy, 11 timeout, 12 creator, 13 digest, 14 payload, 15 tags.
-func createArgs(x engine.NewExecution) []string {
-	args := []string{proto, "1", x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
-		"", "", x.Policy.Pack(), "", x.Creator, x.Digest, string(x.Payload), strconv.Itoa(len(x.Tags))}
+// createArgs is the wire form of a create call. Positions in the first item: 1 namespace, 2 lane, 3 kind, 4 capabilities, 5 priority, 6 delay,
+// 7 deadline, 8 policy, 9 timeout, 10 creator, 11 tags; without tags: 12 count, 13 id, 14 digest, 15 payload.
+func createArgs(items ...engine.NewExecution) []string {
+	args := []string{proto}
+	for _, x := range items {
+		args = append(args, itemArgs(x)...)
+	}
+	return args
+}
+
+// itemArgs is the wire form of one of them, which has nothing in common with the others.
+func itemArgs(x engine.NewExecution) []string {
+	args := []string{x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
+		"", "", x.Policy.Pack(), "", x.Creator, strconv.Itoa(len(x.Tags))}
 	if x.Delay > 0 {
-		args[8] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
+		args[5] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
 	}
 	for i, g := range x.Gates {
-		args[6] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
+		args[3] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
 	}
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}
-	return args
+	return append(args, "1", x.ID.UUID().String(), x.Digest, string(x.Payload))
 }
 
 // refused makes a create call whose one item must be refused with a code and leave no trace.
@@ -375,7 +440,7 @@ func capabilityTokens(w *world) {
 	// The library re-checks the structure (10-D47).
 	for _, bad := range []string{",", "a,,b", ",a", "a,", "a b", "a\tb", "a\x00b", "a\x7f", strings.Repeat("a", 4097)} {
 		args := createArgs(w.item())
-		args[6] = bad
+		args[4] = bad
 		w.refused("capabilities "+bad, "invalid_capabilities", args)
 	}
 }

@@ -131,8 +131,8 @@ var fairScenarios = []scenario{
 	}},
 	{name: "spec 10 §3.1 priorities order within a namespace, as without others", run: func(w *world) {
 		var mine []flowfabric.ExecutionID
-		for _, p := range []int{0, 5, 9, 5} {
-			mine = append(mine, w.create(namespace("a"), priority(p)))
+		for i, p := range []int{0, 5, 9, 5} {
+			mine = append(mine, w.create(namespace("a"), priority(p), kind("k"+strconv.Itoa(i%2))))
 			w.advance(time.Millisecond)
 		}
 		w.createN(10, namespace("b"), priority(7))

@@ -274,7 +274,7 @@ var flowBuildScenarios = []scenario{
 		for _, k := range []string{"1.5", "inf", "nan", "", "1e0", "03", "+3"} {
 			w.unchanged("k = "+k, func() {
 				bad := append([]string{}, args...)
-				bad[4+14+2] = k
+				bad[3+15+2] = k
 				same(w, "code", w.fcall("ff_flow_stage", bad...).code, "invalid_input")
 			})
 		}
@@ -318,7 +318,7 @@ var flowBuildScenarios = []scenario{
 		w.is(err, flowfabric.ErrInvalidInput)
 		args := wireStage(g.id, g.nodes[:1]...)
 		for _, n := range []string{"0", "101", "2"} {
-			args[3] = n
+			args[3+11] = n
 			w.unchanged("count "+n, func() { same(w, "code", w.fcall("ff_flow_stage", args...).code, "invalid_input") })
 		}
 		full := g.node("full", many, unnamed).last()
@@ -326,6 +326,20 @@ var flowBuildScenarios = []scenario{
 		w.unchanged("1,001 edges in a call", func() {
 			same(w, "code", w.fcall("ff_flow_stage", wireStage(g.id, full, one)...).code, "invalid_input")
 		})
+		labels := map[string]string{}
+		for i := range 64 {
+			labels[fmt.Sprint("app.k", i)] = "v"
+		}
+		var labelled []engine.FlowMember // each but the first takes the room of 8 + 64 edges
+		for _, node := range nodesOf("labelled", 15) {
+			labelled = append(labelled, g.node(node, nil, as(tags(labels))).last())
+		}
+		w.unchanged("960 tags beside 15 members", func() {
+			same(w, "code", w.fcall("ff_flow_stage", wireStage(g.id, labelled...)...).code, "invalid_input")
+		})
+		_, err = w.e.StageFlow(w.ctx, g.id, nil, labelled) // in two calls
+		w.no(err)
+		full.Tags = labels // the first has none of its tags counted
 		over := full
 		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
 		g.rejects(flowfabric.ErrFanIn, "", over)

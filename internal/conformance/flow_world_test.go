@@ -263,7 +263,7 @@ func wireMember(m engine.FlowMember) []string {
 	if m.CancelRest {
 		rest = "cancel"
 	}
-	args := append(createArgs(m.NewExecution)[2:], m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
+	args := append(itemArgs(m.NewExecution), m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
 	for _, edge := range m.Edges {
 		args = append(args, edge.From.UUID().String(), edge.Input)
 	}
@@ -272,7 +272,7 @@ func wireMember(m engine.FlowMember) []string {
 
 // wireStage is the wire form of a call that stages members.
 func wireStage(id flowfabric.FlowID, members ...engine.FlowMember) []string {
-	args := []string{proto, id.UUID().String(), "", strconv.Itoa(len(members))}
+	args := []string{proto, id.UUID().String(), ""}
 	for _, m := range members {
 		args = append(args, wireMember(m)...)
 	}
@@ -281,7 +281,7 @@ func wireStage(id flowfabric.FlowID, members ...engine.FlowMember) []string {
 
 // wireWait is the wire form of a wait for children, without protocol and fence.
 func wireWait(name, mode, rest, park string, children ...engine.FlowMember) []string {
-	args := []string{name, mode, rest, park, strconv.Itoa(len(children))}
+	args := []string{name, mode, rest, park}
 	for _, m := range children {
 		args = append(args, wireMember(m)...)
 	}

@@ -411,10 +411,10 @@ func (f *fuzzer) submit() (call, func(answer)) {
 	x := f.item(opts...)
 	c := call{"ff_create_execution", createArgs(x)}
 	if f.r.IntN(3) == 0 {
-		c.args[9] = "+" + strconv.Itoa(f.r.IntN(60000))
+		c.args[7] = "+" + strconv.Itoa(f.r.IntN(60000))
 	}
 	if f.r.IntN(3) == 0 {
-		c.args[11] = strconv.Itoa(1 + f.r.IntN(20000))
+		c.args[9] = strconv.Itoa(1 + f.r.IntN(20000))
 	}
 	return c, func(a answer) {
 		if outcome("ff_create_execution", a) == "OK" {

@@ -135,4 +135,12 @@ var tickHoleScenarios = []scenario{
 			w.code(id, "A1")
 		}
 	}},
+	{name: "a delay that ends too early is set right", run: func(w *world) {
+		w.stop()
+		id := w.create(delay(time.Minute))
+		w.set("ZADD", w.k.Delayed(), "1", id.UUID().String())
+		same(w, "promoted", w.tick().Promoted, 0)
+		same(w, "its place", int64(w.dump().ZSets[":delayed"][id.UUID().String()]), w.at(id, "du"))
+		w.code(id, "R2af")
+	}},
 }

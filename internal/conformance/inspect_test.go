@@ -343,7 +343,10 @@ var inspectScenarios = []scenario{
 		for i := range 64 {
 			many[fmt.Sprintf("tag.n%02d", i)] = strings.Repeat("v", 256)
 		}
-		ids := w.createN(100, tags(many))
+		var ids []flowfabric.ExecutionID
+		for range 4 { // a call has at most 2,000 tags
+			ids = append(ids, w.createN(25, tags(many))...)
+		}
 		q := engine.ListQuery{Home: engine.HomeWaiting, Key: "1", Limit: 100, Tags: true}
 		page, err := w.e.ListExecutions(w.ctx, w.p, q)
 		w.no(err)

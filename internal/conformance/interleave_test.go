@@ -208,7 +208,7 @@ func (m meeting) begin(w *world) (ids []string) {
 		x := w.item(m.options...)
 		ids = append(ids, uuid.NewSHA1(uuid.NameSpaceOID, []byte{byte(i)}).String())
 		args := createArgs(x)
-		args[2] = ids[i]
+		args[13] = ids[i]
 		same(w, "created", outcome("ff_create_execution", w.fcall("ff_create_execution", args...)), "OK")
 	}
 	w.must("ff_set_interest", proto, allRoutes, "1", "1")

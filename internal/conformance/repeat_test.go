@@ -195,7 +195,7 @@ var repeatables = []repeatable{
 		c := fencedCall("ff_wait_children")(w)
 		c.args[9] = "0"
 		w.must(c.name, c.args...)
-		id, err := flowfabric.ParseUUID(c.args[11])
+		id, err := flowfabric.ParseUUID(c.args[22])
 		w.no(err)
 		w.cancel(flowfabric.MakeExecutionID(w.p, id))
 		c.args[9] = "1"

@@ -85,8 +85,8 @@ func wireFire(w *world, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.ScheduledExecutionID(w.p, s.Name, s.Incarnation, s.Next)
-	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", id.UUID().String(), "default",
-		"default", "k", "", "0", "", "+1000", "", "", "me", "d", "", "1", "a.b", "c"}
+	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", at, "1", "default",
+		"default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1", id.UUID().String(), "d", ""}
 }
 
 var scheduleScenarios = []scenario{

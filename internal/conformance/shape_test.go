@@ -15,7 +15,7 @@ import (
 // them, so that a header cannot say what is not so. Its words:
 //
 //	word            one slot
-//	OK 0 a|b =count one slot with this text, or one of these; or with this before it
+//	OK 0 a|b        one slot with this text, or one of these
 //	{a b}           the slots in it so many times as the word before says
 //	{* a b}         the slots in it any number of times
 //	[a b]           the slots in it, or nothing
@@ -30,7 +30,6 @@ type shape interface {
 type (
 	word     struct{}
 	literal  []string
-	prefixed string
 	repeated struct {
 		part    sequence
 		counted bool // the slot before tells how often; else it may be any number of times
@@ -54,17 +53,10 @@ func (l literal) ends(slots []string, from int) []int {
 	return nil
 }
 
-func (p prefixed) ends(slots []string, from int) []int {
-	if from < len(slots) && strings.HasPrefix(slots[from], string(p)) {
-		return []int{from + 1}
-	}
-	return nil
-}
-
 func (r repeated) ends(slots []string, from int) []int {
 	at := []int{from}
 	if r.counted {
-		n, err := strconv.Atoi(strings.TrimPrefix(slots[from-1], "="))
+		n, err := strconv.Atoi(slots[from-1])
 		if err != nil {
 			return nil
 		}
@@ -215,8 +207,6 @@ func (p *parser) parts() (e either, end string) {
 			switch {
 			case strings.Contains(token, "|"):
 				s = append(s, literal(strings.Split(token, "|")))
-			case strings.HasPrefix(token, "="):
-				s = append(s, prefixed("="))
 			case strings.Trim(token, "0123456789") == "", strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "":
 				s = append(s, literal{token})
 			default:
@@ -233,7 +223,7 @@ func counts(s sequence) bool {
 		return false
 	}
 	switch s[len(s)-1].(type) {
-	case word, prefixed:
+	case word:
 		return true
 	}
 	return false
@@ -279,7 +269,7 @@ func TestShapes(t *testing.T) {
 		{"a [b c] d", "1 2", true}, {"a [b c] d", "1 2 3 4", true}, {"a [b c] d", "1 2 3", false},
 		{"count {a n {b}}", "2 x 1 b y 0", true}, {"count {a n {b}}", "2 x 2 b y 0", false},
 		{"done|failed 0", "failed 0", true}, {"done|failed 0", "lost 0", false}, {"done|failed 0", "done 1", false},
-		{"n {a} or =n b {* a}", "1 x", true}, {"0 (n {a} or =n b)", "0 =7 y", true}, {"n {a} or =n b", "8 y", false}, {"x (y or z {* a})", "1 2 3 4", true},
+		{"n {a} or N b {* a}", "1 x", true}, {"0 (n {a} or N b)", "0 N y", true}, {"n {a} or N b", "8 y", false}, {"x (y or z {* a})", "1 2 3 4", true},
 		{"x {as f}", "1 n 2 c c", true}, {"x {as f}", "1 n 2 c", false}, {"[a] {* b c}", "1 2 3", true}, {"{* b c}", "1 2 3", false},
 	} {
 		p := parser{text: c.text, replies: map[string]string{"f": "OK n count {c}"}}

@@ -8,7 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Items are sent in the short form only if no field differs that the server is told, whatever fields there will be.
+// What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
 func TestAlike(t *testing.T) {
 	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
 	own := map[string]bool{"ID": true, "Payload": true, "Digest": true}

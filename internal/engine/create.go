@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -11,7 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// CreateExecutions admits 1..100 executions of one partition, at most 1 MiB of payload in all, in one atomic call
+// CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
 // (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
 // others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
 // when they do not. The call may be repeated with the same ids.
@@ -22,7 +23,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
 	}
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
-	total := 0
+	total, tags := 0, 0
 	for i := range items {
 		x := &items[i]
 		if x.ID.Partition() != partition || x.ID.IsZero() {
@@ -35,14 +36,18 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		}
 		sent = append(sent, i)
 		total += len(x.Payload)
+		tags += len(x.Tags)
 	}
 	if total > flowfabric.MaxCallBytes {
 		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
 	}
+	if tags > flowfabric.MaxCallTags {
+		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name, flowfabric.ErrInvalidInput, tags, flowfabric.MaxCallTags)
+	}
 	if len(sent) == 0 {
 		return out, nil
 	}
-	r, err := e.call(ctx, fnCreate, partition, createArgs(items, sent)...)
+	r, err := e.call(ctx, fnCreate, partition, appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent), func(i int) *NewExecution { return &items[sent[i]] }, nil)...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,47 +66,43 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	return out, r.fail()
 }
 
-// createArgs are the arguments of a batch: of items that differ in nothing but id, digest and payload one without these, and three
-// for each; of others all fourteen for each.
-func createArgs(items []NewExecution, sent []int) []string {
-	first := &items[sent[0]]
-	policy := first.Policy.Pack()
-	if len(sent) < 2 || slices.ContainsFunc(sent, func(i int) bool { return !items[i].alike(first, policy) }) {
-		args := append(make([]string, 0, 2+14*len(sent)), protocol, strconv.Itoa(len(sent)))
-		for _, i := range sent {
-			args = items[i].appendTo(args)
+// appendItems adds new executions as the server reads them: of each row of alike ones what they have in common and how many there are,
+// then three arguments for each, and what more adds for the function that is called.
+func appendItems(args []string, n int, item func(i int) *NewExecution, more func(args []string, i int) []string) []string {
+	for from, upto := 0, 0; from < n; from = upto {
+		first := item(from)
+		policy := first.Policy.Pack()
+		for upto = from + 1; upto < n && item(upto).alike(first, policy); upto++ {
 		}
-		return args
-	}
-	args := append(make([]string, 0, 16+3*len(sent)), protocol, "="+strconv.Itoa(len(sent)))
-	rest := *first
-	rest.Digest, rest.Payload = "", nil
-	args = rest.appendTo(args)
-	args[2] = ""
-	for _, i := range sent {
-		x := &items[i]
-		args = append(args, x.ID.UUID().String(), x.Digest, rueidis.BinaryString(x.Payload))
+		args = first.appendHead(args, policy)
+		args = append(args, strconv.Itoa(upto-from))
+		for i := from; i < upto; i++ {
+			x := item(i)
+			args = append(args, x.ID.UUID().String(), x.Digest, rueidis.BinaryString(x.Payload))
+			if more != nil {
+				args = more(args, i)
+			}
+		}
 	}
 	return args
 }
 
-// alike tells whether an item differs from another, whose policy is packed, in nothing but id, digest and payload, and has no tags.
+// alike tells whether an item differs from another, whose policy is packed, in nothing but id, digest and payload.
 func (x *NewExecution) alike(y *NewExecution, policy string) bool {
-	return len(x.Tags) == 0 && x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator &&
+	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator && maps.Equal(x.Tags, y.Tags) &&
 		x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline && x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
 		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && x.Policy.Pack() == policy
 }
 
-// appendTo adds the fourteen arguments of an item, and its tags.
-func (x *NewExecution) appendTo(args []string) []string {
+// appendHead adds what alike items have in common.
+func (x *NewExecution) appendHead(args []string, policy string) []string {
 	timeout := ""
 	if x.Policy.AttemptTimeout > 0 {
 		timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
 	}
-	args = append(args, x.ID.UUID().String(), x.Namespace, x.Lane, x.Kind, requirements(x.Capabilities, x.Gates),
-		strconv.Itoa(x.Priority), when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), x.Policy.Pack(), timeout,
-		x.Creator, x.Digest, rueidis.BinaryString(x.Payload), strconv.Itoa(len(x.Tags)))
+	args = append(args, x.Namespace, x.Lane, x.Kind, requirements(x.Capabilities, x.Gates), strconv.Itoa(x.Priority),
+		when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), policy, timeout, x.Creator, strconv.Itoa(len(x.Tags)))
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -72,7 +73,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 
 // StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
 // there already are left alone, so the call may be repeated. An edge leads from a member that was staged before, or that stands earlier
-// in the call. A non-nil revision is the one the flow must have. Members with few edges go in by one atomic call, all or none;
+// in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
 // where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
@@ -98,7 +99,7 @@ func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *
 	return out, nil
 }
 
-// StageCost is the largest sum of edges and stageMember for each member but the first in one call to the server.
+// StageCost is the largest sum in one call to the server of all edges and, for each member but the first, its tags and stageMember.
 const (
 	StageCost   = 1000
 	stageMember = 8
@@ -109,7 +110,7 @@ func fits(members []FlowMember) int {
 	cost := 0
 	for i := range members {
 		if i > 0 {
-			cost += stageMember
+			cost += stageMember + len(members[i].Tags)
 		}
 		if cost += len(members[i].Edges); i > 0 && cost > StageCost {
 			return i
@@ -123,7 +124,7 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 	if revision != nil {
 		expected = strconv.FormatUint(*revision, 10)
 	}
-	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected, strconv.Itoa(len(members))}, id.Partition(), members)
+	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected}, id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
@@ -147,25 +148,30 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		total += len(m.Payload)
-		policy, rest := m.Policy, "run"
-		if policy == "" {
-			policy = flowfabric.AllOf
-		}
-		if m.CancelRest {
-			rest = "cancel"
-		}
-		args = append(m.appendTo(args), m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
 				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, flowfabric.ErrNotInFlow, m.Node, edge.From, partition)
 			}
-			args = append(args, edge.From.UUID().String(), edge.Input)
 		}
 	}
 	if total > flowfabric.MaxCallBytes {
 		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
 	}
-	return args, nil
+	return appendItems(args, len(members), func(i int) *NewExecution { return &members[i].NewExecution },
+		func(args []string, i int) []string { return members[i].appendEdges(args) }), nil
+}
+
+// appendEdges adds what makes an item a member.
+func (m *FlowMember) appendEdges(args []string) []string {
+	policy, rest := cmp.Or(m.Policy, flowfabric.AllOf), "run"
+	if m.CancelRest {
+		rest = "cancel"
+	}
+	args = append(args, m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
+	for _, edge := range m.Edges {
+		args = append(args, edge.From.UUID().String(), edge.Input)
+	}
+	return args
 }
 
 // Batches splits members, in their order, into calls of StageFlow or WaitChildren: at most 100 members, what [StageCost] allows

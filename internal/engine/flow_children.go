@@ -68,7 +68,7 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park), strconv.Itoa(len(q.Children)))
+	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), rest, bit(q.Park))
 	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)
 	if err != nil {
 		return ChildrenReply{}, err

@@ -98,8 +98,8 @@ func FuzzTags(f *testing.F) {
 	e := open(f, Config{URL: testserver.Embedded(f), Partitions: 1})
 	f.Fuzz(func(t *testing.T, key, value string) {
 		// The bare call: Engine.CreateExecutions would refuse a bad tag before it is sent.
-		r, err := e.call(context.Background(), fnCreate, 0, protocol, "1", flowfabric.NewExecutionID(0).UUID().String(), "n", "l", "k",
-			"", "0", "", "", "", "", "", "", "payload", "1", key, value)
+		r, err := e.call(context.Background(), fnCreate, 0, protocol, "n", "l", "k",
+			"", "0", "", "", "", "", "", "1", key, value, "1", flowfabric.NewExecutionID(0).UUID().String(), "", "payload")
 		if err != nil {
 			t.Fatal(err)
 		}

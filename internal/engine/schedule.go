@@ -152,7 +152,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		if err := f.Item.validate(); err != nil {
 			return Fired{}, fmt.Errorf("%s: %w", fnFireSchedule.name, err)
 		}
-		args = f.Item.appendTo(args)
+		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item }, nil)
 	}
 	r, err := e.call(ctx, fnFireSchedule, partition, args...)
 	if err != nil || r.already {

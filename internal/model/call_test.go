@@ -129,7 +129,7 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"create": {"ff_create_execution", func(c call) []string { return append([]string{"1"}, submission(c.Submit)...) },
+	"create": {"ff_create_execution", func(c call) []string { return submission(c.Submit) },
 		func(p *model.Partition, c call) model.Reply { return p.Create(c.Submit) }, nil},
 	"claim": {"ff_claim_next", func(c call) []string { return request(c.Claim) },
 		func(p *model.Partition, c call) model.Reply { return p.Claim(c.Claim) }, nil},
@@ -287,8 +287,8 @@ func submission(s model.Submission) []string {
 	if s.Policy.AttemptTimeout != 0 {
 		timeout = text(s.Policy.AttemptTimeout.Milliseconds())
 	}
-	return append([]string{s.ID, s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
-		ahead(s.Deadline), s.Policy.Pack(), timeout, s.Creator, s.Digest, strings.Repeat("i", s.Input)}, pairs(s.Tags)...)
+	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
+		ahead(s.Deadline), s.Policy.Pack(), timeout, s.Creator}, pairs(s.Tags)...), "1", s.ID, s.Digest, strings.Repeat("i", s.Input))
 }
 
 func pairs(m map[string]string) []string {

@@ -33,5 +33,5 @@ var bellMutants = []Mutant{
 	{"interest: it never expires", "ff_set_interest",
 		`  redis.call('EXPIRE', key, 600)`, ``, suite("holes")},
 	{"interest: without the route that exists nowhere", "ff_set_interest",
-		`local members = { '0' }`, `local members = { '1' }`, suite("claim|bell")},
+		`members[#members + 1] = '0'`, `members[#members + 1] = '1'`, suite("claim|bell")},
 }

@@ -17,7 +17,7 @@ var engineMutants = []Mutant{
 	{"engine: a store of other counts is booted", "internal/engine.Engine.sameCounts",
 		`	if err == nil && stored != used {`, `	if err == nil && stored.Executions == 0 {`, in("internal/engine", "^TestStoreMadeAnewWithOtherCounts$")},
 	{"runtime: token keys stay unknown after a flush", "runtime.run.signing",
-		`	if r.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {`, `	if err != nil {`, in("runtime", "^TestAWorkerOutlivesAFlush$")},
+		`	if r.keyring == nil || !errors.Is(err, flowfabric.ErrNoTokenKeys) {`, `	if err != nil {`, in("runtime", "^TestAHandlerThatWaitsOutlivesAFlush$")},
 	{"client: a subscription is not recorded again after a flush", "client.follower.again",
 		`	if err == nil && !slices.Equal(now, f.booted) {`, `	if err == nil && !slices.Equal(now, f.booted) && len(now) == 0 {`, in("client", "^TestAClientOutlivesAFlush$")},
 	{"engine: what already held looks new", "internal/engine.decode",

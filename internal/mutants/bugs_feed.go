@@ -19,13 +19,13 @@ var feedMutants = []Mutant{
 	{"feed: entries are not counted", "feed.flush",
 		`'fed', 1)`, `'fed', 0)`, suite("feed")},
 	{"feed: an entry comes again with the next", "feed.flush",
-		`  ctx.events = nil
+		`  ctx.moves.events = nil
 `, ``, suite("feed")},
 	{"feed: nobody is told that it has grown", "feed.flush",
 		`  publish.to(keys.news(ctx.r), number)
 `, ``, suite("feed")},
 	{"feed: it has no bound", "feed.flush",
-		`'MAXLEN', '~', ctx.feed_length, '*'`, `'*'`, suite("feed")},
+		`'MAXLEN', '~', ctx.cache.feed_length, '*'`, `'*'`, suite("feed")},
 	{"feed: a tick never trims", "ff_tick",
 		`  feed.trim(ctx)
 `, ``, suite("feed")},

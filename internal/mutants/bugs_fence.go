@@ -34,6 +34,6 @@ var fenceMutants = []Mutant{
 		`epoch ~= f.epoch or `, ``, suite("holes")},
 	{"fence: a repeat by another holder is recognised", "fence.released",
 		`  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end`, ``, suite("holes")},
-	{"fence: a fence without an attempt is taken for whole", "fence.parse",
+	{"fence: a fence without an attempt is taken for whole", "fence.refuse",
 		` or f.attempt == '' then`, ` then`, suite("cancel|errors|settle")},
 }

@@ -50,6 +50,8 @@ var homeMutants = []Mutant{
 		`h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@'`, `h[1] ~= argv[1]`, suite("server")},
 	{"root: the number of the library is told as the store's", "root.mismatch",
 		`given, 'library')`, `given, 'store')`, suite("server")},
+	{"root: what a call changed is not written", "root.run",
+		`return root.leave(f(ctx, argv))`, `return f(ctx, argv)`, suite("claim|settle")},
 	{"root: a missing partition is not refused", "root.enter",
 		`  if not h[1] then return nil, reply.err('partition_missing', r) end`, `  if not h[1] then h[1] = argv[1] end`, suite("errors|server")},
 
@@ -57,6 +59,6 @@ var homeMutants = []Mutant{
 		`tonumber(c.ct) - tonumber(c.pr)`, `tonumber(c.ct) + tonumber(c.pr)`, suite("settle|time|claim|operator")},
 	{"lane: the score forgets priority", "lane.score",
 		`if not c.pr then return`, `if c.ct then return`, suite("settle|time|claim|operator")},
-	{"core: the attempt is off by one", "core.attempt",
-		`reply.int(tonumber(c.n) - 1)`, `reply.int(tonumber(c.n))`, suite("claim|settle")},
+	{"record: one attempt too few was started", "record.started",
+		`or -1) + 1`, `or 0) + 0`, suite("time|settle")},
 }

@@ -59,7 +59,7 @@ var operatorMutants = []Mutant{
 		`args.int(percent, 0, 100)`, `args.int(percent, 0, 101)`, suite("operator|errors")},
 
 	{"tags: nothing is removed from the count", "tagging.change",
-		`  for i = q.removals, #argv do tags[argv[i]] = nil end`, ``, suite("operator")},
+		`  for i = 1, #q.removals do tags[q.removals[i]] = nil end`, ``, suite("operator")},
 	{"tags: a removal alone changes nothing", "tagging.change",
 		`  for tag in pairs(before) do changed = changed or not tags[tag] end`, ``, suite("operator")},
 	{"tags: 65 of them", "tagging.change",

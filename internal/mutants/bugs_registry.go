@@ -20,9 +20,9 @@ var registryMutants = []Mutant{
 		`  redis.call('HDEL', key, 'dead', 'why')
 `, ``, suite("workers")},
 	{"registry: stuck slots are forgotten", "ff_register_worker",
-		`'stuck', argv[6],`, `'stuck', '0',`, suite("workers")},
+		`'stuck', q.stuck,`, `'stuck', '0',`, suite("workers")},
 	{"registry: more stuck handlers than there are at work", "ff_register_worker",
-		`args.int(argv[6], 0, inflight)`, `args.int(argv[6], 0, 1000000)`, suite("workers")},
+		`args.int(q.stuck, 0, inflight)`, `args.int(q.stuck, 0, 1000000)`, suite("workers")},
 	{"registry: a record stays for ever", "ff_register_worker",
 		`  redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
 `, ``, suite("workers")},

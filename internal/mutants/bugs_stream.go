@@ -58,7 +58,7 @@ var streamMutants = []Mutant{
 		`    stream.again(ctx, c, f, 'k')
 `, ``, suite("runs")},
 	{"replay: steps that are dropped still cover frames", "replay/clear",
-		`    if c.n then record.set(ctx, id, 'sd', c.n) end
+		`    if c.attempt then record.set(ctx, id, 'sd', reply.int(core.started(c))) end
 `, ``, suite("runs")},
 	{"purge: runs stay", "purge.run",
 		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},

@@ -93,7 +93,7 @@ var tickMutants = []Mutant{
 	{"tick: what is filed after the clock stepped back is not looked for", "root.filed",
 		` or root.stepped(ctx) then`, ` then`, suite("clock")},
 	{"home: nobody says that something is to be purged soon", "home.apply",
-		`      root.filed(ctx, ctx.purge)`, ``, suite("time|retention")},
+		`      root.filed(ctx, ctx.moves.purge)`, ``, suite("time|retention")},
 	{"tick: says no more when there is", "ff_tick_do.sessions",
 		`  if #due == budget then n.more = true end
 end`, `end`, suite("ticking")},
@@ -106,6 +106,6 @@ end`, `end`, suite("ticking")},
 		`    redis.call('HDEL', ctx.r, 'wake')`, ``, suite("ticking")},
 	{"tick: two replicas requeue the same", "settle.requeue",
 		`record.set(ctx, id, 's', code, 'lc', reply.int(count + 1))`, `record.set(ctx, id, 's', code, 'lc', reply.int(count + 2))`, suite("replicas")},
-	{"tick: ten thousand in front stay there", "ff_tick_do.delays",
-		`        redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])`, `        redis.call('ZADD', keys.delayed(ctx.r), '0', due[i])`, suite("replicas")},
+	{"tick: a delay that ends too early stays in front", "ff_tick_do.delays",
+		`        redis.call('ZADD', keys.delayed(ctx.r), c.du, due[i])`, `        redis.call('ZADD', keys.delayed(ctx.r), '0', due[i])`, suite("ticking")},
 }

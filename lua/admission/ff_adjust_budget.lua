@@ -5,17 +5,16 @@
 -- Args:    protocol name by reason request count {dimension amount}
 -- Replies: OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input invalid_delta budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_adjust_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name = budget.name(argv[2])
+local function ff_adjust_budget(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'by', 'reason', 'request' })
+  local name = budget.name(q.name)
   if not name then return reply.err('invalid_input', 'budget') end
-  if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
-  if not argv[4] or #argv[4] > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
-  if not args.id(argv[5]) then return reply.err('invalid_input', 'request') end
+  if not q.by or q.by == '' or #q.by > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
+  if not q.reason or #q.reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+  if not args.id(q.request) then return reply.err('invalid_input', 'request') end
   local deltas, code, detail = budget.deltas(argv, 6, true)
   if not deltas then return reply.err(code, detail) end
-  local before = budget.said(ctx, name, argv[5])
+  local before = budget.said(ctx, name, q.request)
   if before then return before end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
@@ -34,11 +33,10 @@ local function ff_adjust_budget(k, argv)
   budget.save(ctx, b)
   redis.call('HSET', keys.usage(ctx.r, name), unpack(sets))
   for i = 1, #sets, 2 do b.used[sets[i]] = sets[i + 1] end
-  budget.note(ctx, name, 'adjusted', argv[3], table.concat(list, ',') .. ' ' .. argv[4])
+  budget.note(ctx, name, 'adjusted', q.by, table.concat(list, ',') .. ' ' .. q.reason)
   local out, waiters = { 1, 'OK', reply.int(#sets / 2) }, {}
   for i = 1, #sets do out[#out + 1] = sets[i] end
   if not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
-  return budget.say(ctx, name, argv[5], out)
+  reply.add(out, waiters)
+  return budget.say(ctx, name, q.request, out)
 end

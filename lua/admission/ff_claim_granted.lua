@@ -18,21 +18,19 @@ function ff_granted.judge(ctx, session_id, id, epoch)
   return '+', c
 end
 
-local function ff_claim_granted(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local id, count = argv[2], args.int(argv[3], 1, 100)
+local function ff_claim_granted(ctx, argv)
+  local id, grants, behind = argv[2], args.rows(argv, 3, 1, 100, { 'id', 'epoch' })
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
-  if not count or not argv[3 + 2 * count] or argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100') end
+  if not grants or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
   if not session.read(ctx, id).alive then return reply.err('lease_expired') end
   local out, list, seen = { 1, 'OK', argv[3] }, {}, {}
-  for n = 1, count do
-    local i = 2 + 2 * n
-    local answer, c = ff_granted.judge(ctx, id, argv[i], argv[i + 1])
-    if seen[argv[i]] then answer, c = '-invalid_input the same execution twice in one call', nil end
-    seen[argv[i]] = true
+  for n = 1, #grants do
+    local g = grants[n]
+    local answer, c = ff_granted.judge(ctx, id, g.id, g.epoch)
+    if seen[g.id] then answer, c = '-invalid_input the same execution twice in one call', nil end
+    seen[g.id] = true
     out[3 + n] = answer
-    if c then list[#list + 1] = { id = argv[i], core = c } end
+    if c then list[#list + 1] = { id = g.id, core = c } end
   end
 
   local q = { session = id }

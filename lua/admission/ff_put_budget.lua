@@ -13,31 +13,32 @@ ff_budget.hard = { reject = true, fail = true, block = true }
 ff_budget.soft = { allow = true, warn = true }
 
 -- judge returns the limits, or nil and what is wrong.
-function ff_budget.judge(argv)
-  if not argv[4] or #argv[4] > 128 then return nil, 'scope: at most 128 bytes' end
-  if not ff_budget.modes[argv[5] or ''] then return nil, 'mode: strict or warn' end
-  if not ff_budget.hard[argv[6] or ''] then return nil, 'on hard limit: reject, fail or block' end
-  if not ff_budget.soft[argv[7] or ''] then return nil, 'on soft limit: allow or warn' end
-  if not (argv[8] == '0' or args.int(argv[8], 1000, 315360000000)) then return nil, 'reset interval: 0, or 1 s to ten years' end
-  if argv[9] ~= '0' and argv[9] ~= '1' then return nil, 'strict dimensions: 0 or 1' end
-  for outcome in string.gmatch(argv[10] or '', '[^,]+') do
+function ff_budget.judge(q, argv)
+  if not q.scope or #q.scope > 128 then return nil, 'scope: at most 128 bytes' end
+  if not ff_budget.modes[q.mode or ''] then return nil, 'mode: strict or warn' end
+  if not ff_budget.hard[q.onhard or ''] then return nil, 'on hard limit: reject, fail or block' end
+  if not ff_budget.soft[q.onsoft or ''] then return nil, 'on soft limit: allow or warn' end
+  if not (q.interval == '0' or args.int(q.interval, 1000, 315360000000)) then return nil, 'reset interval: 0, or 1 s to ten years' end
+  if q.strict ~= '0' and q.strict ~= '1' then return nil, 'strict dimensions: 0 or 1' end
+  for outcome in string.gmatch(q.refund or '', '[^,]+') do
     if outcome ~= 'failed' and outcome ~= 'cancelled' and outcome ~= 'expired' then return nil, 'refund: failed, cancelled, expired' end
   end
-  if not argv[10] or #argv[10] > 64 then return nil, 'refund: failed, cancelled, expired' end
-  if not argv[11] or #argv[11] > 64 then return nil, 'by: at most 64 bytes' end
-  local count = args.int(argv[12], 0, 64)
-  if not count or argv[12 + 3 * count + 1] or count > 0 and not argv[12 + 3 * count] then return nil, 'dimensions: at most 64' end
+  if not q.refund or #q.refund > 64 then return nil, 'refund: failed, cancelled, expired' end
+  if not q.by or #q.by > 64 then return nil, 'by: at most 64 bytes' end
+  local rows, behind = args.rows(argv, 12, 0, 64, { 'dimension', 'hard', 'soft' })
+  if not rows or argv[behind] then return nil, 'dimensions: at most 64' end
   local limits, seen = {}, {}
-  for i = 13, 12 + 3 * count, 3 do
-    local dim, hard, soft = argv[i], args.int(argv[i + 1], 0, 9007199254740991), args.int(argv[i + 2], 0, 9007199254740991)
+  for i = 1, #rows do
+    local dim, most = rows[i].dimension, 9007199254740991
+    local hard, soft = args.int(rows[i].hard, 0, most), args.int(rows[i].soft, 0, most)
     if not budget.dimension(dim) or seen[dim] then return nil, 'dimension ' .. string.sub(dim, 1, 64) end
     if not hard or not soft then return nil, 'limits of ' .. dim .. ': whole numbers from 0 to 9007199254740991' end
     if hard > 0 and soft > hard then return nil, 'limits of ' .. dim .. ': soft is above hard' end
     seen[dim] = true
     limits[#limits + 1] = 'h:' .. dim
-    limits[#limits + 1] = argv[i + 1]
+    limits[#limits + 1] = rows[i].hard
     limits[#limits + 1] = 's:' .. dim
-    limits[#limits + 1] = argv[i + 2]
+    limits[#limits + 1] = rows[i].soft
   end
   return limits
 end
@@ -45,8 +46,7 @@ end
 -- answer is the reply, with those who are to be woken.
 function ff_budget.answer(list, revision, waiters)
   list[#list + 1] = revision
-  list[#list + 1] = reply.int(#waiters)
-  for i = 1, #waiters do list[#list + 1] = waiters[i] end
+  reply.add(list, waiters)
   return list
 end
 
@@ -58,23 +58,22 @@ function ff_budget.again(ctx, b)
   return ff_budget.answer({ 1, 'ALREADY_SATISFIED' }, b.d.up, waiters)
 end
 
-local function ff_put_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name, expected = budget.name(argv[2]), argv[3]
+local function ff_put_budget(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'mode', 'onhard', 'onsoft', 'interval', 'strict', 'refund', 'by' })
+  local name, expected = budget.name(q.name), q.expected
   if not name then return reply.err('invalid_input', 'budget: 1..64 letters, digits, _ . -, a letter or digit first') end
   if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
-  local limits, wrong = ff_budget.judge(argv)
+  local limits, wrong = ff_budget.judge(q, argv)
   if not limits then return reply.err('invalid_budget_spec', wrong) end
-  local text = table.concat({ argv[4], argv[5], argv[6], argv[7], argv[8], argv[9], argv[10], table.concat(limits, ',') }, '\31')
+  local text = table.concat({ q.scope, q.mode, q.onhard, q.onsoft, q.interval, q.strict, q.refund, table.concat(limits, ',') }, '\31')
   local b = budget.read(ctx, name)
   if not b and expected ~= '' then return reply.err('budget_not_found', name) end
   if b and b.d.df == text then return ff_budget.again(ctx, b) end
   if b and expected ~= b.d.up then return reply.err('budget_conflict', name, b.d.up) end
 
   local key, revision, waiters = keys.budget(ctx.r, name), reply.int(b and tonumber(b.d.up) + 1 or 1), {}
-  local fields = { 'df', text, 'sc', argv[4], 'md', argv[5], 'hd', argv[6], 'sf', argv[7], 'iv', argv[8], 'st', argv[9], 'rf', argv[10],
-    'up', revision, 'by', argv[11] }
+  local fields = { 'df', text, 'sc', q.scope, 'md', q.mode, 'hd', q.onhard, 'sf', q.onsoft, 'iv', q.interval, 'st', q.strict,
+    'rf', q.refund, 'up', revision, 'by', q.by }
   local old = nil
   if b then
     budget.save(ctx, b)
@@ -85,20 +84,20 @@ local function ff_put_budget(k, argv)
       local area = string.sub(field, 1, 2)
       if area == 'h:' or area == 's:' or area == 'w:' and not stays[field] then old[#old + 1] = field end
     end
-    if argv[8] == '0' then old[#old + 1] = 'nx' end
+    if q.interval == '0' then old[#old + 1] = 'nx' end
   else
     local start = { 'ct', ctx.t, 'ps', ctx.t, 'rc', '0', 'bc', '0', 'bs', '0' }
     for i = 1, #start do fields[#fields + 1] = start[i] end
     redis.call('ZADD', keys.budgets(ctx.r), '0', name)
   end
-  if argv[8] ~= '0' and (not b or b.d.iv ~= argv[8]) then
+  if q.interval ~= '0' and (not b or b.d.iv ~= q.interval) then
     fields[#fields + 1] = 'nx'
-    fields[#fields + 1] = reply.int(ctx.now + tonumber(argv[8]))
+    fields[#fields + 1] = reply.int(ctx.now + tonumber(q.interval))
   end
   if old then budget.some('HDEL', key, old) end
   for i = 1, #limits do fields[#fields + 1] = limits[i] end
   redis.call('HSET', key, unpack(fields))
-  budget.note(ctx, name, b and 'changed' or 'created', argv[11], (string.gsub(text, '\31', ' ')))
+  budget.note(ctx, name, b and 'changed' or 'created', q.by, (string.gsub(text, '\31', ' ')))
   if b then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   local out = ff_budget.answer({ 1, 'OK' }, revision, waiters)
   return waiters[1] and budget.say(ctx, name, 'put ' .. revision, out) or out

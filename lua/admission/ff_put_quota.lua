@@ -12,36 +12,34 @@ function ff_put_quota_do.woken(ctx, q, out)
   local waiters = {}
   budget.waiters(keys.cap_waiters(ctx.r, q.name), 256, waiters)
   budget.waiters(keys.rate_waiters(ctx.r, q.name), 256, waiters)
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  reply.add(out, waiters)
   return out
 end
 
-local function ff_put_quota(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name, expected, scope = quota.name(argv[2]), argv[3], argv[4]
+local function ff_put_quota(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'rate', 'window', 'cap', 'jitter', 'by' })
+  local name, expected, scope = quota.name(q.name), q.expected, q.scope
   if not name then return reply.err('invalid_input', 'quota: 1..64 letters, digits, _ . -, a letter or digit first') end
   if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
   if not scope or #scope > 128 then return reply.err('invalid_quota_spec', 'scope: at most 128 bytes') end
-  local rate, window = args.int(argv[5], 0, 1000000), args.int(argv[6], 0, 2592000000)
+  local rate, window = args.int(q.rate, 0, 1000000), args.int(q.window, 0, 2592000000)
   if not rate then return reply.err('invalid_quota_spec', 'rate: 0..1000000 starts') end
   if not window or rate > 0 and window == 0 then return reply.err('invalid_quota_spec', 'window: 1 ms to 30 days') end
-  if not args.int(argv[7], 0, 1000000) then return reply.err('invalid_quota_spec', 'cap: 0..1000000') end
-  if not args.int(argv[8], 0, 60000) then return reply.err('invalid_quota_spec', 'jitter: 0..60000 ms') end
-  if not argv[9] or #argv[9] > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  local text = table.concat({ scope, argv[5], argv[6], argv[7], argv[8] }, ' ')
-  local q = quota.read(ctx, name)
-  if not q and expected ~= '' then return reply.err('quota_policy_not_found', name) end
-  if q and q.d.df == text then return ff_put_quota_do.woken(ctx, q, reply.already(q.d.up)) end
-  if q and expected ~= q.d.up then return reply.err('quota_conflict', name, q.d.up) end
+  if not args.int(q.cap, 0, 1000000) then return reply.err('invalid_quota_spec', 'cap: 0..1000000') end
+  if not args.int(q.jitter, 0, 60000) then return reply.err('invalid_quota_spec', 'jitter: 0..60000 ms') end
+  if not q.by or #q.by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  local text = table.concat({ scope, q.rate, q.window, q.cap, q.jitter }, ' ')
+  local old = quota.read(ctx, name)
+  if not old and expected ~= '' then return reply.err('quota_policy_not_found', name) end
+  if old and old.d.df == text then return ff_put_quota_do.woken(ctx, old, reply.already(old.d.up)) end
+  if old and expected ~= old.d.up then return reply.err('quota_conflict', name, old.d.up) end
 
-  local revision = reply.int(q and tonumber(q.d.up) + 1 or 1)
-  redis.call('HSET', keys.quota(ctx.r, name), 'df', text, 'sc', scope, 'rt', argv[5], 'wn', argv[6], 'cp', argv[7], 'jt', argv[8],
-    'up', revision, 'by', argv[9], 'ct', q and q.d.ct or ctx.t)
-  if not q then redis.call('ZADD', keys.quotas(ctx.r), '0', name) end
-  quota.note(ctx, name, q and 'changed' or 'created', argv[9], text)
-  if not q then return reply.ok(revision, '0') end
+  local revision = reply.int(old and tonumber(old.d.up) + 1 or 1)
+  redis.call('HSET', keys.quota(ctx.r, name), 'df', text, 'sc', scope, 'rt', q.rate, 'wn', q.window, 'cp', q.cap, 'jt', q.jitter,
+    'up', revision, 'by', q.by, 'ct', old and old.d.ct or ctx.t)
+  if not old then redis.call('ZADD', keys.quotas(ctx.r), '0', name) end
+  quota.note(ctx, name, old and 'changed' or 'created', q.by, text)
+  if not old then return reply.ok(revision, '0') end
   if window > 0 then redis.call('PEXPIRE', keys.window(ctx.r, name), reply.int(window + 1000)) end -- it may be longer now
-  return ff_put_quota_do.woken(ctx, q, reply.ok(revision))
+  return ff_put_quota_do.woken(ctx, old, reply.ok(revision))
 end

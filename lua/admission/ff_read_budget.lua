@@ -6,9 +6,7 @@
 -- Args:    protocol name spenders entries
 -- Replies: OK now waiting fields {field value} used {dimension amount} entries {entry} spenders {spender}
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_budget(ctx, argv)
   local name, spenders, entries = budget.name(argv[2]), args.int(argv[3], 0, 100), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'budget') end
   if not spenders or not entries then return reply.err('invalid_input', 'spenders: 0..100, entries: 0..256') end
@@ -28,8 +26,7 @@ local function ff_read_budget(k, argv)
   put(b.d)
   put(b.used)
   local book = entries > 0 and redis.call('LRANGE', keys.budget_book(ctx.r, name), reply.int(-entries), '-1') or {}
-  out[#out + 1] = reply.int(#book)
-  for i = 1, #book do out[#out + 1] = book[i] end
+  reply.add(out, book)
   local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1), 'WITHSCORES') or {}
   local at, count, amounts = #out + 1, 0, 0
   out[at] = '0'

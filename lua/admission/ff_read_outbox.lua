@@ -5,9 +5,7 @@
 -- Args:    protocol after
 -- Replies: OK entries count {entry notices {kind text}}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_read_outbox(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_outbox(ctx, argv)
   local after = argv[2]
   if not after or after ~= '' and (#after > 41 or not string.find(after, '^%d+%-%d+$')) then
     return reply.err('invalid_input', 'after: the id of an entry')
@@ -19,8 +17,7 @@ local function ff_read_outbox(k, argv)
     if notices > 0 and notices + #fields / 2 > 200 then break end
     n, notices = n + 1, notices + #fields / 2
     out[#out + 1] = list[i][1]
-    out[#out + 1] = reply.int(#fields / 2)
-    for f = 1, #fields do out[#out + 1] = fields[f] end
+    reply.add(out, fields, 2)
   end
   out[4] = reply.int(n)
   return out

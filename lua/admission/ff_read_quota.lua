@@ -6,9 +6,7 @@
 -- Args:    protocol name holds entries
 -- Replies: OK now started held suspect forslots forrate fields {field value} entries {entry} holds {hold}
 -- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_quota(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_quota(ctx, argv)
   local name, holds, entries = quota.name(argv[2]), args.int(argv[3], 0, 1000), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'quota') end
   if not holds or not entries then return reply.err('invalid_input', 'holds: 0..1000, entries: 0..256') end
@@ -26,8 +24,7 @@ local function ff_read_quota(k, argv)
   end
   out[9] = reply.int(n)
   local book = entries > 0 and redis.call('LRANGE', keys.quota_book(ctx.r, name), reply.int(-entries), '-1') or {}
-  out[#out + 1] = reply.int(#book)
-  for i = 1, #book do out[#out + 1] = book[i] end
+  reply.add(out, book)
   local list = holds > 0 and redis.call('ZRANGE', slots, '0', reply.int(holds - 1), 'WITHSCORES') or {}
   out[#out + 1] = reply.int(#list / 2)
   for i = 1, #list, 2 do out[#out + 1] = list[i] .. ' ' .. reply.int(args.score(list[i + 1])) end

@@ -5,25 +5,23 @@
 -- Args:    protocol count {name hold ran}
 -- Replies: OK released count {waiter}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_release_holds(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local count = args.int(argv[2], 1, 100)
-  if not count or not argv[2 + 3 * count] or argv[3 + 3 * count] then return reply.err('invalid_input', 'count: 1..100 items') end
-  for i = 3, 2 + 3 * count, 3 do
-    if not quota.name(argv[i]) then return reply.err('invalid_input', 'quota') end
-    if argv[i + 2] ~= '0' and argv[i + 2] ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
+local function ff_release_holds(ctx, argv)
+  local items, behind = args.rows(argv, 2, 1, 100, { 'name', 'hold', 'ran' })
+  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
+  for i = 1, #items do
+    if not quota.name(items[i].name) then return reply.err('invalid_input', 'quota') end
+    if items[i].ran ~= '0' and items[i].ran ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
   end
 
   local seen, order, released, waiters = {}, {}, 0, {}
-  for i = 3, 2 + 3 * count, 3 do
-    local name = argv[i]
-    local freed = redis.call('ZREM', keys.slots(ctx.r, name), argv[i + 1])
+  for i = 1, #items do
+    local name, hold = items[i].name, items[i].hold
+    local freed = redis.call('ZREM', keys.slots(ctx.r, name), hold)
     if not seen[name] then
       seen[name], order[#order + 1] = true, name
     end
-    if argv[i + 2] == '0' then
-      local back = redis.call('ZREM', keys.window(ctx.r, name), argv[i + 1])
+    if items[i].ran == '0' then
+      local back = redis.call('ZREM', keys.window(ctx.r, name), hold)
       freed = math.max(freed, back)
     end
     released = released + freed

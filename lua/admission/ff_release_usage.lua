@@ -8,31 +8,30 @@
 -- Args:    protocol by count {name execution outcome epoch}
 -- Replies: OK count {answer} count {waiter}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_release_usage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local count = args.int(argv[3], 1, 10) -- of 64 dimensions each, and a note of it in the book
-  if not argv[2] or #argv[2] > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not count or not argv[3 + 4 * count] or argv[4 + 4 * count] then return reply.err('invalid_input', 'count: 1..10 items') end
-  for i = 4, 3 + 4 * count, 4 do
-    if not budget.name(argv[i]) then return reply.err('invalid_input', 'budget') end
-    if not budget.spender(argv[i + 1]) then return reply.err('invalid_input', 'execution: partition.uuid') end
-    if not args.int(argv[i + 3], 0, 9007199254740991) then return reply.err('invalid_input', 'epoch') end
+local function ff_release_usage(ctx, argv)
+  local by = argv[2]
+  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+  local items, behind = args.rows(argv, 3, 1, 10, { 'name', 'execution', 'outcome', 'epoch' }) -- of 64 dimensions each, and a note of it
+  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..10 items') end
+  for i = 1, #items do
+    if not budget.name(items[i].name) then return reply.err('invalid_input', 'budget') end
+    if not budget.spender(items[i].execution) then return reply.err('invalid_input', 'execution: partition.uuid') end
+    if not args.int(items[i].epoch, 0, 9007199254740991) then return reply.err('invalid_input', 'epoch') end
   end
 
   local out, waiters, known = { 1, 'OK', argv[3] }, {}, {}
-  for i = 4, 3 + 4 * count, 4 do
-    local name, answer = argv[i], '='
-    local purged = argv[i + 2] == 'purged'
+  for i = 1, #items do
+    local q, answer = items[i], '='
+    local name, purged = q.name, q.outcome == 'purged'
     if known[name] == nil and not purged then known[name] = budget.read(ctx, name) or false end
     local b = known[name]
     if purged then
-      budget.purged(ctx, name, argv[i + 1])
+      budget.purged(ctx, name, q.execution)
     elseif not b then
       answer = '-budget_not_found ' .. name
-    elseif argv[i + 2] == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. argv[i + 2] .. ',', 1, true) then
+    elseif q.outcome == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. q.outcome .. ',', 1, true) then
       budget.save(ctx, b)
-      if budget.free(ctx, b, argv[i + 1], argv[i + 2], argv[2], tonumber(argv[i + 3])) then
+      if budget.free(ctx, b, q.execution, q.outcome, by, tonumber(q.epoch)) then
         answer, b.freed = '+', true
       end
     end
@@ -41,7 +40,6 @@ local function ff_release_usage(k, argv)
   for name, b in pairs(known) do
     if b and b.freed and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   end
-  out[#out + 1] = reply.int(#waiters)
-  for i = 1, #waiters do out[#out + 1] = waiters[i] end
+  reply.add(out, waiters)
   return out
 end

@@ -5,15 +5,14 @@
 -- Args:    protocol name by move request
 -- Replies: OK period left count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_reset_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name, move = budget.name(argv[2]), argv[4]
+local function ff_reset_budget(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'by', 'move', 'request' })
+  local name, move = budget.name(q.name), q.move
   if not name then return reply.err('invalid_input', 'budget') end
-  if not argv[3] or argv[3] == '' or #argv[3] > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
+  if not q.by or q.by == '' or #q.by > 64 then return reply.err('invalid_input', 'by: 1..64 bytes') end
   if move ~= '0' and move ~= '1' then return reply.err('invalid_input', 'move: 0 or 1') end
-  if not args.id(argv[5]) then return reply.err('invalid_input', 'request') end
-  local before = budget.said(ctx, name, argv[5])
+  if not args.id(q.request) then return reply.err('invalid_input', 'request') end
+  local before = budget.said(ctx, name, q.request)
   if before then return before end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
@@ -21,8 +20,8 @@ local function ff_reset_budget(k, argv)
   budget.save(ctx, b)
   local nx, iv, waiters = tonumber(b.d.nx or ''), tonumber(b.d.iv), {}
   if move == '1' and iv > 0 then nx = ctx.now + iv end
-  budget.reset(ctx, b, 0, nx, argv[3])
+  budget.reset(ctx, b, 0, nx, q.by)
   budget.save(ctx, b)
   budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)
-  return budget.say(ctx, name, argv[5], reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters)))
+  return budget.say(ctx, name, q.request, reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters)))
 end

@@ -5,26 +5,26 @@
 -- Args:    protocol name ttl count {hold verdict}
 -- Replies: OK freed count {waiter}
 -- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_settle_holds(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name, ttl, count = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched), args.int(argv[4], 1, 100)
+local function ff_settle_holds(ctx, argv)
+  local name, ttl = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched)
+  local holds, behind = args.rows(argv, 4, 1, 100, { 'hold', 'verdict' })
   if not name then return reply.err('invalid_input', 'quota') end
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..600000') end
-  if not count or not argv[4 + 2 * count] then return reply.err('invalid_input', 'count: 1..100 holds') end
-  for i = 5, 4 + 2 * count, 2 do
-    if not string.find(argv[i + 1], '^[012]$') then return reply.err('invalid_input', 'verdict: 0, 1 or 2') end
+  if not holds or argv[behind] then return reply.err('invalid_input', 'count: 1..100 holds') end
+  for i = 1, #holds do
+    if not string.find(holds[i].verdict, '^[012]$') then return reply.err('invalid_input', 'verdict: 0, 1 or 2') end
   end
   local q, freed, waiters = quota.read(ctx, name), 0, {}
   if not q then return reply.err('quota_policy_not_found', name) end
 
   local slots = keys.slots(ctx.r, name)
-  for i = 5, 4 + 2 * count, 2 do
-    if argv[i + 1] == '1' then
-      redis.call('ZADD', slots, 'XX', reply.int(ctx.now + ttl), argv[i])
+  for i = 1, #holds do
+    local hold, verdict = holds[i].hold, holds[i].verdict
+    if verdict == '1' then
+      redis.call('ZADD', slots, 'XX', reply.int(ctx.now + ttl), hold)
     else
-      freed = freed + redis.call('ZREM', slots, argv[i])
-      if argv[i + 1] == '2' then redis.call('ZREM', keys.window(ctx.r, name), argv[i]) end
+      freed = freed + redis.call('ZREM', slots, hold)
+      if verdict == '2' then redis.call('ZREM', keys.window(ctx.r, name), hold) end
     end
   end
   quota.wake(ctx, q, waiters)

@@ -7,17 +7,16 @@
 -- Args:    protocol name execution epoch sequence
 -- Replies: OK count {waiter}; ALREADY_SATISFIED count {waiter}
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_undo_usage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local name, id = budget.name(argv[2]), budget.spender(argv[3])
+local function ff_undo_usage(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'execution', 'epoch', 'sequence' })
+  local name, id = budget.name(q.name), budget.spender(q.execution)
   if not name then return reply.err('invalid_input', 'budget') end
   if not id then return reply.err('invalid_input', 'execution: partition.uuid') end
-  local epoch, sequence = args.int(argv[4], 1, 9007199254740991), args.int(argv[5], 1, 9007199254740991)
+  local epoch, sequence = args.int(q.epoch, 1, 9007199254740991), args.int(q.sequence, 1, 9007199254740991)
   if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
-  local l, request = budget.ledger(ctx, b, id), id .. ' ' .. argv[4] .. ' ' .. argv[5]
+  local l, request = budget.ledger(ctx, b, id), id .. ' ' .. q.epoch .. ' ' .. q.sequence
   if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then
     local waiters = {}
     local before = budget.said(ctx, name, request)

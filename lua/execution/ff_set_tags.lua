@@ -4,16 +4,14 @@
 -- Args:    protocol id sets {key value} removals {key}
 -- Replies: OK count; ALREADY_SATISFIED count
 -- Errors:  invalid_input invalid_tag_key execution_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_set_tags(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_tags(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local q, bad = tagging.parse(argv)
   if not q then return bad end
   local c = core.read(ctx, id)
   if not c.s or c.pu then return reply.err('execution_not_found') end
-  local answer, has = tagging.change(argv, q, keys.tags(ctx.r, id), c.tg)
+  local answer, has = tagging.change(q, keys.tags(ctx.r, id), c.tg)
   if has and not c.tg then record.set(ctx, id, 'tg', '1') end
   if has == false and c.tg then record.clear(ctx, id, 'tg') end
   return answer

@@ -4,9 +4,7 @@
 -- Args:    protocol flow
 -- Replies: OK now fields {name value} tags {key value}
 -- Errors:  invalid_input flow_not_found result_purged partition_missing partition_frozen protocol_mismatch
-local function ff_flow_describe(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_describe(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local v = redis.call('HGETALL', keys.flow(ctx.r, id))
@@ -18,7 +16,6 @@ local function ff_flow_describe(k, argv)
   local out = { 1, 'OK', ctx.t, reply.int(#v / 2) }
   for i = 1, #v do out[#out + 1] = v[i] end
   local tags = redis.call('HGETALL', keys.flow_tags(ctx.r, id))
-  out[#out + 1] = reply.int(#tags / 2)
-  for i = 1, #tags do out[#out + 1] = tags[i] end
+  reply.add(out, tags, 2)
   return out
 end

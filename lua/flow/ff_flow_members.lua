@@ -6,9 +6,7 @@
 -- Args:    protocol flow next limit edges
 -- Replies: OK next count {id number node code route attempt category started ended group wait edges {upstream edge}} routes {id row}
 -- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_members(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_members(ctx, argv)
   local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)
   if not id then return reply.err('invalid_input', 'flow id') end
   if not from then return reply.err('invalid_input', 'next') end
@@ -36,8 +34,7 @@ local function ff_flow_members(k, argv)
       routes[#routes + 1] = c.r
     end
     local edges = argv[5] == '1' and g and links.edges(ctx, list[i]) or {}
-    out[#out + 1] = reply.int(#edges / 2)
-    for e = 1, #edges do out[#out + 1] = edges[e] end
+    reply.add(out, edges, 2)
     cost, count = cost + #edges / 2, count + 1
   end
   out[3], out[4] = after, reply.int(count)

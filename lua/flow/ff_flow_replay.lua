@@ -6,30 +6,28 @@
 -- Args:    protocol flow request steps force by reason count {id}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_replay(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_replay(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local q, bad = replay.parse(argv, 3)
   if not q then return bad end
-  local count = args.int(argv[8], 1, 64)
-  if not count or #argv ~= 8 + count then return reply.err('invalid_input', 'count: 1..64') end
-  for i = 9, #argv do
-    if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
+  local ids, behind = args.list(argv, 8, 1, 64)
+  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..64') end
+  for i = 1, #ids do
+    if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
   end
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
   local out, cost = { 1, 'OK', argv[8] }, 0
-  for i = 9, #argv do
-    local c = core.read(ctx, argv[i])
+  for i = 1, #ids do
+    local c = core.read(ctx, ids[i])
     cost = cost + 1 + math.floor(tonumber(c.g or '0') / 80)
-    if cost > 64 and i > 9 then
-      out[3] = reply.int(i - 9)
+    if cost > 64 and i > 1 then
+      out[3] = reply.int(i - 1)
       break
     end
-    local answer = c.s and c.fl ~= id and reply.err('execution_not_in_flow', argv[i]) or replay.refuse(ctx, c, q)
+    local answer = c.s and c.fl ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, q)
     if not answer then
-      out[#out + 1] = '+' .. replay.run(ctx, c, argv[i], q)
+      out[#out + 1] = '+' .. replay.run(ctx, c, ids[i], q)
     elseif answer[1] == 1 then
       out[#out + 1] = '=' .. answer[3]
     else

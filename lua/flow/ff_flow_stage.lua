@@ -1,33 +1,29 @@
 -- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. One
--- member may have 1,000 edges, and each further one takes the room of eight. An
--- item is one of ff_create_execution, and what makes it a member. upstreams is all, any or quorum (k), satisfied is run or
--- cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
+-- member may have 1,000 edges; each further one takes the room of eight, and of one for each of its tags. An item is one of
+-- ff_create_execution, and what makes it a member. upstreams is all, any or quorum (k), satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
 -- An error ends with the node that it is about.
 -- Flags:   none
 -- Go:      Engine.StageFlow
--- Args:    protocol flow revision count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value} node upstreams k satisfied edges {upstream input}}
+-- Args:    protocol flow revision {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
 -- Replies: OK revision members edges; ALREADY_SATISFIED revision members edges
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
-local function ff_flow_stage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local id, count = args.id(argv[2]), args.int(argv[4], 1, 100)
+local function ff_flow_stage(ctx, argv)
+  local id, revision = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'flow id') end
-  if argv[3] ~= '' and not args.int(argv[3], 0, 9007199254740991) then return reply.err('invalid_input', 'revision') end
-  if not count then return reply.err('invalid_input', 'count: 1..100') end
-  local items, bad = member.parse(argv, 5, count)
+  if revision ~= '' and not args.int(revision, 0, 9007199254740991) then return reply.err('invalid_input', 'revision') end
+  local items, bad = member.parse(argv, 4)
   if not items then return bad end
   local h = graph.head(ctx, id)
   if not h then return reply.err('flow_not_found') end
   local new
-  new, bad = member.judge(ctx, h, argv, items)
+  new, bad = member.judge(ctx, h, items)
   if not new then return bad end
   if new == 0 then return reply.already(h.rv, h.nn or '0', h.ne or '0') end
   if h.st ~= 'F0' and h.st ~= 'F1' then return reply.err('flow_already_terminal', h.st) end
   if h.sl == '1' then return reply.err('flow_sealed', id) end
-  if argv[3] ~= '' and argv[3] ~= h.rv then return reply.err('stale_graph_revision', h.rv) end
+  if revision ~= '' and revision ~= h.rv then return reply.err('stale_graph_revision', h.rv) end
 
-  member.write(ctx, h, argv, items)
+  member.write(ctx, h, items)
   if h.st == 'F0' then redis.call('ZADD', keys.flow_due(ctx.r), reply.int(ctx.now + 86400000), id) end
   flow.apply(ctx)
   create.close(ctx)

@@ -4,16 +4,14 @@
 -- Args:    protocol flow sets {key value} removals {key}
 -- Replies: OK count; ALREADY_SATISFIED count
 -- Errors:  invalid_input invalid_tag_key flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_tags(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_tags(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local q, bad = tagging.parse(argv)
   if not q then return bad end
   local h = redis.call('HMGET', keys.flow(ctx.r, id), 'st', 'tg')
   if not h[1] then return reply.err('flow_not_found') end
-  local answer, has = tagging.change(argv, q, keys.flow_tags(ctx.r, id), h[2])
+  local answer, has = tagging.change(q, keys.flow_tags(ctx.r, id), h[2])
   if has and not h[2] then redis.call('HSET', keys.flow(ctx.r, id), 'tg', '1') end
   if has == false and h[2] then redis.call('HDEL', keys.flow(ctx.r, id), 'tg') end
   return answer

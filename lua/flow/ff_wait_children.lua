@@ -5,7 +5,7 @@
 -- the lease is kept, the outcomes are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
 -- Flags:   none
 -- Go:      Engine.WaitChildren
--- Args:    protocol id session claim epoch attempt name mode rest park count {id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags {key value} node upstreams k satisfied edges {upstream input}}
+-- Args:    protocol id session claim epoch attempt name mode rest park {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
 -- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED parked outcomes
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_wait = { modes = { all = true, first = true, success = true } }
@@ -20,8 +20,8 @@ end
 
 -- open makes the header that found planned.
 function ff_wait.open(ctx, h, id)
-  ctx.flows = ctx.flows or {}
-  ctx.flows[id] = h
+  ctx.cache.flows = ctx.cache.flows or {}
+  ctx.cache.flows[id] = h
   local fields = { st = h.st, sl = h.sl, ns = h.ns, kd = h.kd, ct = ctx.t, rl = ctx.t, mt = ctx.t, rv = '0', nn = '1', ma = '1' }
   for field, value in pairs(fields) do graph.set(h, field, value) end
   record.set(ctx, id, 'fl', id, 'nd', 'root')
@@ -30,11 +30,11 @@ function ff_wait.open(ctx, h, id)
 end
 
 -- list makes sure that children that are there already are on the list of this wait, with how they ended.
-function ff_wait.list(ctx, argv, items, id)
+function ff_wait.list(ctx, items, id)
   local key = keys.children(ctx.r, id)
   for n = 1, #items do
-    local child = argv[items[n].at]
-    if not items[n].template and redis.call('HEXISTS', key, child) == 0 then
+    local child = items[n].id
+    if not items[n].new and redis.call('HEXISTS', key, child) == 0 then
       local c = core.read(ctx, child)
       local mark = c.s and graph.outcomes[c.s] or '.'
       local attempt = mark ~= '.' and core.attempt(c) or ''
@@ -82,16 +82,16 @@ end
 
 -- parse judges everything that needs no look at the store.
 function ff_wait.parse(argv)
-  local q = { name = argv[7], mode = argv[8], rest = argv[9], park = argv[10], count = args.int(argv[11], 0, 100) }
+  local q = { name = argv[7], mode = argv[8], rest = argv[9], park = argv[10], items = {} }
   if not q.name or #q.name < 1 or #q.name > 128 or string.find(q.name, '%c') then
     return nil, reply.err('invalid_input', 'name: 1 to 128 bytes without control characters')
   end
   if not ff_wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first or success') end
   if q.rest ~= 'cancel' and q.rest ~= 'leave' then return nil, reply.err('invalid_input', 'rest: cancel or leave') end
   if q.park ~= '0' and q.park ~= '1' then return nil, reply.err('invalid_input', 'park: 0 or 1') end
-  if not q.count then return nil, reply.err('invalid_input', 'count: 0..100') end
+  if not argv[11] then return q end
   local bad
-  q.items, bad = member.parse(argv, 12, q.count)
+  q.items, bad = member.parse(argv, 11)
   if not q.items then return nil, bad end
   return q
 end
@@ -113,9 +113,7 @@ function ff_wait.fresh(ctx, c, f, q)
   if c.wt then record.clear(ctx, f.id, 'wt') end
 end
 
-local function ff_wait_children(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_wait_children(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local q
@@ -133,8 +131,8 @@ local function ff_wait_children(k, argv)
   local h, founded = ff_wait.found(ctx, c, f.id)
   if not h then return reply.err('flow_not_found') end
   local new = 0
-  if q.count > 0 then
-    new, bad = member.judge(ctx, h, argv, q.items, f.id)
+  if #q.items > 0 then
+    new, bad = member.judge(ctx, h, q.items, f.id)
     if not new then return bad end
     answer = new > 0 and ff_wait.refuse(ctx, h, h.id)
     if answer then return answer end
@@ -144,14 +142,14 @@ local function ff_wait_children(k, argv)
   answer = ff_wait.room(ctx, c, f.id, q.name, had + new)
   if answer then return answer end
 
-  if q.count > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
+  if #q.items > 0 or not founded then -- without a child there is nothing to keep, and no flow to keep it with
     if founded then ff_wait.open(ctx, h, f.id) end
     ff_wait.fresh(ctx, c, f, q)
   end
-  ff_wait.list(ctx, argv, q.items, f.id)
-  if new > 0 then member.write(ctx, h, argv, q.items, f.id) end
+  ff_wait.list(ctx, q.items, f.id)
+  if new > 0 then member.write(ctx, h, q.items, f.id) end
   if q.park == '0' then
-    if q.count > 0 then -- for the case that this execution ends before it waits
+    if #q.items > 0 then -- for the case that this execution ends before it waits
       local w = ff_wait.tally(ctx, f.id, q.mode, q.rest)
       w.state = 'm'
       record.set(ctx, f.id, 'wt', wait.text(w))

@@ -11,6 +11,30 @@ function args.int(text, least, most)
   return n
 end
 
+-- named gives the arguments from position i on their names; those that are missing are nil. It is how a function begins whose arguments are
+-- more than a few, and a test holds the names to its header.
+function args.named(argv, i, names)
+  local q = {}
+  for n = 1, #names do q[names[n]] = argv[i + n - 1] end
+  return q
+end
+
+-- list reads a count within [least, most] from position i, and so many texts behind it. It returns them and the position behind, or nil.
+function args.list(argv, i, least, most)
+  local count = args.int(argv[i], least, most)
+  if not count or count > 0 and not argv[i + count] then return nil end
+  return { unpack(argv, i + 1, i + count) }, i + count + 1
+end
+
+-- rows reads a count within [least, most] from position i, and so many rows of these names behind it. It returns them and the position
+-- behind, or nil.
+function args.rows(argv, i, least, most, names)
+  local count, rows = args.int(argv[i], least, most), {}
+  if not count or count > 0 and not argv[i + count * #names] then return nil end
+  for n = 1, count do rows[n] = args.named(argv, i + 1 + (n - 1) * #names, names) end
+  return rows, i + 1 + count * #names
+end
+
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
   if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then return nil end
@@ -42,6 +66,23 @@ end
 -- tag accepts a key of dotted lower-case parts, at most 64 bytes in all (design §12).
 function args.tag(text)
   return #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and not string.find(text, '..', 1, true)
+end
+
+-- tags reads a count of at most 64 from position i, and so many keys and values behind it. It returns them as one list and the position
+-- behind, or nil.
+function args.tags(argv, i)
+  local count = args.int(argv[i], 0, 64)
+  if not count or count > 0 and not argv[i + 2 * count] then return nil end
+  return { unpack(argv, i + 1, i + 2 * count) }, i + 2 * count + 1
+end
+
+-- wrong_tags returns the code and the detail of what is wrong with such a list, or nil.
+function args.wrong_tags(tags)
+  for i = 1, #tags, 2 do
+    if not args.tag(tags[i]) then return 'invalid_tag_key', string.sub(tags[i], 1, 64) end
+    if #tags[i + 1] > 256 then return 'invalid_input', 'tags: value of at most 256 bytes' end
+  end
+  return nil
 end
 
 -- instant reads '' (none), '+ms' (from now) or 'ms' (absolute); at most ten years ahead. The second result is

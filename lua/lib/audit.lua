@@ -41,13 +41,20 @@ function audit.aside(ctx, key, name, index, member, detail)
   if audit.note(ctx, 'damaged', index, member, detail) then redis.call('RENAME', key, keys.aside(ctx.r, name)) end
 end
 
+-- hands tells why nothing of a route is handed out, nil when it is.
+function audit.hands(ctx, id)
+  if not lane.open(ctx, id) then return 'its lane hands nothing out' end
+  if not gate.open(ctx, id) then return 'a gate closed it' end
+  return nil
+end
+
 -- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was set aside just now.
 function audit.typed(ctx, key, name, want)
-  ctx.typed = ctx.typed or {}
-  if ctx.typed[key] ~= nil then return ctx.typed[key] end
+  ctx.cache.typed = ctx.cache.typed or {}
+  if ctx.cache.typed[key] ~= nil then return ctx.cache.typed[key] end
   local is = redis.call('TYPE', key)
   is = is.ok or is
-  ctx.typed[key] = is == 'none' or is == want or ctx.heal
+  ctx.cache.typed[key] = is == 'none' or is == want or ctx.heal
   if is == 'none' or is == want then return true end
   audit.aside(ctx, key, name, name, '', 'it is a ' .. is .. ' and no ' .. want)
   return ctx.heal
@@ -55,8 +62,7 @@ end
 
 -- finish appends the findings to a reply.
 function audit.finish(ctx, out)
-  out[#out + 1] = reply.int(#ctx.found / 5)
-  for i = 1, #ctx.found do out[#out + 1] = ctx.found[i] end
+  reply.add(out, ctx.found, 5)
   return out
 end
 

@@ -3,15 +3,15 @@
 local bell = {}
 
 local function digests(ctx)
-  ctx.digests = ctx.digests or redis.call('SMEMBERS', keys.digests(ctx.r))
-  return ctx.digests
+  ctx.cache.digests = ctx.cache.digests or redis.call('SMEMBERS', keys.digests(ctx.r))
+  return ctx.cache.digests
 end
 
 -- wake rings up to count waiters of one interest and returns how many heard it.
 local function wake(ctx, digest, count, message)
   local zset, heard = keys.waiters(ctx.r, digest), 0
-  ctx.deaf = ctx.deaf or 0
-  while heard < count and ctx.deaf <= 8 do
+  ctx.cache.deaf = ctx.cache.deaf or 0
+  while heard < count and ctx.cache.deaf <= 8 do
     local batch = redis.call('ZRANGE', zset, 0, math.min(count - heard, 64) - 1)
     if #batch == 0 then
       redis.call('SREM', keys.digests(ctx.r), digest)
@@ -22,7 +22,7 @@ local function wake(ctx, digest, count, message)
       if publish.to(keys.bell(ctx.r, batch[i]), message) > 0 then
         heard = heard + 1
       else
-        ctx.deaf = ctx.deaf + 1
+        ctx.cache.deaf = ctx.cache.deaf + 1
       end
     end
   end

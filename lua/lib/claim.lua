@@ -21,26 +21,20 @@ function claim.parse(argv, i)
   return q
 end
 
--- before is the order of claims.
-local function before(a, b)
-  if a.score ~= b.score then return a.score < b.score end
-  return a.id < b.id
-end
-
 -- gather reads the heads of routes of several namespaces, as many of each as was said, and sorts them.
 local function gather(ctx, turn, found)
   for i = 1, #turn.routes do
-    local route_id, each, before = turn.routes[i], turn.each[i], #found
+    local route_id, each, others = turn.routes[i], turn.each[i], #found
     local members = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', reply.int(each - 1), 'WITHSCORES')
     for m = 1, #members, 2 do
       found[#found + 1] = { id = members[m], score = args.score(members[m + 1]), route = route_id }
     end
-    local seen = #found - before
+    local seen = #found - others
     turn.seen[i] = seen
     if seen < each then home.counted(ctx, route_id, seen) end
     if seen == 0 then redis.call('SREM', gate.ready(ctx, route_id), route_id) end
   end
-  table.sort(found, before)
+  table.sort(found, merge.before)
 end
 
 -- simply reads the head of a queue whose record is plain, without a table for all its fields; false if it is not, or of a flow that was
@@ -85,7 +79,7 @@ local function heads(ctx, q, ready)
     if merged then h = merge.next(ctx, merged) else h = found[i] and turn and share.following(turn) or found[i] end
     if not h then break end
     local plain = q.plain and simply(ctx, h)
-    local c = not plain and (ctx.fresh and ctx.fresh[h.id] or core.read(ctx, h.id))
+    local c = not plain and core.read(ctx, h.id)
     if plain then
       picked[#picked + 1] = h
       if turn then share.take(h) end
@@ -110,21 +104,21 @@ end
 -- first in the queue. More than one route is for the queue, which knows their order.
 local function own(ctx, q, ready)
   local route_id, n = nil, 0
-  for coming in pairs(ctx.enqueued) do route_id, n = coming, n + 1 end
+  for coming in pairs(ctx.moves.enqueued) do route_id, n = coming, n + 1 end
   if n ~= 1 or #ready > 0 or ctx.gates or not lane.open(ctx, route_id) then return nil end
   return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
 end
 
 -- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are left.
 local function at_once(ctx, q, route_id)
-  local members, found, picked, left = ctx.enqueued[route_id], {}, {}, {}
+  local members, found, picked, left = ctx.moves.enqueued[route_id], {}, {}, {}
   for i = 1, #members, 2 do found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id } end
-  table.sort(found, before)
+  table.sort(found, merge.before)
   for i = 1, #found do
     local h = found[i]
     local wanted = #picked < q.max
     local plain = wanted and simply(ctx, h)
-    local c = wanted and not plain and (ctx.fresh[h.id] or core.read(ctx, h.id))
+    local c = wanted and not plain and core.read(ctx, h.id)
     if plain then
       h.unqueued = true
       picked[#picked + 1] = h
@@ -135,8 +129,8 @@ local function at_once(ctx, q, route_id)
       left[#left + 1], left[#left + 2] = reply.int(h.score), h.id
     end
   end
-  ctx.enqueued[route_id] = left
-  if #left == 0 then ctx.enqueued = nil end
+  ctx.moves.enqueued[route_id] = left
+  if #left == 0 then ctx.moves.enqueued = nil end
   return picked, #left > 0
 end
 
@@ -184,53 +178,43 @@ end
 
 -- take turns one picked execution into an active one; without held it is one that was granted, and held, before.
 local function take(ctx, q, h, held)
-  local c = h.core
-  local granted, epoch = not held, ctx.t
+  local c, granted = h.core, not held
+  local state, epoch = granted and 'R1' .. string.sub(c.s, 3) or c.s, ctx.t
   if granted then
-    epoch, c.s = c.ge, 'R1' .. string.sub(c.s, 3)
+    epoch = c.ge
     record.clear(ctx, h.id, 'gx', 'gs', 'gn', 'ge')
   elseif c.e and tonumber(c.e) >= ctx.now then
     epoch = reply.int(tonumber(c.e) + 1)
   end
-  local resumed = c.s == 'R1i'
-  local timeout = resumed and c.to and (c.tr or c.to) or c.to
-  if resumed then
-    c.rs = epoch
-    record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t, 'rs', epoch)
+  record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'la', ctx.t)
+  local timeout = c.to
+  if state == 'R1i' then
+    timeout = c.to and (c.tr or c.to)
+    record.set(ctx, h.id, 'rs', epoch)
   else
-    c.ty = types[c.s]
-    c.n, c.attempt = c.n and reply.int(tonumber(c.n) + 1) or '1', c.n or '0'
-    record.set(ctx, h.id, 's', 'A1', 'ss', q.session, 'cl', q.number_text, 'e', epoch, 'n', c.n, 'la', ctx.t, 'ty', c.ty,
-      'st', c.st or ctx.t)
+    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'ty', types[state], 'st', c.st or ctx.t)
   end
-  c.ta = nil
   if timeout then
     local due = ctx.now + tonumber(timeout)
-    c.ta = reply.int(due)
-    record.set(ctx, h.id, 'ta', c.ta)
+    record.set(ctx, h.id, 'ta', reply.int(due))
     if c.dl then due = math.min(due, tonumber(c.dl)) end
     home.alarm(ctx, due, h.id)
   elseif granted then
     home.alarm(ctx, c.dl and tonumber(c.dl), h.id)
   end
-  c.e, c.la = epoch, ctx.t
   if not granted then
     held[#held + 1] = q.number_text
     held[#held + 1] = h.id
     if not h.unqueued then home.dequeue(ctx, h.route, h.id) end
   end
   if c.fl then graph.moved(ctx, c, h.id, 'A1') end
-  feed.state(ctx, h.id, 'A1', core.attempt(c), c.r, epoch, q.session)
+  h.core = core.read(ctx, h.id)
+  feed.state(ctx, h.id, 'A1', core.attempt(h.core), c.r, epoch, q.session)
 end
 
 local function left(ctx, instant)
   if not instant then return '0' end
   return reply.int(math.max(1, tonumber(instant) - ctx.now))
-end
-
-local function flat(out, list)
-  out[#out + 1] = reply.int(#list / 2)
-  for i = 1, #list do out[#out + 1] = list[i] end
 end
 
 -- inputs finds what the upstreams of a member left it, under the names it gave them: at most 64 within the byte budget,
@@ -299,8 +283,8 @@ local function describe(ctx, id, c, q, room, out)
       ' ' .. sequence .. ' ' .. input .. ' ' .. (c.tg or '0') .. ' ' .. steps .. ' ' .. resume
   local at, member = #out, nil
   if payload then out[#out + 1] = payload end
-  if c.tg then flat(out, redis.call('HGETALL', keys.tags(r, id))) end
-  if steps == '1' then flat(out, redis.call('HGETALL', keys.steps(r, id))) end
+  if c.tg then reply.add(out, redis.call('HGETALL', keys.tags(r, id)), 2) end
+  if steps == '1' then reply.add(out, redis.call('HGETALL', keys.steps(r, id)), 2) end
   if c.fl then
     local flag, list = inputs(ctx, id, c.ip and c.g, room)
     out[at] = out[at] .. ' ' .. flag
@@ -309,7 +293,7 @@ local function describe(ctx, id, c, q, room, out)
   if resume == '1' then out[#out + 1] = suspension.outcome(ctx, id, suspension.read(ctx, id)) end
   if member then
     out[#out + 1] = member[1]
-    if member[2] == '1' then flat(out, member[3]) end
+    if member[2] == '1' then reply.add(out, member[3], 2) end
   end
 end
 
@@ -332,7 +316,7 @@ local function tell(ctx, h, q, room, out)
     local flag, list = inputs(ctx, h.id, h.edges, room)
     out[at] = out[at] .. ' ' .. flag
     out[#out + 1] = h.flow .. ' ' .. h.node
-    if flag == '1' then flat(out, list) end
+    if flag == '1' then reply.add(out, list, 2) end
   end
 end
 
@@ -420,13 +404,13 @@ function claim.run(ctx, q)
   elseif q.interest ~= '' then
     local ready, gated, other = claim.ready(ctx, q)
     local strays, turn, later = {}, nil, nil
-    local mine = ctx.enqueued and own(ctx, q, ready)
-    if ctx.enqueued and not mine then
+    local mine = ctx.moves.enqueued and own(ctx, q, ready)
+    if ctx.moves.enqueued and not mine then
       later = {}
       home.queue(ctx, later)
       ready, gated, other = claim.ready(ctx, q)
     end
-    ctx.coming = nil
+    ctx.moves.coming = nil
     if mine then
       claims, more = at_once(ctx, q, mine)
     elseif #ready > 0 then

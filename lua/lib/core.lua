@@ -5,16 +5,11 @@ local core = {}
 -- read returns the fields of an execution as this call has left them; absent ones are nil.
 function core.read(ctx, id) return record.read(ctx, id) end
 
--- attempt is the index of the current or last attempt, as text; '' before the first. Formatting costs more than
--- remembering.
-function core.attempt(c)
-  local a = c.attempt
-  if not a then
-    a = c.n and reply.int(tonumber(c.n) - 1) or ''
-    c.attempt = a
-  end
-  return a
-end
+-- attempt is the index of the current or last attempt, as text; '' before the first.
+function core.attempt(c) return c.attempt or '' end
+
+-- started is how many attempts there were.
+function core.started(c) return record.started(c) end
 
 function core.waiting(c) return string.sub(c.s, 1, 2) == 'R1' end
 function core.delayed(c) return string.sub(c.s, 1, 2) == 'R2' end

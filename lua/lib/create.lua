@@ -1,56 +1,100 @@
--- create: how an execution comes into being, for the functions that create some. An item is fourteen arguments from
--- position i on, unless position d is given, where digest and payload of one without tags follow its id: id namespace lane kind capabilities priority delay deadline policy timeout creator digest payload tags, and the
--- tags' keys and values. Capabilities may be followed by the unit separator and the item's own gates. Everything is judged before anything is written.
+-- create: how executions come into being, for the functions that create some. They come in groups: what those of a group have in common,
+-- their tags among it, and how many there are, then each with its id, digest and payload, and what else the function wants of it. Capabilities
+-- may be followed by the unit separator and the group's own gates. Everything is judged before anything is written.
 local create = {}
 
--- template judges the ten arguments after the id. The items of a batch mostly share them, so an item that has the
--- same as the one before takes over its template, refusal included.
-function create.template(ctx, argv, i)
-  local t = ctx.template
-  if t and (ctx.gates ~= '3' or argv[i + 13] == '0' and t.plain) then
-    local same = true
-    for n = 1, 10 do
-      if argv[i + n] ~= argv[t.at + n] then
-        same = false
-        break
+local none = {}
+
+-- head reads what a group has in common from position i, and how many of its kind follow, at most room. It returns the group and the
+-- position behind, or nil and what is wrong.
+local function head(argv, i, room)
+  local tags, at = none, i + 11
+  if argv[i + 10] ~= '0' then tags, at = args.tags(argv, i + 10) end
+  if not tags then return nil, argv[i + 10] and 'tags: at most 64' or 'arguments: a group is cut short' end
+  local group = { namespace = argv[i], lane = argv[i + 1], kind = argv[i + 2], capabilities = argv[i + 3], priority = argv[i + 4],
+    delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8], creator = argv[i + 9], tags = tags }
+  group.count = args.int(argv[at], 1, room)
+  if not group.count then return nil, 'count: 1..100' end
+  return group, at + 1
+end
+
+-- parse reads items from position i to the end of the arguments, at most 100 with 2,000 tags; with(argv, i, item) reads what else the
+-- function wants of each from position i, and returns the position behind it, or nil, a code and what is wrong. It returns the items, or nil
+-- and an error reply.
+function create.parse(argv, i, with)
+  local items, tags = {}, 0
+  while argv[i] do
+    local group, behind = head(argv, i, 100 - #items)
+    if not group then return nil, reply.err('invalid_input', behind) end
+    i, tags = behind, tags + group.count * #group.tags / 2
+    for _ = 1, group.count do
+      if not argv[i + 2] then
+        return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(#items + 1) .. ' is cut short')
       end
+      local item = { id = argv[i], digest = argv[i + 1], payload = argv[i + 2], group = group }
+      i = i + 3
+      if with then
+        local code, detail
+        i, code, detail = with(argv, i, item)
+        if not i then return nil, reply.err(code, detail, item.id) end
+      end
+      items[#items + 1] = item
     end
-    if same then return t end
   end
-  t = { at = i, core = {}, plain = argv[i + 13] == '0' }
-  t.refusal = create.judge(ctx, argv, i, t)
-  ctx.template = t
+  if #items == 0 then return nil, reply.err('invalid_input', 'count: 1..100') end
+  if tags > 2000 then return nil, reply.err('invalid_input', 'tags: at most 2000 a call') end
+  return items
+end
+
+-- alike tells whether two groups differ in nothing but tags.
+local function alike(a, b)
+  return a.namespace == b.namespace and a.lane == b.lane and a.kind == b.kind and a.capabilities == b.capabilities and
+      a.priority == b.priority and a.delay == b.delay and a.deadline == b.deadline and a.policy == b.policy and a.timeout == b.timeout and
+      a.creator == b.creator
+end
+
+-- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing but tags, so one that is
+-- like the one before takes over its template; where tags have gates, the tags are looked at, too.
+function create.template(ctx, group)
+  if group.template then return group.template end
+  local last = ctx.cache.group
+  local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group) and last.template
+  if not t then
+    t = { core = {} }
+    t.refusal = create.judge(ctx, group, t)
+  end
+  ctx.cache.group, group.template = group, t
   return t
 end
 
--- judge fills a template and returns why it is refused, or nil.
-function create.judge(ctx, argv, i, t)
+-- judge fills a template and returns why its group is refused, or nil.
+function create.judge(ctx, g, t)
   local c, ok = t.core, true
-  local caps, gates = argv[i + 4], ''
+  local caps, gates = g.capabilities, ''
   if ctx.gates or string.find(caps, '\31', 1, true) then
     local wrong
-    caps, gates, wrong = gate.resolve(ctx, argv, i)
+    caps, gates, wrong = gate.resolve(ctx, g)
     if wrong then return wrong end
   end
-  t.row = route.row(argv[i + 1], argv[i + 2], argv[i + 3], caps, gates)
+  t.row = route.row(g.namespace, g.lane, g.kind, caps, gates)
   t.route = route.find(ctx, t.row)
   if not t.route then
-    local part = route.validate(argv[i + 1], argv[i + 2], argv[i + 3], caps)
+    local part = route.validate(g.namespace, g.lane, g.kind, caps)
     if part then return (part == 'capabilities' and '-invalid_capabilities ' or '-invalid_input ') .. part end
   end
-  local priority = args.int((string.gsub(argv[i + 5], '^%-', '')), 0, 9007199254740991)
+  local priority = args.int((string.gsub(g.priority, '^%-', '')), 0, 9007199254740991)
   if not priority then return '-invalid_input priority' end
-  t.priority = string.byte(argv[i + 5], 1) == 45 and 0 or math.min(priority, 9000)
+  t.priority = string.byte(g.priority, 1) == 45 and 0 or math.min(priority, 9000)
   if t.priority > 0 then c.pr = reply.int(t.priority) end
-  t.delay, ok = args.instant(argv[i + 6], ctx.now)
+  t.delay, ok = args.instant(g.delay, ctx.now)
   if not ok then return '-invalid_input delay: whole ms, at most ten years' end
   if t.delay and t.delay <= ctx.now then t.delay = nil end
   if t.delay then c.du = reply.int(t.delay) end
-  t.deadline, ok = args.instant(argv[i + 7], ctx.now)
+  t.deadline, ok = args.instant(g.deadline, ctx.now)
   if not ok then return '-invalid_input deadline: whole ms, at most ten years' end
   if t.deadline then c.dl = reply.int(t.deadline) end
-  if argv[i + 8] ~= '' then
-    local numbers, categories, keep = policy.split(argv[i + 8])
+  if g.policy ~= '' then
+    local numbers, categories, keep = policy.split(g.policy)
     if not numbers then return '-invalid_policy packed policy' end
     c.po = numbers
     if keep ~= '' then c.rt = keep end
@@ -59,75 +103,80 @@ function create.judge(ctx, argv, i, t)
       t.categories = categories
     end
   end
-  if argv[i + 9] ~= '' then
-    if not args.int(argv[i + 9], 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
-    c.to = argv[i + 9]
+  if g.timeout ~= '' then
+    if not args.int(g.timeout, 1, 315360000000) then return '-invalid_input attempt timeout: 1 ms to ten years' end
+    c.to = g.timeout
   end
-  if #argv[i + 10] > 64 then return '-invalid_input creator: at most 64 bytes' end
-  if argv[i + 10] ~= '' then c.cr = argv[i + 10] end
+  if #g.creator > 64 then return '-invalid_input creator: at most 64 bytes' end
+  if g.creator ~= '' then c.cr = g.creator end
   t.state = t.delay and 'R2af' or 'R1f'
   c.s = t.state
   c.ct = ctx.t
   return nil
 end
 
--- refuse judges what belongs to one item alone.
-function create.refuse(argv, i, after, d)
-  d = d or i + 11
-  if not args.uuid(argv[i]) then return '-invalid_input execution id' end
-  if #argv[d] > 64 then return '-invalid_input digest: at most 64 bytes' end
-  if #argv[d + 1] > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
-  for t = i + 14, after - 1, 2 do
-    local key, value = argv[t], argv[t + 1]
-    if not args.tag(key) then return '-invalid_tag_key ' .. string.sub(key, 1, 64) end
-    if #value > 256 then return '-invalid_input tags: value of at most 256 bytes' end
-  end
-  return nil
+-- refuse judges an item: its group, its tags, and what belongs to it alone.
+function create.refuse(ctx, item)
+  local t, tags = create.template(ctx, item.group), item.group.tags
+  if t.refusal then return t.refusal end
+  if not args.uuid(item.id) then return '-invalid_input execution id' end
+  if #item.digest > 64 then return '-invalid_input digest: at most 64 bytes' end
+  if #item.payload > 1048576 then return '-payload_too_large payload: at most 1048576 bytes' end
+  if tags == none then return nil end
+  local code, detail = args.wrong_tags(tags)
+  return code and '-' .. code .. ' ' .. detail or nil
 end
 
--- known answers for an id that exists, in the store or earlier in this call (with the digest at position before, in state); nil
--- when it is new.
-function create.known(ctx, argv, i, d, before, state)
-  local id, digest, stored = argv[i], argv[d or i + 11], nil
-  if before then
-    stored = argv[before]
+-- known answers for an item whose id exists, in the store or earlier in this call as twin; nil when it is new.
+function create.known(ctx, item, twin)
+  local digest, state, stored = item.digest, nil, nil
+  if twin then
+    state, stored = twin.group.template.state, twin.digest
   else
-    if ctx.unknown then return nil end
-    local c = core.read(ctx, id)
+    if ctx.cache.unknown then return nil end
+    local c = core.read(ctx, item.id)
     state, stored = c.s or '', c.pd or ''
     if not c.s then
-      state, stored = purge.read(ctx, id)
+      state, stored = purge.read(ctx, item.id)
       if not state then return nil end
       digest = purge.digest(digest)
     end
   end
-  if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. id end
+  if digest ~= '' and stored ~= '' and digest ~= stored then return '-idempotency_conflict ' .. item.id end
   return '=' .. state
 end
 
--- room tells whether a template's route exists or may still be made.
-function create.room(ctx, t)
+-- room tells whether the route of a group exists or may still be made.
+local function room(ctx, t)
   if t.route or t.new then return true end
-  ctx.room = ctx.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
-  ctx.rows = ctx.rows or {}
-  if not ctx.rows[t.row] then
-    if ctx.room <= 0 then return false end
-    ctx.room = ctx.room - 1
-    ctx.rows[t.row] = true
+  ctx.cache.room = ctx.cache.room or 1024 - redis.call('HLEN', keys.routes(ctx.r))
+  ctx.cache.rows = ctx.cache.rows or {}
+  if not ctx.cache.rows[t.row] then
+    if ctx.cache.room <= 0 then return false end
+    ctx.cache.room = ctx.cache.room - 1
+    ctx.cache.rows[t.row] = true
   end
   t.new = true
   return true
 end
 
--- look asks once whether any of the executions of a call exists, so that none of the usual new ones need be asked for.
-function create.look(ctx, ids)
-  local list = {}
-  for i = 1, #ids do list[2 * i - 1], list[2 * i] = keys.core(ctx.r, ids[i]), keys.tombstone(ctx.r, ids[i]) end
-  ctx.unknown = redis.call('EXISTS', unpack(list)) == 0
+-- admit tells why a new item cannot be made now, or nil: its lane is closed, or there is no room for another route.
+function create.admit(ctx, item)
+  local closed = lane.refusal(ctx, item.group.namespace, item.group.lane)
+  if closed then return '-' .. closed end
+  return not room(ctx, item.group.template) and '-too_many_routes 1024' or nil
 end
 
--- write stores one judged item from position i. m are the further fields of a member of a flow, and whether it is blocked.
-function create.write(ctx, argv, i, t, m, d)
+-- look asks once whether any of the executions of a call exists, so that none of the usual new ones need be asked for.
+function create.look(ctx, items)
+  local list = {}
+  for i = 1, #items do list[2 * i - 1], list[2 * i] = keys.core(ctx.r, items[i].id), keys.tombstone(ctx.r, items[i].id) end
+  ctx.cache.unknown = redis.call('EXISTS', unpack(list)) == 0
+end
+
+-- write stores one judged item. m are the further fields of a member of a flow, and whether it is blocked.
+function create.write(ctx, item, m)
+  local t = item.group.template
   if not t.written then
     t.route = t.route or route.find(ctx, t.row) or route.add(ctx, t.row)
     t.core.r = t.route
@@ -135,15 +184,15 @@ function create.write(ctx, argv, i, t, m, d)
     t.before, t.named = record.fresh(t.core)
     t.written = true
   end
-  local id, digest, payload, tags = argv[i], argv[d or i + 11], argv[d and d + 1 or i + 12], d and '0' or argv[i + 13]
+  local id, digest, payload, tags = item.id, item.digest, item.payload, item.group.tags
   local before, named = t.before, t.named
   if m then before, named = record.joining(before, named, m.fields) end
-  if tags ~= '0' or not before then
+  if tags ~= none or not before then
     local c = {}
     for field, value in pairs(t.core) do c[field] = value end
-    for field, value in pairs(m and m.fields or {}) do c[field] = value end
+    for field, value in pairs(m and m.fields or none) do c[field] = value end
     if digest ~= '' then c.pd = digest end
-    if tags ~= '0' then c.tg = '1' end
+    if tags ~= none then c.tg = '1' end
     if #payload > 0 then c['in'] = reply.int(#payload) end
     if #payload > 0 and #payload <= record.inline then c.input = payload end
     record.add(ctx, id, c)
@@ -151,9 +200,7 @@ function create.write(ctx, argv, i, t, m, d)
     record.splice(ctx, id, record.compose(before, named, digest, payload))
   end
   if #payload > record.inline then record.write(ctx, keys.input(ctx.r, id), payload) end
-  if tags ~= '0' then
-    redis.call('HSET', keys.tags(ctx.r, id), unpack(argv, i + 14, i + 13 + 2 * tonumber(tags)))
-  end
+  if tags ~= none then redis.call('HSET', keys.tags(ctx.r, id), unpack(tags)) end
   if t.categories then redis.call('HSET', keys.attempts(ctx.r, id), 'categories', t.categories) end
   home.used(ctx, t.route, 1)
   if m and m.blocked then
@@ -168,5 +215,5 @@ end
 
 -- close announces the routes that were made.
 function create.close(ctx)
-  if ctx.routes_added then bell.table_changed(ctx) end
+  if ctx.moves.routes_added then bell.table_changed(ctx) end
 end

@@ -9,19 +9,19 @@ local feed = {}
 -- wanted reads what is recorded: kinds, until, length; nil when nothing ever was.
 function feed.wanted(ctx)
   if not ctx.feed then return nil end
-  if not ctx.feed_kinds then
+  if not ctx.cache.feed_kinds then
     local kinds, upto, length = string.match(ctx.feed, '^(%l*) (%d+) (%d+)$')
-    ctx.feed_kinds, ctx.feed_until, ctx.feed_length = kinds or '', tonumber(upto or '0'), length or '1'
+    ctx.cache.feed_kinds, ctx.cache.feed_until, ctx.cache.feed_length = kinds or '', tonumber(upto or '0'), length or '1'
   end
-  return ctx.feed_kinds, ctx.feed_until, ctx.feed_length
+  return ctx.cache.feed_kinds, ctx.cache.feed_until, ctx.cache.feed_length
 end
 
 -- add notes an event of a call; flush writes them.
 local function add(ctx, kind, text)
   local kinds, upto = feed.wanted(ctx)
   if upto <= ctx.now or not string.find(kinds, kind, 1, true) then return end
-  local e = ctx.events or {}
-  ctx.events = e
+  local e = ctx.moves.events or {}
+  ctx.moves.events = e
   e[#e + 1] = kind
   e[#e + 1] = text
 end
@@ -41,11 +41,11 @@ end
 
 -- flush appends what was noted, and tells whoever follows.
 function feed.flush(ctx)
-  local e = ctx.events
+  local e = ctx.moves.events
   if not e then return end
-  ctx.events = nil
+  ctx.moves.events = nil
   local number = reply.int(redis.call('HINCRBY', ctx.r, 'fed', 1))
-  redis.call('XADD', keys.feed(ctx.r), 'MAXLEN', '~', ctx.feed_length, '*', 'n', number .. ' ' .. ctx.t, unpack(e))
+  redis.call('XADD', keys.feed(ctx.r), 'MAXLEN', '~', ctx.cache.feed_length, '*', 'n', number .. ' ' .. ctx.t, unpack(e))
   publish.to(keys.news(ctx.r), number)
 end
 

@@ -2,18 +2,22 @@
 -- revoked, session alive, then session, claim, epoch and attempt equal.
 local fence = {}
 
--- parse reads the five arguments of a fence from position i.
-function fence.parse(argv, i)
-  local f = { id = args.id(argv[i]), session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3],
-    attempt = argv[i + 4] }
-  if not f.id then return nil, reply.err('invalid_input', 'execution id') end
-  if not f.attempt then return nil, reply.err('partial_fence') end
+-- refuse tells why a fence is none, or nil.
+function fence.refuse(f)
+  if not args.id(f.id) then return reply.err('invalid_input', 'execution id') end
+  if not f.attempt then return reply.err('partial_fence') end
   if f.session == '' or f.claim == '' or f.epoch == '' or f.attempt == '' then
-    if f.session == f.claim and f.claim == f.epoch and f.epoch == f.attempt then
-      return nil, reply.err('fence_required')
-    end
-    return nil, reply.err('partial_fence')
+    local nothing = f.session == f.claim and f.claim == f.epoch and f.epoch == f.attempt
+    return reply.err(nothing and 'fence_required' or 'partial_fence')
   end
+  return nil
+end
+
+-- parse reads the five arguments of a fence from position i, or returns nil and an error reply.
+function fence.parse(argv, i)
+  local f = { id = argv[i], session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3], attempt = argv[i + 4] }
+  local bad = fence.refuse(f)
+  if bad then return nil, bad end
   return f
 end
 

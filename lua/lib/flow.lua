@@ -4,7 +4,7 @@ local flow = {}
 
 -- touch counts one member that is looked at.
 local function touch(ctx)
-  ctx.nodes = ctx.nodes - 1
+  ctx.moves.nodes = ctx.moves.nodes - 1
 end
 
 -- promote makes a blocked member claimable. A delay counts from here.
@@ -12,7 +12,7 @@ function flow.promote(ctx, c, id)
   local code, due = 'R1' .. string.sub(c.s, 3), nil
   home.unblock(ctx, id)
   if c.plain then
-    record.splice(ctx, id, record.freed(ctx.texts[id]))
+    record.splice(ctx, id, record.freed(ctx.cache.texts[id]))
     home.enqueue(ctx, c.r, lane.score(ctx, c), id)
   else
     due = c.dd and ctx.now + (tonumber(c.dd) or 0) or tonumber(c.du or '0') or 0
@@ -68,7 +68,6 @@ function flow.decided(ctx, h, c, id, g)
   if not core.blocked(c) then return end
   if g.state == 's' then
     flow.promote(ctx, c, id)
-    if ctx.coming and not c.plain then ctx.fresh[id] = c end -- a claim in this call need not read it again
   else
     flow.skip(ctx, c.plain and core.read(ctx, id) or c, id)
   end
@@ -165,7 +164,7 @@ function steps.u(ctx, h, e)
     if not code or graph.outcomes[code] then return true end
   end
   local from = tonumber(e.at) or 0
-  local wanted, list = ctx.nodes, e.list
+  local wanted, list = ctx.moves.nodes, e.list
   if list and #list < wanted then
     e.list = nil
   else
@@ -189,7 +188,7 @@ end
 -- than owner. nil: not known yet, the call has looked at enough; the second result is how far.
 local function needed(ctx, id, owner, from)
   while true do
-    if ctx.nodes <= 0 then return nil, from end
+    if ctx.moves.nodes <= 0 then return nil, from end
     local list = links.dependants(ctx, id, from, 8)
     if #list > 1 then touch(ctx) end -- eight glances are as dear as one member
     for i = 1, #list do
@@ -219,7 +218,7 @@ local function open(ctx, v)
     if mark == 46 or mark == 126 then ids[#ids + 1] = v[i] end -- . or ~
   end
   table.sort(ids)
-  ctx.nodes = ctx.nodes - 1 - math.floor(#v / 32)
+  ctx.moves.nodes = ctx.moves.nodes - 1 - math.floor(#v / 32)
   return table.concat(ids)
 end
 
@@ -240,7 +239,7 @@ local function rest(ctx, h, e, of, reason, g)
   local from, ids = string.match(e.at, '^(%d+) (.*)$')
   from, ids = tonumber(from or '0'), ids or ''
   local at = 1
-  while at <= #ids and ctx.nodes > 0 do
+  while at <= #ids and ctx.moves.nodes > 0 do
     local id = string.sub(ids, at, at + 35)
     local c = core.read(ctx, id)
     local ended, spare = c.s and core.terminal(c), false
@@ -287,8 +286,8 @@ end
 -- c walks over the members in the order in which they came.
 function steps.c(ctx, h, e)
   local from = e.at == '' and '-inf' or '(' .. e.at
-  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, h.id), from, '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(ctx.nodes))
-  local wanted = ctx.nodes
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, h.id), from, '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(ctx.moves.nodes))
+  local wanted = ctx.moves.nodes
   for i = 1, #list, 2 do
     touch(ctx)
     local c = core.read(ctx, list[i])
@@ -299,7 +298,7 @@ function steps.c(ctx, h, e)
 end
 
 function steps.r(ctx, h)
-  local key, wanted = keys.roots(ctx.r, h.id), ctx.nodes
+  local key, wanted = keys.roots(ctx.r, h.id), ctx.moves.nodes
   local list = redis.call('LRANGE', key, '0', reply.int(wanted - 1))
   if #list > 0 then redis.call('LTRIM', key, reply.int(#list), '-1') end
   for i = 1, #list do
@@ -355,37 +354,37 @@ end
 
 -- run does the work that this call made, first come first served.
 function flow.run(ctx)
-  ctx.nodes = ctx.nodes or 64
+  ctx.moves.nodes = ctx.moves.nodes or 64
   local i, left = 1, {}
-  if #ctx.work > 1 then
+  if #ctx.moves.work > 1 then
     local lists = {}
-    for n = 1, math.min(#ctx.work, ctx.nodes) do lists[ctx.work[n].id] = ctx.work[n].list end
-    foresee(ctx, ctx.work, lists)
+    for n = 1, math.min(#ctx.moves.work, ctx.moves.nodes) do lists[ctx.moves.work[n].id] = ctx.moves.work[n].list end
+    foresee(ctx, ctx.moves.work, lists)
   end
-  while ctx.work[i] do
-    local e = ctx.work[i]
-    if ctx.nodes <= 0 or not step(ctx, e) then left[#left + 1] = e end
+  while ctx.moves.work[i] do
+    local e = ctx.moves.work[i]
+    if ctx.moves.nodes <= 0 or not step(ctx, e) then left[#left + 1] = e end
     i = i + 1
   end
-  ctx.work = nil
+  ctx.moves.work = nil
   if #left > 0 then keep(ctx, left) end
 end
 
 -- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
 -- It returns true when a route that lost entries still has some.
 function flow.apply(ctx)
-  if ctx.blocked then home.file(ctx) end -- before the work, which may free them again
-  if ctx.work then flow.run(ctx) end
+  if ctx.moves.blocked then home.file(ctx) end -- before the work, which may free them again
+  if ctx.moves.work then flow.run(ctx) end
   return home.apply(ctx)
 end
 
 -- drain works off the backlog, touching at most budget members. It returns whether something is left.
 function flow.drain(ctx, budget)
-  ctx.nodes = budget
+  ctx.moves.nodes = budget
   local due = redis.call('ZRANGE', keys.backlog(ctx.r), '0', reply.int(math.max(0, budget - 1)))
   if #due == 0 then return false end
   for i = 1, #due do
-    if ctx.nodes <= 0 then break end
+    if ctx.moves.nodes <= 0 then break end
     local kind, id = string.match(due[i], '^(%l):(.*)$')
     local p = pack.split(redis.call('HGET', keys.work(ctx.r), due[i]) or '', ',')
     local e = { kind = kind, id = id, flow = p[1], at = p[2] or '', outcome = p[3] or '', attempt = p[4] or '' }
@@ -397,7 +396,7 @@ function flow.drain(ctx, budget)
     else
       keep(ctx, { e })
     end
-    if ctx.work then flow.run(ctx) end
+    if ctx.moves.work then flow.run(ctx) end
   end
   return redis.call('EXISTS', keys.backlog(ctx.r)) == 1
 end

@@ -13,11 +13,11 @@ local outcomes = { T2 = 'failed', T3 = 'cancelled', T4 = 'expired' }
 -- of returns the gates of a route, '' mostly.
 function gate.of(ctx, route_id)
   if not ctx.gates then return '' end
-  ctx.gate_of = ctx.gate_of or {}
-  local gates = ctx.gate_of[route_id]
+  ctx.cache.gate_of = ctx.cache.gate_of or {}
+  local gates = ctx.cache.gate_of[route_id]
   if not gates then
     gates = string.match(redis.call('HGET', keys.routes(ctx.r), route_id) or '', '\31([^\31]*)$') or ''
-    ctx.gate_of[route_id] = gates
+    ctx.cache.gate_of[route_id] = gates
   end
   return gates
 end
@@ -48,7 +48,7 @@ function gate.added(ctx, route_id, row)
     ctx.gates = '1'
     redis.call('HSET', ctx.r, 'gates', '1')
   end
-  if ctx.gate_of then ctx.gate_of[route_id] = gates end
+  if ctx.cache.gate_of then ctx.cache.gate_of[route_id] = gates end
 end
 
 function gate.removed(ctx, route_id)
@@ -80,12 +80,11 @@ function gate.valid(text)
   return n.b <= 16 and n.q <= 8
 end
 
--- scopes lists the scopes of an item from position i of the arguments.
-local function scopes(ctx, argv, i)
-  local list = { 'g', 'n' .. US .. argv[i + 1], 'l' .. US .. argv[i + 1] .. US .. argv[i + 2] }
-  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
-  for t = i + 14, i + 12 + 2 * tags, 2 do
-    if argv[t + 1] then list[#list + 1] = 't' .. US .. argv[t] .. US .. argv[t + 1] end
+-- scopes lists the scopes of a group of new executions.
+local function scopes(ctx, group)
+  local list = { 'g', 'n' .. US .. group.namespace, 'l' .. US .. group.namespace .. US .. group.lane }
+  for i = 1, ctx.gates == '3' and #group.tags or 0, 2 do
+    list[#list + 1] = 't' .. US .. group.tags[i] .. US .. group.tags[i + 1]
   end
   return list
 end
@@ -103,29 +102,28 @@ local function everything(ctx)
       all.scope[rows[i]] = rows[i + 1]
     end
   end
-  ctx.everything = all
+  ctx.cache.everything = all
   return all
 end
 
--- attached lists what is attached to the scopes of an item; false is nothing. A call that asks for many reads everything.
-local function attached(ctx, argv, i)
-  ctx.asked = (ctx.asked or 0) + 1
-  if ctx.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, argv, i))) end
-  local all = ctx.everything or everything(ctx)
-  local namespace = argv[i + 1]
+-- attached lists what is attached to the scopes of a group; false is nothing. A call that asks for many reads everything.
+local function attached(ctx, group)
+  ctx.cache.asked = (ctx.cache.asked or 0) + 1
+  if ctx.cache.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, group))) end
+  local all = ctx.cache.everything or everything(ctx)
+  local namespace, tags = group.namespace, group.tags
   local list = { all.scope.g or false, all.scope['n' .. US .. namespace] or false,
-    all.scope['l' .. US .. namespace .. US .. argv[i + 2]] or false }
-  local tags = ctx.gates == '3' and args.int(argv[i + 13], 0, 64) or 0
-  for t = i + 14, i + 12 + 2 * tags, 2 do
-    local values = all.label[argv[t]]
-    if values and values[argv[t + 1]] then list[#list + 1] = values[argv[t + 1]] end
+    all.scope['l' .. US .. namespace .. US .. group.lane] or false }
+  for i = 1, ctx.gates == '3' and #tags or 0, 2 do
+    local values = all.label[tags[i]]
+    if values and values[tags[i + 1]] then list[#list + 1] = values[tags[i + 1]] end
   end
   return list
 end
 
--- resolve returns the capabilities of an item, all its gates, and a refusal if they are malformed or too many. An item is as in create.
-function gate.resolve(ctx, argv, i)
-  local caps, own = argv[i + 4], ''
+-- resolve returns the capabilities of a group of new executions, all its gates, and a refusal if they are malformed or too many.
+function gate.resolve(ctx, group)
+  local caps, own = group.capabilities, ''
   local cut = string.find(caps, US, 1, true)
   if cut then
     own = string.sub(caps, cut + 1)
@@ -135,7 +133,7 @@ function gate.resolve(ctx, argv, i)
   local set = {}
   merge(set, own)
   if ctx.gates and ctx.gates ~= '1' then
-    local rows = attached(ctx, argv, i)
+    local rows = attached(ctx, group)
     for n = 1, #rows do
       if rows[n] then merge(set, string.match(rows[n], '^[^ ]*')) end
     end
@@ -147,8 +145,8 @@ function gate.resolve(ctx, argv, i)
 end
 
 local function note(ctx, kind, text)
-  local out = ctx.outgoing or {}
-  ctx.outgoing = out
+  local out = ctx.moves.outgoing or {}
+  ctx.moves.outgoing = out
   out[#out + 1] = kind
   out[#out + 1] = text
 end
@@ -176,8 +174,8 @@ end
 
 -- flush writes what was noted, and has it delivered at once.
 function gate.flush(ctx)
-  local out = ctx.outgoing
-  ctx.outgoing = nil
+  local out = ctx.moves.outgoing
+  ctx.moves.outgoing = nil
   for first = 1, #out, 200 do
     redis.call('XADD', keys.outbox(ctx.r), '*', unpack(out, first, math.min(first + 199, #out)))
   end

@@ -23,14 +23,14 @@ end
 
 -- head returns a flow's header, nil when there is none.
 function graph.head(ctx, flow_id)
-  ctx.flows = ctx.flows or {}
-  local h = ctx.flows[flow_id]
+  ctx.cache.flows = ctx.cache.flows or {}
+  local h = ctx.cache.flows[flow_id]
   if h == nil then
     local v = redis.call('HGETALL', keys.flow(ctx.r, flow_id))
     h = #v > 0 and { id = flow_id, dirty = {} } or false
     for i = 1, #v, 2 do h[v[i]] = v[i + 1] end
     if h and not h.st then h = false end
-    ctx.flows[flow_id] = h
+    ctx.cache.flows[flow_id] = h
   end
   return h or nil
 end
@@ -56,8 +56,8 @@ local counters = { rv = true, nn = true, ne = true, vn = true, bl = true, lv = t
 -- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped, tally:F2 F3 F4 flows
 -- that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
 function graph.tally(ctx, what)
-  ctx.tallies = ctx.tallies or {}
-  ctx.tallies[what] = (ctx.tallies[what] or 0) + 1
+  ctx.moves.tallies = ctx.moves.tallies or {}
+  ctx.moves.tallies[what] = (ctx.moves.tallies[what] or 0) + 1
 end
 
 -- unended is how many members have not ended.
@@ -83,8 +83,8 @@ end
 --   w a member ended while it waited for children    c cancel the members of a flow
 --   r release the roots of a flow              x cancel one member        k skip one member
 function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
-  ctx.work = ctx.work or {}
-  local q = ctx.work
+  ctx.moves.work = ctx.moves.work or {}
+  local q = ctx.moves.work
   local e = { kind = kind, id = id, flow = flow_id, at = at or '', outcome = outcome or '', attempt = attempt or '' }
   q[#q + 1] = e
   return e
@@ -148,7 +148,7 @@ end
 
 -- flush writes what changed, and tells whoever waits for a flow.
 function graph.flush(ctx)
-  for flow_id, h in pairs(ctx.flows) do
+  for flow_id, h in pairs(ctx.cache.flows) do
     if h and h.changed then
       settle_flow(ctx, h)
       graph.add(h, 'vn', 1)
@@ -171,6 +171,6 @@ function graph.flush(ctx)
       end
     end
   end
-  for what, n in pairs(ctx.tallies or {}) do redis.call('HINCRBY', ctx.r, 'tally:' .. what, n) end
-  ctx.tallies = nil
+  for what, n in pairs(ctx.moves.tallies or {}) do redis.call('HINCRBY', ctx.r, 'tally:' .. what, n) end
+  ctx.moves.tallies = nil
 end

@@ -4,10 +4,10 @@
 local home = {}
 
 local function list(ctx, name, key)
-  local all = ctx[name]
+  local all = ctx.moves[name]
   if not all then
     all = {}
-    ctx[name] = all
+    ctx.moves[name] = all
   end
   local one = all[key]
   if not one then
@@ -27,14 +27,14 @@ end
 -- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
 -- may be cancelled by what else follows from that end.
 function home.dequeue(ctx, route, id)
-  local coming = ctx.enqueued and ctx.enqueued[route]
+  local coming = ctx.moves.enqueued and ctx.moves.enqueued[route]
   if coming then
     local left = {}
     for i = 1, #coming, 2 do
       if coming[i + 1] ~= id then left[#left + 1], left[#left + 2] = coming[i], coming[i + 1] end
     end
     if #left < #coming then
-      ctx.enqueued[route] = #left > 0 and left or nil
+      ctx.moves.enqueued[route] = #left > 0 and left or nil
       return
     end
   end
@@ -44,8 +44,8 @@ end
 
 -- counted remembers how long a queue is, so that apply need not ask.
 function home.counted(ctx, route, n)
-  ctx.counts = ctx.counts or {}
-  ctx.counts[route] = n
+  ctx.moves.counts = ctx.moves.counts or {}
+  ctx.moves.counts[route] = n
 end
 
 function home.unhold(ctx, session_id, id)
@@ -108,12 +108,12 @@ end
 function home.done(ctx, id, route, own)
   local d = list(ctx, 'ended', 'done')
   local usual = not own and not ctx.lanes -- mostly all of a call are kept as long as the first
-  local text = usual and ctx.purge_text
+  local text = usual and ctx.moves.purge_text
   if not text then
     local at = ctx.now + home.kept(ctx, route, own)
     text = reply.int(at)
-    if usual then ctx.purge_text = text end
-    ctx.purge = math.min(ctx.purge or at, at)
+    if usual then ctx.moves.purge_text = text end
+    ctx.moves.purge = math.min(ctx.moves.purge or at, at)
   end
   d[#d + 1] = text
   d[#d + 1] = id
@@ -121,25 +121,25 @@ end
 
 -- used counts how many retained executions a route has; at zero the route goes.
 function home.used(ctx, route, change)
-  ctx.used = ctx.used or {}
-  ctx.used[route] = (ctx.used[route] or 0) + change
+  ctx.moves.used = ctx.moves.used or {}
+  ctx.moves.used[route] = (ctx.moves.used[route] or 0) + change
 end
 
 -- unblock takes a member out of those that wait for others.
 function home.unblock(ctx, id)
-  local u = ctx.unblocked or {}
-  ctx.unblocked, u[#u + 1] = u, id
+  local u = ctx.moves.unblocked or {}
+  ctx.moves.unblocked, u[#u + 1] = u, id
 end
 
 local function unblocked(ctx)
-  redis.call('ZREM', keys.blocked(ctx.r), unpack(ctx.unblocked))
-  ctx.unblocked = nil
+  redis.call('ZREM', keys.blocked(ctx.r), unpack(ctx.moves.unblocked))
+  ctx.moves.unblocked = nil
 end
 
 -- block files a member that waits for others.
 function home.block(ctx, id, created)
-  local b = ctx.blocked or {}
-  ctx.blocked, b[#b + 1] = b, created
+  local b = ctx.moves.blocked or {}
+  ctx.moves.blocked, b[#b + 1] = b, created
   b[#b + 1] = id
 end
 
@@ -155,7 +155,7 @@ end
 
 -- queue writes what is enqueued, and rings waiters for it; with later they are not rung yet, and later counts by route for how much.
 function home.queue(ctx, later)
-  for route, members in pairs(ctx.enqueued) do
+  for route, members in pairs(ctx.moves.enqueued) do
     redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
     if lane.open(ctx, route) and gate.open(ctx, route) then
       redis.call('SADD', gate.ready(ctx, route), route)
@@ -167,65 +167,65 @@ function home.queue(ctx, later)
       end
     end
   end
-  ctx.enqueued = nil
+  ctx.moves.enqueued = nil
 end
 
 -- file writes who was blocked.
 function home.file(ctx)
-  if ctx.unblocked then unblocked(ctx) end
-  redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.blocked))
-  ctx.blocked = nil
+  if ctx.moves.unblocked then unblocked(ctx) end
+  redis.call('ZADD', keys.blocked(ctx.r), unpack(ctx.moves.blocked))
+  ctx.moves.blocked = nil
 end
 
 -- apply writes the collected moves, and what the feed is to hold; what may change the state of a member calls flow.apply. It returns
--- true when a route that lost entries still has some. While ctx.coming is set a claim follows in this call: what became claimable is
+-- true when a route that lost entries still has some. While ctx.moves.coming is set a claim follows in this call: what became claimable is
 -- left to it, and headers that it will change again are not written.
 function home.apply(ctx)
   local r, rest = ctx.r, false
   -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
   -- as much as a small command.
-  if ctx.unblocked then unblocked(ctx) end
-  if ctx.unheld then
-    for sid, ids in pairs(ctx.unheld) do
+  if ctx.moves.unblocked then unblocked(ctx) end
+  if ctx.moves.unheld then
+    for sid, ids in pairs(ctx.moves.unheld) do
       redis.call('ZREM', keys.held(r, sid), unpack(ids))
     end
-    ctx.unheld = nil
+    ctx.moves.unheld = nil
   end
-  if ctx.ended then
-    for _, pairs_ in pairs(ctx.ended) do
+  if ctx.moves.ended then
+    for _, pairs_ in pairs(ctx.moves.ended) do
       redis.call('ZADD', keys.done(r), unpack(pairs_))
-      if not ctx.wake or ctx.wake > ctx.purge then root.need(ctx, ctx.purge) end
-      root.filed(ctx, ctx.purge)
+      if not ctx.wake or ctx.wake > ctx.moves.purge then root.need(ctx, ctx.moves.purge) end
+      root.filed(ctx, ctx.moves.purge)
     end
-    ctx.ended, ctx.purge, ctx.purge_text = nil, nil, nil
+    ctx.moves.ended, ctx.moves.purge, ctx.moves.purge_text = nil, nil, nil
   end
-  if ctx.dequeued then
-    for route, ids in pairs(ctx.dequeued) do
+  if ctx.moves.dequeued then
+    for route, ids in pairs(ctx.moves.dequeued) do
       local q = keys.queue(r, route)
       redis.call('ZREM', q, unpack(ids))
-      local count = ctx.counts and ctx.counts[route]
+      local count = ctx.moves.counts and ctx.moves.counts[route]
       if count and count > #ids or not count and redis.call('EXISTS', q) == 1 then
         rest = true
       else
         redis.call('SREM', gate.ready(ctx, route), route)
       end
     end
-    ctx.dequeued = nil
+    ctx.moves.dequeued = nil
   end
-  if ctx.counts then ctx.counts = nil end
-  if ctx.enqueued and not ctx.coming then home.queue(ctx) end
-  if ctx.used then
-    for route_id, change in pairs(ctx.used) do
+  if ctx.moves.counts then ctx.moves.counts = nil end
+  if ctx.moves.enqueued and not ctx.moves.coming then home.queue(ctx) end
+  if ctx.moves.used then
+    for route_id, change in pairs(ctx.moves.used) do
       if redis.call('HINCRBY', keys.route_use(r), route_id, change) <= 0 then route.remove(ctx, route_id) end
     end
-    ctx.used = nil
+    ctx.moves.used = nil
   end
-  if ctx.purged then
-    redis.call('HINCRBY', r, 'purged', ctx.purged) -- who recounts must know
-    ctx.purged = nil
+  if ctx.moves.purged then
+    redis.call('HINCRBY', r, 'purged', ctx.moves.purged) -- who recounts must know
+    ctx.moves.purged = nil
   end
-  if ctx.outgoing then gate.flush(ctx) end
-  if ctx.flows and not ctx.coming then graph.flush(ctx) end
+  if ctx.moves.outgoing then gate.flush(ctx) end
+  if ctx.cache.flows and not ctx.moves.coming then graph.flush(ctx) end
   feed.flush(ctx)
   return rest
 end

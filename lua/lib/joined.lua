@@ -4,9 +4,9 @@ local joined = {}
 
 -- due tells whether a piece of work is in the backlog, or planned by this call.
 local function due(ctx, kind, id)
-  if ctx.idle == nil then ctx.idle = redis.call('EXISTS', keys.work(ctx.r)) == 0 end
-  if not ctx.idle and redis.call('HEXISTS', keys.work(ctx.r), kind .. ':' .. id) == 1 then return true end
-  local planned = ctx.work or {}
+  if ctx.cache.idle == nil then ctx.cache.idle = redis.call('EXISTS', keys.work(ctx.r)) == 0 end
+  if not ctx.cache.idle and redis.call('HEXISTS', keys.work(ctx.r), kind .. ':' .. id) == 1 then return true end
+  local planned = ctx.moves.work or {}
   for i = 1, #planned do
     if planned[i].kind == kind and planned[i].id == id then return true end
   end
@@ -15,13 +15,13 @@ end
 
 -- entries reads a list once a call, as a set. read is how.
 local function entries(ctx, key, read)
-  ctx.lists = ctx.lists or {}
-  local set = ctx.lists[key]
+  ctx.cache.lists = ctx.cache.lists or {}
+  local set = ctx.cache.lists[key]
   if not set then
     local list = read()
     set = { has = {} }
     for i = 1, #list do set.has[list[i]] = true end
-    ctx.lists[key], ctx.cost = set, ctx.cost + 1 + #list / 50
+    ctx.cache.lists[key], ctx.cost = set, ctx.cost + 1 + #list / 50
   end
   return set
 end
@@ -36,7 +36,7 @@ end
 local function knows(ctx, id, entry, to)
   local set = entries(ctx, keys.links(ctx.r, id), function() return links.dependants(ctx, id, 0, links.leads(ctx, id)) end)
   if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then return end
-  links.lead(ctx, id, { entry })
+  links.lead(ctx, id, entry)
   set.has[entry] = true
 end
 
@@ -82,10 +82,10 @@ local function listed(ctx, h, id, incoming)
     local up = redis.call('ZSCORE', key, incoming[i])
     behind = math.max(behind, up and audit.score(up) or -1)
   end
-  ctx.gaps = ctx.gaps or {}
-  local from = ctx.gaps[h.id] or -1 -- numbers up to here are taken
+  ctx.cache.gaps = ctx.cache.gaps or {}
+  local from = ctx.cache.gaps[h.id] or -1 -- numbers up to here are taken
   local free = gap(ctx, key, h.id, math.max(from, behind))
-  if behind <= from then ctx.gaps[h.id] = free end
+  if behind <= from then ctx.cache.gaps[h.id] = free end
   redis.call('ZADD', key, reply.int(free), id)
   h.vn = reply.int(redis.call('HINCRBY', keys.flow(ctx.r, h.id), 'vn', 1)) -- no reason to ask whether the flow has ended
 end

@@ -16,13 +16,13 @@ function lane.name(namespace, name) return namespace .. US .. name end
 -- read returns the row of a lane; an active one that keeps things for the default time when nobody said anything. Who asks
 -- for the record always reads it.
 function lane.read(ctx, name, always)
-  ctx.lane_rows = ctx.lane_rows or {}
-  local row = ctx.lane_rows[name]
+  ctx.cache.lane_rows = ctx.cache.lane_rows or {}
+  local row = ctx.cache.lane_rows[name]
   if not row then
     local text = (ctx.lanes or always) and redis.call('HGET', keys.lanes(ctx.r), name) or ''
     local state, keep, age, since, by = string.match(text, '^(%l+) (%d+),?(%d*) (%d+) (.*)$')
     row = { state = state or 'active', keep = tonumber(keep or '0'), age = tonumber(age or '') or 0, since = since or '0', by = by or '' }
-    ctx.lane_rows[name] = row
+    ctx.cache.lane_rows[name] = row
   end
   return row
 end
@@ -32,12 +32,12 @@ local usual = { state = 'active', keep = 0, age = 0, since = '0', by = '' }
 -- of returns the row of a route's lane.
 function lane.of(ctx, route_id)
   if not ctx.lanes then return usual end
-  ctx.lane_of = ctx.lane_of or {}
-  local row = ctx.lane_of[route_id]
+  ctx.cache.lane_of = ctx.cache.lane_of or {}
+  local row = ctx.cache.lane_of[route_id]
   if not row then
     local text = redis.call('HGET', keys.routes(ctx.r), route_id) or ''
     row = lane.read(ctx, string.match(text, '^([^\31]*\31[^\31]*)') or '')
-    ctx.lane_of[route_id] = row
+    ctx.cache.lane_of[route_id] = row
   end
   return row
 end

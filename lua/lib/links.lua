@@ -8,7 +8,7 @@ local links = {}
 
 links.near = 16
 
-local none = { out = 0, ins = '', outs = '' }
+local none, empty = { out = 0, ins = '', outs = '' }, '-\0310\30'
 
 -- decode reads links into a table: g the group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
 -- the kind becomes the links of nobody, and damaged says so.
@@ -29,9 +29,9 @@ end
 
 -- load reads with one command what the call does not have yet: the links of members and, with cores, their records.
 function links.load(ctx, ids, cores)
-  if not ctx.links then ctx.links = {} end
-  if cores and not ctx.texts then ctx.texts = {} end
-  local all, texts, list, into, of = ctx.links, ctx.texts, {}, {}, {}
+  if not ctx.cache.links then ctx.cache.links = {} end
+  if cores and not ctx.cache.texts then ctx.cache.texts = {} end
+  local all, texts, list, into, of = ctx.cache.links, ctx.cache.texts, {}, {}, {}
   local n = 0
   for i = 1, #ids do
     local id = ids[i]
@@ -53,17 +53,19 @@ function links.load(ctx, ids, cores)
   end
 end
 
--- of returns the links of a member as the call has left them. Who changes its group says so with touch.
+-- stored returns what the call has of the links of a member, as text or decoded; false if it has none.
+local function stored(ctx, id)
+  if not ctx.cache.links or ctx.cache.links[id] == nil then links.load(ctx, { id }) end
+  return ctx.cache.links[id]
+end
+
+-- of returns the links of a member as the call has left them, decoded when they are first asked for. Who changes its group says so with touch.
 function links.of(ctx, id)
-  local l = ctx.links and ctx.links[id]
-  if l == nil then
-    links.load(ctx, { id })
-    l = ctx.links[id]
-  end
+  local l = stored(ctx, id)
   if not l then return none end
   if l.out then return l end
   l = links.decode(l)
-  ctx.links[id] = l
+  ctx.cache.links[id] = l
   return l
 end
 
@@ -72,8 +74,8 @@ function links.group(ctx, id) return links.of(ctx, id).g end
 
 -- touch plans to write what changed.
 function links.touch(ctx, id)
-  if not ctx.linked then ctx.linked = {} end
-  ctx.linked[id] = true
+  if not ctx.cache.linked then ctx.cache.linked = {} end
+  ctx.cache.linked[id] = true
 end
 
 -- own is what a call may change.
@@ -81,7 +83,7 @@ local function own(ctx, id)
   local l = links.of(ctx, id)
   if l == none then
     l = { out = 0, ins = '', outs = '' }
-    ctx.links[id] = l
+    ctx.cache.links[id] = l
   end
   links.touch(ctx, id)
   return l
@@ -91,9 +93,9 @@ local function far(l) return l.g and l.g.n > links.near end
 
 -- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and "mark,attempt,input".
 function links.add(ctx, id, g, edges)
-  if not ctx.links then ctx.links = {} end
+  if not ctx.cache.links then ctx.cache.links = {} end
   local l = { g = g, out = 0, ins = '', outs = '' }
-  ctx.links[id] = l
+  ctx.cache.links[id] = l
   if not g then return end
   links.touch(ctx, id)
   if far(l) then
@@ -186,17 +188,35 @@ function links.dependants(ctx, id, from, count)
   return out
 end
 
--- lead adds dependants, and tells whether the member had none before.
-function links.lead(ctx, id, list)
+-- led is the text of links with more dependants, made without a table for them; nil if they are too many for the text.
+local function led(text, more)
+  local before, out, at = string.match(text, '^([^\31]*\31)(%d+)()')
+  local stop = out and string.find(text, '\30', at, true)
+  local n = stop and (#text - stop + #more) / 37
+  if not n or n > links.near or 37 * tonumber(out) ~= #text - stop then return nil end
+  return before .. reply.int(n) .. string.sub(text, at) .. more, out == '0'
+end
+
+-- lead adds dependants, 37 bytes each, and tells whether the member had none before.
+function links.lead(ctx, id, more)
+  local text = stored(ctx, id) or empty
+  if not text.out then -- nobody has looked at it
+    local longer, first = led(text, more)
+    if longer then
+      ctx.cache.links[id] = longer
+      links.touch(ctx, id)
+      return first
+    end
+  end
   local l = own(ctx, id)
   local first, near = l.out == 0, l.out <= links.near
   local all = near and links.dependants(ctx, id, 0, l.out) or {}
-  for i = 1, #list do all[#all + 1] = list[i] end
-  l.out = l.out + #list
+  l.out = l.out + #more / 37
   if l.out <= links.near then
-    l.outs = l.outs .. table.concat(list)
+    l.outs = l.outs .. more
     return first
   end
+  for i = 1, #more, 37 do all[#all + 1] = string.sub(more, i, i + 36) end
   l.outs = ''
   for i = 1, #all, 1000 do redis.call('RPUSH', keys.outgoing(ctx.r, id), unpack(all, i, math.min(i + 999, #all))) end
   return first
@@ -205,15 +225,15 @@ end
 -- forget removes everything.
 function links.forget(ctx, id)
   redis.call('UNLINK', keys.links(ctx.r, id), keys.outgoing(ctx.r, id), keys.incoming(ctx.r, id))
-  if ctx.links then ctx.links[id] = false end
-  if ctx.linked then ctx.linked[id] = nil end
+  if ctx.cache.links then ctx.cache.links[id] = false end
+  if ctx.cache.linked then ctx.cache.linked[id] = nil end
 end
 
 -- flush hands what changed to the write at the end of the call.
 function links.flush(ctx)
-  for id in pairs(ctx.linked) do
-    local l = ctx.links[id]
-    record.write(ctx, keys.links(ctx.r, id), links.encode(l))
+  for id in pairs(ctx.cache.linked) do
+    local l = ctx.cache.links[id]
+    record.write(ctx, keys.links(ctx.r, id), l.out and links.encode(l) or l)
     if l.told then
       local sets = {}
       for up in pairs(l.told) do
@@ -224,5 +244,5 @@ function links.flush(ctx)
       l.told = nil
     end
   end
-  ctx.linked = nil
+  ctx.cache.linked = nil
 end

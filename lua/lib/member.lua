@@ -1,54 +1,52 @@
 -- member: how executions join a flow (60 §2.6, ADR 19). A member enters together with every edge that leads into it, from
--- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. An item is
--- that of create, then node policy k satisfied edges, and of each edge upstream input. Everything is judged first.
+-- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. Of each item is read, after
+-- what create wants, node upstreams k satisfied edges, and of each edge upstream input. Everything is judged first.
 local member = {}
 
 local policies = { all = true, any = true, quorum = true }
 
--- edges judges those of an item, from position i. It returns the position behind, or nil and what is wrong.
-local function edges(argv, i, item)
-  local own, behind, seen, named = argv[item.at], i + 2 * item.n, {}, {}
-  if not argv[behind - 1] then return nil, 'invalid_input', 'arguments: an edge is cut short' end
-  for at = i, behind - 1, 2 do
-    local from, input = argv[at], argv[at + 1]
-    if #from ~= 36 then return nil, 'invalid_input', 'upstream id' end
-    if from == own then return nil, 'self_referencing_edge', '' end
-    if seen[from] then return nil, 'dependency_already_exists', from end
+-- edges reads those of an item, n from position i on, into ups and inputs. It returns what is wrong, as code and detail.
+local function edges(argv, i, n, item)
+  local ups, inputs, seen, named = {}, {}, {}, {}
+  item.ups, item.inputs = ups, inputs
+  if n > 0 and not argv[i + 2 * n - 1] then return 'invalid_input', 'arguments: an edge is cut short' end
+  for e = 1, n do
+    local from, input = argv[i], argv[i + 1]
+    if #from ~= 36 then return 'invalid_input', 'upstream id' end
+    if from == item.id then return 'self_referencing_edge', '' end
+    if seen[from] then return 'dependency_already_exists', from end
     seen[from] = true
     if input ~= '' then
-      if #input > 64 or string.find(input, '%c') then return nil, 'invalid_input', 'input: at most 64 bytes without control characters' end
-      if named[input] then return nil, 'invalid_input', 'input: ' .. input .. ' is there twice' end
+      if #input > 64 or string.find(input, '%c') then return 'invalid_input', 'input: at most 64 bytes without control characters' end
+      if named[input] then return 'invalid_input', 'input: ' .. input .. ' is there twice' end
       named[input], item.named = true, true
     end
+    ups[e], inputs[e], i = from, input, i + 2
   end
-  return behind
+  return nil
 end
 
--- shape reads one item from position i. It returns the item and the position behind, or nil, code and detail.
-local function shape(argv, i)
-  local tags = args.int(argv[i + 13], 0, 64)
-  if not tags then return nil, 'invalid_input', 'tags: at most 64' end
-  local at = i + 14 + 2 * tags
-  if not argv[at + 4] then return nil, 'invalid_input', 'arguments: an item is cut short' end
-  local item = { at = i, after = at, node = argv[at], policy = argv[at + 1], rest = argv[at + 3] }
+-- shape reads from position i what makes an item a member. It returns the position behind, or nil, code and detail.
+local function shape(argv, i, item)
+  local k, n = argv[i + 2], args.int(argv[i + 4], 0, 9007199254740991)
+  item.node, item.policy, item.after = argv[i], argv[i + 1], argv[i + 3]
+  if not argv[i + 4] then return nil, 'invalid_input', 'arguments: an item is cut short' end
   if #item.node < 1 or #item.node > 64 or string.find(item.node, '[%c]') then
     return nil, 'invalid_input', 'node: 1 to 64 bytes without control characters'
   end
-  if not args.int(argv[at + 4], 0, 9007199254740991) then return nil, 'invalid_input', 'edges: 0..1000' end
-  item.n = tonumber(argv[at + 4])
-  if item.n > 1000 then return nil, 'fan_in_too_large', '1000' end
+  if not n then return nil, 'invalid_input', 'edges: 0..1000' end
+  if n > 1000 then return nil, 'fan_in_too_large', '1000' end
   if not policies[item.policy] then return nil, 'invalid_input', 'policy: all, any or quorum' end
-  if item.rest ~= 'run' and item.rest ~= 'cancel' or (item.policy == 'all' and item.rest == 'cancel') then
+  if item.after ~= 'run' and item.after ~= 'cancel' or (item.policy == 'all' and item.after == 'cancel') then
     return nil, 'invalid_input', 'satisfied: run or cancel, all takes run alone'
   end
   local quorum = item.policy == 'quorum'
-  item.k = args.int(argv[at + 2], quorum and 1 or 0, quorum and item.n or 0)
-  if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(item.n) or 'k: 0, it belongs to quorum' end
-  if item.policy == 'any' and item.n == 0 then return nil, 'invalid_input', 'policy: any without an edge' end
-  item.first = at + 5 -- of its edges
-  local behind, code, detail = edges(argv, item.first, item)
-  if not behind then return nil, code, detail end
-  return item, behind
+  item.k = args.int(k, quorum and 1 or 0, quorum and n or 0)
+  if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(n) or 'k: 0, it belongs to quorum' end
+  if item.policy == 'any' and n == 0 then return nil, 'invalid_input', 'policy: any without an edge' end
+  local code, detail = edges(argv, i + 5, n, item)
+  if code then return nil, code, detail end
+  return i + 5 + 2 * n
 end
 
 -- split turns a refusal of create, "-code detail", into its parts.
@@ -57,26 +55,22 @@ local function split(text)
   return code, detail
 end
 
--- parse reads count items from position i to the end of the arguments. It returns them, or nil and an error reply.
-function member.parse(argv, i, count)
-  local items, total = {}, 0
-  for n = 1, count do
-    if not argv[i + 13] then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
-    local item, behind, detail = shape(argv, i)
-    if not item then return nil, reply.err(behind, detail, argv[i] or '') end
-    total, items[n], i = total + item.n, item, behind
-  end
-  if argv[i] then return nil, reply.err('invalid_input', 'arguments: more than count items') end
-  if total + 8 * (count - 1) > 1000 then
-    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, eight less for each further member')
+-- parse reads items from position i to the end of the arguments. It returns them, or nil and an error reply.
+function member.parse(argv, i)
+  local items, bad = create.parse(argv, i, shape)
+  if not items then return nil, bad end
+  local room = 1000
+  for n = 1, #items do room = room - #items[n].ups - (n > 1 and 8 + #items[n].group.tags / 2 or 0) end
+  if room < 0 then
+    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, for each further member eight less, and one for each of its tags')
   end
   return items
 end
 
 -- known judges an item whose id is there already; somebody else's is no child of parent, and would never tell it of its end. It
 -- returns true, or nil and an error reply.
-local function known(ctx, h, argv, item, answer, parent)
-  local id = argv[item.at]
+local function known(ctx, h, item, answer, parent)
+  local id = item.id
   if string.sub(answer, 1, 1) == '-' then
     local code, detail = split(answer)
     return nil, reply.err(code, detail, item.node)
@@ -90,10 +84,10 @@ end
 
 -- upstreams looks at where the edges of an item come from: here, from members of the same call, or from those that are there, which are
 -- asked for once. It returns nil, or an error reply.
-local function upstreams(ctx, h, argv, item, here, there)
-  local ask = {}
-  for at = item.first, item.first + 2 * item.n - 1, 2 do
-    if not here[argv[at]] and not there[argv[at]] then ask[#ask + 1] = argv[at] end
+local function upstreams(ctx, h, item, here, there)
+  local ask, ups = {}, item.ups
+  for e = 1, #ups do
+    if not here[ups[e]] and not there[ups[e]] then ask[#ask + 1] = ups[e] end
   end
   for first = 1, #ask, 500 do
     local last = math.min(first + 499, #ask)
@@ -108,37 +102,27 @@ end
 
 -- judge decides about all items: those that are new are marked. It returns how many are new, or nil and an error reply.
 -- A parent is whom the new members are children of: each has an edge to it.
-function member.judge(ctx, h, argv, items, parent)
-  local new, here, there, total, ids = 0, {}, {}, 0, {}
-  for n = 1, #items do ids[n] = argv[items[n].at] end
-  if #ids > 0 then create.look(ctx, ids) end
+function member.judge(ctx, h, items, parent)
+  local new, here, there, total = 0, {}, {}, 0
+  create.look(ctx, items)
   for n = 1, #items do
     local item = items[n]
-    local id = argv[item.at]
-    local t = create.template(ctx, argv, item.at)
-    local refusal = t.refusal or create.refuse(argv, item.at, item.after)
-    if not refusal and here[id] then refusal = '-invalid_input the same member twice' end
-    local answer = not refusal and create.known(ctx, argv, item.at)
-    if refusal then
-      local code, detail = split(refusal)
-      return nil, reply.err(code, detail, item.node)
-    end
+    local refusal = create.refuse(ctx, item) or here[item.id] and '-invalid_input the same member twice'
+    local answer = not refusal and create.known(ctx, item)
     if answer then
-      local ok, bad = known(ctx, h, argv, item, answer, parent)
+      local ok, bad = known(ctx, h, item, answer, parent)
       if not ok then return nil, bad end
     else
-      local closed = lane.refusal(ctx, argv[item.at + 1], argv[item.at + 2])
-      if closed then
-        local code, detail = split('-' .. closed)
+      refusal = refusal or item.group.namespace ~= h.ns and '-namespace_mismatch ' .. h.ns or create.admit(ctx, item)
+      if refusal then
+        local code, detail = split(refusal)
         return nil, reply.err(code, detail, item.node)
       end
-      if argv[item.at + 1] ~= h.ns then return nil, reply.err('namespace_mismatch', h.ns, item.node) end
-      if not create.room(ctx, t) then return nil, reply.err('too_many_routes', '1024', item.node) end
-      local bad = upstreams(ctx, h, argv, item, here, there)
+      local bad = upstreams(ctx, h, item, here, there)
       if bad then return nil, bad end
-      item.template, new, total = t, new + 1, total + item.n + (parent and 1 or 0)
+      item.new, new, total = true, new + 1, total + #item.ups + (parent and 1 or 0)
     end
-    here[id] = true
+    here[item.id] = true
   end
   if graph.count(h, 'nn') + new > 10000 then return nil, reply.err('flow_too_large', 'members: at most 10000') end
   if graph.count(h, 'ne') + total > 50000 then return nil, reply.err('flow_too_large', 'edges: at most 50000') end
@@ -154,22 +138,21 @@ local function calm(h)
 end
 
 -- foresee reads at once the records of those that new members depend on.
-local function foresee(ctx, argv, items)
+local function foresee(ctx, items)
   local ups = {}
   for n = 1, #items do
-    local item = items[n]
-    for at = item.first, item.template and item.first + 2 * item.n - 1 or 0, 2 do ups[#ups + 1] = argv[at] end
+    for e = 1, items[n].new and #items[n].ups or 0 do ups[#ups + 1] = items[n].ups[e] end
   end
   if #ups > 0 then record.load(ctx, ups) end
 end
 
 -- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
 -- others, and ends those that ended without success.
-local function resolve(ctx, argv, item, g, new)
-  local id, incoming, known, out, size = argv[item.at], {}, not new.calm, new.out, 0
+local function resolve(ctx, item, g, new)
+  local id, incoming, known, out, size = item.id, {}, not new.calm, new.out, 0
   local edge = 'd' .. id
-  for at = item.first, item.first + 2 * item.n - 1, 2 do
-    local from, record = argv[at], '.,,'
+  for e = 1, #item.ups do
+    local from, record = item.ups[e], '.,,'
     if known then
       local c = core.read(ctx, from)
       local mark = c.s and graph.outcomes[c.s]
@@ -179,55 +162,55 @@ local function resolve(ctx, argv, item, g, new)
         if mark ~= 's' then new.ends[from] = true end
       end
     end
-    incoming[size + 1], incoming[size + 2], size = from, record .. argv[at + 1], size + 2
-    local list = out[from]
-    if list then list[#list + 1] = edge else out[from] = { edge } end
+    incoming[size + 1], incoming[size + 2], size = from, record .. item.inputs[e], size + 2
+    out[from] = (out[from] or '') .. edge
   end
   links.add(ctx, id, g, incoming)
 end
 
 -- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects what is
 -- written once for all.
-local function write(ctx, h, argv, item, parent, new)
-  local id, t, fields = argv[item.at], item.template, {}
-  local g = { policy = item.policy, k = item.k, after = item.rest, n = item.n, s = 0, f = 0, x = 0, state = 'p' }
+local function write(ctx, h, item, parent, new)
+  local id, t, n, fields = item.id, item.group.template, #item.ups, {}
+  local g = { policy = item.policy, k = item.k, after = item.after, n = n, s = 0, f = 0, x = 0, state = 'p' }
   fields.fl, fields.nd = h.id, item.node
   if item.named then fields.ip = '1' end
-  if item.n > 0 then
-    resolve(ctx, argv, item, g, new)
+  if n > 0 then
+    resolve(ctx, item, g, new)
     group.decide(g)
-    fields.g = reply.int(item.n)
+    fields.g = reply.int(n)
   else
     links.add(ctx, id)
   end
   if parent then
-    new.out[id] = { 'w' .. parent }
+    new.out[id] = 'w' .. parent
     new.children[#new.children + 1], new.children[#new.children + 2] = id, '.,,' .. item.node
   end
-  local may_run = item.n == 0 or g.state == 's'
+  local may_run = n == 0 or g.state == 's'
   local blocked = h.st ~= 'F1' or not may_run
   local code = blocked and 'R3f' or t.state
   if blocked then
     fields.s = code
-    if t.delay and string.byte(argv[item.at + 6], 1) == 43 then fields.dd = string.sub(argv[item.at + 6], 2) end
+    local delay = item.group.delay
+    if t.delay and string.byte(delay, 1) == 43 then fields.dd = string.sub(delay, 2) end
   end
-  create.write(ctx, argv, item.at, t, { fields = fields, blocked = blocked })
+  create.write(ctx, item, { fields = fields, blocked = blocked })
   new.members[#new.members + 1], new.members[#new.members + 2] = reply.int(graph.count(h, 'nn')), id
   graph.add(h, 'nn', 1)
-  graph.add(h, 'ne', item.n + (parent and 1 or 0))
+  graph.add(h, 'ne', n + (parent and 1 or 0))
   graph.moved(ctx, { fl = h.id }, id, code)
   if blocked and may_run then new.roots[#new.roots + 1] = id end
-  if item.n == 0 or g.state == 'p' then return end
+  if n == 0 or g.state == 'p' then return end
   if g.after == 'cancel' then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
   if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end
 end
 
 -- write adds all new members.
-function member.write(ctx, h, argv, items, parent)
+function member.write(ctx, h, items, parent)
   local new = { out = {}, ends = {}, members = {}, children = {}, roots = {}, calm = calm(h) }
-  if not new.calm then foresee(ctx, argv, items) end
+  if not new.calm then foresee(ctx, items) end
   for n = 1, #items do
-    if items[n].template then write(ctx, h, argv, items[n], parent, new) end
+    if items[n].new then write(ctx, h, items[n], parent, new) end
   end
   redis.call('ZADD', keys.members(ctx.r, h.id), unpack(new.members))
   if #new.roots > 0 then redis.call('RPUSH', keys.roots(ctx.r, h.id), unpack(new.roots)) end
@@ -235,8 +218,8 @@ function member.write(ctx, h, argv, items, parent)
   local ups = {}
   for from in pairs(new.out) do ups[#ups + 1] = from end
   links.load(ctx, ups)
-  for from, list in pairs(new.out) do
-    local first = links.lead(ctx, from, list)
+  for from, more in pairs(new.out) do
+    local first = links.lead(ctx, from, more)
     if first and new.ends[from] then graph.add(h, 'lv', -1) end -- it was an end of the flow until now
   end
   graph.add(h, 'rv', 1)

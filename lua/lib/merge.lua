@@ -2,7 +2,8 @@
 -- whose are used up: to read and sort all that might be wanted costs more than the claims themselves.
 local merge = {}
 
-local function before(a, b)
+-- before is the order of claims: the best score first, and of equal ones the older id.
+function merge.before(a, b)
   if a.score ~= b.score then return a.score < b.score end
   return a.id < b.id
 end
@@ -28,8 +29,8 @@ end
 local function sink(lists, n)
   local top, i, k = lists[1], 1, 2
   while k <= n do
-    if k < n and before(lists[k + 1], lists[k]) then k = k + 1 end
-    if not before(lists[k], top) then break end
+    if k < n and merge.before(lists[k + 1], lists[k]) then k = k + 1 end
+    if not merge.before(lists[k], top) then break end
     lists[i] = lists[k]
     i = k
     k = 2 * i
@@ -46,7 +47,7 @@ function merge.open(ctx, ready, from, count, each, want)
     follow(ctx, m, l)
     if l.id then m.lists[#m.lists + 1] = l else redis.call('SREM', gate.ready(ctx, l.route), l.route) end
   end
-  table.sort(m.lists, before)
+  table.sort(m.lists, merge.before)
   m.n = #m.lists
   return m
 end

@@ -55,7 +55,7 @@ function purge.flow(ctx, h)
   redis.call('UNLINK', keys.flow(r, h.id), keys.members(r, h.id), keys.roots(r, h.id), keys.flow_tags(r, h.id))
   redis.call('ZREM', keys.flows(r), h.id)
   redis.call('ZREM', keys.flow_due(r), h.id)
-  ctx.flows[h.id] = false
+  ctx.cache.flows[h.id] = false
 end
 
 -- founder files the member that founded a flow, and is its last one, at its own time: it had to stay for the others.
@@ -87,7 +87,7 @@ end
 -- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
-  local first, attempts = tonumber(c.pu or '0') or 0, tonumber(c.n or '0') or 0
+  local first, attempts = tonumber(c.pu or '0') or 0, core.started(c)
   local last = math.min(attempts, first + 200)
   for attempt = first, last - 1 do
     local a = reply.int(attempt)
@@ -110,6 +110,6 @@ function purge.run(ctx, c, id, keep)
   if c.fl then purge.member(ctx, c, id) end
   gate.purged(ctx, c.r, id)
   home.used(ctx, c.r, -1)
-  ctx.purged = (ctx.purged or 0) + 1
+  ctx.moves.purged = (ctx.moves.purged or 0) + 1
   return true
 end

@@ -5,7 +5,7 @@
 -- Fields that most executions lack have a name. "-" stands for an absent field. Sizes are stored, so nothing ever searches behind the line end,
 -- and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own. Fields:
 --   s state code          r route id              pr priority            ct created at
---   n attempts started    e epoch                 ty attempt type        la claimed at
+--   attempt (number of the last) e epoch          ty attempt type        la claimed at
 --   ss session            cl claim number         st first claimed at    en ended at
 --   du delay until        dl deadline             to attempt timeout     ta alarm of the running attempt
 --   tr attempt time left  rc retries              lc reclaims            pc replays
@@ -67,7 +67,7 @@ function record.decode(text)
   if ss ~= '-' then c.ss = unescape(ss) end
   if cl ~= '-' then c.cl = cl end
   if e ~= '-' then c.e = e end
-  if a ~= '-' then c.attempt, c.n = a, reply.int(tonumber(a) + 1) end
+  if a ~= '-' then c.attempt = a end
   if en ~= '-' then c.en = en end
   if rz ~= '-' then c.rz = rz end
   if la ~= '-' then c.la = la end
@@ -101,9 +101,8 @@ end
 
 -- encode is the reverse of decode.
 function record.encode(c)
-  local attempt = c.n and reply.int(tonumber(c.n) - 1) or '-'
-  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', attempt, c.en or '-', c.rz or '-', c.la or '-', c.st or '-',
-    c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
+  local out = { c.s, c.ss and escape(c.ss) or '-', c.cl or '-', c.e or '-', c.attempt or '-', c.en or '-', c.rz or '-', c.la or '-',
+    c.st or '-', c.ty or '-', c.rc or '-', c.lc or '-', c.r, c.ct, c.pr or '-', c.po and escape(c.po) or '-', c.pd and escape(c.pd) or '-',
     c['in'] or '-' }
   local n = 18
   for i = 1, #names do
@@ -119,8 +118,8 @@ end
 -- load reads those of many records that the call does not have yet with one command. texts has each as it is stored, false where there
 -- is none.
 function record.load(ctx, ids)
-  if not ctx.texts then ctx.texts = {} end
-  local texts, list, asked = ctx.texts, {}, {}
+  if not ctx.cache.texts then ctx.cache.texts = {} end
+  local texts, list, asked = ctx.cache.texts, {}, {}
   for i = 1, #ids do
     if texts[ids[i]] == nil then
       asked[#asked + 1] = ids[i]
@@ -135,11 +134,11 @@ end
 
 -- text returns a record as it is stored, false when there is none or when the key has another type.
 function record.text(ctx, id)
-  if not ctx.texts then ctx.texts = {} end
-  local text = ctx.texts[id]
+  if not ctx.cache.texts then ctx.cache.texts = {} end
+  local text = ctx.cache.texts[id]
   if text == nil then
     text = redis.call('MGET', keys.core(ctx.r, id))[1] -- GET would fail for another type
-    ctx.texts[id] = text
+    ctx.cache.texts[id] = text
   end
   return text
 end
@@ -148,44 +147,44 @@ end
 -- returned does not change when the execution does: it is the state before what the caller does next. A record that cannot be read is as
 -- one that is not there, so that it stops nobody: a function that meets its entry in an index removes that, and an audit sets it aside.
 function record.read(ctx, id)
-  if not ctx.records then ctx.records, ctx.own = {}, {} end
-  local c = ctx.records[id]
+  if not ctx.cache.records then ctx.cache.records, ctx.cache.own = {}, {} end
+  local c = ctx.cache.records[id]
   if c then
-    ctx.own[id] = nil
+    ctx.cache.own[id] = nil
     return c
   end
   local text = record.text(ctx, id)
   c = text and record.decode(text) or {}
-  ctx.records[id] = c
+  ctx.cache.records[id] = c
   return c
 end
 
 -- change returns the table that the call may change, and plans to write it. Whoever read the fields before keeps them as they were.
 local function change(ctx, id)
-  if ctx.own and ctx.own[id] then return ctx.own[id] end
+  if ctx.cache.own and ctx.cache.own[id] then return ctx.cache.own[id] end
   local new = {}
   for field, value in pairs(record.read(ctx, id)) do new[field] = value end
-  ctx.records[id], ctx.own[id] = new, new
-  if not ctx.dirty then ctx.dirty = {} end
-  ctx.dirty[id] = true
-  if ctx.spliced then ctx.spliced[id] = nil end
+  ctx.cache.records[id], ctx.cache.own[id] = new, new
+  if not ctx.cache.dirty then ctx.cache.dirty = {} end
+  ctx.cache.dirty[id] = true
+  if ctx.cache.spliced then ctx.cache.spliced[id] = nil end
   return new
 end
 
 -- add plans to write a new execution, of which the call knows all fields.
 function record.add(ctx, id, c)
-  if not ctx.records then ctx.records, ctx.own = {}, {} end
-  ctx.records[id] = c
-  if not ctx.dirty then ctx.dirty = {} end
-  ctx.dirty[id] = true
+  if not ctx.cache.records then ctx.cache.records, ctx.cache.own = {}, {} end
+  ctx.cache.records[id] = c
+  if not ctx.cache.dirty then ctx.cache.dirty = {} end
+  ctx.cache.dirty[id] = true
 end
 
 -- write plans to store a value under a key of its own.
 function record.write(ctx, key, value)
-  local w = ctx.written
+  local w = ctx.cache.written
   if not w then
     w = {}
-    ctx.written = w
+    ctx.cache.written = w
   end
   w[#w + 1] = key
   w[#w + 1] = value
@@ -193,9 +192,9 @@ end
 
 -- splice plans to store a record that a plain path has made of one that the call has not decoded.
 function record.splice(ctx, id, text)
-  if not ctx.texts then ctx.texts = {} end
-  if not ctx.spliced then ctx.spliced = {} end
-  ctx.texts[id], ctx.spliced[id] = text, text
+  if not ctx.cache.texts then ctx.cache.texts = {} end
+  if not ctx.cache.spliced then ctx.cache.spliced = {} end
+  ctx.cache.texts[id], ctx.cache.spliced[id] = text, text
 end
 
 -- The plain paths. What follows makes and reads the texts of executions that have no named field, or but those of a member of a flow, without
@@ -203,7 +202,7 @@ end
 
 -- spliceable returns a record as it is stored, if a plain path may make another one of it: the call has not decoded it.
 function record.spliceable(ctx, id)
-  if ctx.records and ctx.records[id] then return nil end
+  if ctx.cache.records and ctx.cache.records[id] then return nil end
   return record.text(ctx, id)
 end
 
@@ -298,10 +297,7 @@ end
 -- set changes fields, given as names and values. They are written when the call ends.
 function record.set(ctx, id, ...)
   local c, v = change(ctx, id), { ... }
-  for i = 1, #v, 2 do
-    c[v[i]] = v[i + 1]
-    if v[i] == 'n' then c.attempt = nil end
-  end
+  for i = 1, #v, 2 do c[v[i]] = v[i + 1] end
 end
 
 -- clear removes fields.
@@ -312,27 +308,27 @@ end
 
 -- forget drops what the call knows of an execution whose record was removed.
 function record.forget(ctx, id)
-  if ctx.records then ctx.records[id], ctx.own[id] = {}, nil end
-  if ctx.dirty then ctx.dirty[id] = nil end
-  if ctx.spliced then ctx.spliced[id] = nil end
+  if ctx.cache.records then ctx.cache.records[id], ctx.cache.own[id] = {}, nil end
+  if ctx.cache.dirty then ctx.cache.dirty[id] = nil end
+  if ctx.cache.spliced then ctx.cache.spliced[id] = nil end
 end
 
 -- flush writes what changed.
 function record.flush(ctx)
-  local out = ctx.written or {}
-  if ctx.spliced then
-    for id, text in pairs(ctx.spliced) do
+  local out = ctx.cache.written or {}
+  if ctx.cache.spliced then
+    for id, text in pairs(ctx.cache.spliced) do
       out[#out + 1] = keys.core(ctx.r, id)
       out[#out + 1] = text
     end
   end
-  if ctx.dirty then
-    for id in pairs(ctx.dirty) do
+  if ctx.cache.dirty then
+    for id in pairs(ctx.cache.dirty) do
       out[#out + 1] = keys.core(ctx.r, id)
-      out[#out + 1] = record.encode(ctx.records[id])
+      out[#out + 1] = record.encode(ctx.cache.records[id])
     end
   end
-  ctx.dirty, ctx.own, ctx.written, ctx.spliced = nil, {}, nil, nil
+  ctx.cache.dirty, ctx.cache.own, ctx.cache.written, ctx.cache.spliced = nil, {}, nil, nil
   for first = 1, #out, 1000 do redis.call('MSET', unpack(out, first, math.min(first + 999, #out))) end
 end
 
@@ -343,7 +339,7 @@ local words = '^' .. four .. four .. four .. four .. word .. '%S+()'
 -- move changes the state and named fields (false removes one) of an execution. If this call has only read it, its text is edited, which is
 -- half the work of set.
 function record.move(ctx, id, code, fields)
-  if ctx.dirty and ctx.dirty[id] then
+  if ctx.cache.dirty and ctx.cache.dirty[id] then
     record.set(ctx, id, 's', code)
     for field, value in pairs(fields) do
       if value then record.set(ctx, id, field, value) else record.clear(ctx, id, field) end
@@ -360,12 +356,15 @@ function record.move(ctx, id, code, fields)
     if value then named = named .. ' ' .. field .. '=' .. escape(value) end
   end
   record.splice(ctx, id, code .. string.sub(text, first, from - 1) .. named .. string.sub(text, line))
-  ctx.records[id] = nil
+  ctx.cache.records[id] = nil
 end
 
--- list returns names and values of the fields, for readers in Go.
+-- started is how many attempts there were.
+function record.started(c) return (tonumber(c.attempt or '') or -1) + 1 end
+
+-- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, as n, not the last one's number.
 function record.list(c)
-  local out = {}
+  local out = c.attempt and { 'n', reply.int(record.started(c)) } or {}
   for field, value in pairs(c) do
     if field ~= 'attempt' and field ~= 'input' and field ~= 'result' then
       out[#out + 1] = field

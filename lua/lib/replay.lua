@@ -6,7 +6,7 @@ local function clear(ctx, c, id, drop)
   record.clear(ctx, id, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
-    if c.n then record.set(ctx, id, 'sd', c.n) end
+    if c.attempt then record.set(ctx, id, 'sd', reply.int(core.started(c))) end
     if c.sb then
       record.clear(ctx, id, 'sb')
       redis.call('UNLINK', keys.steps(ctx.r, id))

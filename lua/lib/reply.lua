@@ -21,3 +21,9 @@ local digits = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 function reply.int(n)
   return digits[n] or string.format('%d', n)
 end
+
+-- add appends to an answer how many rows a list has, of so many slots each (1 unless said), and the list.
+function reply.add(out, list, width)
+  out[#out + 1] = reply.int(#list / (width or 1))
+  for i = 1, #list do out[#out + 1] = list[i] end
+end

@@ -1,6 +1,8 @@
--- root: the entrance of every function. It checks the partition root and the caller's protocol, reads the clock
--- once, and hands out ctx, the state of this call:
+-- root: the entrance of every function that works on a partition. It checks the partition root and the caller's protocol, reads the clock
+-- once, and hands out ctx, which is the request, and reaches the rest of the call's state:
 --   r       the root key            now    server time, ms       t    the same as text
+--   moves   what the call changes in indexes, headers of flows and the feed, until home.apply, flow.apply and feed.flush write it
+--   cache   what the call has read, and what of it changed: records, waits and links are written when it ends
 --   wake    when the tick is due, or nil
 --   lanes   set when an operator said something about a lane
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
@@ -34,7 +36,7 @@ function root.enter(k, argv, claims, tick)
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], table = claims and tonumber(h[8] or '0'), spaces = claims and h[9] }
+    gates = h[6], ticked = h[7], table = claims and tonumber(h[8] or '0'), spaces = claims and h[9], moves = {}, cache = {} }
   root.current = ctx
   if tick then
     ctx.owner = h[8]
@@ -104,9 +106,16 @@ function root.leave(answer)
   local ctx = root.current
   root.current = nil
   if ctx and answer[1] == 1 then
-    if ctx.waited then waits.flush(ctx) end
-    if ctx.linked then links.flush(ctx) end
-    if ctx.dirty or ctx.spliced or ctx.written then record.flush(ctx) end
+    if ctx.cache.waited then waits.flush(ctx) end
+    if ctx.cache.linked then links.flush(ctx) end
+    if ctx.cache.dirty or ctx.cache.spliced or ctx.cache.written then record.flush(ctx) end
   end
   return answer
+end
+
+-- run is a whole call of a function that needs nothing more of the root.
+function root.run(f, k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  return root.leave(f(ctx, argv))
 end

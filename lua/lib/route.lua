@@ -25,11 +25,11 @@ end
 
 -- find returns the id of a row, nil when there is none yet.
 function route.find(ctx, row)
-  ctx.route_of = ctx.route_of or {}
-  local id = ctx.route_of[row]
+  ctx.cache.route_of = ctx.cache.route_of or {}
+  local id = ctx.cache.route_of[row]
   if id == nil then
     id = redis.call('HGET', keys.route_ids(ctx.r), row)
-    ctx.route_of[row] = id
+    ctx.cache.route_of[row] = id
   end
   return id or nil
 end
@@ -43,8 +43,8 @@ function route.add(ctx, row)
   redis.call('HSET', keys.routes(ctx.r), id, row)
   redis.call('HSET', keys.route_ids(ctx.r), row, id)
   redis.call('ZADD', keys.route_log(ctx.r), version, id)
-  ctx.route_of[row] = id
-  ctx.routes_added = true
+  ctx.cache.route_of[row] = id
+  ctx.moves.routes_added = true
   gate.added(ctx, id, row)
   share.added(ctx, row)
   return id

@@ -4,14 +4,14 @@
 local session = {}
 
 function session.read(ctx, id)
-  ctx.sessions = ctx.sessions or {}
-  local s = ctx.sessions[id]
+  ctx.cache.sessions = ctx.cache.sessions or {}
+  local s = ctx.cache.sessions[id]
   if not s then
     local v = redis.call('HMGET', keys.session(ctx.r, id), 'exp', 'dead', 'cl', 'lg', 'lb', 'ttl')
     s = { exp = v[1] and tonumber(v[1]), dead = v[2], cl = v[3] and tonumber(v[3]) or 0,
       lg = v[4] and tonumber(v[4]) or 0, lb = v[5] and tonumber(v[5]) or 0, ttl = v[6] and tonumber(v[6]) or 3600000 }
     s.alive = s.exp and not s.dead and s.exp > ctx.now
-    ctx.sessions[id] = s
+    ctx.cache.sessions[id] = s
   end
   return s
 end

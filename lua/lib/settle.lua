@@ -24,7 +24,7 @@ end
 -- finish ends an execution for good, whatever state it is in. code is T1, T2, T3, T4 or T5; an execution that
 -- never ran gets the n form. extra are further core fields.
 function settle.finish(ctx, c, id, code, reason, extra)
-  if not c.n and code ~= 'T1' then code = code .. 'n' end
+  if not c.attempt and code ~= 'T1' then code = code .. 'n' end
   if extra then
     record.set(ctx, id, 's', code, 'en', ctx.t, unpack(extra))
   else
@@ -33,7 +33,7 @@ function settle.finish(ctx, c, id, code, reason, extra)
   if c.ta or c.tr or c.tt or c.du or c.gx then record.clear(ctx, id, 'ta', 'tr', 'tt', 'du', 'gx', 'gs', 'gn') end
   home.leave(ctx, c, id)
   if c.dl or c.ta or c.tt or c.gx or c.s == 'A3' then home.alarm(ctx, nil, id) end
-  if ctx.gates and c.n then gate.ended(ctx, c, id, code) end
+  if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   home.done(ctx, id, c.r, c.rt)
   suspension.finish(ctx, c, id, reason)
   stream.close(ctx, c, id, reason)
@@ -61,22 +61,24 @@ function settle.complete(ctx, c, id, result)
   home.done(ctx, id, c.r, c.rt)
   publish.to(keys.events(ctx.r, id), 'T1 ' .. attempt)
   if c.fl then
-    ctx.members = (ctx.members or 0) + 1
+    ctx.moves.members = (ctx.moves.members or 0) + 1
     graph.moved(ctx, c, id, 'T1', attempt)
   end
   if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.r, c.e, c.ss) end
 end
 
--- splice is complete for an execution with a plain record, text, which begins with the token of its fence f.
-function settle.splice(ctx, f, result, text, token, route_id, flow_id)
-  record.splice(ctx, f.id, record.completed(text, token, ctx.t, result))
+-- splice is complete for an execution with a plain record. f is its fence, with the token that the record begins with, its route, the flow if
+-- it is a member, and the result.
+function settle.splice(ctx, f)
+  local result, route_id, flow_id = f.result, f.route, f.flow
+  record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
   if #result > record.inline then record.write(ctx, keys.result(ctx.r, f.id, f.attempt), result) end
   home.unhold(ctx, f.session, f.id)
   if ctx.gates then gate.leave(ctx, route_id, f.id, f.epoch, '1') end
   home.done(ctx, f.id, route_id)
   publish.to(keys.events(ctx.r, f.id), 'T1 ' .. f.attempt)
   if flow_id then
-    ctx.members = (ctx.members or 0) + 1
+    ctx.moves.members = (ctx.moves.members or 0) + 1
     graph.moved(ctx, { s = 'A1', fl = flow_id }, f.id, 'T1', f.attempt)
   end
   if ctx.feed then feed.state(ctx, f.id, 'T1', f.attempt, route_id, f.epoch, f.session) end

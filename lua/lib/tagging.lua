@@ -3,26 +3,23 @@ local tagging = {}
 
 -- parse reads count {key value} count {key} from position 3 to the end of the arguments, or returns nil and an error reply.
 function tagging.parse(argv)
-  local sets = args.int(argv[3], 0, 64)
+  local sets, at = args.tags(argv, 3)
   if not sets then return nil, reply.err('invalid_input', 'sets: at most 64') end
-  local at = 4 + 2 * sets
-  local removals = args.int(argv[at], 0, 64)
-  if not removals or #argv ~= at + removals then return nil, reply.err('invalid_input', 'removals: at most 64') end
-  for i = 4, at - 1, 2 do
-    if not args.tag(argv[i]) then return nil, reply.err('invalid_tag_key', string.sub(argv[i], 1, 64)) end
-    if #argv[i + 1] > 256 then return nil, reply.err('invalid_input', 'tags: value of at most 256 bytes') end
-  end
-  return { from = 4, upto = at - 1, removals = at + 1 }
+  local removals, behind = args.list(argv, at, 0, 64)
+  if not removals or argv[behind] then return nil, reply.err('invalid_input', 'removals: at most 64') end
+  local code, detail = args.wrong_tags(sets)
+  if code then return nil, reply.err(code, detail) end
+  return { sets = sets, removals = removals }
 end
 
 -- change applies what parse read to the hash at key; had tells whether there are tags. It returns the reply and, if it changed anything,
 -- whether there are some now.
-function tagging.change(argv, q, key, had)
+function tagging.change(q, key, had)
   local before, tags, count, changed = {}, {}, 0, false
   local stored = had and redis.call('HGETALL', key) or {}
   for i = 1, #stored, 2 do before[stored[i]], tags[stored[i]] = stored[i + 1], stored[i + 1] end
-  for i = q.from, q.upto, 2 do tags[argv[i]] = argv[i + 1] end
-  for i = q.removals, #argv do tags[argv[i]] = nil end
+  for i = 1, #q.sets, 2 do tags[q.sets[i]] = q.sets[i + 1] end
+  for i = 1, #q.removals do tags[q.removals[i]] = nil end
   for tag, value in pairs(tags) do
     count = count + 1
     changed = changed or before[tag] ~= value
@@ -30,7 +27,7 @@ function tagging.change(argv, q, key, had)
   for tag in pairs(before) do changed = changed or not tags[tag] end
   if count > 64 then return reply.err('invalid_input', 'tags: at most 64') end
   if not changed then return reply.already(reply.int(count)) end
-  if q.upto > q.from then redis.call('HSET', key, unpack(argv, q.from, q.upto)) end
-  if q.removals <= #argv then redis.call('HDEL', key, unpack(argv, q.removals, #argv)) end
+  if #q.sets > 0 then redis.call('HSET', key, unpack(q.sets)) end
+  if #q.removals > 0 then redis.call('HDEL', key, unpack(q.removals)) end
   return reply.ok(reply.int(count)), count > 0
 end

@@ -31,15 +31,15 @@ end
 
 -- current is the id of the key that signs, nil when none was ever set.
 function token.current(ctx)
-  if ctx.kid == nil then ctx.kid = redis.call('HGET', keys.kids(ctx.r), 'current') end
-  return ctx.kid or nil
+  if ctx.cache.kid == nil then ctx.cache.kid = redis.call('HGET', keys.kids(ctx.r), 'current') end
+  return ctx.cache.kid or nil
 end
 
 -- mintable returns nil when a token signed with the key may be stored, else the error. A key that was rotated out still signs
 -- what ends (until, nil: never) before it does.
 function token.mintable(ctx, kid, until_ms)
   local v = redis.call('HMGET', keys.kids(ctx.r), 'current', 'k:' .. kid)
-  ctx.kid = v[1]
+  ctx.cache.kid = v[1]
   local expiry = v[2] and tonumber(string.match(v[2], '^%x+ (%d+)$'))
   if not v[1] or (kid == v[1] and not expiry) then return reply.err('hmac_secret_not_initialized') end
   if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end

@@ -117,10 +117,10 @@ end
 
 -- of returns what an execution waits for. Who changes it says so with touch.
 function waits.of(ctx, id)
-  local all = ctx.waits
+  local all = ctx.cache.waits
   if not all then
     all = {}
-    ctx.waits = all
+    ctx.cache.waits = all
   end
   local w = all[id]
   if not w then
@@ -134,19 +134,19 @@ end
 -- load reads what an execution waits for and its record with one command.
 function waits.load(ctx, id)
   local texts = redis.call('MGET', keys.waits(ctx.r, id), keys.core(ctx.r, id))
-  ctx.waits, ctx.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } }, { [id] = texts[2] }
+  ctx.cache.waits, ctx.cache.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } }, { [id] = texts[2] }
 end
 
 -- none says that an execution waits for nothing yet, which its record tells, so that nobody reads.
 function waits.none(ctx, id)
-  ctx.waits = ctx.waits or {}
-  ctx.waits[id] = ctx.waits[id] or { u = {}, points = {} }
+  ctx.cache.waits = ctx.cache.waits or {}
+  ctx.cache.waits[id] = ctx.cache.waits[id] or { u = {}, points = {} }
 end
 
 -- touch plans to write what changed.
 function waits.touch(ctx, id)
-  if not ctx.waited then ctx.waited = {} end
-  ctx.waited[id] = true
+  if not ctx.cache.waited then ctx.cache.waited = {} end
+  ctx.cache.waited[id] = true
 end
 
 -- set changes fields of the suspension.
@@ -167,12 +167,12 @@ end
 function waits.forget(ctx, id)
   redis.call('UNLINK', keys.waits(ctx.r, id))
   waits.of(ctx, id)
-  ctx.waits[id] = { u = {}, points = {} }
-  if ctx.waited then ctx.waited[id] = nil end
+  ctx.cache.waits[id] = { u = {}, points = {} }
+  if ctx.cache.waited then ctx.cache.waited[id] = nil end
 end
 
 -- flush hands what changed to the write at the end of the call.
 function waits.flush(ctx)
-  for id in pairs(ctx.waited) do record.write(ctx, keys.waits(ctx.r, id), waits.encode(ctx.waits[id])) end
-  ctx.waited = nil
+  for id in pairs(ctx.cache.waited) do record.write(ctx, keys.waits(ctx.r, id), waits.encode(ctx.cache.waits[id])) end
+  ctx.cache.waited = nil
 end

@@ -123,8 +123,8 @@ end
 
 -- route reports a route without a row once a call, unless its id tells the row: that is for ff_audit_index to repair.
 function ff_audit.route(ctx, c, id)
-  if ctx.rows[c.r] then return end
-  ctx.rows[c.r] = true
+  if ctx.cache.rows[c.r] then return end
+  ctx.cache.rows[c.r] = true
   if redis.call('HEXISTS', keys.routes(ctx.r), c.r) == 1 then return end
   local ids = redis.call('HVALS', keys.route_ids(ctx.r))
   for i = 1, #ids do
@@ -199,30 +199,28 @@ function ff_audit.execution(ctx, c, id)
   return cost
 end
 
-local function ff_audit_executions(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_executions(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
-  local count = args.int(argv[3], 1, 100)
-  if not count or #argv ~= 3 + count then return reply.err('invalid_input', 'count: 1..100') end
-  for i = 4, #argv do
-    if not args.id(argv[i]) then return reply.err('invalid_input', 'execution id') end
+  local ids, behind = args.list(argv, 3, 1, 100)
+  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+  for i = 1, #ids do
+    if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
   end
-  ctx.rows, ctx.known = {}, {}
+  ctx.cache.rows, ctx.known = {}, {}
   local seen, touched = {}, 0
-  for i = 4, #argv do
+  for i = 1, #ids do
     if touched > 700 then break end
-    local c = core.read(ctx, argv[i])
-    local known = audit.codes[c.s or ''] or redis.call('EXISTS', keys.core(ctx.r, argv[i])) == 0
+    local c = core.read(ctx, ids[i])
+    local known = audit.codes[c.s or ''] or redis.call('EXISTS', keys.core(ctx.r, ids[i])) == 0
     if not known then
       local why = c.damaged or 'state ' .. string.sub(c.s or '', 1, 16)
-      audit.aside(ctx, keys.core(ctx.r, argv[i]), 'x:' .. argv[i], 'x', argv[i], why)
+      audit.aside(ctx, keys.core(ctx.r, ids[i]), 'x:' .. ids[i], 'x', ids[i], why)
       c = {}
     end
     seen[#seen + 1], seen[#seen + 2], seen[#seen + 3] = c.s or '', c.r or '', c.ct or ''
     touched = touched + 1
-    if c.s then touched = touched + ff_audit.execution(ctx, c, argv[i]) end
+    if c.s then touched = touched + ff_audit.execution(ctx, c, ids[i]) end
   end
   flow.apply(ctx)
   local out = { 1, 'OK', ctx.t, reply.int(#seen / 3) }

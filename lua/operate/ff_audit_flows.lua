@@ -158,9 +158,9 @@ end
 
 -- flow looks at one page of a flow and returns next, version and seen.
 function ff_flows.flow(ctx, q)
-  local h = graph.head(ctx, q.id)
+  local h = graph.head(ctx, q.flow)
   if not h then
-    if redis.call('EXISTS', keys.flow(ctx.r, q.id)) == 1 then audit.broken(ctx, 'fw', q.id, 'a flow without state') end
+    if redis.call('EXISTS', keys.flow(ctx.r, q.flow)) == 1 then audit.broken(ctx, 'fw', q.flow, 'a flow without state') end
     return '-1', '0', ''
   end
   local version = graph.text(h, 'vn')
@@ -171,19 +171,16 @@ function ff_flows.flow(ctx, q)
   return '-1', version, ''
 end
 
-local function ff_audit_flows(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_flows(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
-  local count, list = args.int(argv[3], 1, 100), {}
-  if not count or #argv ~= 3 + 4 * count then return reply.err('invalid_input', 'count: 1..100') end
-  for i = 4, #argv, 4 do
-    local q = { id = args.id(argv[i]), next = args.int(argv[i + 1], 0, 10000000), version = argv[i + 2] }
-    q.seen = ff_flows.parse(argv[i + 3])
-    if not q.id then return reply.err('invalid_input', 'flow id') end
+  local list, behind = args.rows(argv, 3, 1, 100, { 'flow', 'next', 'version', 'seen' })
+  if not list or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+  for i = 1, #list do
+    local q = list[i]
+    q.next, q.seen = args.int(q.next, 0, 10000000), ff_flows.parse(q.seen)
+    if not args.id(q.flow) then return reply.err('invalid_input', 'flow id') end
     if not q.next or not q.seen then return reply.err('invalid_input', 'next, version or seen') end
-    list[#list + 1] = q
   end
   local seen, touched = {}, 0
   for i = 1, #list do

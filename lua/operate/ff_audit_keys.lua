@@ -49,17 +49,15 @@ function ff_keys.look(ctx, area, id, of)
   end
 end
 
-local function ff_audit_keys(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_keys(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
-  local count = args.int(argv[3], 1, 100)
-  if not count or #argv ~= 3 + 3 * count then return reply.err('invalid_input', 'count: 1..100') end
-  for i = 4, #argv, 3 do
-    wrong = ff_keys.judge(argv[i], argv[i + 1], argv[i + 2])
+  local list, behind = args.rows(argv, 3, 1, 100, { 'area', 'id', 'of' })
+  if not list or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+  for i = 1, #list do
+    wrong = ff_keys.judge(list[i].area, list[i].id, list[i].of)
     if wrong then return reply.err('invalid_input', wrong) end
   end
-  for i = 4, #argv, 3 do ff_keys.look(ctx, argv[i], argv[i + 1], argv[i + 2]) end
+  for i = 1, #list do ff_keys.look(ctx, list[i].area, list[i].id, list[i].of) end
   return audit.finish(ctx, { 1, 'OK' })
 end

@@ -32,20 +32,13 @@ function ff_recount.uses(ctx)
 end
 
 -- parse reads the routes of the second call; nil when something is no number.
-function ff_recount.parse(argv, count)
-  local list = {}
-  for n = 1, count do
-    local i = 2 + 4 * n
-    local item = { id = argv[i] }
-    if not audit.whole(item.id) then return nil end
-    local names = { 'stored', 'low', 'high' }
-    for f = 1, 3 do
-      item[names[f]] = ff_recount.count(argv[i + f])
-      if not item[names[f]] or f > 1 and item[names[f]] < 0 then return nil end
-    end
-    list[n] = item
+function ff_recount.parse(rows)
+  for n = 1, #rows do
+    local item = rows[n]
+    item.stored, item.low, item.high = ff_recount.count(item.stored), ff_recount.count(item.low), ff_recount.count(item.high)
+    if not audit.whole(item.route) or not item.stored or not item.low or not item.high or item.low < 0 or item.high < 0 then return nil end
   end
-  return list
+  return rows
 end
 
 -- change is by how much a count is certainly wrong.
@@ -58,37 +51,35 @@ end
 
 -- apply writes the new count. Who came to nothing is not used by anybody.
 function ff_recount.apply(ctx, item, change, gone)
-  local now = ff_recount.count(redis.call('HGET', keys.route_use(ctx.r), item.id) or nil) or 0
+  local now = ff_recount.count(redis.call('HGET', keys.route_use(ctx.r), item.route) or nil) or 0
   local unused = now + change <= 0 and (change < 0 or gone == 0 and item.high + item.low == 0)
   if change == 0 and not unused then return false end
   local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high) .. ' found'
-  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.id, detail) then return false end
-  if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.id, reply.int(now + change)) end
-  if unused then route.remove(ctx, item.id) end
+  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.route, detail) then return false end
+  if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.route, reply.int(now + change)) end
+  if unused then route.remove(ctx, item.route) end
   return true
 end
 
-local function ff_audit_routes(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_routes(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local purged, recounts = args.int(argv[3], 0, 9007199254740991), args.int(argv[4], 0, 9007199254740991)
-  local count = args.int(argv[5], 0, 1024)
+  local rows, behind = args.rows(argv, 5, 0, 1024, { 'route', 'stored', 'low', 'high' })
   if not purged or not recounts then return reply.err('invalid_input', 'purged and recounts') end
-  if not count or #argv ~= 5 + 4 * count then return reply.err('invalid_input', 'count: 0..1024') end
-  local list = ff_recount.parse(argv, count)
+  if not rows or argv[behind] then return reply.err('invalid_input', 'count: 0..1024') end
+  local list = ff_recount.parse(rows)
   if not list then return reply.err('invalid_input', 'route, stored, low or high') end
 
   local h = redis.call('HMGET', ctx.r, 'purged', 'recounts')
   local gone = (audit.whole(h[1] or nil) or 0) - purged
   local same = (audit.whole(h[2] or nil) or 0) == recounts and gone >= 0
   local changed = false
-  for n = 1, same and count or 0 do
+  for n = 1, same and #list or 0 do
     changed = ff_recount.apply(ctx, list[n], ff_recount.change(list[n], gone), gone) or changed
   end
   if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
-  local uses = count == 0 and ff_recount.uses(ctx) or {}
+  local uses = #list == 0 and ff_recount.uses(ctx) or {}
   local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end
   return audit.finish(ctx, out)

@@ -9,7 +9,7 @@
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
 local ff_list = {}
 
-ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'n', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
+ff_list.fields = { 's', 'r', 'pr', 'ct', 'st', 'en', 'attempt', 'ty', 'fc', 'ss', 'e', 'la', 'du', 'dl', 'rc', 'lc', 'cb' }
 
 -- home returns the key of a home, nil when there is no such home.
 function ff_list.home(ctx, name, key)
@@ -30,7 +30,10 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   out[#out + 1] = entry.member
   out[#out + 1] = entry.score
   out[#out + 1] = c.s or c.damaged and '!' .. c.damaged or ''
-  for i = 2, #ff_list.fields do out[#out + 1] = c[ff_list.fields[i]] or '' end
+  for i = 2, #ff_list.fields do
+    local field = ff_list.fields[i]
+    out[#out + 1] = field == 'attempt' and reply.int(core.started(c)) or c[field] or ''
+  end
   if c.r and not routes[c.r] then
     routes[c.r] = true
     routes[#routes + 1] = c.r
@@ -44,23 +47,22 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   return bytes
 end
 
-local function ff_list_executions(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local key = ff_list.home(ctx, argv[2], argv[3])
+local function ff_list_executions(ctx, argv)
+  local q = args.named(argv, 2, { 'home', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
+  local key = ff_list.home(ctx, q.home, q.key)
   if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked, paused or ended') end
-  if argv[4] ~= '0' and argv[4] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
+  if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 5)
   if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
-  local limit = args.int(argv[7], 1, 100)
+  local limit = args.int(q.limit, 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  if argv[8] ~= '0' and argv[8] ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
+  if q.tags ~= '0' and q.tags ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
 
-  local page, more, size = listing.page(key, cursor, argv[4] == '1', limit)
-  local alive = argv[2] == 'active' and session.read(ctx, argv[3]).alive and '1' or '0'
+  local page, more, size = listing.page(key, cursor, q.newest == '1', limit)
+  local alive = q.home == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do
-    bytes = bytes + ff_list.add(ctx, out, page[i], routes, argv[8] == '1')
+    bytes = bytes + ff_list.add(ctx, out, page[i], routes, q.tags == '1')
     count = i
     if bytes > 524288 then break end
   end

@@ -10,46 +10,45 @@
 local ff_put = {}
 
 -- judge returns what is wrong with the arguments, or nil.
-function ff_put.judge(argv)
-  if not args.name(argv[2], 64) then return 'name: 1..64 printable bytes without braces' end
-  if argv[3] ~= '' and not args.int(argv[3], 0, 9007199254740991) then return 'expected revision' end
-  if argv[4] ~= '' and not args.int(argv[4], 0, 9007199254740991) then return 'seen' end
-  if not args.int(argv[5], 0, 9007199254740991) then return 'next' end
-  if not argv[10] or #argv[10] > 64 then return 'by: at most 64 bytes' end
-  if not argv[11] or #argv[11] < 1 or #argv[11] > 65536 then return 'definition: 1..65536 bytes' end
-  if not argv[12] then return 'payload' end
+function ff_put.judge(q)
+  if not args.name(q.name, 64) then return 'name: 1..64 printable bytes without braces' end
+  if q.expected ~= '' and not args.int(q.expected, 0, 9007199254740991) then return 'expected revision' end
+  if q.seen ~= '' and not args.int(q.seen, 0, 9007199254740991) then return 'seen' end
+  if not args.int(q.next, 0, 9007199254740991) then return 'next' end
+  if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
+  if not q.definition or #q.definition < 1 or #q.definition > 65536 then return 'definition: 1..65536 bytes' end
+  if not q.payload then return 'payload' end
   return nil
 end
 
-local function ff_put_schedule(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local wrong, missed = ff_put.judge(argv), schedule.missed(argv, 6)
+local function ff_put_schedule(ctx, argv)
+  local q = args.named(argv, 2, { 'name', 'expected', 'seen', 'next', 'missed', 'first', 'last', 'why', 'by', 'definition', 'payload' })
+  local wrong, missed = ff_put.judge(q), schedule.missed(argv, 6)
   if not missed then wrong = wrong or 'missed: count, first, last, reason' end
   if wrong then return reply.err('invalid_input', wrong) end
-  if #argv[12] > 1048576 then return reply.err('payload_too_large', 'payload: at most 1048576 bytes') end
-  local name, key = argv[2], keys.schedule(ctx.r, argv[2])
+  if #q.payload > 1048576 then return reply.err('payload_too_large', 'payload: at most 1048576 bytes') end
+  local name, key = q.name, keys.schedule(ctx.r, q.name)
   local c = schedule.read(ctx, name)
   if c then
-    if redis.call('HGET', key, 'df') == argv[11] then return reply.already(c.rv, c.nx or '0') end
-    if argv[3] ~= '' and argv[3] ~= c.rv then return reply.err('schedule_changed', c.rv) end
-    if argv[4] ~= '' and argv[4] ~= c.nx then return reply.err('schedule_changed', c.rv) end
+    if redis.call('HGET', key, 'df') == q.definition then return reply.already(c.rv, c.nx or '0') end
+    if q.expected ~= '' and q.expected ~= c.rv then return reply.err('schedule_changed', c.rv) end
+    if q.seen ~= '' and q.seen ~= c.nx then return reply.err('schedule_changed', c.rv) end
   else
-    if argv[3] ~= '' and argv[3] ~= '0' then return reply.err('schedule_changed', '0') end
+    if q.expected ~= '' and q.expected ~= '0' then return reply.err('schedule_changed', '0') end
     if redis.call('ZCARD', keys.schedule_names(ctx.r)) >= 10000 then
       return reply.err('invalid_input', 'name: at most 10000 schedules in a partition')
     end
   end
 
   local rv = schedule.revise(ctx)
-  redis.call('HSET', key, 'df', argv[11], 'rv', rv, 'up', ctx.t)
-  if #argv[10] > 0 then
-    redis.call('HSET', key, 'by', argv[10])
+  redis.call('HSET', key, 'df', q.definition, 'rv', rv, 'up', ctx.t)
+  if #q.by > 0 then
+    redis.call('HSET', key, 'by', q.by)
   else
     redis.call('HDEL', key, 'by')
   end
-  if #argv[12] > 0 then
-    redis.call('HSET', key, 'in', argv[12], 'il', reply.int(#argv[12]))
+  if #q.payload > 0 then
+    redis.call('HSET', key, 'in', q.payload, 'il', reply.int(#q.payload))
   else
     redis.call('HDEL', key, 'in', 'il')
   end
@@ -59,6 +58,6 @@ local function ff_put_schedule(k, argv)
     redis.call('HSET', key, 'ic', rv, 'ct', ctx.t)
     redis.call('ZADD', keys.schedule_names(ctx.r), '0', name)
   end
-  schedule.file(ctx, name, c or {}, argv[5])
-  return reply.ok(rv, argv[5])
+  schedule.file(ctx, name, c or {}, q.next)
+  return reply.ok(rv, q.next)
 end

@@ -10,13 +10,13 @@
 local ff_lane = {}
 
 -- judge returns the name of what is wrong with the arguments, or nil.
-function ff_lane.judge(argv)
-  if not args.name(argv[2], 64) then return 'namespace' end
-  if not args.name(argv[3], 64) then return 'lane' end
-  if argv[4] ~= '' and not lane.states[argv[4] or 'x'] then return 'state: active, paused, draining or disabled' end
-  if argv[5] ~= '' and not args.int(argv[5], 0, 315360000) then return 'retention: 0..315360000 s' end
-  if not argv[6] or #argv[6] > 64 then return 'by: at most 64 bytes' end
-  if argv[7] ~= '' and not args.int(argv[7], 0, 86400000) then return 'ageing: 0..86400000 ms' end
+function ff_lane.judge(q)
+  if not args.name(q.namespace, 64) then return 'namespace' end
+  if not args.name(q.lane, 64) then return 'lane' end
+  if q.state ~= '' and not lane.states[q.state or 'x'] then return 'state: active, paused, draining or disabled' end
+  if q.retention ~= '' and not args.int(q.retention, 0, 315360000) then return 'retention: 0..315360000 s' end
+  if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
+  if q.ageing ~= '' and not args.int(q.ageing, 0, 86400000) then return 'ageing: 0..86400000 ms' end
   return nil
 end
 
@@ -69,21 +69,20 @@ function ff_lane.usual(ctx)
   return nil
 end
 
-local function ff_set_lane(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local wrong = ff_lane.judge(argv)
+local function ff_set_lane(ctx, argv)
+  local q = args.named(argv, 2, { 'namespace', 'lane', 'state', 'retention', 'by', 'ageing' })
+  local wrong = ff_lane.judge(q)
   if wrong then return reply.err('invalid_input', wrong) end
-  local name = lane.name(argv[2], argv[3])
+  local name = lane.name(q.namespace, q.lane)
   local evicted = nil
   if redis.call('HLEN', keys.lanes(ctx.r)) >= 1024 and redis.call('HEXISTS', keys.lanes(ctx.r), name) == 0 then
     evicted = ff_lane.usual(ctx)
     if not evicted then return reply.err('invalid_input', 'lane: at most 1024 are configured') end
   end
   local old = lane.read(ctx, name, true)
-  local state = argv[4] ~= '' and argv[4] or old.state
-  local keep = argv[5] ~= '' and tonumber(argv[5]) or old.keep
-  local age = argv[7] ~= '' and tonumber(argv[7]) or old.age
+  local state = q.state ~= '' and q.state or old.state
+  local keep = q.retention ~= '' and tonumber(q.retention) or old.keep
+  local age = q.ageing ~= '' and tonumber(q.ageing) or old.age
   local routes = ff_lane.routes(ctx, name)
   local count = reply.int(#routes)
   if state == old.state and keep == old.keep and age == old.age then return reply.already(state, reply.int(keep), count) end
@@ -91,7 +90,7 @@ local function ff_set_lane(k, argv)
 
   if evicted then redis.call('HDEL', keys.lanes(ctx.r), evicted) end
   local span = reply.int(keep) .. (age > 0 and ',' .. reply.int(age) or '')
-  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. argv[6])
+  redis.call('HSET', keys.lanes(ctx.r), name, state .. ' ' .. span .. ' ' .. since .. ' ' .. q.by)
   if ff_lane.special(ctx) then
     redis.call('HSET', ctx.r, 'lanes', '1')
   else

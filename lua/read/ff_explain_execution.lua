@@ -63,7 +63,7 @@ end
 -- attempts are the texts beside the core, and the records of the last two attempts.
 function ff_explain.attempts(ctx, c, id)
   local names, out = { 'progress', 'cancel', 'categories' }, {}
-  local n = tonumber(c.n or '0')
+  local n = core.started(c)
   for a = math.max(0, n - 2), n - 1 do
     names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r'
   end
@@ -141,16 +141,12 @@ local function ff_explain_execution(k, argv)
   local waiters, interests = ff_explain.listeners(ctx, c)
   local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, reply.int(l.keep), l.since, l.by, ahead, queued, ready, waiters,
     interests, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
-  local function add(list)
-    out[#out + 1] = reply.int(#list / 2)
-    for i = 1, #list do out[#out + 1] = list[i] end
-  end
   local fields, points = ff_explain.suspension(ctx, c, id)
-  add(ff_explain.fields(ctx, c, id))
-  add(ff_explain.attempts(ctx, c, id))
-  add(fields)
-  add(points)
-  add(c.fl and redis.call('HGETALL', keys.flow(ctx.r, c.fl)) or {})
+  reply.add(out, ff_explain.fields(ctx, c, id), 2)
+  reply.add(out, ff_explain.attempts(ctx, c, id), 2)
+  reply.add(out, fields, 2)
+  reply.add(out, points, 2)
+  reply.add(out, c.fl and redis.call('HGETALL', keys.flow(ctx.r, c.fl)) or {}, 2)
   local open, others = ff_explain.others(ctx, c, id)
   out[#out + 1], out[#out + 2] = open, reply.int(#others / 3)
   for i = 1, #others do out[#out + 1] = others[i] end

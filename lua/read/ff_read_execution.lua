@@ -4,9 +4,7 @@
 -- Args:    protocol id
 -- Replies: OK now row alive expiry steps core {field value} attempts {field value} tags {key value}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
-local function ff_read_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
@@ -19,12 +17,8 @@ local function ff_read_execution(k, argv)
   end
   if c.sb then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
   local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.r) or '', alive, expiry, reply.int(steps) }
-  local function add(list)
-    out[#out + 1] = reply.int(#list / 2)
-    for i = 1, #list do out[#out + 1] = list[i] end
-  end
-  add(record.list(c))
-  add(redis.call('HGETALL', keys.attempts(ctx.r, id)))
-  add(c.tg and redis.call('HGETALL', keys.tags(ctx.r, id)) or {})
+  reply.add(out, record.list(c), 2)
+  reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
+  reply.add(out, c.tg and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)
   return out
 end

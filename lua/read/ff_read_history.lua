@@ -5,23 +5,17 @@
 -- Args:    protocol id
 -- Replies: OK core {field value} attempts {field value} events {entry}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
-local function ff_read_history(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_history(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
   if not c.s then return purge.missing(ctx, id) end
   local out = { 1, 'OK' }
-  local function add(list, each)
-    out[#out + 1] = reply.int(#list / each)
-    for i = 1, #list do out[#out + 1] = list[i] end
-  end
-  add(record.list(c), 2)
-  add(redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
+  reply.add(out, record.list(c), 2)
+  reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
   local events = redis.call('LRANGE', keys.history(ctx.r, id), 0, -1)
   local told = c.uw and suspension.events(c, suspension.read(ctx, id)) or {}
   for i = 1, #told do events[#events + 1] = told[i] end
-  add(events, 1)
+  reply.add(out, events)
   return out
 end

@@ -5,27 +5,21 @@
 -- Args:    protocol id
 -- Replies: OK code outcome record {field value} waitpoints {waitpoint record} {* refused}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
-local function ff_read_suspension(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_suspension(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)
   if not c.s then return purge.missing(ctx, id) end
   local u = suspension.read(ctx, id)
   local out = { 1, 'OK', c.s, c.sg and suspension.outcome(ctx, id, u) or '' }
-  local function add(list)
-    out[#out + 1] = reply.int(#list / 2)
-    for i = 1, #list do out[#out + 1] = list[i] end
-  end
   local fields = {}
   for field, value in pairs(u) do
     fields[#fields + 1], fields[#fields + 2] = field, value
   end
-  add(fields)
+  reply.add(out, fields, 2)
   local all = {}
   for wid, text in pairs(waits.of(ctx, id).points) do all[#all + 1], all[#all + 2] = wid, waitpoint.whole(text, u) end
-  add(all)
+  reply.add(out, all, 2)
   local members = {}
   for i = 1, #all, 2 do members[#members + 1] = id .. ':' .. all[i] end
   local refused = #members > 0 and redis.call('ZMSCORE', keys.refused(ctx.r), unpack(members)) or {}

@@ -165,7 +165,7 @@ function ff_tick_do.retention(ctx, budget, n)
       break
     end
     local c = core.read(ctx, due[i])
-    n.touched = n.touched + 1 + math.floor(math.min(200, tonumber(c.n or '0') or 0) / 4)
+    n.touched = n.touched + 1 + math.floor(math.min(200, core.started(c)) / 4)
     if c.fl then n.touched = n.touched + 1 end
     if c.uw then n.touched = n.touched + math.floor(#waits.ids(ctx, due[i]) / 4) end
     if not c.s or not core.terminal(c) then
@@ -211,7 +211,7 @@ end
 function ff_tick_do.backlog(ctx, budget, n)
   if redis.call('EXISTS', keys.backlog(ctx.r)) == 0 then return end
   if flow.drain(ctx, budget) then n.more = true end
-  n.touched = n.touched + budget - ctx.nodes
+  n.touched = n.touched + budget - ctx.moves.nodes
   flow.apply(ctx)
   n.drained = 1
 end
@@ -237,7 +237,7 @@ end
 function ff_tick_do.rering(ctx, n)
   if ctx.ring then bell.table_changed(ctx, ctx.ring) end
   if ff_tick_do.quiet(ctx) and not ff_tick_do.some(ctx, n) then return end -- nothing is ready
-  ctx.digests, ctx.deaf = nil, 0
+  ctx.cache.digests, ctx.cache.deaf = nil, 0
   local all = redis.call('SMEMBERS', keys.digests(ctx.r))
   local left = {}
   ctx.crowd = #all > 64 -- the next tick looks at others

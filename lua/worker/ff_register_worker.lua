@@ -7,12 +7,11 @@
 -- Args:    protocol instance token ttl inflight stuck info
 -- Replies: OK registered|renewed expiry revision
 -- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
-local function ff_register_worker(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
-  local instance, token = args.name(argv[2], 48), args.name(argv[3], 64)
-  local ttl, inflight, info = args.int(argv[4], 1000, 3600000), args.int(argv[5], 0, 1000000), argv[7]
-  local stuck = inflight and args.int(argv[6], 0, inflight)
+local function ff_register_worker(ctx, argv)
+  local q = args.named(argv, 2, { 'instance', 'token', 'ttl', 'inflight', 'stuck', 'info' })
+  local instance, token = args.name(q.instance, 48), args.name(q.token, 64)
+  local ttl, inflight, info = args.int(q.ttl, 1000, 3600000), args.int(q.inflight, 0, 1000000), q.info
+  local stuck = inflight and args.int(q.stuck, 0, inflight)
   if not instance then return reply.err('invalid_input', 'instance') end
   if not token then return reply.err('invalid_input', 'token') end
   if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
@@ -27,7 +26,7 @@ local function ff_register_worker(k, argv)
 
   redis.call('HDEL', key, 'dead', 'why')
   redis.call('HSET', key, 'token', token, 'exp', expiry, 'seen', ctx.t, 'reg', w.token == token and w.reg or ctx.t,
-    'in', argv[5], 'stuck', argv[6], 'info', info)
+    'in', q.inflight, 'stuck', q.stuck, 'info', info)
   redis.call('PEXPIRE', key, reply.int(ttl + registry.kept))
   redis.call('ZADD', keys.workers(ctx.r), expiry, instance)
   local forget = ctx.now + ttl + registry.kept

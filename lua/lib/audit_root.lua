@@ -1,0 +1,103 @@
+-- audit_root: whether the root tells of its partition what there is, and whether the keys that there is one of can be used.
+local audit_root = {}
+
+audit_root.looks = {}
+
+-- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty one is filled again.
+local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'work', 'kids' },
+  set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox' },
+  zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
+    'flowdue', 'backlog', 'paused', 'closed' } }
+
+function audit_root.looks.types(ctx)
+  for want, names in pairs(types) do
+    for i = 1, #names do audit.typed(ctx, ctx.r .. ':' .. names[i], names[i], want) end
+  end
+  return 1, ''
+end
+
+-- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. Healing removes it, see audit.note.
+local function quiet(ctx, told)
+  local upto, r = audit.whole(told), ctx.r
+  if upto and upto <= ctx.now then return end
+  local first = ctx.now + root.span
+  local sets = { keys.done(r), keys.schedules(r), keys.flow_due(r), keys.workers(r) }
+  for i = 1, 4 do
+    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
+    if head[2] then first = math.min(first, audit.score(head[2]) + (i == 4 and registry.kept or 0)) end
+  end
+  if not upto or upto > first then audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first)) end
+end
+
+-- spaces: whether claims look at gates, and whether they share among namespaces. A level is never too high.
+local function spaces(ctx, gates, space, spaces)
+  local level, several, rows = 0, false, redis.call('HVALS', keys.routes(ctx.r))
+  for i = 1, #rows do
+    local parts = pack.split(rows[i], '\31')
+    if #parts == 5 and parts[5] ~= '' then level = 1 end
+    several = several or space and parts[1] ~= space
+  end
+  local scopes = redis.call('HKEYS', keys.attached(ctx.r))
+  for i = 1, #scopes do level = math.max(level, string.byte(scopes[i], 1) == 116 and 3 or 2) end
+  if level > (args.int(gates or '0', 0, 3) or 0) and
+      audit.note(ctx, 'flag', 'root', 'gates', (gates or '') .. ', there are some of level ' .. reply.int(level)) then
+    redis.call('HSET', ctx.r, 'gates', reply.int(level))
+  end
+  if several and not spaces and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
+    redis.call('HSET', ctx.r, 'spaces', '1')
+  end
+end
+
+-- root: what is kept in the root for speed.
+function audit_root.looks.root(ctx)
+  local r, most, special = ctx.r, 0, false
+  local h = redis.call('HMGET', r, 'table', 'routes', 'ring', 'lanes', 'gates', 'space', 'spaces', 'quiet')
+  local newest = redis.call('ZRANGE', keys.route_log(r), -1, -1, 'WITHSCORES')
+  local version = newest[2] and audit.score(newest[2]) or 0
+  -- Versions are times; one far ahead is a misplaced entry and no reason to raise the table's.
+  if version > (audit.whole(h[1] or '0') or 0) and version <= ctx.now + 60000 and
+      audit.note(ctx, 'flag', 'root', 'table', (h[1] or '') .. ', the newest route is of ' .. reply.int(version)) then
+    redis.call('HSET', r, 'table', reply.int(version))
+  end
+  local ids = redis.call('HKEYS', keys.routes(r))
+  for i = 1, #ids do most = math.max(most, audit.whole(ids[i]) or 0) end
+  if most > (audit.whole(h[2] or '0') or 0) and
+      audit.note(ctx, 'flag', 'root', 'routes', (h[2] or '') .. ', the newest route is ' .. reply.int(most)) then
+    redis.call('HSET', r, 'routes', reply.int(most))
+  end
+  if h[3] and not audit.whole(h[3]) and audit.note(ctx, 'flag', 'root', 'ring', 'no time') then redis.call('HDEL', r, 'ring') end
+  local told = redis.call('HVALS', keys.lanes(r))
+  for i = 1, #told do special = special or string.sub(told[i], 1, 9) ~= 'active 0 ' end
+  if special ~= (h[4] and true or false) and
+      audit.note(ctx, 'flag', 'root', 'lanes', special and 'some are special' or 'none is special') then
+    if special then redis.call('HSET', r, 'lanes', '1') else redis.call('HDEL', r, 'lanes') end
+  end
+  spaces(ctx, h[5] or nil, h[6], h[7])
+  if h[8] then quiet(ctx, h[8]) end
+  return 7, ''
+end
+
+-- wake: somebody must be told to tick when the first thing is due, every root.span while anything waits for its time, and within a second
+-- while something waits for the tick alone.
+function audit_root.looks.wake(ctx)
+  local r, first, some = ctx.r, nil, false
+  local soon = redis.call('EXISTS', keys.ready(r), keys.gready(r)) > 0 or redis.call('XLEN', keys.outbox(r)) > 0
+  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r), keys.schedules(r),
+    keys.flow_due(r), keys.closed(r) }
+  for i = 1, 9 do
+    local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
+    local at = head[2] and audit.score(head[2])
+    if at then
+      if i < 5 then some = true elseif i == 5 then soon = true elseif i < 9 then at = math.max(at, ctx.now + 1000) end
+      if not first or at < first then first = at end
+    end
+  end
+  if soon or some then
+    local latest = ctx.now + (soon and 1000 or root.span)
+    first = math.min(first or latest, latest)
+  end
+  if not first or ctx.wake and ctx.wake <= math.max(first, ctx.now) then return 1, '' end
+  local told = ctx.wake and reply.int(ctx.wake) or 'never'
+  if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then root.need(ctx, first) end
+  return 1, ''
+end

@@ -1,0 +1,166 @@
+-- audit_tables: whether the sets, hashes and the stream that a partition has once agree with its records and with each other.
+local audit_tables = {}
+
+-- looks are by index; each looks at a part, in no order, and returns how many it looked at, and the cursor.
+audit_tables.looks = {}
+
+local function scan(q, command, key)
+  local answer = redis.call(command, key, q.cursor == '' and '0' or q.cursor, 'COUNT', reply.int(q.limit))
+  return answer[2], answer[1] ~= '0' and answer[1] or ''
+end
+
+-- set looks at one of the two sets of ready routes.
+local function set(ctx, q, name, key)
+  local list, cursor = scan(q, 'SSCAN', key)
+  for i = 1, #list do
+    local id = list[i]
+    local wrong = redis.call('EXISTS', keys.queue(ctx.r, id)) == 0 and 'its queue is empty' or audit.hands(ctx, id)
+    if not wrong and gate.ready(ctx, id) ~= key then wrong = 'it belongs to the other set' end
+    if wrong and audit.note(ctx, 'phantom', name, id, wrong) then redis.call('SREM', key, id) end
+  end
+  return #list, cursor
+end
+
+function audit_tables.looks.ready(ctx, q) return set(ctx, q, 'ready', keys.ready(ctx.r)) end
+
+function audit_tables.looks.gready(ctx, q) return set(ctx, q, 'gready', keys.gready(ctx.r)) end
+
+-- closings are reasons of closed routes, and counts of wakes, of routes with gates alone.
+function audit_tables.looks.closings(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.closings(ctx.r))
+  for i = 1, #list, 2 do
+    local woken, wrong = string.match(list[i], '^w(%d+)$'), nil
+    if not woken then
+      wrong = not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and 'the route is open'
+    else
+      wrong = gate.of(ctx, woken) == '' and 'wakes of a route without gates' or not audit.whole(list[i + 1]) and 'no count of wakes'
+    end
+    if wrong and audit.note(ctx, 'phantom', 'closings', list[i], wrong) then redis.call('HDEL', keys.closings(ctx.r), list[i]) end
+  end
+  return #list / 2, cursor
+end
+
+-- attached: what an operator said of a scope; nothing tells what it was.
+function audit_tables.looks.attached(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.attached(ctx.r))
+  for i = 1, #list, 2 do
+    local gates, at = string.match(list[i + 1], '^([^ ]+) (%d+) ')
+    if not string.find(list[i], '^[gnlt]') or not gates or not gate.valid(gates) or not audit.whole(at) then
+      audit.broken(ctx, 'attached', string.sub(list[i], 1, 128), 'no gates of a scope')
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- shares: counts and weights.
+function audit_tables.looks.shares(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.shares(ctx.r))
+  for i = 1, #list, 2 do
+    local count, weight = string.match(list[i + 1], '^(%d+) ?(%d*)$')
+    local own = string.find(list[i], '\31', 1, true)
+    if not count or not audit.whole(count) or weight ~= '' and not (own and args.int(weight, 1, 1000)) then
+      audit.broken(ctx, 'shares', string.sub(list[i], 1, 130), 'no count and weight')
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- notice tells whether one notice of the outbox can be understood.
+local function notice(kind, text)
+  local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
+  if not name or not budget.name(name) or not args.id(id) then return false end
+  if kind == 'q' then
+    local epoch, ran = string.match(rest, '^(%d+) ([01])$')
+    return ran and audit.whole(epoch) and true or false
+  end
+  local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
+  if epoch ~= '' and not audit.whole(epoch) then return false end
+  return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired' or outcome == 'purged')
+end
+
+-- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.
+function audit_tables.looks.outbox(ctx, q)
+  local list, last = redis.call('XRANGE', keys.outbox(ctx.r), q.cursor == '' and '-' or q.cursor, '+', 'COUNT', reply.int(q.limit)), ''
+  for i = 1, #list do
+    local id, fields, good = list[i][1], list[i][2], {}
+    for f = 1, #fields, 2 do
+      if fields[f + 1] and notice(fields[f], fields[f + 1]) then
+        good[#good + 1] = fields[f]
+        good[#good + 1] = fields[f + 1]
+      end
+    end
+    if #good < #fields and audit.note(ctx, 'phantom', 'outbox', id, reply.int((#fields - #good) / 2) .. ' notices of no shape') then
+      if #good > 0 then redis.call('XADD', keys.outbox(ctx.r), '*', unpack(good)) end
+      redis.call('XDEL', keys.outbox(ctx.r), id)
+      root.need(ctx, ctx.now)
+    end
+    last = id
+  end
+  if #list < q.limit then return #list, '' end
+  local ms, sequence = string.match(last, '^(%d+)%-(%d+)$')
+  return #list, ms .. '-' .. reply.int(tonumber(sequence) + 1)
+end
+
+-- routeids is the inverse of routes, so that one is restored from the other. A row that is not used goes when the uses are
+-- counted (ff_audit_routes).
+function audit_tables.looks.routeids(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.route_ids(ctx.r))
+  for i = 1, #list, 2 do
+    local row, id = list[i], list[i + 1]
+    local stored = redis.call('HGET', keys.routes(ctx.r), id)
+    if not stored and audit.whole(id) and #pack.split(row, '\31') == 5 then
+      if audit.note(ctx, 'missing', 'routes', id, row) then redis.call('HSET', keys.routes(ctx.r), id, row) end
+    elseif stored ~= row and audit.note(ctx, 'phantom', 'routeids', id, row) then
+      redis.call('HDEL', keys.route_ids(ctx.r), row)
+    end
+  end
+  return #list / 2, cursor
+end
+
+-- route compares one row with the two indexes of the table. Two rows for the same route both work, until the older is
+-- not used any more.
+local function route(ctx, id, row)
+  if #pack.split(row, '\31') ~= 5 then return audit.broken(ctx, 'routes', id, 'row') end
+  local known = redis.call('HGET', keys.route_ids(ctx.r), row)
+  if known ~= id then
+    if known and redis.call('HGET', keys.routes(ctx.r), known) == row then
+      audit.broken(ctx, 'routes', id, 'the same row as ' .. known)
+    elseif audit.note(ctx, 'missing', 'routeids', id, row) then
+      redis.call('HSET', keys.route_ids(ctx.r), row, id)
+    end
+  end
+  local version = redis.call('ZSCORE', keys.route_log(ctx.r), id)
+  if version and audit.score(version) <= root.version(ctx) then return end
+  if audit.note(ctx, version and 'score' or 'missing', 'routelog', id, version or 'nowhere') then
+    ctx.table = math.max(root.version(ctx) + 1, ctx.now) -- as a new row, so that every worker is told
+    redis.call('HSET', ctx.r, 'table', reply.int(ctx.table))
+    redis.call('ZADD', keys.route_log(ctx.r), reply.int(ctx.table), id)
+    ctx.moves.routes_added = true
+  end
+end
+
+function audit_tables.looks.routes(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.routes(ctx.r))
+  for i = 1, #list, 2 do route(ctx, list[i], list[i + 1]) end
+  if ctx.moves.routes_added then bell.table_changed(ctx) end
+  return #list / 2, cursor
+end
+
+-- work is what the entries of the backlog are; what is of no flow is nobody's.
+function audit_tables.looks.work(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.work(ctx.r))
+  for i = 1, #list, 2 do
+    local name, p = list[i], pack.split(list[i + 1], ',')
+    local filed = redis.call('ZSCORE', keys.backlog(ctx.r), name)
+    if not string.find(name, '^[uswcrxk]:') or #p ~= 4 or not graph.head(ctx, p[1]) then
+      if audit.note(ctx, 'orphan', 'work', name, 'no work of a flow') then
+        redis.call('HDEL', keys.work(ctx.r), name)
+        redis.call('ZREM', keys.backlog(ctx.r), name)
+      end
+    elseif not filed and audit.note(ctx, 'missing', 'backlog', name, 'nobody would do it') then
+      redis.call('ZADD', keys.backlog(ctx.r), ctx.t, name)
+      root.need(ctx, ctx.now)
+    end
+  end
+  return #list / 2, cursor
+end
