@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 var echo = handler.Define[string, string]("echo")
@@ -91,8 +92,8 @@ func TestResultSurvivesALostEvent(t *testing.T) {
 		w := result(&wg, t.Context(), e)
 		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`) // nobody is told
 		wg.Wait()
-		if w.value != "done" || w.err != nil || w.took > recheck+recheck/10 {
-			t.Errorf("%+v, want done within about %s", w, recheck)
+		if w.value != "done" || w.err != nil || w.took > link.Recheck+link.Recheck/10 {
+			t.Errorf("%+v, want done within about %s", w, link.Recheck)
 		}
 	})
 }

@@ -18,7 +18,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -96,7 +98,7 @@ func (c Config) validate() error {
 
 // store is what the client needs of the engine.
 type store interface {
-	creator
+	coalesce.Creator
 	subscriber
 	operator
 	signaller
@@ -106,7 +108,7 @@ type store interface {
 	inspector
 	scheduler
 	admitter
-	Explainer
+	explain.Source
 	registry
 	Partitions() uint16
 	Ping(ctx context.Context) error
@@ -131,7 +133,7 @@ type Client struct {
 	tails   tailer
 	keyring *suspend.Keyring // nil: no token keys
 	tracer  *tracing.Tracer
-	submits *coalescer
+	submits *coalesce.Coalescer
 	waits   *hub
 	known   knownGates
 	end     context.CancelCauseFunc // ends waits and late batches
@@ -174,9 +176,10 @@ func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, rele
 	life, end := context.WithCancelCause(context.Background())
 	return &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
-		tracer:  tracing.New(cfg.TracerProvider, cfg.Propagator),
-		submits: newCoalescer(life, s, s.Partitions(), cfg.SubmitTimeout),
-		waits:   newHub(life, s),
+		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
+		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout, Closed: ErrClosed,
+			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{id, cause} }}),
+		waits: newHub(life, s),
 	}
 }
 
@@ -194,7 +197,7 @@ func (c *Client) Ping(ctx context.Context) error {
 func (c *Client) Close() {
 	c.once.Do(func() {
 		c.closed.Store(true)
-		c.submits.close()
+		c.submits.Close()
 		c.end(ErrClosed)
 		c.waits.close()
 		c.tails.Close()

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -157,7 +158,7 @@ func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Sna
 	}
 	s, err := c.store.ReadExecution(ctx, id)
 	if err != nil {
-		return engine.Snapshot{}, operated("get", id, err)
+		return engine.Snapshot{}, link.Operated("get", id, err)
 	}
 	return s, nil
 }
@@ -173,7 +174,7 @@ func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byt
 		_, err = c.store.ReadExecution(ctx, id)
 	}
 	if err != nil {
-		return nil, operated("input of", id, err)
+		return nil, link.Operated("input of", id, err)
 	}
 	return raw, nil
 }
@@ -226,5 +227,5 @@ func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason s
 	if err == nil {
 		_, err = c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator, By: by})
 	}
-	return operated("cancel", id, err)
+	return link.Operated("cancel", id, err)
 }

@@ -288,28 +288,3 @@ func (noTails) Close() {}
 func (noTails) Tail(context.Context, flowfabric.ExecutionID, stream.TailOptions) iter.Seq2[stream.TailEvent, error] {
 	return func(func(stream.TailEvent, error) bool) {}
 }
-
-// sub is a plain submission as prepare would make it.
-func sub(payload string) *submission {
-	s := &submission{item: engine.NewExecution{Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(payload), Digest: payload}}
-	s.size = s.measure()
-	return s
-}
-
-func keyedSub(key, payload string) *submission {
-	s := sub(payload)
-	s.keyed, s.key = true, key
-	return s
-}
-
-// keyIn finds a key whose id lies in the partition.
-func keyIn(partition uint16, nth int) string {
-	for i := 0; ; i++ {
-		key := fmt.Sprint("key-", i)
-		if flowfabric.DeriveExecutionID(4, "default", "k", key).Partition() == partition {
-			if nth--; nth < 0 {
-				return key
-			}
-		}
-	}
-}

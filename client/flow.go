@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // flows is the part of the engine behind the calls about flows. Each of them may be repeated.
@@ -62,7 +62,7 @@ func (f *Flow) Describe(ctx context.Context) (engine.FlowRecord, error) {
 		return engine.FlowRecord{}, err
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
-	return record, aboutFlow("describe", f.id, err)
+	return record, link.AboutFlow("describe", f.id, err)
 }
 
 // SetTags sets and removes tags of the flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
@@ -73,7 +73,7 @@ func (f *Flow) SetTags(ctx context.Context, set map[string]string, remove ...str
 	if err := f.admit("set tags of"); err != nil {
 		return err
 	}
-	return aboutFlow("set tags of", f.id, f.client.store.SetFlowTags(ctx, f.id, set, remove))
+	return link.AboutFlow("set tags of", f.id, f.client.store.SetFlowTags(ctx, f.id, set, remove))
 }
 
 // Seal ends the growth of a flow that was released as flow.Unsealed or flow.Growing: it takes no members any more, also none from
@@ -88,7 +88,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
 	if err == nil && record.State == flowfabric.FlowStaging {
-		err = &refusal{"flow_incomplete: it was staged and never released; submit it again under its key", flowfabric.ErrFlowIncomplete}
+		err = link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", flowfabric.ErrFlowIncomplete)
 	}
 	if err == nil {
 		var more bool
@@ -96,7 +96,7 @@ func (f *Flow) Seal(ctx context.Context) error {
 			f.client.drain(ctx, f.id.Partition())
 		}
 	}
-	return aboutFlow("seal", f.id, err)
+	return link.AboutFlow("seal", f.id, err)
 }
 
 // drain works off the backlog of a partition while something is left, within bounds. Nobody depends on it, the tick does the same.
@@ -118,24 +118,6 @@ func (f *Flow) admit(verb string) error {
 		return fmt.Errorf("%s flow %s: %w", verb, f.id, ErrClosed)
 	}
 	return nil
-}
-
-// aboutFlow wraps the answer to a call about a flow with its verb, and puts the state it was refused for into words.
-func aboutFlow(verb string, id flowfabric.FlowID, err error) error {
-	if err == nil {
-		return nil
-	}
-	if refused, ok := errors.AsType[*flowfabric.Error](err); ok {
-		state, known := flowfabric.FlowStateOf(refused.Slot(0))
-		switch {
-		case !known:
-		case errors.Is(refused, flowfabric.ErrFlowTerminal):
-			err = &refusal{fmt.Sprintf("%s: it is %s", refused.Code, state), err}
-		case errors.Is(refused, flowfabric.ErrResultPurged):
-			err = &refusal{fmt.Sprintf("%s: it was purged; it was %s", refused.Code, state), err}
-		}
-	}
-	return fmt.Errorf("%s flow %s: %w", verb, id, err)
 }
 
 // Wait waits until the last member of the flow has ended and returns how all of them did. That a flow failed or was cancelled is
@@ -160,18 +142,18 @@ func (f *Flow) Wait(ctx context.Context) (FlowSnapshot, error) {
 		return FlowSnapshot{}, fmt.Errorf("wait for flow %s: %w", f.id, closed)
 	}
 	defer leave()
-	safety := time.NewTimer(jitter(recheck))
+	safety := time.NewTimer(link.Jitter(link.Recheck))
 	defer safety.Stop()
 	for {
 		select {
 		case <-bell:
 		case <-safety.C:
 		case <-ctx.Done():
-			return FlowSnapshot{}, f.waitError(ended(ctx), err)
+			return FlowSnapshot{}, f.waitError(link.Ended(ctx), err)
 		case <-f.client.waits.life.Done():
 			return FlowSnapshot{}, f.waitError(ErrClosed, err)
 		}
-		safety.Reset(jitter(recheck))
+		safety.Reset(link.Jitter(link.Recheck))
 		if s, done, err = f.finished(ctx); done {
 			return s, err
 		}
@@ -195,7 +177,7 @@ func (f *Flow) finished(ctx context.Context) (s FlowSnapshot, done bool, err err
 		}
 	}
 	if err != nil {
-		return FlowSnapshot{}, final(ctx, err), aboutFlow("wait for", f.id, err)
+		return FlowSnapshot{}, link.Final(ctx, err), link.AboutFlow("wait for", f.id, err)
 	}
 	return FlowSnapshot{}, false, nil
 }

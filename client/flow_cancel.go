@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // ErrPartiallyCancelled is matched by what [Flow.Cancel] with [UntilCancelled] returns when its time ran out: the flow is
@@ -74,11 +75,11 @@ func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 		o.cancelFlow(&q)
 	}
 	if err := validateBy(q.by); err != nil {
-		return FlowCancellation{}, aboutFlow("cancel", f.id, err)
+		return FlowCancellation{}, link.AboutFlow("cancel", f.id, err)
 	}
 	done, err := f.client.store.CancelFlow(ctx, f.id, policy, q.by, q.reason)
 	if err != nil {
-		return FlowCancellation{}, aboutFlow("cancel", f.id, err)
+		return FlowCancellation{}, link.AboutFlow("cancel", f.id, err)
 	}
 	out := FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended}
 	if q.wait {
@@ -105,8 +106,8 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 	last := error(nil)
 	for {
 		record, err := f.client.store.DescribeFlow(within, f.id)
-		if err != nil && (final(within, err) || errors.Is(err, flowfabric.ErrFlowNotFound)) {
-			return out, aboutFlow("cancel", f.id, err)
+		if err != nil && (link.Final(within, err) || errors.Is(err, flowfabric.ErrFlowNotFound)) {
+			return out, link.AboutFlow("cancel", f.id, err)
 		}
 		if err == nil {
 			out.Unended = unended(record)
@@ -125,7 +126,7 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 		select {
 		case <-time.After(pauses.NextBackOff()):
 		case <-within.Done():
-			return f.partial(out, ended(within), last)
+			return f.partial(out, link.Ended(within), last)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // maxReplayBatch is how many members one call replays.
@@ -95,7 +96,7 @@ func (f *Flow) Replay(ctx context.Context, opts ...FlowReplayOption) (FlowReplay
 	if err == nil {
 		err = f.replay(ctx, &q, &out)
 	}
-	return out, aboutFlow("replay", f.id, err)
+	return out, link.AboutFlow("replay", f.id, err)
 }
 
 func (f *Flow) replay(ctx context.Context, q *flowReplaying, out *FlowReplay) error {
@@ -108,7 +109,7 @@ func (f *Flow) replay(ctx context.Context, q *flowReplaying, out *FlowReplay) er
 		return err
 	}
 	if s.State == flowfabric.FlowCancelled && s.Policy != flowfabric.CancelFlow {
-		return &refusal{fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", s.Policy), flowfabric.ErrFlowCancelled}
+		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", s.Policy), flowfabric.ErrFlowCancelled)
 	}
 	chosen, err := q.choose(&s, out)
 	if err != nil {
@@ -231,7 +232,7 @@ func (f *Flow) replayBatch(ctx context.Context, q engine.Replay, batch []engine.
 		select {
 		case <-ctx.Done():
 			out.Refused = append(out.Refused, refused...)
-			return ended(ctx)
+			return link.Ended(ctx)
 		case <-time.After(pause):
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // hands does the work of one partition as a worker would.
@@ -241,7 +242,7 @@ func TestMembersAreExecutions(t *testing.T) {
 			t.Errorf("%d blocked of %d", n, all)
 		}
 		why, err := c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != client.WhyAwaitingOthers || !strings.Contains(why.String(), `"b" is waiting_children`) {
+		if err != nil || why.Reason != explain.WhyAwaitingOthers || !strings.Contains(why.String(), `"b" is waiting_children`) {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
 		newHands(ctx, t, e, fl.ID().Partition()).fail(newHands(ctx, t, e, fl.ID().Partition()).claim()["a"])
@@ -249,7 +250,7 @@ func TestMembersAreExecutions(t *testing.T) {
 			t.Errorf("%d blocked, %d ended", n, all)
 		}
 		why, err = c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != client.WhySkipped || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
+		if err != nil || why.Reason != explain.WhySkipped || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
 		events, err := c.History(ctx, fl.Member("d"))
@@ -262,7 +263,7 @@ func TestMembersAreExecutions(t *testing.T) {
 			t.Fatal(err)
 		}
 		why, err = c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != client.WhyAwaitingReplay || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
+		if err != nil || why.Reason != explain.WhyAwaitingReplay || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
 	})

@@ -3,11 +3,14 @@ package client
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/flowdraw"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // FlowSnapshot is a flow as it was read: its header with the exact counters, and every member with its state, what it depends on,
@@ -21,7 +24,10 @@ type FlowSnapshot struct {
 
 // sort orders edges, for which the store has no order.
 func (s *FlowSnapshot) sort() {
-	number := s.numbers()
+	number := make(map[flowfabric.ExecutionID]int, len(s.Nodes))
+	for i, m := range s.Nodes {
+		number[m.ID] = i
+	}
 	for _, m := range s.Nodes {
 		slices.SortFunc(m.Edges, func(a, b engine.EdgeRecord) int {
 			return cmp.Or(cmp.Compare(number[a.From], number[b.From]), strings.Compare(a.From.String(), b.From.String()))
@@ -52,6 +58,19 @@ func unended(r engine.FlowRecord) int {
 	return n
 }
 
+// Text writes the flow for people: what it is and how it stands, and its nodes level by level, each with its state, what it waits
+// for, and what it depends on. Times are the server's, UTC. Names that could break a line are quoted. The layout may change between
+// releases. It returns the first error of w.
+func (s FlowSnapshot) Text(w io.Writer) error { return flowdraw.Graph(s).Text(w) }
+
+// Mermaid writes the flow as a Mermaid flowchart: nodes with name, kind and state, in the colour of the state, edges with the names
+// of inputs. Whatever names hold, they stay labels. It returns the first error of w.
+func (s FlowSnapshot) Mermaid(w io.Writer) error { return flowdraw.Graph(s).Mermaid(w) }
+
+// Graphviz writes the flow as a graph in the language of dot, with the same content as [FlowSnapshot.Mermaid]. It returns the first
+// error of w.
+func (s FlowSnapshot) Graphviz(w io.Writer) error { return flowdraw.Graph(s).Graphviz(w) }
+
 // Snapshot reads the flow with all of its members: one call for every hundred of them, or every thousand edges. Each call sees one
 // moment, all of them together do not: the counters, which are read last, may be ahead of the nodes. A flow that has ended stays as
 // it is; one that ended or was replayed meanwhile is read again.
@@ -62,7 +81,7 @@ func (f *Flow) Snapshot(ctx context.Context) (FlowSnapshot, error) {
 		return FlowSnapshot{}, err
 	}
 	s, err := f.snapshot(ctx)
-	return s, aboutFlow("read", f.id, err)
+	return s, link.AboutFlow("read", f.id, err)
 }
 
 func (f *Flow) snapshot(ctx context.Context) (FlowSnapshot, error) {

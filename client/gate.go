@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // admitter is the part of the engine behind budgets, quotas and gates.
@@ -113,13 +114,13 @@ func (c *Client) requireGates(ctx context.Context, all []flowfabric.Gate) error 
 		return nil
 	}
 	if ctx.Err() != nil {
-		return notSent(ctx)
+		return link.NotSent(ctx)
 	}
 	errs := make([]error, len(unsure))
 	p := pool.New().WithMaxGoroutines(partitionCalls)
 	for i, g := range unsure {
 		p.Go(func() {
-			_, err := persist(ctx, c, func() (struct{}, error) { return struct{}{}, c.findGate(ctx, g) })
+			_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (struct{}, error) { return struct{}{}, c.findGate(ctx, g) })
 			if err == nil {
 				c.known.add(g, time.Now())
 				return
@@ -129,8 +130,8 @@ func (c *Client) requireGates(ctx context.Context, all []flowfabric.Gate) error 
 	}
 	p.Wait()
 	err := errors.Join(errs...)
-	if ctx.Err() != nil && err != nil && repeatable(err) {
-		return notSent(ctx)
+	if ctx.Err() != nil && err != nil && link.Repeatable(err) {
+		return link.NotSent(ctx)
 	}
 	return err
 }
@@ -203,9 +204,9 @@ func conflict(expected uint64, err error) error {
 		return err
 	}
 	if expected != 0 {
-		return &refusal{fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, refused.Slot(1)), err}
+		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, refused.Slot(1)), err)
 	}
-	return &refusal{fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s changes them", refused.Code, refused.Slot(1), advice), err}
+	return link.InWords(fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s changes them", refused.Code, refused.Slot(1), advice), err)
 }
 
 // about wraps the error of a call about a budget or quota.

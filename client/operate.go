@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // operator is the part of the engine behind the calls of this file. Each of them may be repeated.
@@ -125,7 +126,7 @@ func (c *Client) Replay(ctx context.Context, id flowfabric.ExecutionID, opts ...
 	if err == nil {
 		_, err = c.store.ReplayExecution(ctx, id, q)
 	}
-	return operated("replay", id, err)
+	return link.Operated("replay", id, err)
 }
 
 // PriorityOption changes a [Client.ChangePriority]: [By].
@@ -151,7 +152,7 @@ func (c *Client) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, 
 	if err == nil {
 		_, _, err = c.store.ChangePriority(ctx, id, priority, by)
 	}
-	return operated("change priority of", id, err)
+	return link.Operated("change priority of", id, err)
 }
 
 type revocation struct{ session, by string }
@@ -189,7 +190,7 @@ func (c *Client) Revoke(ctx context.Context, id flowfabric.ExecutionID, reason s
 	if err == nil {
 		_, err = c.store.RevokeLease(ctx, id, q.session, q.by, reason)
 	}
-	return operated("revoke", id, err)
+	return link.Operated("revoke", id, err)
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
@@ -201,7 +202,7 @@ func (c *Client) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map
 	if err := c.admit("set tags of", id); err != nil {
 		return err
 	}
-	return operated("set tags of", id, c.store.SetTags(ctx, id, set, remove))
+	return link.Operated("set tags of", id, c.store.SetTags(ctx, id, set, remove))
 }
 
 // History tells what happened to an execution, oldest first: its creation, every attempt, its end, and what was out of
@@ -213,7 +214,7 @@ func (c *Client) History(ctx context.Context, id flowfabric.ExecutionID) ([]engi
 	}
 	events, err := c.store.ReadHistory(ctx, id)
 	if err != nil {
-		return nil, operated("history of", id, err)
+		return nil, link.Operated("history of", id, err)
 	}
 	return events, nil
 }
@@ -246,10 +247,10 @@ func (c *Client) Purge(ctx context.Context, id flowfabric.ExecutionID, opts ...P
 		o(&keep)
 	}
 	if keep < MinTombstone || keep > MaxTombstone {
-		return operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
+		return link.Operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
 	}
 	_, err := c.store.PurgeExecution(ctx, id, keep)
-	return operated("purge", id, err)
+	return link.Operated("purge", id, err)
 }
 
 func (c *Client) by() string { return cmp.Or(c.cfg.Creator, defaultBy) }

@@ -50,7 +50,6 @@ type submission struct {
 	digest bool // make one although there is no key
 	key    string
 	keyFor func(index int) string
-	size   int // bytes it adds to a create call, roughly
 }
 
 // IdempotencyKey makes the id depend on (namespace, kind, key) alone: as long as the execution is retained, a
@@ -181,19 +180,4 @@ func (s *submission) validateKey() error {
 		return fmt.Errorf("%w: idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(s.key), MaxIdempotencyKey)
 	}
 	return nil
-}
-
-// measure estimates what the submission adds to a call.
-func (s *submission) measure() int {
-	n := 256 + len(s.item.Payload)
-	for _, c := range s.item.Capabilities {
-		n += len(c) + 1
-	}
-	for _, g := range s.item.Gates {
-		n += len(g) + 1
-	}
-	for k, v := range s.item.Tags {
-		n += len(k) + len(v) + 16
-	}
-	return n
 }

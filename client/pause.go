@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // maxPauseReason is the longest reason of a pause, in bytes; maxAgeing and maxShare bound what lanes are told.
@@ -24,13 +25,13 @@ const (
 func (c *Client) Pause(ctx context.Context, id flowfabric.ExecutionID, reason string, opts ...PauseOption) error {
 	by, err := c.pausing("pause", id, opts)
 	if err == nil && len(reason) > maxPauseReason {
-		err = operated("pause", id, fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(reason), maxPauseReason))
+		err = link.Operated("pause", id, fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(reason), maxPauseReason))
 	}
 	if err != nil {
 		return err
 	}
 	_, err = c.store.PauseExecution(ctx, id, by, reason)
-	return operated("pause", id, err)
+	return link.Operated("pause", id, err)
 }
 
 // Unpause ends a [Client.Pause]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
@@ -41,7 +42,7 @@ func (c *Client) Unpause(ctx context.Context, id flowfabric.ExecutionID, opts ..
 		return err
 	}
 	_, err = c.store.UnpauseExecution(ctx, id, by)
-	return operated("unpause", id, err)
+	return link.Operated("unpause", id, err)
 }
 
 func (c *Client) pausing(verb string, id flowfabric.ExecutionID, opts []PauseOption) (by string, err error) {
@@ -52,7 +53,7 @@ func (c *Client) pausing(verb string, id flowfabric.ExecutionID, opts []PauseOpt
 	if err := c.admit(verb, id); err != nil {
 		return by, err
 	}
-	return by, operated(verb, id, validateBy(by))
+	return by, link.Operated(verb, id, validateBy(by))
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000: of what the lane hands out while several namespaces have work in it, each gets

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 func TestRefusalsInWords(t *testing.T) {
@@ -29,13 +30,13 @@ func TestRefusalsInWords(t *testing.T) {
 		{"get", flowfabric.NewError("ff_read_execution", "execution_not_found"), flowfabric.ErrNotFound,
 			flowfabric.NewError("ff_read_execution", "execution_not_found").Error()},
 	} {
-		err := operated(x.verb, id, x.err)
+		err := link.Operated(x.verb, id, x.err)
 		if want := x.verb + " " + id.String() + ": " + x.says; !errors.Is(err, x.is) || err.Error() != want ||
 			flowfabric.ClassOf(err) != flowfabric.ClassOf(x.is) || flowfabric.CodeOf(err) != flowfabric.CodeOf(x.is) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if operated("get", id, nil) != nil {
+	if link.Operated("get", id, nil) != nil {
 		t.Error("nil is no error")
 	}
 }

@@ -120,7 +120,7 @@ func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec sch
 	if err != nil {
 		return engine.ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
 	}
-	x := filled.item
+	x := filled.Item
 	return c.put(ctx, name, schedule.Definition{Spec: spec, CatchUp: s.catchUp, Overlap: s.overlap, Item: schedule.Item{
 		Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
 		Policy: x.Policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}, x.Payload, s)

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -129,7 +130,7 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 			return d, nil
 		}
 	}
-	return engine.Delivered{}, signalled("signal", id, err)
+	return engine.Delivered{}, link.Signalled("signal", id, err)
 }
 
 // Approve answers a waitpoint on the word of an operator, who needs no token: whoever may call it, may answer for anybody.
@@ -159,7 +160,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	}
 	d, err := c.store.ApproveWaitpoint(ctx, id, waitpoint, s)
 	if err != nil {
-		err = signalled("approve", id, err)
+		err = link.Signalled("approve", id, err)
 	}
 	span.Ended(err)
 	return d, err
@@ -209,7 +210,7 @@ func (c *Client) Resume(ctx context.Context, id flowfabric.ExecutionID, by strin
 	if err == nil {
 		_, err = c.store.ResumeExecution(ctx, id, q)
 	}
-	return signalled("resume", id, err)
+	return link.Signalled("resume", id, err)
 }
 
 // newSignal makes what Signal and Approve send.
@@ -248,7 +249,7 @@ func (c *Client) refuse(verb string, id flowfabric.ExecutionID, err error) error
 	if refused := c.admit(verb, id); refused != nil {
 		return refused
 	}
-	return operated(verb, id, err)
+	return link.Operated(verb, id, err)
 }
 
 // named checks who an operator says they are. There is no default: these calls decide something in somebody's name.

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -24,7 +25,7 @@ func (c *Client) Suspension(ctx context.Context, id flowfabric.ExecutionID) (eng
 	}
 	s, err := c.store.ReadSuspension(ctx, id)
 	if err != nil {
-		return engine.SuspensionRecord{}, signalled("suspension of", id, err)
+		return engine.SuspensionRecord{}, link.Signalled("suspension of", id, err)
 	}
 	return s, nil
 }
@@ -38,7 +39,7 @@ func (c *Client) Waitpoints(ctx context.Context, id flowfabric.ExecutionID) ([]e
 	}
 	s, err := c.store.ReadSuspension(ctx, id)
 	if err != nil {
-		return nil, signalled("waitpoints of", id, err)
+		return nil, link.Signalled("waitpoints of", id, err)
 	}
 	closed := func(w engine.Waitpoint) int {
 		if w.State.Open() {
@@ -63,7 +64,7 @@ func (c *Client) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, wa
 	}
 	token, err := c.reissue(ctx, id, waitpoint, by)
 	if err != nil {
-		return suspend.Token{}, signalled("reissue token of", id, err)
+		return suspend.Token{}, link.Signalled("reissue token of", id, err)
 	}
 	return token, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // feeds is the part of the engine that subscriptions need.
@@ -213,7 +214,7 @@ func newFollower(ctx context.Context, s *Subscription) *follower {
 
 // pauses grow to the interval of the safety reads.
 func pauses() backoff.BackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(recheck),
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(link.Recheck),
 		backoff.WithMaxElapsedTime(0))
 }
 
@@ -306,7 +307,7 @@ func (f *follower) take() map[uint16]bool {
 // run reads and yields until there is a reason to stop; nil when the consumer left.
 func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 	f.readAll()
-	safety := time.NewTimer(jitter(recheck))
+	safety := time.NewTimer(link.Jitter(link.Recheck))
 	defer safety.Stop()
 	prolong := time.NewTimer(f.wish.Keep / 4)
 	defer prolong.Stop()
@@ -318,16 +319,16 @@ func (f *follower) run(yield func(engine.FeedEvent, error) bool) error {
 				return err
 			}
 			f.readAll()
-			safety.Reset(jitter(recheck))
+			safety.Reset(link.Jitter(link.Recheck))
 			continue
 		case <-prolong.C:
-			if _, err := f.record(f.ctx); err != nil && final(f.ctx, err) {
+			if _, err := f.record(f.ctx); err != nil && link.Final(f.ctx, err) {
 				return err
 			}
 			prolong.Reset(f.wish.Keep / 4)
 			continue
 		case <-f.ctx.Done():
-			return ended(f.ctx)
+			return link.Ended(f.ctx)
 		case <-f.client.waits.life.Done():
 			return ErrClosed
 		}
@@ -354,7 +355,7 @@ func (f *follower) again() error {
 		}
 	}
 	if err != nil {
-		if f.ctx.Err() == nil && final(f.ctx, err) {
+		if f.ctx.Err() == nil && link.Final(f.ctx, err) {
 			return err
 		}
 		return nil
@@ -386,7 +387,7 @@ func (f *follower) partition(p uint16, yield func(engine.FeedEvent, error) bool)
 	place := f.place(p)
 	entries, err := f.client.store.ReadFeed(f.ctx, p, place.id, feedPage)
 	if err != nil {
-		if f.ctx.Err() == nil && final(f.ctx, err) {
+		if f.ctx.Err() == nil && link.Final(f.ctx, err) {
 			return err
 		}
 		f.later(p)

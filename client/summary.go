@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -37,14 +38,14 @@ func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID, opts ..
 	}
 	meta, err := c.store.ReadAttemptStream(ctx, id, uint32(max(attempt, 0)))
 	if err != nil {
-		return stream.Summary{}, operated("summary of", id, err)
+		return stream.Summary{}, link.Operated("summary of", id, err)
 	}
 	if attempt < 0 {
 		attempt = max(int64(meta.Attempts), 1) - 1
 	}
 	s, err := c.store.ReadSummary(ctx, id, uint32(attempt))
 	if err != nil {
-		return stream.Summary{}, operated("summary of", id, err)
+		return stream.Summary{}, link.Operated("summary of", id, err)
 	}
 	return s, nil
 }

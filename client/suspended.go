@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 // Suspended waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
@@ -21,18 +22,18 @@ func (c *Client) Suspended(ctx context.Context, id flowfabric.ExecutionID) (engi
 		return s, fmt.Errorf("wait for the suspension of %s: %w", id, closed)
 	}
 	defer leave()
-	safety := time.NewTimer(jitter(recheck))
+	safety := time.NewTimer(link.Jitter(link.Recheck))
 	defer safety.Stop()
 	for {
 		select {
 		case <-bell:
 		case <-safety.C:
 		case <-ctx.Done():
-			return s, waitError(id, ended(ctx), err)
+			return s, waitError(id, link.Ended(ctx), err)
 		case <-c.waits.life.Done():
 			return s, waitError(id, ErrClosed, err)
 		}
-		safety.Reset(jitter(recheck))
+		safety.Reset(link.Jitter(link.Recheck))
 		if s, done, err = c.suspension(ctx, id); done {
 			return s, err
 		}
@@ -43,7 +44,7 @@ func (c *Client) Suspended(ctx context.Context, id flowfabric.ExecutionID) (engi
 func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s engine.SuspensionRecord, done bool, err error) {
 	s, err = c.Suspension(ctx, id)
 	if err != nil {
-		return s, final(ctx, err), err
+		return s, link.Final(ctx, err), err
 	}
 	state, _ := flowfabric.Project(s.Code)
 	if state.Terminal() {

@@ -10,11 +10,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 func TestWhyOnAServer(t *testing.T) { // spec 50 §14
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		says := func(id flowfabric.ExecutionID, reason client.Cause, text string) {
+		says := func(id flowfabric.ExecutionID, reason explain.Cause, text string) {
 			t.Helper()
 			why, err := c.Why(ctx, id)
 			if err != nil || why.Reason != reason || why.ID != id || !strings.Contains(why.String(), text) {
@@ -22,27 +23,27 @@ func TestWhyOnAServer(t *testing.T) { // spec 50 §14
 			}
 		}
 		x := submit(ctx, t, c, "tides")
-		says(x.ID(), client.WhyWaitingNoWorker, `no live worker takes kind "write-article"`)
+		says(x.ID(), explain.WhyWaitingNoWorker, `no live worker takes kind "write-article"`)
 		_, err := e.RegisterWorker(ctx, engine.Registration{Instance: "tester", Token: "t", TTL: time.Minute,
 			Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"write-article"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		says(x.ID(), client.WhyWaitingNext, "1 live worker takes")
+		says(x.ID(), explain.WhyWaitingNext, "1 live worker takes")
 		finish(ctx, t, e, x.ID(), "wet")
-		says(x.ID(), client.WhyCompleted, `worker "tester" completed it`)
-		if why, err := x.Why(ctx); err != nil || why.State != flowfabric.Completed || why.Code != flowfabric.CodeCompleted {
+		says(x.ID(), explain.WhyCompleted, `worker "tester" completed it`)
+		if why, err := c.Why(ctx, x.ID()); err != nil || why.State != flowfabric.Completed || why.Code != flowfabric.CodeCompleted {
 			t.Errorf("%+v, %v", why, err)
 		}
 		if err := x.Purge(ctx); err != nil {
 			t.Fatal(err)
 		}
-		says(x.ID(), client.WhyPurged, "It ended completed")
-		says(flowfabric.NewExecutionID(1), client.WhyNotFound, "never created")
+		says(x.ID(), explain.WhyPurged, "It ended completed")
+		says(flowfabric.NewExecutionID(1), explain.WhyNotFound, "never created")
 		if err := e.FreezePartition(ctx, 1, "moving"); err != nil {
 			t.Fatal(err)
 		}
-		says(flowfabric.NewExecutionID(1), client.WhyPartitionFrozen, `because of "moving"`)
+		says(flowfabric.NewExecutionID(1), explain.WhyPartitionFrozen, `because of "moving"`)
 		for _, bad := range []flowfabric.ExecutionID{{}, flowfabric.NewExecutionID(7)} {
 			if why, err := c.Why(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) || why.Reason != "" {
 				t.Errorf("%q: %v, %v", bad, why, err)

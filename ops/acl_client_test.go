@@ -391,7 +391,6 @@ var methods = []method{
 	{"Execution.SetTags", false, func(s *stage, c *client.Client) error {
 		return mine(c, s.waiting()).SetTags(s.ctx, map[string]string{"a.b": "c"})
 	}},
-	{"Execution.Why", false, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Why(s.ctx)) }},
 }
 
 // uncalled are methods that make no call.

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -177,11 +178,11 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 }
 
 // forWorkers are the causes for which one that waits really waits for a worker.
-var forWorkers = []client.Cause{client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability,
-	client.WhyWaitingUnregistered, client.WhyWaitingUnlisted}
+var forWorkers = []explain.Cause{explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability,
+	explain.WhyWaitingUnregistered, explain.WhyWaitingUnlisted}
 
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
-func (x *execution) gated(e client.Explanation, err error) {
+func (x *execution) gated(e explain.Explanation, err error) {
 	if err != nil || e.Code != x.Code || x.Reason == pausedReason || slices.Contains(forWorkers, e.Reason) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 func whyCommand(a *app) *cobra.Command {
@@ -41,11 +42,11 @@ between releases.`,
 	}
 }
 
-// explanation is a client.Explanation for --json.
+// explanation is a explain.Explanation for --json.
 type explanation struct {
 	ID      flowfabric.ExecutionID `json:"id"`
 	State   flowfabric.PublicState `json:"state,omitempty"`
-	Reason  client.Cause           `json:"reason"`
+	Reason  explain.Cause          `json:"reason"`
 	Why     string                 `json:"why"`
 	Next    string                 `json:"next"`
 	At      time.Time              `json:"at,omitzero"`
@@ -54,7 +55,7 @@ type explanation struct {
 	Ahead   *int                   `json:"ahead,omitempty"`
 }
 
-func newExplanation(e client.Explanation) explanation {
+func newExplanation(e explain.Explanation) explanation {
 	v := explanation{ID: e.ID, State: e.State, Reason: e.Reason, Why: commandWords.Replace(e.Sentence),
 		Next: commandWords.Replace(e.Next), At: utc(e.At)}
 	if e.Serving >= 0 {

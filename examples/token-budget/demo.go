@@ -232,11 +232,11 @@ func (j job) stored(ctx context.Context) (text string, err error) {
 // refused waits until a worker has been told that there is no budget for the job, and says why it does not run.
 func (d *show) refused(ctx context.Context, j job) error {
 	for {
-		why, err := j.Why(ctx)
+		why, err := j.client.Why(ctx, j.ID())
 		if err != nil {
 			return err
 		}
-		if why.Reason == client.WhyWaitingBudget {
+		if why.Reason == "waiting_budget" {
 			d.view.note(j.Name, "why: "+j.mine(why.Sentence))
 			d.view.gap()
 			return nil

@@ -32,9 +32,14 @@ var beside = map[string]struct {
 	"maintain": {on: "internal/engine", also: []string{"admission"}},
 	"embedded": {on: "internal/engine"},
 	"flow":     {on: "handler"},
-	"client":   {on: "handler", also: []string{"flow", "embedded"}},
-	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
-	"runtime":  {on: "handler", also: []string{"embedded", "maintain"}},
+	"client":   {on: "handler", also: []string{"flow", "embedded", "internal/explain", "internal/flowdraw", "internal/coalesce", "internal/link"}},
+
+	"internal/explain":  {on: "internal/engine"},
+	"internal/flowdraw": {on: "internal/engine"},
+	"internal/link":     {on: "handler"},
+	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
+	"fftest":            {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
+	"runtime":           {on: "handler", also: []string{"embedded", "maintain"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what

@@ -1,4 +1,4 @@
-package client
+package explain
 
 import (
 	"fmt"
@@ -164,4 +164,15 @@ func doomed(f engine.Facts) account {
 		why: fmt.Sprintf("Its flow %s was cancelled with %s at %s%s, and it is about to be: nobody is handed it any more.", f.Flow.ID, f.Flow.Policy,
 			moment(f, f.Flow.Cancelled), reasoned(f.Flow.Reason)),
 		next: next}
+}
+
+// children is what a wait for children wants.
+func children(w *engine.WaitRecord) string {
+	switch w.Mode {
+	case engine.WaitFirst:
+		return "the first child"
+	case engine.WaitFirstSuccess:
+		return "the first child that succeeds"
+	}
+	return "all children"
 }

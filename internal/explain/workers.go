@@ -1,4 +1,4 @@
-package client
+package explain
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type crew struct {
 }
 
 // muster reads the live workers.
-func muster(ctx context.Context, from Explainer) (c crew) {
+func muster(ctx context.Context, from Source) (c crew) {
 	for _, p := range from.Workers(ctx) {
 		if p.Err != nil {
 			c.err = fmt.Errorf("partition %d: %w", p.Partition, p.Err)

@@ -1,4 +1,4 @@
-package client
+package explain
 
 import (
 	"errors"
@@ -275,7 +275,7 @@ func explained(t *testing.T, reason Cause) Explanation {
 }
 
 func TestPageOfExplanations(t *testing.T) {
-	const page, begin, end = "../docs/why.md", "<!-- examples: written by TestPageOfExplanations -->\n", "<!-- end of examples -->\n"
+	const page, begin, end = "../../docs/why.md", "<!-- examples: written by TestPageOfExplanations -->\n", "<!-- end of examples -->\n"
 	var made strings.Builder
 	for _, reason := range Causes() {
 		e := explained(t, reason)
@@ -302,7 +302,7 @@ func TestPageOfExplanations(t *testing.T) {
 		return
 	}
 	if want != string(raw) {
-		t.Errorf("%s is not what the library says; FLOWFABRIC_GOLDEN=write go test ./client -run TestPageOfExplanations writes it", page)
+		t.Errorf("%s is not what the library says; FLOWFABRIC_GOLDEN=write go test ./internal/explain -run TestPageOfExplanations writes it", page)
 	}
 }
 

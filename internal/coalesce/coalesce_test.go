@@ -1,4 +1,4 @@
-package client
+package coalesce
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 )
 
 // bubble runs a test on virtual time with a coalescer over a fake store.
-func bubble(t *testing.T, test func(t *testing.T, f *fakeStore, c *coalescer)) {
+func bubble(t *testing.T, test func(t *testing.T, f *fakeStore, c *Coalescer)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		life, end := context.WithCancel(t.Context())
 		defer end()
-		c := newCoalescer(life, f, 4, 15*time.Second)
+		c := newFor(life, f)
 		test(t, f, c)
-		c.close()
+		c.Close()
 	})
 }
 
@@ -35,9 +35,9 @@ type answer struct {
 }
 
 // launch submits in the background and returns once the submit is queued or its call is made.
-func launch(wg *sync.WaitGroup, ctx context.Context, c *coalescer, s *submission) *answer {
+func launch(wg *sync.WaitGroup, ctx context.Context, c *Coalescer, s *Submission) *answer {
 	a := &answer{}
-	wg.Go(func() { a.Created, a.err = c.submit(ctx, s) })
+	wg.Go(func() { a.Created, a.err = c.Submit(ctx, s) })
 	synctest.Wait()
 	return a
 }
@@ -45,10 +45,10 @@ func launch(wg *sync.WaitGroup, ctx context.Context, c *coalescer, s *submission
 type ctxKey struct{}
 
 func TestLoneSubmitIsOneCallOfItsCaller(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		began := time.Now()
 		ctx := context.WithValue(t.Context(), ctxKey{}, "mine")
-		created, err := c.submit(ctx, sub("a"))
+		created, err := c.Submit(ctx, sub("a"))
 		if err != nil || created.ID.IsZero() {
 			t.Fatalf("submit: %v, %v", created, err)
 		}
@@ -63,9 +63,9 @@ func TestLoneSubmitIsOneCallOfItsCaller(t *testing.T) {
 }
 
 func TestPartitionsRotate(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		for range 8 {
-			if _, err := c.submit(t.Context(), sub("a")); err != nil {
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,10 +80,10 @@ func TestPartitionsRotate(t *testing.T) {
 
 // Submits that come alone stay where the one before went, at most 16 in a row: a worker is at home there.
 func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		const lone = 3*maxStay + 1
 		for range lone {
-			if _, err := c.submit(t.Context(), sub("a")); err != nil {
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(loneAfter)
@@ -110,10 +110,10 @@ func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
 
 // What comes sooner, or together, goes on to the next partition, and so does a batch after a pause.
 func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		submit := func() {
 			t.Helper()
-			if _, err := c.submit(t.Context(), sub("a")); err != nil {
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
 		time.Sleep(loneAfter - time.Microsecond)
 		submit() // too soon
 		time.Sleep(time.Second)
-		if err := c.submitMany(t.Context(), []*pending{{sub: sub("a")}, {sub: sub("b")}}); err != nil {
+		if err := c.SubmitMany(t.Context(), []*Entry{{Sub: sub("a")}, {Sub: sub("b")}}); err != nil {
 			t.Fatal(err)
 		}
 		calls := f.seen()
@@ -134,7 +134,7 @@ func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
 }
 
 func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		answers := []*answer{launch(&wg, t.Context(), c, sub("first"))}
@@ -167,7 +167,7 @@ func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
 }
 
 func TestErrorsArePerItem(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		f.refuse = func(x engine.NewExecution) error {
 			if string(x.Payload) == "bad" {
@@ -192,7 +192,7 @@ func TestErrorsArePerItem(t *testing.T) {
 }
 
 func TestCallerLeavesTheQueue(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
@@ -205,7 +205,7 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 		if !errors.Is(gone.err, context.Canceled) || !errors.Is(gone.err, why) || !strings.Contains(gone.err.Error(), "nothing was sent") {
 			t.Errorf("caller that left: %v", gone.err)
 		}
-		if _, unknown := errors.AsType[*UnknownOutcomeError](gone.err); unknown {
+		if _, unknown := errors.AsType[*unknownError](gone.err); unknown {
 			t.Error("an item that was never sent has no unknown outcome")
 		}
 		close(f.gate)
@@ -217,7 +217,7 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 }
 
 func TestCallerLeavesABatchInFlight(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
@@ -228,7 +228,7 @@ func TestCallerLeavesABatchInFlight(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		unknown, ok := errors.AsType[*UnknownOutcomeError](gone.err)
+		unknown, ok := errors.AsType[*unknownError](gone.err)
 		if !ok || !errors.Is(gone.err, context.Canceled) || !strings.Contains(gone.err.Error(), "may still happen") {
 			t.Fatalf("caller that left: %v", gone.err)
 		}
@@ -244,12 +244,12 @@ func TestCallerLeavesABatchInFlight(t *testing.T) {
 }
 
 func TestLoneCallerLeaves(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.submit(ctx, sub("a"))
-		unknown, ok := errors.AsType[*UnknownOutcomeError](err)
+		_, err := c.Submit(ctx, sub("a"))
+		unknown, ok := errors.AsType[*unknownError](err)
 		if !ok || !errors.Is(err, context.DeadlineExceeded) || unknown.ID != f.seen()[0].ids[0] {
 			t.Errorf("error %v, want an unknown outcome of %s", err, f.seen()[0].ids[0])
 		}
@@ -258,7 +258,7 @@ func TestLoneCallerLeaves(t *testing.T) {
 
 func TestRepeatsKeepTheIDs(t *testing.T) {
 	for _, kind := range []error{flowfabric.ErrTransport, flowfabric.ErrPartitionFrozen} {
-		bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 			f.fail = func(_ context.Context, call int) error { // the fake stores first: the reply is what gets lost
 				if call < 3 {
 					return fmt.Errorf("%w: reply lost", kind)
@@ -291,35 +291,35 @@ func TestRepeatsKeepTheIDs(t *testing.T) {
 }
 
 func TestGivesUpAfterTheTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.fail = func(context.Context, int) error { return fmt.Errorf("%w: down", flowfabric.ErrTransport) }
 		began := time.Now()
-		_, err := c.submit(t.Context(), sub("a"))
-		if _, ok := errors.AsType[*UnknownOutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
+		_, err := c.Submit(t.Context(), sub("a"))
+		if _, ok := errors.AsType[*unknownError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
 			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", err)
 		}
 		if took := time.Since(began); took < 5*time.Second || took > 15*time.Second {
 			t.Errorf("gave up after %s, want at most 15s", took)
 		}
 	})
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) { // a batch hangs
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) { // a batch hangs
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("first"))
 		queued := launch(&wg, t.Context(), c, sub("queued"))
 		f.gate <- struct{}{}
 		wg.Wait()
-		if _, ok := errors.AsType[*UnknownOutcomeError](queued.err); !ok || !errors.Is(queued.err, flowfabric.ErrTransport) {
+		if _, ok := errors.AsType[*unknownError](queued.err); !ok || !errors.Is(queued.err, flowfabric.ErrTransport) {
 			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", queued.err)
 		}
 	})
 }
 
 func TestFinalErrorsAreNotRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.fail = func(context.Context, int) error { return flowfabric.NewError("fake", "out_of_memory") }
-		_, err := c.submit(t.Context(), sub("a"))
-		if _, unknown := errors.AsType[*UnknownOutcomeError](err); unknown || !errors.Is(err, flowfabric.ErrOutOfMemory) {
+		_, err := c.Submit(t.Context(), sub("a"))
+		if _, unknown := errors.AsType[*unknownError](err); unknown || !errors.Is(err, flowfabric.ErrOutOfMemory) {
 			t.Errorf("error %v, want ErrOutOfMemory with a known outcome", err)
 		}
 		if n := len(f.seen()); n != 1 {
@@ -329,7 +329,7 @@ func TestFinalErrorsAreNotRepeated(t *testing.T) {
 }
 
 func TestLongQueueUsesMoreCalls(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		inFlight := func(want int) {
@@ -341,7 +341,7 @@ func TestLongQueueUsesMoreCalls(t *testing.T) {
 		}
 		more := func(n int) {
 			for range n {
-				wg.Go(func() { _, _ = c.submit(t.Context(), sub("x")) })
+				wg.Go(func() { _, _ = c.Submit(t.Context(), sub("x")) })
 			}
 		}
 		more(1)
@@ -368,7 +368,7 @@ func TestLongQueueUsesMoreCalls(t *testing.T) {
 }
 
 func TestSlowCallHoldsNobodyBack(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		launch(&wg, t.Context(), c, sub("hangs"))
@@ -384,7 +384,7 @@ func TestSlowCallHoldsNobodyBack(t *testing.T) {
 }
 
 func TestBatchesAreBoundedInBytes(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		for _, size := range []int{1, 400 << 10, 400 << 10, 400 << 10, flowfabric.MaxPayload, 1} {
@@ -403,7 +403,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 }
 
 func TestKeyedSubmitsMeet(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		key, neighbour, elsewhere := keyIn(2, 0), keyIn(2, 1), keyIn(3, 0)
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
@@ -436,21 +436,21 @@ func TestKeyedSubmitsMeet(t *testing.T) {
 			t.Errorf("calls %+v, want the three later submits of partition 2 in one", calls)
 		}
 		if len(c.keyed) != 0 {
-			t.Errorf("%d idle lanes are kept", len(c.keyed))
+			t.Errorf("%d idle shards are kept", len(c.keyed))
 		}
 	})
 }
 
 func TestCloseAnswersWhatWasAccepted(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fakeStore, c *coalescer) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
 		lone, queued := launch(&wg, t.Context(), c, sub("lone")), launch(&wg, t.Context(), c, sub("queued"))
 		var closed atomic.Bool
-		wg.Go(func() { c.close(); closed.Store(true) })
+		wg.Go(func() { c.Close(); closed.Store(true) })
 		synctest.Wait()
-		if _, err := c.submit(t.Context(), sub("late")); !errors.Is(err, ErrClosed) {
-			t.Errorf("submit after close: %v, want ErrClosed", err)
+		if _, err := c.Submit(t.Context(), sub("late")); !errors.Is(err, errClosed) {
+			t.Errorf("submit after close: %v, want errClosed", err)
 		}
 		if closed.Load() {
 			t.Error("close did not wait for the calls in flight")
@@ -468,7 +468,7 @@ func TestManySubmitters(t *testing.T) {
 	f.gate = nil
 	life, end := context.WithCancel(t.Context())
 	defer end()
-	c := newCoalescer(life, f, 4, 15*time.Second)
+	c := newFor(life, f)
 	var wg sync.WaitGroup
 	var ids sync.Map
 	for g := range 32 {
@@ -478,7 +478,7 @@ func TestManySubmitters(t *testing.T) {
 				if g%4 == 0 {
 					s = keyedSub(fmt.Sprint(g, "-", i), "x")
 				}
-				created, err := c.submit(t.Context(), s)
+				created, err := c.Submit(t.Context(), s)
 				if err != nil {
 					t.Error(err)
 				}
@@ -489,11 +489,11 @@ func TestManySubmitters(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	c.close()
+	c.Close()
 	if len(f.stored) != 32*50 {
 		t.Errorf("%d executions, want %d", len(f.stored), 32*50)
 	}
-	if f.most > maxPlainInFlight+4 {
-		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.most, maxPlainInFlight)
+	if f.most > MaxInFlight+4 {
+		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.most, MaxInFlight)
 	}
 }

@@ -1,4 +1,6 @@
-package client
+// Package flowdraw writes flows for people: as text, as a Mermaid flowchart and in the language of Graphviz. Whatever names hold, a
+// drawing keeps its shape.
+package flowdraw
 
 import (
 	"bytes"
@@ -17,12 +19,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
+// Graph is a flow as it was read, with its members in an order in which those that depend on others come after them.
+type Graph struct {
+	engine.FlowRecord
+	Nodes []engine.MemberRecord
+}
+
 // memberStates are the public states in the order in which summaries name them.
 var memberStates = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired, flowfabric.Skipped,
 	flowfabric.Active, flowfabric.Waiting, flowfabric.Delayed, flowfabric.Suspended, flowfabric.WaitingChildren}
 
 // levels gives every node its distance from the nodes that depend on nothing, by the longest way.
-func (s *FlowSnapshot) levels() (of map[flowfabric.ExecutionID]int, most int) {
+func (s *Graph) levels() (of map[flowfabric.ExecutionID]int, most int) {
 	of = make(map[flowfabric.ExecutionID]int, len(s.Nodes))
 	for _, m := range s.Nodes { // whoever depends on others comes after them
 		level := 0
@@ -37,7 +45,7 @@ func (s *FlowSnapshot) levels() (of map[flowfabric.ExecutionID]int, most int) {
 }
 
 // names are the nodes by id.
-func (s *FlowSnapshot) names() map[flowfabric.ExecutionID]string {
+func (s *Graph) names() map[flowfabric.ExecutionID]string {
 	out := make(map[flowfabric.ExecutionID]string, len(s.Nodes))
 	for _, m := range s.Nodes {
 		out[m.ID] = m.Node
@@ -48,7 +56,7 @@ func (s *FlowSnapshot) names() map[flowfabric.ExecutionID]string {
 // Text writes the flow for people: what it is and how it stands, and its nodes level by level, each with its state, what it waits
 // for, and whom it depends on. Times are the server's, UTC. Names that could break a line are quoted. The layout may change between
 // releases. It returns the first error of w.
-func (s FlowSnapshot) Text(w io.Writer) error {
+func (s Graph) Text(w io.Writer) error {
 	var b bytes.Buffer
 	s.head(&b)
 	level, most := s.levels()
@@ -71,7 +79,7 @@ func (s FlowSnapshot) Text(w io.Writer) error {
 }
 
 // head is what is said of the flow as a whole.
-func (s *FlowSnapshot) head(b *bytes.Buffer) {
+func (s *Graph) head(b *bytes.Buffer) {
 	fmt.Fprintf(b, "flow %s  %s  %s\n", s.ID, plain(s.Kind), s.State)
 	row := func(name, text string) {
 		if text != "" {
@@ -267,7 +275,7 @@ var colours = map[string][2]string{
 
 // Mermaid writes the flow as a Mermaid flowchart: nodes with name, kind and state, in the colour of the state, edges with the names
 // of inputs. Whatever names hold, they stay labels. It returns the first error of w.
-func (s FlowSnapshot) Mermaid(w io.Writer) error {
+func (s Graph) Mermaid(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "flowchart TD\n")
 	used := map[string]bool{}
@@ -297,9 +305,9 @@ func (s FlowSnapshot) Mermaid(w io.Writer) error {
 	return err
 }
 
-// Graphviz writes the flow as a graph in the language of dot, with the same content as [FlowSnapshot.Mermaid]. It returns the first
+// Graphviz writes the flow as a graph in the language of dot, with the same content as [Graph.Mermaid]. It returns the first
 // error of w.
-func (s FlowSnapshot) Graphviz(w io.Writer) error {
+func (s Graph) Graphviz(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "digraph flow {\n  label=\"%s\";\n  node [shape=box, style=\"rounded,filled\"];\n", dot(fmt.Sprintf("%s %s %s", s.ID, s.Kind, s.State)))
 	number := s.numbers()
@@ -322,7 +330,7 @@ func (s FlowSnapshot) Graphviz(w io.Writer) error {
 }
 
 // numbers are the nodes by their place.
-func (s *FlowSnapshot) numbers() map[flowfabric.ExecutionID]int {
+func (s *Graph) numbers() map[flowfabric.ExecutionID]int {
 	out := make(map[flowfabric.ExecutionID]int, len(s.Nodes))
 	for i, m := range s.Nodes {
 		out[m.ID] = i
@@ -371,4 +379,15 @@ func mermaid(text string) string {
 // dot writes a text as the content of a quoted string.
 func dot(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(visible(text))
+}
+
+// stamp is an instant as drawings write it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// plural counts things.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + one + "s"
 }

@@ -1,4 +1,4 @@
-package client
+package flowdraw
 
 import (
 	"bytes"
@@ -17,11 +17,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 // drawing is a flow with a node in most states, whose names are these.
-func drawing(name, kind, input string) FlowSnapshot {
+func drawing(name, kind, input string) Graph {
 	id := flowfabric.MakeFlowID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001"))
 	state := func(code flowfabric.Code) flowfabric.State { s, _ := flowfabric.Project(code); return s }
-	s := FlowSnapshot{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: engine.SealGrowing, Namespace: "default", Kind: kind,
+	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: engine.SealGrowing, Namespace: "default", Kind: kind,
 		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,
 		Count:  map[flowfabric.PublicState]int{flowfabric.Completed: 1, flowfabric.Failed: 1, flowfabric.Cancelled: 1, flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
 		Policy: flowfabric.CancelPending, Cancelled: noon, CancelBy: "anna", Reason: "too late", Backlog: 2,
@@ -67,7 +69,7 @@ func TestFlowDrawings(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var b bytes.Buffer
-	if err := (FlowSnapshot{}).Text(&b); err != nil || strings.Contains(b.String(), "level") {
+	if err := (Graph{}).Text(&b); err != nil || strings.Contains(b.String(), "level") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
