@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,10 +14,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
-
-// recheck is how often a waiter reads although nothing rang: the net under a lost event.
-const recheck = 5 * time.Second
 
 // await waits for the end of an execution and returns the result as stored; stored is false when there is none.
 func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored bool, err error) {
@@ -34,7 +31,7 @@ func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []by
 		return nil, false, fmt.Errorf("wait for %s: %w", id, closed)
 	}
 	defer leave()
-	safety := time.NewTimer(jitter(recheck))
+	safety := time.NewTimer(link.Jitter(link.Recheck))
 	defer safety.Stop()
 	for {
 		var ring signal
@@ -42,11 +39,11 @@ func (c *Client) await(ctx context.Context, id flowfabric.ExecutionID) (raw []by
 		case ring = <-bell:
 		case <-safety.C:
 		case <-ctx.Done():
-			return nil, false, waitError(id, ended(ctx), err)
+			return nil, false, waitError(id, link.Ended(ctx), err)
 		case <-c.waits.life.Done():
 			return nil, false, waitError(id, ErrClosed, err)
 		}
-		safety.Reset(jitter(recheck))
+		safety.Reset(link.Jitter(link.Recheck))
 		if ring.completed && ring.attempt >= floor { // the event says all a snapshot would
 			raw, stored, done, err = c.result(ctx, id, ring.attempt)
 		} else {
@@ -72,7 +69,7 @@ func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []
 	s, err := c.store.ReadExecution(ctx, id)
 	switch {
 	case err != nil:
-		return nil, false, final(ctx, err), math.MaxUint32, operated("wait for", id, err)
+		return nil, false, link.Final(ctx, err), math.MaxUint32, link.Operated("wait for", id, err)
 	case !s.State.Terminal():
 		return nil, false, false, nextEnd(s), nil
 	case s.State.Public != flowfabric.Completed:
@@ -101,18 +98,9 @@ func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID, attempt 
 		_, err = c.store.ReadExecution(ctx, id)
 	}
 	if err != nil {
-		return nil, false, final(ctx, err), operated("wait for", id, err)
+		return nil, false, link.Final(ctx, err), link.Operated("wait for", id, err)
 	}
 	return raw, stored, true, nil
-}
-
-// final tells errors that waiting cannot mend. A read that failed because ctx ended is left to the wait itself.
-func final(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && flowfabric.ClassOf(err) != flowfabric.ClassRetry
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d - d/10 + rand.N(d/5)
 }
 
 // subscriber is the part of the engine that the hub needs; all its subscriptions share one connection.
@@ -183,7 +171,7 @@ func (h *hub) leave(id flowfabric.ExecutionID, t *topic, own chan signal) {
 // follow keeps the subscription of one execution until its last waiter has left.
 func (h *hub) follow(ctx context.Context, id flowfabric.ExecutionID, t *topic) {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(recheck), backoff.WithMaxElapsedTime(0))
+		backoff.WithMaxInterval(link.Recheck), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
 		_ = h.store.Subscribe(ctx, id.Partition(), []string{engine.EventChannel(id)},
 			func() { h.ring(t, signal{}) },

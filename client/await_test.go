@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
 var echo = handler.Define[string, string]("echo")
@@ -91,8 +92,8 @@ func TestResultSurvivesALostEvent(t *testing.T) {
 		w := result(&wg, t.Context(), e)
 		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`) // nobody is told
 		wg.Wait()
-		if w.value != "done" || w.err != nil || w.took > recheck+recheck/10 {
-			t.Errorf("%+v, want done within about %s", w, recheck)
+		if w.value != "done" || w.err != nil || w.took > link.Recheck+link.Recheck/10 {
+			t.Errorf("%+v, want done within about %s", w, link.Recheck)
 		}
 	})
 }
@@ -218,13 +219,13 @@ func TestCancelNamesTheState(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var got engine.Cancellation
 		f.cancel = func(_ flowfabric.ExecutionID, c engine.Cancellation) (bool, error) { got = c; return true, nil }
-		if err := e.Cancel(t.Context(), "why"); err != nil || got.Source != engine.CancelOperator || got.Reason != "why" {
+		if err := e.Cancel(t.Context(), flowfabric.Reason("why")); err != nil || got.Source != engine.CancelOperator || got.Reason != "why" {
 			t.Errorf("%v, %+v", err, got)
 		}
 		f.cancel = func(flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
 			return false, flowfabric.NewError("fake", "execution_not_active", "T2", "1", "0", "")
 		}
-		err := e.Cancel(t.Context(), "why")
+		err := e.Cancel(t.Context(), flowfabric.Reason("why"))
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+flowfabric.ErrTerminal.Error()+": it is failed" {
 			t.Errorf("%v", err)
 		}

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,13 +86,4 @@ func (e *OutcomeError) Unwrap() error {
 		return flowfabric.ErrSkipped
 	}
 	return flowfabric.ErrFailed
-}
-
-// ended is the error of a context that has ended, with its cause when that says more.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

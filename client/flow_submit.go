@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
@@ -65,19 +63,18 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
 // ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
-// Spec 60 §2.6, §1.7.
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q := flowSubmission{namespace: c.cfg.Namespace, creator: c.cfg.Creator}
 	for _, o := range opts {
 		o.submitFlow(&q)
 	}
-	if err := c.submits.begin(); err != nil {
+	if err := c.submits.Begin(); err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
 	}
-	defer c.submits.end()
+	defer c.submits.End()
 	id, plan, err := c.plan(f, q)
 	if err == nil {
-		err = c.requireGates(ctx, gatesOf(plan.Members))
+		err = c.link.Gates.Require(ctx, gatesOf(plan.Members))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
@@ -114,7 +111,7 @@ func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, pla
 		}
 		id = flowfabric.DeriveFlowID(c.store.Partitions(), q.namespace, f.Kind(), q.key)
 	} else {
-		id = flowfabric.NewFlowID(c.submits.partition())
+		id = flowfabric.NewFlowID(c.submits.Partition())
 	}
 	plan, err = f.Build(id, flow.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates})
 	return id, plan, err
@@ -136,10 +133,10 @@ func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
 // submitFlow makes the calls. duplicate: the flow had been released before.
 func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow.Plan, q flowSubmission) (duplicate bool, err error) {
 	if ctx.Err() != nil {
-		return false, notSent(ctx)
+		return false, link.NotSent(ctx)
 	}
 	header := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest, Tags: plan.Tags}
-	made, err := persist(ctx, c, func() (engine.FlowCreated, error) { return c.store.CreateFlow(ctx, header) })
+	made, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.CreateFlow(ctx, header) })
 	if err != nil {
 		return false, flowError(ctx, id, q, err)
 	}
@@ -147,12 +144,12 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 		return true, nil
 	}
 	for _, batch := range engine.Batches(plan.Members) {
-		_, err := persist(ctx, c, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
+		_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
 		if err != nil {
 			return false, flowError(ctx, id, q, err)
 		}
 	}
-	more, err := persist(ctx, c, func() (bool, error) {
+	more, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (bool, error) {
 		_, more, err := c.store.SealFlow(ctx, id, plan.Mode, len(plan.Members), plan.Edges)
 		return more, err
 	})
@@ -163,43 +160,30 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 		return false, flowError(ctx, id, q, err)
 	}
 	if more {
-		c.drain(ctx, id.Partition())
+		link.Drain(ctx, c.store, id.Partition())
 	}
 	return false, nil
 }
 
-// persist repeats a call while its outcome is unknown or the partition is frozen, for SubmitTimeout.
-func persist[T any](ctx context.Context, c *Client, call func() (T, error)) (T, error) {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(c.cfg.SubmitTimeout))
-	return backoff.RetryWithData(func() (T, error) {
-		out, err := call()
-		if err != nil && !repeatable(err) {
-			err = backoff.Permanent(err)
-		}
-		return out, err
-	}, backoff.WithContext(pauses, ctx))
-}
-
 // flowError is the error of a submit of which something was sent.
 func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err error) error {
-	if ctx.Err() != nil && (repeatable(err) || errors.Is(err, ctx.Err())) {
-		err = ended(ctx)
+	if ctx.Err() != nil && (link.Repeatable(err) || errors.Is(err, ctx.Err())) {
+		err = link.Ended(ctx)
 	}
 	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownFlowError{ID: id, Cause: err}
 	}
 	if q.keyed && errors.Is(err, flowfabric.ErrFlowConflict) {
-		err = &refusal{fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err}
+		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err)
 	}
-	return aboutFlow("submit", id, err)
+	return link.AboutFlow("submit", id, err)
 }
 
 // NodeResult waits until a node of the flow has ended and returns its decoded result, as [Execution.Result] does of an execution:
 // a node that failed, was cancelled, expired or was skipped is an [*OutcomeError]. The node must be one of the definition
 // that the flow was submitted from: its name and its type are what matters.
 //
-// Errors: those of [Execution.Result]; flowfabric.ErrNotFound for a node that the flow does not have. Spec 60 §5.
+// Errors: those of [Execution.Result]; flowfabric.ErrNotFound for a node that the flow does not have.
 func NodeResult[Out any](ctx context.Context, f *Flow, node *flow.Node[Out]) (Out, error) {
 	var none Out
 	if err := f.admit("result of a node of"); err != nil {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sourcegraph/conc/pool"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
@@ -35,7 +35,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.requireGates(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
@@ -46,11 +46,11 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		err = notSent(ctx)
+		err = link.NotSent(ctx)
 		span.Ended(err)
 		return nil, err
 	}
-	created, err := c.submits.submit(ctx, sub)
+	created, err := c.submits.Submit(ctx, sub)
 	if err == nil && span != nil {
 		span.Execution(created.ID)
 	}
@@ -58,7 +58,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, err
 	}
-	return newExecution(c, def, created, sub.keyed), nil
+	return newExecution(c, def, created, sub.Keyed), nil
 }
 
 // traced begins the span of a submission and lets its context travel with what is submitted.
@@ -86,7 +86,7 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.requireGates(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))
@@ -97,7 +97,7 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 
 // submitAll creates one execution per input with what they have in common.
 func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission, inputs []In) ([]*Execution[Out], error) {
-	items := make([]*pending, len(inputs))
+	items := make([]*coalesce.Entry, len(inputs))
 	var failed []error
 	for i, in := range inputs {
 		sub, err := fill(common, def, in, i)
@@ -105,72 +105,23 @@ func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definit
 			failed = append(failed, &ItemError{Index: i, Err: submitError(def, err)})
 			continue
 		}
-		items[i] = &pending{sub: sub}
+		items[i] = &coalesce.Entry{Sub: sub}
 	}
 	if len(failed) > 0 {
 		return nil, errors.Join(failed...)
 	}
-	if err := c.submits.submitMany(ctx, items); err != nil {
+	if err := c.submits.SubmitMany(ctx, items); err != nil {
 		return nil, err
 	}
 	out := make([]*Execution[Out], len(inputs))
 	for i, p := range items {
-		if p.err != nil {
-			failed = append(failed, &ItemError{Index: i, Err: p.err})
+		if p.Err != nil {
+			failed = append(failed, &ItemError{Index: i, Err: p.Err})
 			continue
 		}
-		out[i] = newExecution(c, def, p.created, p.sub.keyed)
+		out[i] = newExecution(c, def, p.Created, p.Sub.Keyed)
 	}
 	return out, errors.Join(failed...)
-}
-
-// submitMany sends the items in batches of their own; every item ends with created or err set. They do not go
-// through the lanes: they are batches already, and nobody else's items can be hurt by ctx.
-func (c *coalescer) submitMany(ctx context.Context, items []*pending) error {
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.end()
-	var order []*lane
-	plain, keyed := &lane{}, map[uint16]*lane{}
-	for _, p := range items {
-		c.identify(p.sub)
-		l := plain
-		if p.sub.keyed {
-			partition := p.sub.item.ID.Partition()
-			if l = keyed[partition]; l == nil {
-				l = &lane{fixed: true, partition: partition}
-				keyed[partition] = l
-			}
-		}
-		if len(l.queue) == 0 {
-			order = append(order, l)
-		}
-		l.queue = append(l.queue, p)
-	}
-	calls := pool.New().WithMaxGoroutines(maxPlainInFlight)
-	defer calls.Wait()
-	for _, l := range order {
-		for {
-			taken := l.take()
-			if len(taken) == 0 {
-				break
-			}
-			calls.Go(func() {
-				if ctx.Err() != nil {
-					for _, p := range taken {
-						p.err = notSent(ctx)
-					}
-					return
-				}
-				c.mu.Lock()
-				b := c.form(l, taken)
-				c.mu.Unlock()
-				c.send(ctx, b)
-			})
-		}
-	}
-	return nil
 }
 
 // prepare makes what all inputs of one call have in common, and checks definition and options.
@@ -196,9 +147,8 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 }
 
 // fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
-func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*submission, error) {
-	own := *common
-	s := &own
+func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*coalesce.Submission, error) {
+	s := *common
 	if s.keyFor != nil {
 		s.keyed, s.key = true, s.keyFor(index)
 		if err := s.validateKey(); err != nil {
@@ -217,8 +167,7 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 	if _, raw := any(in).([]byte); raw { // a call that is given up may still read it
 		s.item.Payload = bytes.Clone(s.item.Payload)
 	}
-	s.size = s.measure()
-	return s, nil
+	return coalesce.NewSubmission(s.item, s.keyed, s.key), nil
 }
 
 func submitError[In, Out any](def *handler.Definition[In, Out], err error) error {

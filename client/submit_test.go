@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -154,7 +155,7 @@ func TestSubmitManySplits(t *testing.T) {
 	for _, call := range f.seen() {
 		used[call.partition]++
 	}
-	if n := len(f.seen()); n != 10 || len(used) != 4 || f.most > maxPlainInFlight {
+	if n := len(f.seen()); n != 10 || len(used) != 4 || f.most > coalesce.MaxInFlight {
 		t.Errorf("%d calls over partitions %v, %d at once", n, used, f.most)
 	}
 	if none, err := SubmitMany(t.Context(), c, def, nil); len(none) != 0 || err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -14,17 +15,17 @@ import (
 )
 
 // budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
-func budget(ctx context.Context, c *client.Client, tenant string) error {
-	err := c.CreateBudget(ctx, admission.Budget{
+func budget(ctx context.Context, a *admin.Admin, tenant string) error {
+	err := a.PutBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
 		Reset:  30 * 24 * time.Hour,
-	})
+	}, 0)
 	if err != nil {
 		return err
 	}
-	return c.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.Budget(tenant)})
+	return a.AttachGates(ctx, admission.Scope{Namespace: tenant}, []flowfabric.Gate{flowfabric.Budget(tenant)})
 }
 
 var Generate = handler.Define[Draft, Article]("generate")
@@ -42,19 +43,20 @@ func complete(_ context.Context, topic string) (text string, tokens int64, err e
 }
 
 // quota is for an API that takes 600 calls a minute, and 20 at once.
-func quota(ctx context.Context, c *client.Client) error {
-	return c.CreateQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+func quota(ctx context.Context, a *admin.Admin) error {
+	return a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20}, 0)
 }
 
 func TestLimits(t *testing.T) {
 	ctx, c := start(t, runtime.Config{Namespaces: []string{"acme"}}, handler.Bind(Generate, generate))
-	must(t, budget(ctx, c, "acme"))
-	must(t, quota(ctx, c))
+	a := admin.New(c)
+	must(t, budget(ctx, a, "acme"))
+	must(t, quota(ctx, a))
 	exec, err := client.Submit(ctx, c, Generate, Draft{"tides"}, client.Namespace("acme"), client.Quotas("llm"))
 	must(t, err)
 	_, err = exec.Result(ctx)
 	must(t, err)
-	info, err := c.GetBudget(ctx, "acme")
+	info, err := a.GetBudget(ctx, "acme")
 	must(t, err)
 	if left, limited := info.Headroom("tokens"); left != 1_000_000-3 || !limited {
 		t.Errorf("%d tokens are left", left)

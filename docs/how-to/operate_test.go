@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -15,12 +16,12 @@ import (
 var Print = handler.Define[int, string]("print", handler.NoRetry())
 
 // replayFailed runs again what failed in a lane.
-func replayFailed(ctx context.Context, c *client.Client, lane string) (n int, err error) {
-	for x, err := range c.List(ctx, client.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, Lane: lane}) {
+func replayFailed(ctx context.Context, a *admin.Admin, lane string) (n int, err error) {
+	for x, err := range a.List(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, Lane: lane}) {
 		if err != nil {
 			return n, err
 		}
-		if err := c.Replay(ctx, x.ID, client.By("anna"), client.Reason("ink refilled")); err != nil {
+		if err := a.Replay(ctx, x.ID, admin.Replay{}, flowfabric.By("anna"), flowfabric.Reason("ink refilled")); err != nil {
 			return n, err
 		}
 		n++
@@ -29,8 +30,8 @@ func replayFailed(ctx context.Context, c *client.Client, lane string) (n int, er
 }
 
 // explain says in one sentence why an execution is where it is, and what moves it next.
-func explain(ctx context.Context, c *client.Client, id flowfabric.ExecutionID) error {
-	why, err := c.Why(ctx, id)
+func explain(ctx context.Context, a *admin.Admin, id flowfabric.ExecutionID) error {
+	why, err := a.Why(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -43,8 +44,8 @@ func explain(ctx context.Context, c *client.Client, id flowfabric.ExecutionID) e
 }
 
 // follow handles every end since recording began, and every one from now on.
-func follow(ctx context.Context, c *client.Client, handle func(id flowfabric.ExecutionID, cursor string) error) error {
-	events, err := c.Subscribe(ctx, client.SubscribeOptions{Oldest: true})
+func follow(ctx context.Context, a *admin.Admin, handle func(id flowfabric.ExecutionID, cursor string) error) error {
+	events, err := a.Subscribe(ctx, admin.SubscribeOptions{Oldest: true})
 	if err != nil {
 		return err
 	}
@@ -67,23 +68,24 @@ func TestOperate(t *testing.T) {
 		}
 		return fmt.Sprint(pages, " pages"), t.Progress(ctx, 100, "")
 	}))
-	_, err := c.Subscribe(ctx, client.SubscribeOptions{}) // recording begins
+	a := admin.New(c)
+	_, err := a.Subscribe(ctx, admin.SubscribeOptions{}) // recording begins
 	must(t, err)
 	exec, err := client.Submit(ctx, c, Print, 10)
 	must(t, err)
 	if _, err := exec.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) {
 		t.Fatal(err)
 	}
-	must(t, explain(ctx, c, exec.ID()))
+	must(t, explain(ctx, a, exec.ID()))
 	empty = false
-	n, err := replayFailed(ctx, c, "default")
+	n, err := replayFailed(ctx, a, "default")
 	must(t, err)
 	if text, err := exec.Result(ctx); n != 1 || err != nil || text != "10 pages" {
 		t.Errorf("%d replayed: %q, %v", n, text, err)
 	}
 
 	enough := errors.New("enough")
-	err = follow(ctx, c, func(id flowfabric.ExecutionID, cursor string) error {
+	err = follow(ctx, a, func(id flowfabric.ExecutionID, cursor string) error {
 		if id != exec.ID() {
 			t.Errorf("an end of %s", id)
 		}

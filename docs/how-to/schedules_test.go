@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -26,8 +27,9 @@ func TestSchedules(t *testing.T) {
 	ctx, c := start(t, runtime.Config{})
 	must(t, plan(ctx, c))
 	must(t, plan(ctx, c))
-	runs, err := c.NextRuns(ctx, "monthly-report", 3)
+	planned, err := admin.New(c).GetSchedule(ctx, "monthly-report")
 	must(t, err)
+	runs := planned.NextRuns(3)
 	if len(runs) != 3 || runs[0].UTC().Day() > 1 && runs[0].UTC().Day() < 28 {
 		t.Errorf("%v", runs)
 	}

@@ -95,10 +95,10 @@ func TestTutorial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Suspended(ctx, id); err != nil {
+	if _, err := c.AwaitSuspension(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Approve(ctx, id, "editor", "anna", map[string]string{"choice": "approve", "by": "anna"}); err != nil {
+	if _, err := c.Approve(ctx, id, "editor", map[string]string{"choice": "approve", "by": "anna"}, flowfabric.By("anna")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, out, "approved by anna: tides rise and fall twice a day")

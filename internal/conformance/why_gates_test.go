@@ -6,8 +6,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // gateway brings an execution with gates into a state in which it waits.
@@ -44,7 +44,7 @@ func (w *world) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 
 // askedBy is one whose gates a worker asks.
 func askedBy(from flowfabric.Code, came string) explained {
-	return explained{cause: client.WhyGranted, to: from, at: field("gx"), move: due,
+	return explained{cause: explain.WhyGranted, to: from, at: field("gx"), move: due,
 		says: both(stored("gx"), text(`Worker "w9" is asking its gates (budget "acme", quota "openai")`, came)),
 		place: func(w *world, _ *placed) placed {
 			x := placed{id: w.gateway(from)}
@@ -55,11 +55,11 @@ func askedBy(from flowfabric.Code, came string) explained {
 
 // held is one that an operator paused.
 func held(from flowfabric.Code, came string) explained {
-	return explained{cause: client.WhyExecutionPaused, to: from,
+	return explained{cause: explain.WhyExecutionPaused, to: from,
 		says: func(w *world, x placed) []string {
 			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
 			w.no(err)
-			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "client.Unpause"}
+			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "admin.Unpause"}
 		},
 		place: func(w *world, _ *placed) placed {
 			x := w.state(from)
@@ -79,15 +79,15 @@ var whyGateScenarios = []scenario{
 		g := newGates(w)
 		id := w.gateway("R1f")
 		for why, want := range map[string]struct {
-			cause client.Cause
+			cause explain.Cause
 			says  string
 		}{
-			"budget acme tokens 101 100":    {client.WhyWaitingBudget, `when budget "acme" was asked last, 101 of 100 "tokens" were used`},
-			"quota openai rate":             {client.WhyWaitingRate, `quota "openai": as many executions have started in its window as may`},
-			"quota openai cap":              {client.WhyWaitingSlot, `quota "openai": as many executions hold a slot of it as may`},
-			"budget_not_found acme":         {client.WhyNoBudget, `budget "acme", which does not exist`},
-			"quota_policy_not_found openai": {client.WhyNoQuota, `quota "openai", which does not exist`},
-			"who knows":                     {client.WhyGateClosed, `because of "who knows"`},
+			"budget acme tokens 101 100":    {explain.WhyWaitingBudget, `when budget "acme" was asked last, 101 of 100 "tokens" were used`},
+			"quota openai rate":             {explain.WhyWaitingRate, `quota "openai": as many executions have started in its window as may`},
+			"quota openai cap":              {explain.WhyWaitingSlot, `quota "openai": as many executions hold a slot of it as may`},
+			"budget_not_found acme":         {explain.WhyNoBudget, `budget "acme", which does not exist`},
+			"quota_policy_not_found openai": {explain.WhyNoQuota, `quota "openai", which does not exist`},
+			"who knows":                     {explain.WhyGateClosed, `because of "who knows"`},
 		} {
 			k := g.asker("w1")
 			list := k.grants(1)
@@ -97,9 +97,9 @@ var whyGateScenarios = []scenario{
 			same(w, "at", e.At.UnixMilli(), w.closedUntil(list[0].Route))
 			g.advance(20 * time.Second)
 			e = w.why(id)
-			w.says(e, client.WhyGateDue+w.late(), want.says, "A tick opens its route")
+			w.says(e, explain.WhyGateDue+w.late(), want.says, "A tick opens its route")
 			w.settleTime()
-			w.says(w.why(id), client.WhyWaitingNoWorker)
+			w.says(w.why(id), explain.WhyWaitingNoWorker)
 			g.advance(ttl)
 			w.settleTime()
 		}
@@ -116,19 +116,19 @@ var whyGateScenarios = []scenario{
 		list = k.grants(1)
 		a := g.admit(q, 0, list...)
 		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
-		w.says(w.why(second), client.WhyWaitingSlot, fmt.Sprintf("quota %q: as many executions hold a slot of it as may (1).", q))
+		w.says(w.why(second), explain.WhyWaitingSlot, fmt.Sprintf("quota %q: as many executions hold a slot of it as may (1).", q))
 		w.silent(w.why(second), "notice")
 		w.complete(c.Fence, "r")
-		w.says(w.why(second), client.WhyWaitingSlot, "1 notice")
+		w.says(w.why(second), explain.WhyWaitingSlot, "1 notice")
 		g.deliver()
-		w.says(w.why(second), client.WhyWaitingNoWorker)
-		w.says(w.why(first), client.WhyCompleted)
+		w.says(w.why(second), explain.WhyWaitingNoWorker)
+		w.says(w.why(first), explain.WhyCompleted)
 	}},
 	{name: "spec 70 §7 an overdue grant waits for the tick", run: func(w *world) {
 		id := w.gateway("R1f")
 		(&gates{world: w}).asker("w9").grants(1)
 		w.advance(5 * time.Second)
-		w.says(w.why(id), client.WhyGrantDue+w.late(), `Worker "w9"`, "A tick returns it to its queue")
+		w.says(w.why(id), explain.WhyGrantDue+w.late(), `Worker "w9"`, "A tick returns it to its queue")
 		w.settleTime()
 		w.code(id, "R1f")
 	}},

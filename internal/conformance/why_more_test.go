@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // usualLane changes the usual lane in this partition alone.
@@ -37,12 +37,12 @@ var whyMoreScenarios = []scenario{
 			ms, _ := strconv.ParseInt(since, 10, 64)
 			e := w.why(x.id)
 			if state == engine.LaneDraining { // it hands out, so the lane explains nothing
-				w.says(e, client.WhyWaitingNoWorker)
+				w.says(e, explain.WhyWaitingNoWorker)
 				w.silent(e, "draining")
 				w.worker("w2").one(x.id)
 				break
 			}
-			w.says(e, map[engine.LaneState]client.Cause{engine.LanePaused: client.WhyLanePaused, engine.LaneDisabled: client.WhyLaneDisabled}[state],
+			w.says(e, map[engine.LaneState]explain.Cause{engine.LanePaused: explain.WhyLanePaused, engine.LaneDisabled: explain.WhyLaneDisabled}[state],
 				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.",
 				map[engine.LaneState]string{engine.LanePaused: "a worker starts that takes this kind from it: no live one does", engine.LaneDisabled: "idle instances"}[state])
 			w.worker("w1").nothing()
@@ -50,9 +50,9 @@ var whyMoreScenarios = []scenario{
 		w.usualLane(engine.LaneActive, "anna")
 		y := w.state("R1f")
 		w.usualLane(engine.LanePaused, "anna")
-		w.says(w.why(y.id), client.WhyLanePaused)
+		w.says(w.why(y.id), explain.WhyLanePaused)
 		w.usualLane(engine.LaneActive, "ben")
-		w.says(w.why(y.id), client.WhyWaitingNoWorker)
+		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
 		w.worker("w3").one(y.id)
 	}},
 	{name: "what is ahead in its own queue", run: func(w *world) {
@@ -63,7 +63,7 @@ var whyMoreScenarios = []scenario{
 			rank, err := w.do("ZRANK", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsInt64()
 			w.no(err)
 			e := w.why(id)
-			w.says(e, client.WhyWaitingNoWorker, ranks[int(rank)])
+			w.says(e, explain.WhyWaitingNoWorker, ranks[int(rank)])
 			same(w, "ahead and queued", words(e.Facts.Ahead, e.Facts.Queued), words(rank, map[bool]int{true: 1, false: 3}[id == other]))
 		}
 	}},
@@ -75,30 +75,30 @@ var whyMoreScenarios = []scenario{
 		w.maintained(time.Hour)
 		idle.nothing() // registered for the route, which is empty until the tick
 		e := w.why(x.id)
-		w.says(e, client.WhyDelayDue)
+		w.says(e, explain.WhyDelayDue)
 		w.quiet = true
 		w.set("HSET", w.k.Core(x.id.UUID()), "s", "R1f") // as the tick would, but without the ring
 		w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
 		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
 		e = w.why(x.id)
-		w.says(e, client.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
+		w.says(e, explain.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
 		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Interests), "1 1")
 		w.advance(3 * time.Minute) // registrations last so long
-		w.says(w.why(x.id), client.WhyWaitingNoWorker)
+		w.says(w.why(x.id), explain.WhyWaitingNoWorker)
 	}},
 	{name: "indexes that are damaged", damaged: "it removes index entries", run: func(w *world) {
 		x := w.state("R1f")
 		w.quiet = true
 		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
-		w.says(w.why(x.id), client.WhyRouteNotReady)
+		w.says(w.why(x.id), explain.WhyRouteNotReady)
 		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), x.id.UUID().String())
-		w.says(w.why(x.id), client.WhyNotQueued)
+		w.says(w.why(x.id), explain.WhyNotQueued)
 	}},
 	{name: "nobody ticks", run: func(w *world) {
 		x := w.state("R2af")
 		w.advance(time.Minute)
 		e := w.why(x.id)
-		w.says(e, client.WhyDelayed, "the partition's tick is overdue", "do not fire until a worker with maintenance")
+		w.says(e, explain.WhyDelayed, "the partition's tick is overdue", "do not fire until a worker with maintenance")
 		w.settleTime()
 		w.silent(w.why(x.id), "overdue")
 		w.advance(time.Hour)
@@ -107,7 +107,7 @@ var whyMoreScenarios = []scenario{
 		w.code(x.id, "R1f")
 		y := w.state("R2af")
 		w.maintained(time.Hour)
-		w.says(w.why(y.id), client.WhyDelayDue, "a tick comes within about a second")
+		w.says(w.why(y.id), explain.WhyDelayDue, "a tick comes within about a second")
 		w.settleTime()
 		w.code(y.id, "R1f")
 	}},
@@ -115,51 +115,51 @@ var whyMoreScenarios = []scenario{
 		x := w.state("A1", timeout(time.Minute), deadline(time.Hour), retries(2))
 		w.no(w.e.UpdateProgress(w.ctx, x.fence, 40, "half way"))
 		e := w.why(x.id)
-		w.says(e, client.WhyActive, spoken(w.at(x.id, "ta")), spoken(w.at(x.id, "dl")), `40 %`, `"half way"`, "schedules retry 1 of 2")
+		w.says(e, explain.WhyActive, spoken(w.at(x.id, "ta")), spoken(w.at(x.id, "dl")), `40 %`, `"half way"`, "schedules retry 1 of 2")
 		same(w, "at", e.At.UnixMilli(), w.at(x.id, "ta"))
 		w.fail(x.fence, "io")
 		e = w.why(x.id)
-		w.says(e, client.WhyRetryBackoff, `retry 1 of 2, because attempt 0 ended with "io": "because"`)
+		w.says(e, explain.WhyRetryBackoff, `retry 1 of 2, because attempt 0 ended with "io": "because"`)
 		due(w, x)
 		k := w.worker("w2")
 		f := k.one(x.id).Fence
-		w.says(w.why(x.id), client.WhyActive, "attempt 1 (retry)", `Before, attempt 0 ended with "io": "because"`, "schedules retry 2 of 2")
+		w.says(w.why(x.id), explain.WhyActive, "attempt 1 (retry)", `Before, attempt 0 ended with "io": "because"`, "schedules retry 2 of 2")
 		w.no(w.e.UpdateProgress(w.ctx, f, -1, "words"))
-		w.says(w.why(x.id), client.WhyActive, `It said "words"`)
+		w.says(w.why(x.id), explain.WhyActive, `It said "words"`)
 		k.ttl = time.Hour
 		w.renew(k, 0)
 		w.advance(time.Minute)
 		e = w.why(x.id)
-		w.says(e, client.WhyAttemptTimeoutDue+"_tick_overdue", "schedules retry 2 of 2", spoken(w.at(x.id, "ta")))
+		w.says(e, explain.WhyAttemptTimeoutDue+"_tick_overdue", "schedules retry 2 of 2", spoken(w.at(x.id, "ta")))
 		w.settleTime()
-		w.says(w.why(x.id), client.WhyRetryBackoff, `attempt 1 ended with "attempt_timeout"`, "retry 2 of 2")
+		w.says(w.why(x.id), explain.WhyRetryBackoff, `attempt 1 ended with "attempt_timeout"`, "retry 2 of 2")
 		due(w, x)
 		k.one(x.id)
 		w.maintained(time.Minute)
-		w.says(w.why(x.id), client.WhyAttemptTimeoutDue, "ends it expired, as no retry is left")
+		w.says(w.why(x.id), explain.WhyAttemptTimeoutDue, "ends it expired, as no retry is left")
 		w.settleTime()
-		w.says(w.why(x.id), client.WhyExpiredAttemptTimeout, "attempt 2 ran longer than the 1m0s", "after 3 attempts")
+		w.says(w.why(x.id), explain.WhyExpiredAttemptTimeout, "attempt 2 ran longer than the 1m0s", "after 3 attempts")
 	}},
 	{name: "a lost worker", run: func(w *world) {
 		x := w.state("A1", reclaims(1))
-		w.says(w.why(x.id), client.WhyActive)
+		w.says(w.why(x.id), explain.WhyActive)
 		w.maintained(ttl)
-		w.says(w.why(x.id), client.WhyLeaseExpired, "reclaim 1 of at most 1", "within about a second")
+		w.says(w.why(x.id), explain.WhyLeaseExpired, "reclaim 1 of at most 1", "within about a second")
 		w.settleTime()
 		k := w.worker("w2")
 		k.one(x.id)
-		w.says(w.why(x.id), client.WhyActive, "ends it failed", "reclaimed 1 time")
+		w.says(w.why(x.id), explain.WhyActive, "ends it failed", "reclaimed 1 time")
 		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "host is gone")
 		w.no(err)
-		w.says(w.why(x.id), client.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`, "max_reclaims_exceeded")
+		w.says(w.why(x.id), explain.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`, "max_reclaims_exceeded")
 		w.settleTime()
-		w.says(w.why(x.id), client.WhyFailedReclaimsExhausted, `"lease_expired": "host is gone"`, "reclaimed 1 time, which is all")
+		w.says(w.why(x.id), explain.WhyFailedReclaimsExhausted, `"lease_expired": "host is gone"`, "reclaimed 1 time, which is all")
 
 		w.reset()
 		y := w.state("A1")
 		_, err = w.e.MarkSessionDead(w.ctx, w.p, y.fence.Session, "")
 		w.no(err)
-		w.says(w.why(y.id), client.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 10")
+		w.says(w.why(y.id), explain.WhyHolderDead+w.late(), "was declared dead.", "as reclaim 1 of at most 10")
 		w.settleTime()
 		w.code(y.id, "R1r")
 
@@ -169,12 +169,12 @@ var whyMoreScenarios = []scenario{
 		w.settleTime()
 		w.worker("w4").one(z.id)
 		w.revoke(z.id)
-		w.says(w.why(z.id), client.WhyReclaimsExhausted+w.late(), "revoked", "reclaimed 1 time")
+		w.says(w.why(z.id), explain.WhyReclaimsExhausted+w.late(), "revoked", "reclaimed 1 time")
 		w.settleTime()
 		w.code(z.id, "T2")
 	}},
 	{name: "why it failed for good", run: func(w *world) {
-		end := func(f engine.Failure, opts ...option) client.Explanation {
+		end := func(f engine.Failure, opts ...option) explain.Explanation {
 			w.Helper()
 			x := w.state("A1", opts...)
 			for {
@@ -188,35 +188,35 @@ var whyMoreScenarios = []scenario{
 				x.fence = w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(x.id).Fence
 			}
 		}
-		w.says(end(engine.Failure{Category: "io"}, retries(2)), client.WhyFailedRetriesExhausted, "all 2 retries are used up", "attempt 2 ended")
-		w.says(end(engine.Failure{Category: "io"}, retries(1)), client.WhyFailedRetriesExhausted, "its only retry is used up")
-		w.says(end(engine.Failure{Category: "io", Permanent: true}, retries(1)), client.WhyFailedPermanent)
-		w.says(end(engine.Failure{Category: "permanent"}, retries(1)), client.WhyFailedPermanent)
+		w.says(end(engine.Failure{Category: "io"}, retries(2)), explain.WhyFailedRetriesExhausted, "all 2 retries are used up", "attempt 2 ended")
+		w.says(end(engine.Failure{Category: "io"}, retries(1)), explain.WhyFailedRetriesExhausted, "its only retry is used up")
+		w.says(end(engine.Failure{Category: "io", Permanent: true}, retries(1)), explain.WhyFailedPermanent)
+		w.says(end(engine.Failure{Category: "permanent"}, retries(1)), explain.WhyFailedPermanent)
 		picky := retry(flowfabric.RetryPolicy{MaxRetries: 2, Categories: []string{"net", "disk"}})
-		w.says(end(engine.Failure{Category: "io"}, picky), client.WhyFailedNotRetried, `("disk", "net")`)
-		w.says(end(engine.Failure{Category: "io"}, retries(0)), client.WhyFailedNoRetries)
+		w.says(end(engine.Failure{Category: "io"}, picky), explain.WhyFailedNotRetried, `("disk", "net")`)
+		w.says(end(engine.Failure{Category: "io"}, retries(0)), explain.WhyFailedNoRetries)
 	}},
 	{name: "six behaviours of a suspension's timeout", run: func(w *world) {
 		for behaviour, want := range map[string]struct {
 			says  string
 			to    flowfabric.Code
-			cause client.Cause
+			cause explain.Cause
 		}{
-			"fail":                            {"ends it failed, without a retry", "T2", client.WhyFailedWaitTimeout},
-			"cancel":                          {"ends it cancelled", "T3", client.WhyCancelledWaitTimeout},
-			"expire":                          {"ends it expired", "T4", client.WhyExpiredWaitTimeout},
-			"auto_resume":                     {"resumes it without a signal", "R1i", client.WhyWaitingNoWorker},
-			"auto_resume_with_timeout_signal": {`resumes it with the signal "__timeout"`, "R1i", client.WhyWaitingNoWorker},
-			"escalate":                        {"leaves it to an operator", "S5", client.WhyPausedByOperator},
+			"fail":                            {"ends it failed, without a retry", "T2", explain.WhyFailedWaitTimeout},
+			"cancel":                          {"ends it cancelled", "T3", explain.WhyCancelledWaitTimeout},
+			"expire":                          {"ends it expired", "T4", explain.WhyExpiredWaitTimeout},
+			"auto_resume":                     {"resumes it without a signal", "R1i", explain.WhyWaitingNoWorker},
+			"auto_resume_with_timeout_signal": {`resumes it with the signal "__timeout"`, "R1i", explain.WhyWaitingNoWorker},
+			"escalate":                        {"leaves it to an operator", "S5", explain.WhyPausedByOperator},
 		} {
 			w.reset()
 			x := w.state("A1", retries(3))
 			w.halt(&x, within(time.Hour, behaviour))
 			e := w.why(x.id)
-			w.says(e, client.WhyAwaitingSignal, "If not by "+spoken(w.at(x.id, "tt")), "a tick "+want.says)
+			w.says(e, explain.WhyAwaitingSignal, "If not by "+spoken(w.at(x.id, "tt")), "a tick "+want.says)
 			same(w, "at", e.At.UnixMilli(), w.at(x.id, "tt"))
 			w.maintained(time.Hour)
-			w.says(w.why(x.id), client.WhySuspensionTimeoutDue, "A tick "+want.says)
+			w.says(w.why(x.id), explain.WhySuspensionTimeoutDue, "A tick "+want.says)
 			w.settleTime()
 			w.says(w.why(x.id), want.cause)
 			w.code(x.id, want.to)
@@ -249,7 +249,7 @@ var whyMoreScenarios = []scenario{
 			}
 			w.suspend(y.fence, waitFor(x.condition, x.points...), within(time.Hour, "fail"))
 			e := w.why(y.id)
-			w.says(e, client.WhyAwaitingSignal, x.says)
+			w.says(e, explain.WhyAwaitingSignal, x.says)
 			if x.points == nil {
 				w.silent(e, "client.Signal", "open")
 			}
@@ -260,22 +260,22 @@ var whyMoreScenarios = []scenario{
 		points := []engine.Minted{minted("alpha"), minted("beta")}
 		w.suspend(y.fence, waitFor(count(2, "w", "", 1, 2), points...), resumedAfter(time.Minute))
 		w.signal(y.id, points[1], "go", engine.EffectAppended)
-		w.says(w.why(y.id), client.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
+		w.says(w.why(y.id), explain.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
 			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`, "It becomes claimable, 1m0s later, once")
 		w.signal(y.id, points[0], "go", engine.EffectSatisfied)
-		w.says(w.why(y.id), client.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
+		w.says(w.why(y.id), explain.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
 		due(w, y)
-		w.says(w.why(y.id), client.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 0 goes on.")
+		w.says(w.why(y.id), explain.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 0 goes on.")
 		f := w.worker("w7").one(y.id).Fence
 		same(w, "a release before this claim", w.why(y.id).Facts.Released, "")
 		w.suspend(f)
 		w.resume(y.id)
-		w.says(w.why(y.id), client.WhyWaitingNoWorker, `resumed by operator "op"`)
+		w.says(w.why(y.id), explain.WhyWaitingNoWorker, `resumed by operator "op"`)
 		f = w.worker("w8").one(y.id).Fence
 		w.delay(f, time.Hour)
 		due(w, y)
 		e := w.why(y.id)
-		w.says(e, client.WhyWaitingNoWorker, `delay that worker "w8" asked for is over`)
+		w.says(e, explain.WhyWaitingNoWorker, `delay that worker "w8" asked for is over`)
 		w.silent(e, "resumed")
 	}},
 	{name: "a deadline comes before anything else", run: func(w *world) {
@@ -307,12 +307,12 @@ var whyMoreScenarios = []scenario{
 			} else {
 				w.maintained(time.Duration(w.at(x.id, "dl")-w.now()+1) * time.Millisecond)
 			}
-			w.says(w.why(x.id), client.WhyDeadlineDue+w.late(), "Its deadline passed at "+spoken(w.at(x.id, "dl")), "ends it expired")
+			w.says(w.why(x.id), explain.WhyDeadlineDue+w.late(), "Its deadline passed at "+spoken(w.at(x.id, "dl")), "ends it expired")
 			if code[0] == 'R' && code[1] == '1' {
 				w.worker("w5").nothing()
 			}
 			w.settleTime()
-			w.says(w.why(x.id), client.WhyExpiredDeadline)
+			w.says(w.why(x.id), explain.WhyExpiredDeadline)
 			w.quiet = false
 		}
 	}},
@@ -321,42 +321,42 @@ var whyMoreScenarios = []scenario{
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		e := w.why(id)
-		w.says(e, client.WhyCompleted, "replayed 1 time more (client.Replay), being a success only if forced", spoken(w.at(id, "en")+60000))
+		w.says(e, explain.WhyCompleted, "replayed 1 time more (admin.Replay), being a success only if forced", spoken(w.at(id, "en")+60000))
 		w.replay(id, engine.Replay{Force: true})
-		w.says(w.why(id), client.WhyWaitingNoWorker, "1st time of at most 1")
+		w.says(w.why(id), explain.WhyWaitingNoWorker, "1st time of at most 1")
 		w.complete(k.one(id).Fence, "r")
-		w.says(w.why(id), client.WhyCompleted, "It has been replayed 1 time, which is all its policy allows", "after 2 attempts")
+		w.says(w.why(id), explain.WhyCompleted, "It has been replayed 1 time, which is all its policy allows", "after 2 attempts")
 		w.advance(time.Minute)
-		w.says(w.why(id), client.WhyCompleted, "its retention is over since")
+		w.says(w.why(id), explain.WhyCompleted, "its retention is over since")
 		w.settleTime()
-		w.says(w.why(id), client.WhyPurged, "It ended completed and was purged")
+		w.says(w.why(id), explain.WhyPurged, "It ended completed and was purged")
 
 		never := w.create(func(x *engine.NewExecution) { x.Policy = flowfabric.Policy{MaxReplays: -1} })
 		w.cancel(never)
-		w.says(w.why(never), client.WhyCancelled, "Its policy allows no replay")
+		w.says(w.why(never), explain.WhyCancelled, "Its policy allows no replay")
 		w.must("ff_set_lane", proto, "default", "default", "", "604800", "anna", "") // keeps a week what it kept a day
 		e = w.why(never)
-		w.says(e, client.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+86400000), "files it for "+spoken(w.at(never, "en")+604800000))
+		w.says(e, explain.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+86400000), "files it for "+spoken(w.at(never, "en")+604800000))
 		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+86400000, w.at(never, "en")+604800000))
 		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
-		w.says(w.why(never), client.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+86400000), "retention is shorter now")
+		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+86400000), "retention is shorter now")
 		mine := w.worker("w2")
 		held := mine.one(w.create()).Fence
 		_, err := w.e.CancelExecution(w.ctx, held.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
 		w.no(err)
-		w.says(w.why(held.Execution), client.WhyCancelled, `its holder ("owner:w2") cancelled it`)
+		w.says(w.why(held.Execution), explain.WhyCancelled, `its holder ("owner:w2") cancelled it`)
 		cascade := w.create()
 		_, err = w.e.CancelExecution(w.ctx, cascade, engine.Cancellation{Source: engine.CancelFlow})
 		w.no(err)
-		w.says(w.why(cascade), client.WhyCancelled, "its flow was cancelled without a reason.")
+		w.says(w.why(cascade), explain.WhyCancelled, "its flow was cancelled without a reason.")
 		rooted := w.create()
 		_, err = w.e.CancelExecution(w.ctx, rooted, engine.Cancellation{Source: engine.CancelOperator, Reason: "by root"})
 		w.no(err)
-		w.says(w.why(rooted), client.WhyCancelled, `cancelled it, "by root".`)
+		w.says(w.why(rooted), explain.WhyCancelled, `cancelled it, "by root".`)
 	}},
 	{name: "what is no state", run: func(w *world) {
 		nothing := flowfabric.NewExecutionID(w.p)
-		w.says(w.why(nothing), client.WhyNotFound, "no execution of this id")
+		w.says(w.why(nothing), explain.WhyNotFound, "no execution of this id")
 		x := w.state("T3")
 		_, err := w.e.PurgeExecution(w.ctx, x.id, 48*time.Hour)
 		w.no(err)
@@ -364,39 +364,39 @@ var whyMoreScenarios = []scenario{
 		stone, err := w.do("GET", w.k.Tombstone(x.id.UUID())).ToString()
 		w.no(err)
 		ms, _ := strconv.ParseInt(strings.Fields(stone)[1], 10, 64)
-		w.says(e, client.WhyPurged, "It ended cancelled and was purged", spoken(ms))
+		w.says(e, explain.WhyPurged, "It ended cancelled and was purged", spoken(ms))
 		same(w, "what is left", words(e.Code, e.State, e.At.UnixMilli()), words("T3", "cancelled", ms))
 		w.advance(48 * time.Hour)
-		w.says(w.why(x.id), client.WhyNotFound)
+		w.says(w.why(x.id), explain.WhyNotFound)
 
 		y := w.state("R1f")
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
-		w.says(w.why(y.id), client.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "not even whether there is one", "thaws", "flowfabric thaw")
-		w.says(w.why(flowfabric.NewExecutionID(w.p)), client.WhyPartitionFrozen, "not even whether there is one")
+		w.says(w.why(y.id), explain.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "not even whether there is one", "thaws", "flowfabric thaw")
+		w.says(w.why(flowfabric.NewExecutionID(w.p)), explain.WhyPartitionFrozen, "not even whether there is one")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
-		w.says(w.why(y.id), client.WhyWaitingNoWorker)
+		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
 		w.no(w.e.FreezePartition(w.ctx, w.p, ""))
-		w.says(w.why(y.id), client.WhyPartitionFrozen, "is frozen, and calls")
+		w.says(w.why(y.id), explain.WhyPartitionFrozen, "is frozen, and calls")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.set("DEL", string(w.k)) // whoever asks boots it again
-		e, err = client.Explain(w.ctx, w.e, y.id)
+		e, err = explain.Of(w.ctx, w.e, y.id)
 		w.no(err)
-		w.says(e, client.WhyWaitingNoWorker)
+		w.says(e, explain.WhyWaitingNoWorker)
 		w.reset()
 		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) }) // 1970 is a time like any other
-		e, err = client.Explain(w.ctx, w.e, old)
+		e, err = explain.Of(w.ctx, w.e, old)
 		w.no(err)
-		w.says(e, client.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
+		w.says(e, explain.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
 		w.settleTime()
 		w.code(old, "T4n")
-		_, err = client.Explain(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
+		_, err = explain.Of(w.ctx, w.e, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
 	{name: "design §5 random states are always explained", run: func(w *world) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
 		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
-		seen, ticks := map[client.Cause]int{}, 0
+		seen, ticks := map[explain.Cause]int{}, 0
 		for i := range ops {
 			if i%250 == 0 {
 				f.begin()
@@ -406,15 +406,15 @@ var whyMoreScenarios = []scenario{
 				continue
 			}
 			id := f.ids[f.r.IntN(len(f.ids))]
-			e, err := client.Explain(w.ctx, w.e, id)
+			e, err := explain.Of(w.ctx, w.e, id)
 			if err != nil || unexplained(e, id) != "" || !plausible(e) {
 				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
 			}
 			seen[e.Reason]++
-			if to := foretold[client.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil && f.r.IntN(3) == 0 && f.takeOver() {
+			if to := foretold[explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil && f.r.IntN(3) == 0 && f.takeOver() {
 				ticks++
-				next, err := client.Explain(w.ctx, w.e, id)
-				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[client.WhyDeadlineDue], next.Code) {
+				next, err := explain.Of(w.ctx, w.e, id)
+				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[explain.WhyDeadlineDue], next.Code) {
 					w.Fatalf("seed %d: %s: %v: a tick did not do what was foretold:\n%s\n%s\nlast calls:\n%s", seed, id, err, e, next, f.tail())
 				}
 			}
@@ -427,10 +427,10 @@ var whyMoreScenarios = []scenario{
 }
 
 // foretold is where an execution is after a tick, by the reason that waits for one.
-var foretold = map[client.Cause][]flowfabric.Code{
-	client.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, client.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"}, client.WhyLeaseExpired: {"R1r", "R2r"},
-	client.WhyHolderDead: {"R1r", "R2r"}, client.WhyRevoked: {"R1r"}, client.WhyReclaimsExhausted: {"T2"},
-	client.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"}, client.WhyDeadlineDue: {"T4", "T4n"},
+var foretold = map[explain.Cause][]flowfabric.Code{
+	explain.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, explain.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"}, explain.WhyLeaseExpired: {"R1r", "R2r"},
+	explain.WhyHolderDead: {"R1r", "R2r"}, explain.WhyRevoked: {"R1r"}, explain.WhyReclaimsExhausted: {"T2"},
+	explain.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"}, explain.WhyDeadlineDue: {"T4", "T4n"},
 }
 
 // takeOver ticks until nothing due is left; false when the tick belongs to somebody else.
@@ -447,32 +447,32 @@ func (f *fuzzer) takeOver() bool {
 }
 
 // plausible tells whether the reason can be one of the state's.
-func plausible(e client.Explanation) bool {
-	reason := client.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
+func plausible(e explain.Explanation) bool {
+	reason := explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
 	if e.Code == "" {
-		return reason == client.WhyNotFound
+		return reason == explain.WhyNotFound
 	}
-	if reason == client.WhyDeadlineDue {
+	if reason == explain.WhyDeadlineDue {
 		return !e.Facts.State.Terminal() && !e.Facts.DeadlineAt.After(e.Facts.Now)
 	}
-	families := map[string][]client.Cause{
-		"R1": {client.WhyWaitingNext, client.WhyWaitingBehind, client.WhyWaitingNoWorker, client.WhyWaitingNoCapability, client.WhyWaitingUnregistered, client.WhyLanePaused, client.WhyLaneDisabled,
-			client.WhyWaitingBudget, client.WhyWaitingRate, client.WhyWaitingSlot, client.WhyNoBudget, client.WhyNoQuota, client.WhyGateClosed, client.WhyGateDue},
-		"R4": {client.WhyExecutionPaused}, "G1": {client.WhyGranted, client.WhyGrantDue},
-		"R2": {client.WhyDelayed, client.WhyDelayedByWorker, client.WhyRetryBackoff, client.WhyReclaimBackoff, client.WhyResumeDelay, client.WhyDelayDue},
-		"R3": {client.WhyFlowStaging, client.WhyAwaitingOthers, client.WhyAwaitingReplay, client.WhyAwaitingKids, client.WhyAwaitingBacklog,
-			client.WhyFlowCancelled, client.WhyLanePaused},
-		"A1": {client.WhyActive, client.WhyAttemptTimeoutDue}, "A2": {client.WhyLeaseExpired, client.WhyHolderDead, client.WhyReclaimsExhausted},
-		"A3": {client.WhyRevoked, client.WhyReclaimsExhausted},
-		"T1": {client.WhyCompleted}, "T3": {client.WhyCancelled, client.WhyCancelledWaitTimeout},
-		"T2": {client.WhyFailedNoRetries, client.WhyFailedRetriesExhausted, client.WhyFailedNotRetried, client.WhyFailedPermanent, client.WhyFailedReclaimsExhausted, client.WhyFailedWaitTimeout},
-		"T4": {client.WhyExpiredDeadline, client.WhyExpiredAttemptTimeout, client.WhyExpiredWaitTimeout},
+	families := map[string][]explain.Cause{
+		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused, explain.WhyLaneDisabled,
+			explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot, explain.WhyNoBudget, explain.WhyNoQuota, explain.WhyGateClosed, explain.WhyGateDue},
+		"R4": {explain.WhyExecutionPaused}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
+		"R2": {explain.WhyDelayed, explain.WhyDelayedByWorker, explain.WhyRetryBackoff, explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
+		"R3": {explain.WhyFlowStaging, explain.WhyAwaitingOthers, explain.WhyAwaitingReplay, explain.WhyAwaitingKids, explain.WhyAwaitingBacklog,
+			explain.WhyFlowCancelled, explain.WhyLanePaused},
+		"A1": {explain.WhyActive, explain.WhyAttemptTimeoutDue}, "A2": {explain.WhyLeaseExpired, explain.WhyHolderDead, explain.WhyReclaimsExhausted},
+		"A3": {explain.WhyRevoked, explain.WhyReclaimsExhausted},
+		"T1": {explain.WhyCompleted}, "T3": {explain.WhyCancelled, explain.WhyCancelledWaitTimeout},
+		"T2": {explain.WhyFailedNoRetries, explain.WhyFailedRetriesExhausted, explain.WhyFailedNotRetried, explain.WhyFailedPermanent, explain.WhyFailedReclaimsExhausted, explain.WhyFailedWaitTimeout},
+		"T4": {explain.WhyExpiredDeadline, explain.WhyExpiredAttemptTimeout, explain.WhyExpiredWaitTimeout},
 	}
-	if reason == client.WhyPurged {
+	if reason == explain.WhyPurged {
 		return true
 	}
 	if e.Code[0] == 'S' {
-		return reason == codes[e.Code].cause || reason == client.WhySuspensionTimeoutDue
+		return reason == codes[e.Code].cause || reason == explain.WhySuspensionTimeoutDue
 	}
 	return slices.Contains(families[string(e.Code[:2])], reason)
 }

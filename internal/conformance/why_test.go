@@ -8,18 +8,18 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
-func (w *world) why(id flowfabric.ExecutionID) client.Explanation {
+func (w *world) why(id flowfabric.ExecutionID) explain.Explanation {
 	w.Helper()
-	var e client.Explanation
+	var e explain.Explanation
 	w.unchanged("an explanation", func() {
 		w.Helper()
 		var err error
-		e, err = client.Explain(w.ctx, w.e, id)
+		e, err = explain.Of(w.ctx, w.e, id)
 		w.no(err)
 	})
 	if bad := unexplained(e, id); bad != "" || strings.Contains(e.String(), "1970-01-01") {
@@ -29,12 +29,12 @@ func (w *world) why(id flowfabric.ExecutionID) client.Explanation {
 }
 
 // unexplained tells what makes an explanation none; "" when it is one.
-func unexplained(e client.Explanation, id flowfabric.ExecutionID) string {
+func unexplained(e explain.Explanation, id flowfabric.ExecutionID) string {
 	text := strings.ToLower(e.String())
 	switch {
 	case e.ID != id:
 		return "another id"
-	case !slices.Contains(client.Causes(), e.Reason):
+	case !slices.Contains(explain.Causes(), e.Reason):
 		return "a reason that is not listed"
 	case !strings.HasSuffix(e.Sentence, ".") || !strings.HasSuffix(e.Next, "."):
 		return "no sentence"
@@ -49,7 +49,7 @@ func unexplained(e client.Explanation, id flowfabric.ExecutionID) string {
 }
 
 // says fails unless an explanation has the reason and contains every text.
-func (w *world) says(e client.Explanation, reason client.Cause, texts ...string) {
+func (w *world) says(e explain.Explanation, reason explain.Cause, texts ...string) {
 	w.Helper()
 	if e.Reason != reason {
 		w.Fatalf("reason %s, want %s: %s", e.Reason, reason, e)
@@ -62,7 +62,7 @@ func (w *world) says(e client.Explanation, reason client.Cause, texts ...string)
 }
 
 // silent fails if an explanation contains a text.
-func (w *world) silent(e client.Explanation, texts ...string) {
+func (w *world) silent(e explain.Explanation, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if strings.Contains(e.String(), text) {
@@ -75,7 +75,7 @@ func (w *world) silent(e client.Explanation, texts ...string) {
 func spoken(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // late is what a reason that waits for a tick ends with, as a poll tells it.
-func (w *world) late() client.Cause {
+func (w *world) late() explain.Cause {
 	w.Helper()
 	states, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
@@ -88,7 +88,7 @@ func (w *world) late() client.Cause {
 
 // explained is one code: what explains it, read independently, and how what comes next is done.
 type explained struct {
-	cause client.Cause
+	cause explain.Cause
 	late  bool                                    // it waits for a tick now, so the reason may say that there is none
 	says  func(w *world, x placed) []string       // what the explanation must contain
 	at    func(w *world, x placed) (ms int64)     // 0 when no clock decides; nil: the same
@@ -174,7 +174,7 @@ func suspendedSaid(w *world, x placed) []string {
 	u := w.waits(x.id).Suspension
 	ms, _ := strconv.ParseInt(u["cr"], 10, 64)
 	return []string{spoken(ms), `under the name "` + u["nm"] + `"`, `the signal "go" on waitpoint "wp"`, `1 waitpoint of it is open ("wp")`,
-		"It has no timeout.", "client.Resume"}
+		"It has no timeout.", "admin.Resume"}
 }
 
 // leaseSaid is the end of the holder's lease.
@@ -185,19 +185,19 @@ func leaseSaid(w *world, x placed) []string {
 
 // codes is every legal code. One that is not here fails.
 var codes = map[flowfabric.Code]explained{
-	"R1f": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text("It has never run.")), move: taken, to: "A1"},
-	"R1t": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`retry 1 of 1 is due, because attempt 0 ended with "x": "because"`)), move: taken, to: "A1"},
-	"R1p": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text("replayed, for the 1st time of at most 10")), move: taken, to: "A1"},
-	"R1i": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" handed it back, and attempt 0 goes on`)), move: taken, to: "A1"},
-	"R1r": {cause: client.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" was lost, attempt 0 ended with "lease_expired"; this is reclaim 1 of at most 10`)), move: taken, to: "A1"},
+	"R1f": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text("It has never run.")), move: taken, to: "A1"},
+	"R1t": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text(`retry 1 of 1 is due, because attempt 0 ended with "x": "because"`)), move: taken, to: "A1"},
+	"R1p": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text("replayed, for the 1st time of at most 10")), move: taken, to: "A1"},
+	"R1i": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" handed it back, and attempt 0 goes on`)), move: taken, to: "A1"},
+	"R1r": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text(`worker "w1" was lost, attempt 0 ended with "lease_expired"; this is reclaim 1 of at most 10`)), move: taken, to: "A1"},
 
-	"R2af": {cause: client.WhyDelayed, says: both(stored("du"), text("has never run")), at: field("du"), move: due, to: "R1f"},
-	"R2ai": {cause: client.WhyDelayedByWorker, says: both(stored("du"), text(`worker "w1" delayed attempt 0`)), at: field("du"), move: due, to: "R1i"},
-	"R2b":  {cause: client.WhyRetryBackoff, says: both(stored("du"), text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), at: field("du"), move: due, to: "R1t"},
-	"R2r":  {cause: client.WhyReclaimBackoff, says: both(stored("du"), text("reclaim 5 of at most 10, because workers were lost while they ran it", `The last was "w1"; attempt 4 ended with "lease_expired"`)), at: field("du"), move: due, to: "R1r"},
-	"R2c":  {cause: client.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
+	"R2af": {cause: explain.WhyDelayed, says: both(stored("du"), text("has never run")), at: field("du"), move: due, to: "R1f"},
+	"R2ai": {cause: explain.WhyDelayedByWorker, says: both(stored("du"), text(`worker "w1" delayed attempt 0`)), at: field("du"), move: due, to: "R1i"},
+	"R2b":  {cause: explain.WhyRetryBackoff, says: both(stored("du"), text(`retry 1 of 1, because attempt 0 ended with "x": "because"`)), at: field("du"), move: due, to: "R1t"},
+	"R2r":  {cause: explain.WhyReclaimBackoff, says: both(stored("du"), text("reclaim 5 of at most 10, because workers were lost while they ran it", `The last was "w1"; attempt 4 ended with "lease_expired"`)), at: field("du"), move: due, to: "R1r"},
+	"R2c":  {cause: explain.WhyResumeDelay, says: both(stored("du"), text("resumed by a signal")), at: field("du"), move: due, to: "R1i"},
 
-	"R3f": {cause: client.WhyAwaitingOthers, says: text(`all of its 2 upstreams: 0 of 2 have succeeded`, `2 upstreams are open: `, `"a" is active`, `"c" is active`), to: "R1f",
+	"R3f": {cause: explain.WhyAwaitingOthers, says: text(`all of its 2 upstreams: 0 of 2 have succeeded`, `2 upstreams are open: `, `"a" is active`, `"c" is active`), to: "R1f",
 		place: func(w *world, _ *placed) placed {
 			g := w.flow().node("a", nil).node("c", nil).node("b", []string{"a", "c"}).submit(engine.SealClosed)
 			return placed{id: g.id.Member("b"), upstream: g.claim()}
@@ -206,7 +206,7 @@ var codes = map[flowfabric.Code]explained{
 				w.complete(c.Fence, "x")
 			}
 		}},
-	"R3p": {cause: client.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "client.Flow.Replay"), to: "R1p",
+	"R3p": {cause: explain.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "admin.ReplayFlow"), to: "R1p",
 		place: func(w *world, _ *placed) placed {
 			g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 			g.fail(g.claim()["a"])
@@ -217,12 +217,12 @@ var codes = map[flowfabric.Code]explained{
 			a := x.upstream["a"].Fence.Execution
 			_, err := w.e.ReplayExecution(w.ctx, a, engine.Replay{})
 			w.no(err)
-			w.says(w.why(x.id), client.WhyAwaitingOthers, `"a" is waiting`)
+			w.says(w.why(x.id), explain.WhyAwaitingOthers, `"a" is waiting`)
 			again := w.worker("again").one(a)
-			w.says(w.why(x.id), client.WhyAwaitingOthers, `"a" is active`)
+			w.says(w.why(x.id), explain.WhyAwaitingOthers, `"a" is active`)
 			w.complete(again.Fence, "x")
 		}},
-	"R3i": {cause: client.WhyAwaitingKids, says: text("Its handler waits for all children, and attempt 0 is paused", "0 of 1 have ended", `1 child is open: "kid" is waiting`), to: "R1i",
+	"R3i": {cause: explain.WhyAwaitingKids, says: text("Its handler waits for all children, and attempt 0 is paused", "0 of 1 have ended", `1 child is open: "kid" is waiting`), to: "R1i",
 		place: func(w *world, _ *placed) placed {
 			id := w.create()
 			parent, kid := w.worker("w1").one(id), w.item()
@@ -247,40 +247,40 @@ var codes = map[flowfabric.Code]explained{
 	"R4i": held("R1i", `worker "w1" handed it back`),
 	"R4r": held("R1r", `worker "w1" was lost`),
 
-	"A1": {cause: client.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
-	"A2": {cause: client.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 10")), move: due, to: "R1r",
+	"A1": {cause: explain.WhyActive, says: both(leaseSaid, stored("la"), text("(initial)")), move: func(w *world, x placed) { w.complete(x.fence, "r") }, to: "T1"},
+	"A2": {cause: explain.WhyLeaseExpired, late: true, says: both(leaseSaid, text("did not renew", "as reclaim 1 of at most 10")), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {
 			ms, _ := strconv.ParseInt(w.hash(w.k.Session(x.fence.Session))["exp"], 10, 64)
 			return ms
 		}},
-	"A3": {cause: client.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 10"), move: due, to: "R1r",
+	"A3": {cause: explain.WhyRevoked, late: true, says: text("revoked", `"w1"`, "as reclaim 1 of at most 10"), move: due, to: "R1r",
 		at: func(w *world, x placed) int64 {
 			at, err := w.do("ZSCORE", w.k.Alarms(), x.id.UUID().String()).AsInt64()
 			w.no(err)
 			return at
 		}},
 
-	"S1": {cause: client.WhyAwaitingSignal, says: both(suspendedSaid, text("suspended for a signal")), move: went, to: "R1i"},
-	"S2": {cause: client.WhyAwaitingApproval, says: both(suspendedSaid, text("suspended for an approval")), move: went, to: "R1i"},
-	"S3": {cause: client.WhyAwaitingCallback, says: both(suspendedSaid, text("suspended for a callback")), move: went, to: "R1i", place: halted("waiting_for_callback")},
-	"S4": {cause: client.WhyAwaitingTool, says: both(suspendedSaid, text("for the result of a tool")), move: went, to: "R1i", place: halted("waiting_for_tool_result")},
-	"S5": {cause: client.WhyPausedByOperator, says: both(suspendedSaid, text("as a manual pause")), to: "R1i",
+	"S1": {cause: explain.WhyAwaitingSignal, says: both(suspendedSaid, text("suspended for a signal")), move: went, to: "R1i"},
+	"S2": {cause: explain.WhyAwaitingApproval, says: both(suspendedSaid, text("suspended for an approval")), move: went, to: "R1i"},
+	"S3": {cause: explain.WhyAwaitingCallback, says: both(suspendedSaid, text("suspended for a callback")), move: went, to: "R1i", place: halted("waiting_for_callback")},
+	"S4": {cause: explain.WhyAwaitingTool, says: both(suspendedSaid, text("for the result of a tool")), move: went, to: "R1i", place: halted("waiting_for_tool_result")},
+	"S5": {cause: explain.WhyPausedByOperator, says: both(suspendedSaid, text("as a manual pause")), to: "R1i",
 		move: func(w *world, x placed) { w.resume(x.id) }},
-	"S6": {cause: client.WhyPausedByPolicy, says: both(suspendedSaid, text("by a policy")), move: went, to: "R1i", place: halted("paused_by_policy")},
-	"S7": {cause: client.WhyAwaitingBudget, says: both(suspendedSaid, text("for want of budget")), move: went, to: "R1i", place: halted("paused_by_budget")},
+	"S6": {cause: explain.WhyPausedByPolicy, says: both(suspendedSaid, text("by a policy")), move: went, to: "R1i", place: halted("paused_by_policy")},
+	"S7": {cause: explain.WhyAwaitingBudget, says: both(suspendedSaid, text("for want of budget")), move: went, to: "R1i", place: halted("paused_by_budget")},
 
-	"T1":  {cause: client.WhyCompleted, says: both(purgeSaid, text(`worker "w1" completed it`, "after 1 attempt", "10 times more", "only if forced")), at: purgeTime, move: due},
-	"T2":  {cause: client.WhyFailedNoRetries, says: both(purgeSaid, text(`attempt 0 ended with "x": "because"`, "its policy has no retries", "10 times more")), at: purgeTime, move: due},
-	"T3":  {cause: client.WhyCancelled, says: both(purgeSaid, text(`an operator or producer cancelled it because of "told to"`, "after 1 attempt")), at: purgeTime, move: due},
-	"T3n": {cause: client.WhyCancelled, says: both(purgeSaid, text(`because of "told to"`, "before it ever ran")), at: purgeTime, move: due},
-	"T4":  {cause: client.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("after 1 attempt")), at: purgeTime, move: due},
-	"T4n": {cause: client.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("before it ever ran")), at: purgeTime, move: due},
-	"T5":  {cause: client.WhySkipped, says: both(purgeSaid, text("depends on", "after 1 attempt")), at: purgeTime, move: due, place: skipped("T3", "T5")},
-	"T5n": {cause: client.WhySkipped, says: both(purgeSaid, text("depends on", "before it ever ran")), at: purgeTime, move: due, place: skipped("T3n", "T5n")},
+	"T1":  {cause: explain.WhyCompleted, says: both(purgeSaid, text(`worker "w1" completed it`, "after 1 attempt", "10 times more", "only if forced")), at: purgeTime, move: due},
+	"T2":  {cause: explain.WhyFailedNoRetries, says: both(purgeSaid, text(`attempt 0 ended with "x": "because"`, "its policy has no retries", "10 times more")), at: purgeTime, move: due},
+	"T3":  {cause: explain.WhyCancelled, says: both(purgeSaid, text(`an operator or producer cancelled it because of "told to"`, "after 1 attempt")), at: purgeTime, move: due},
+	"T3n": {cause: explain.WhyCancelled, says: both(purgeSaid, text(`because of "told to"`, "before it ever ran")), at: purgeTime, move: due},
+	"T4":  {cause: explain.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("after 1 attempt")), at: purgeTime, move: due},
+	"T4n": {cause: explain.WhyExpiredDeadline, says: both(purgeSaid, stored("dl"), text("before it ever ran")), at: purgeTime, move: due},
+	"T5":  {cause: explain.WhySkipped, says: both(purgeSaid, text("depends on", "after 1 attempt")), at: purgeTime, move: due, place: skipped("T3", "T5")},
+	"T5n": {cause: explain.WhySkipped, says: both(purgeSaid, text("depends on", "before it ever ran")), at: purgeTime, move: due, place: skipped("T3n", "T5n")},
 }
 
 // agrees fails unless the facts of an explanation are those that a plain read tells.
-func (w *world) agrees(e client.Explanation) {
+func (w *world) agrees(e explain.Explanation) {
 	w.Helper()
 	want, got := w.read(e.ID), e.Facts.Snapshot
 	log := want.AttemptLog
@@ -332,7 +332,7 @@ var whyCodeScenarios = []scenario{
 			want.move(w, x)
 			next := w.why(x.id)
 			if want.to == "" {
-				w.says(next, client.WhyPurged, string(e.State))
+				w.says(next, explain.WhyPurged, string(e.State))
 				same(w, "the code that is left", next.Code, code)
 				continue
 			}

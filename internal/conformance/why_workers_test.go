@@ -4,8 +4,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 // joins registers a worker that takes kind k from the lane default, unless info says otherwise. It returns its name.
@@ -29,7 +29,7 @@ func (w *world) leaves(name string) {
 }
 
 // counts fails unless an explanation counts the live workers so.
-func (w *world) counts(e client.Explanation, serving, capable int) {
+func (w *world) counts(e explain.Explanation, serving, capable int) {
 	w.Helper()
 	same(w, "serving and capable", words(e.Serving, e.Capable), words(serving, capable))
 }
@@ -38,15 +38,15 @@ var whyWorkerScenarios = []scenario{
 	{name: "why: slots of stuck handlers are not free", run: func(w *world) {
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
-		says := func(inFlight, stuck int) client.Explanation {
+		says := func(inFlight, stuck int) explain.Explanation {
 			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
 				Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"k"}, Concurrency: 4}})
 			w.no(err)
 			return w.why(id)
 		}
-		w.says(says(3, 2), client.WhyWaitingNext, "(3 of 4 slots in use when last heard of, 2 of them by handlers that ignore the end of their context)")
-		w.says(says(4, 4), client.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
-		w.says(says(4, 0), client.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
+		w.says(says(3, 2), explain.WhyWaitingNext, "(3 of 4 slots in use when last heard of, 2 of them by handlers that ignore the end of their context)")
+		w.says(says(4, 4), explain.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
+		w.says(says(4, 0), explain.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
 	}},
 	{name: "design §5 waiting for a worker that can run it", run: func(w *world) {
 		ids := w.createN(3)
@@ -55,14 +55,14 @@ var whyWorkerScenarios = []scenario{
 			first, last = last, first
 		}
 		none := w.why(first)
-		w.says(none, client.WhyWaitingNoWorker)
+		w.says(none, explain.WhyWaitingNoWorker)
 		w.counts(none, 0, 0)
 		for what, change := range map[string]func(*engine.WorkerInfo){
 			"namespace": func(i *engine.WorkerInfo) { i.Namespace = "n2" }, "lane": func(i *engine.WorkerInfo) { i.Lanes = []string{"slow"} },
 			"kind": func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} },
 		} {
 			name := w.joins("other", change)
-			w.says(w.why(first), client.WhyWaitingNoWorker, `no live worker takes kind "k" in lane "default" of namespace "default"`)
+			w.says(w.why(first), explain.WhyWaitingNoWorker, `no live worker takes kind "k" in lane "default" of namespace "default"`)
 			w.leaves(name)
 			if w.why(first).Serving != 0 {
 				w.Errorf("a worker of another %s counts", what)
@@ -70,22 +70,22 @@ var whyWorkerScenarios = []scenario{
 		}
 		name := w.joins("able", nil)
 		e := w.why(first)
-		w.says(e, client.WhyWaitingNext, `1 live worker takes kind "k" in lane "default" of namespace "default" (3 of 4 slots in use when last heard of)`, "first in its queue", "The next claim of such a worker takes it.")
+		w.says(e, explain.WhyWaitingNext, `1 live worker takes kind "k" in lane "default" of namespace "default" (3 of 4 slots in use when last heard of)`, "first in its queue", "The next claim of such a worker takes it.")
 		w.counts(e, 1, 1)
 		other := w.joins("also", nil, "gpu")
 		e = w.why(last)
-		w.says(e, client.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots", "2 others in its queue are ahead of it")
+		w.says(e, explain.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots", "2 others in its queue are ahead of it")
 		w.counts(e, 2, 2)
 		w.no(func() error { _, _, err := w.e.ChangePriority(w.ctx, last, 5, "me"); return err }())
-		w.says(w.why(last), client.WhyWaitingNext)
+		w.says(w.why(last), explain.WhyWaitingNext)
 		w.worker(name).one(last)
-		w.says(w.why(last), client.WhyActive, `"`+name+`"`)
+		w.says(w.why(last), explain.WhyActive, `"`+name+`"`)
 
 		_, err := w.e.MarkWorkerDead(w.ctx, other, "gone")
 		w.no(err)
 		w.counts(w.why(first), 1, 1)
 		w.advance(ttl)
-		w.says(w.why(first), client.WhyWaitingNoWorker)
+		w.says(w.why(first), explain.WhyWaitingNoWorker)
 	}},
 	{name: "spec 10 §3 capabilities are asked of each worker, not of all together", run: func(w *world) {
 		id := w.create(capabilities("eu", "gpu"))
@@ -93,21 +93,21 @@ var whyWorkerScenarios = []scenario{
 		b := w.joins("b", nil, "arm")
 		w.joins("c", func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} }, "eu", "gpu")
 		e := w.why(id)
-		w.says(e, client.WhyWaitingNoCapability, "2 live workers take kind", `("eu", "gpu")`, `"`+a+`", which comes closest, lacks "eu"`)
+		w.says(e, explain.WhyWaitingNoCapability, "2 live workers take kind", `("eu", "gpu")`, `"`+a+`", which comes closest, lacks "eu"`)
 		w.counts(e, 2, 0)
 		w.leaves(a)
 		e = w.why(id)
-		w.says(e, client.WhyWaitingNoCapability, "1 live worker takes kind", `"`+b+`", which comes closest, lacks "eu", "gpu"`)
+		w.says(e, explain.WhyWaitingNoCapability, "1 live worker takes kind", `"`+b+`", which comes closest, lacks "eu", "gpu"`)
 		d := w.joins("d", nil, "eu", "fast") // with a's gpu all would be there, but in no worker
 		a = w.joins("a", nil, "gpu")
 		e = w.why(id)
-		w.says(e, client.WhyWaitingNoCapability, "3 live workers take kind")
+		w.says(e, explain.WhyWaitingNoCapability, "3 live workers take kind")
 		w.counts(e, 3, 0)
 		w.leaves(d)
 		w.leaves(a)
 		able := w.joins("e", nil, "gpu", "eu", "fast")
 		e = w.why(id)
-		w.says(e, client.WhyWaitingNext, `1 live worker with the capabilities "eu", "gpu" takes kind "k"`)
+		w.says(e, explain.WhyWaitingNext, `1 live worker with the capabilities "eu", "gpu" takes kind "k"`)
 		w.counts(e, 2, 1)
 		w.worker(able).one(id)
 	}},
@@ -115,18 +115,18 @@ var whyWorkerScenarios = []scenario{
 		id := w.create()
 		name := w.joins("cut", func(i *engine.WorkerInfo) { i.Kinds, i.Truncated = []string{"a"}, true })
 		e := w.why(id)
-		w.says(e, client.WhyWaitingUnlisted, `worker "`+name+`" takes is not listed in full`)
+		w.says(e, explain.WhyWaitingUnlisted, `worker "`+name+`" takes is not listed in full`)
 		w.counts(e, -1, -1)
 		w.leaves(name)
 		elsewhere := (w.p + 1) % partitions
 		w.no(w.e.FreezePartition(w.ctx, elsewhere, "moved"))
 		e = w.why(id)
-		w.says(e, client.WhyWaitingUnlisted, "Whether there is one cannot be told, the registry could not be read")
+		w.says(e, explain.WhyWaitingUnlisted, "Whether there is one cannot be told, the registry could not be read")
 		w.joins("able", nil)
-		w.says(w.why(id), client.WhyWaitingNext)
+		w.says(w.why(id), explain.WhyWaitingNext)
 		w.no(w.e.ThawPartition(w.ctx, elsewhere))
 		w.advance(2 * time.Minute)
-		w.says(w.why(id), client.WhyWaitingNoWorker)
+		w.says(w.why(id), explain.WhyWaitingNoWorker)
 		paused := w.state("R2af")
 		same(w, "counts of one that does not wait", words(w.why(paused.id).Serving, w.why(paused.id).Code), words(-1, flowfabric.CodeDelayedFirst))
 	}},

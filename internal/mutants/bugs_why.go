@@ -10,7 +10,7 @@ var whyMutants = []Mutant{
 	{"why: the attempt before is forgotten", "ff_explain.attempts", `math.max(0, n - 2), n - 1`, `math.max(0, n - 1), n - 1`, suite("why")},
 	{"why: what resumed it is forgotten", "ff_explain.suspension", `if not core.suspended(c) and not c.sg then`, `if not core.suspended(c) then`, suite("why")},
 	{"why: a release of another claim counts", "internal/engine.released", ` || p[1] != core["e"]`, ``, suite("why")},
-	{"why: some of the capabilities suffice", "client.crew.able", `case len(lacks(w, r)) == 0:`, `case len(lacks(w, r)) < len(r.Capabilities):`, suite("why")},
-	{"why: lost workers count", "client.muster", `			if w.Alive {`, `			if w.Alive || w.Dead || len(w.Instance) > 0 {`, suite("why")},
-	{"why: workers of other namespaces count", "client.takes", `return w.Info.Serves(r.Namespace) && slices`, `return slices`, suite("why")},
+	{"why: some of the capabilities suffice", "internal/explain.crew.able", `case len(lacks(w, r)) == 0:`, `case len(lacks(w, r)) < len(r.Capabilities):`, suite("why")},
+	{"why: lost workers count", "internal/explain.muster", `			if w.Alive {`, `			if w.Alive || w.Dead || len(w.Instance) > 0 {`, suite("why")},
+	{"why: workers of other namespaces count", "internal/explain.takes", `return w.Info.Serves(r.Namespace) && slices`, `return slices`, suite("why")},
 }

@@ -37,8 +37,8 @@ var workerMutants = []Mutant{
 		return j, true`, `		return j, true`, in("runtime", "^TestHandsRunJobsTogether$")},
 	{"runtime: a frame outlives its attempt", "runtime.frames.make",
 		`		if f.closed {`, `		if false {`, in("runtime", "^TestFrameAfterTheHandler$")},
-	{"client: lone submits fill one partition", "client.coalescer.place",
-		` || c.stayed == maxStay {`, ` {`, in("client", "^TestLoneSubmitsStayInTheirPartition$")},
+	{"client: lone submits fill one partition", "internal/coalesce.Coalescer.place",
+		` || c.stayed == maxStay {`, ` {`, in("internal/coalesce", "^TestLoneSubmitsStayInTheirPartition$")},
 	{"runtime: a completion is answered with its neighbour's", "runtime.run.completed",
 		`			refused = answers[i].Err`, `			refused = answers[i*0].Err`, in("runtime", "^TestCompletedBatch$")},
 	{"runtime: completions claim while the worker drains", "runtime.run.completeAndClaim",
@@ -72,18 +72,18 @@ var workerMutants = []Mutant{
 		`	t.asked[name] = struct{}{}
 `, ``, in("handler", "^TestStepRefusals$")},
 
-	{"client: a submit is answered with its neighbour's", "client.coalescer.send",
-		`p.created, p.err = created[at], itemError(p.sub, created[at])`, `p.created, p.err = created[at*0], itemError(p.sub, created[at*0])`, in("client", "^TestErrorsArePerItem$")},
-	{"client: an unanswered submit is not repeated", "client.coalescer.create",
-		`	if err != nil && repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() != nil {`, in("client", "^TestRepeatsKeepTheIDs$")},
-	{"client: a refused submit is repeated", "client.coalescer.create",
-		`	if err != nil && repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() == nil {`, in("client", "^TestFinalErrorsAreNotRepeated$")},
-	{"client: every batch goes to one partition", "client.coalescer.rotate",
-		`	c.turn = (c.turn + 1) % c.partitions
-`, ``, in("client", "^TestPartitionsRotate$")},
-	{"client: what its caller took back is sent", "client.coalescer.abandon",
+	{"client: a submit is answered with its neighbour's", "internal/coalesce.Coalescer.send",
+		`p.Created, p.Err = created[at], itemError(p.Sub, created[at])`, `p.Created, p.Err = created[at*0], itemError(p.Sub, created[at*0])`, in("internal/coalesce", "^TestErrorsArePerItem$")},
+	{"client: an unanswered submit is not repeated", "internal/coalesce.Coalescer.persist",
+		`err != nil && link.Repeatable(err) && pause`, `err == nil && pause`, in("internal/coalesce", "^TestRepeatsKeepTheIDs$")},
+	{"client: a refused submit is repeated", "internal/coalesce.Coalescer.persist",
+		`err != nil && link.Repeatable(err) && pause`, `err != nil && pause`, in("internal/coalesce", "^TestFinalErrorsAreNotRepeated$")},
+	{"client: every batch goes to one partition", "internal/coalesce.Coalescer.rotate",
+		`	c.turn = (c.turn + 1) % c.cfg.Partitions
+`, ``, in("internal/coalesce", "^TestPartitionsRotate$")},
+	{"client: what its caller took back is sent", "internal/coalesce.Coalescer.abandon",
 		`		p.gone = true
-`, ``, in("client", "^TestCallerLeavesTheQueue$")},
+`, ``, in("internal/coalesce", "^TestCallerLeavesTheQueue$")},
 
 	{"maintain: never ticks again", "maintain.run.settle",
 		`	case p.owned && !res.reply.Idle:

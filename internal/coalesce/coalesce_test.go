@@ -1,0 +1,545 @@
+package coalesce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// bubble runs a test on virtual time with a coalescer over a fake store.
+func bubble(t *testing.T, test func(t *testing.T, f *fakeStore, c *Coalescer)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		life, end := context.WithCancel(t.Context())
+		defer end()
+		c := newFor(life, f)
+		test(t, f, c)
+		c.Close()
+	})
+}
+
+type answer struct {
+	engine.Created
+	err error
+}
+
+// launch submits in the background and returns once the submit is queued or its call is made.
+func launch(wg *sync.WaitGroup, ctx context.Context, c *Coalescer, s *Submission) *answer {
+	a := &answer{}
+	wg.Go(func() { a.Created, a.err = c.Submit(ctx, s) })
+	synctest.Wait()
+	return a
+}
+
+type ctxKey struct{}
+
+func TestLoneSubmitIsOneCallOfItsCaller(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		began := time.Now()
+		ctx := context.WithValue(t.Context(), ctxKey{}, "mine")
+		created, err := c.Submit(ctx, sub("a"))
+		if err != nil || created.ID.IsZero() {
+			t.Fatalf("submit: %v, %v", created, err)
+		}
+		calls := f.seen()
+		if len(calls) != 1 || len(calls[0].ids) != 1 || calls[0].ctx.Value(ctxKey{}) != "mine" {
+			t.Errorf("calls %+v, want one item in one call on the caller's own context", calls)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("a lone submit waited %s", waited)
+		}
+	})
+}
+
+func TestPartitionsRotate(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		for range 8 {
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls := f.seen()
+		for i, call := range calls {
+			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want || call.ids[0].Partition() != want {
+				t.Errorf("call %d went to partition %d with id %s, want %d", i, call.partition, call.ids[0], want)
+			}
+		}
+	})
+}
+
+// Submits that come alone stay where the one before went, at most 16 in a row: a worker is at home there.
+func TestLoneSubmitsStayInTheirPartition(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		const lone = 3*maxStay + 1
+		for range lone {
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(loneAfter)
+		}
+		var runs []int
+		calls := f.seen()
+		for i, call := range calls {
+			switch {
+			case i == 0:
+				runs = append(runs, 1)
+			case call.partition == calls[i-1].partition:
+				runs[len(runs)-1]++
+			case call.partition == (calls[i-1].partition+1)%4:
+				runs = append(runs, 1)
+			default:
+				t.Errorf("call %d went to partition %d, after %d", i, call.partition, calls[i-1].partition)
+			}
+		}
+		if want := []int{maxStay, maxStay, maxStay, 1}; !slices.Equal(runs, want) {
+			t.Errorf("%v submits in a row in one partition, want %v", runs, want)
+		}
+	})
+}
+
+// What comes sooner, or together, goes on to the next partition, and so does a batch after a pause.
+func TestSubmitsInQuickSuccessionRotate(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		submit := func() {
+			t.Helper()
+			if _, err := c.Submit(t.Context(), sub("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		submit()
+		time.Sleep(loneAfter - time.Microsecond)
+		submit() // too soon
+		time.Sleep(time.Second)
+		if err := c.SubmitMany(t.Context(), []*Entry{{Sub: sub("a")}, {Sub: sub("b")}}); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.seen()
+		for i, call := range calls {
+			if want := (calls[0].partition + uint16(i)) % 4; call.partition != want {
+				t.Errorf("call %d went to partition %d, want %d", i, call.partition, want)
+			}
+		}
+	})
+}
+
+func TestSubmitsJoinTheNextBatchInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		answers := []*answer{launch(&wg, t.Context(), c, sub("first"))}
+		var want []string
+		for i := range 5 {
+			want = append(want, fmt.Sprint("queued-", i))
+			answers = append(answers, launch(&wg, t.Context(), c, sub(want[i])))
+		}
+		if n := len(f.seen()); n != 1 {
+			t.Fatalf("%d calls while the first is in flight, want 1", n)
+		}
+		close(f.gate)
+		wg.Wait()
+		calls := f.seen()
+		if len(calls) != 2 || !reflect.DeepEqual(calls[1].payloads, want) {
+			t.Fatalf("calls %+v, want a second one with %v", calls, want)
+		}
+		if calls[0].partition == calls[1].partition {
+			t.Error("both batches went to one partition")
+		}
+		for i, a := range answers[1:] {
+			if a.err != nil || a.ID != calls[1].ids[i] || a.ID.Partition() != calls[1].partition {
+				t.Errorf("answer %d: %v, %v; want id %s", i, a.ID, a.err, calls[1].ids[i])
+			}
+			if i > 0 && a.ID.UUID().String() <= answers[i].ID.UUID().String() {
+				t.Errorf("ids are not in order of submission: %s after %s", a.ID, answers[i].ID)
+			}
+		}
+	})
+}
+
+func TestErrorsArePerItem(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		f.refuse = func(x engine.NewExecution) error {
+			if string(x.Payload) == "bad" {
+				return flowfabric.NewError("fake", "too_many_routes")
+			}
+			return nil
+		}
+		var wg sync.WaitGroup
+		launch(&wg, t.Context(), c, sub("first"))
+		good := launch(&wg, t.Context(), c, sub("good"))
+		bad := launch(&wg, t.Context(), c, sub("bad"))
+		also := launch(&wg, t.Context(), c, sub("also good"))
+		close(f.gate)
+		wg.Wait()
+		if good.err != nil || also.err != nil {
+			t.Errorf("the neighbours of a refused item failed: %v, %v", good.err, also.err)
+		}
+		if !errors.Is(bad.err, flowfabric.ErrTooManyRoutes) {
+			t.Errorf("refused item: %v, want ErrTooManyRoutes", bad.err)
+		}
+	})
+}
+
+func TestCallerLeavesTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		launch(&wg, t.Context(), c, sub("first"))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := launch(&wg, ctx, c, sub("gone"))
+		stays := launch(&wg, t.Context(), c, sub("stays"))
+		why := errors.New("lost interest")
+		cancel(why)
+		synctest.Wait()
+		if !errors.Is(gone.err, context.Canceled) || !errors.Is(gone.err, why) || !strings.Contains(gone.err.Error(), "nothing was sent") {
+			t.Errorf("caller that left: %v", gone.err)
+		}
+		if _, unknown := errors.AsType[*unknownError](gone.err); unknown {
+			t.Error("an item that was never sent has no unknown outcome")
+		}
+		close(f.gate)
+		wg.Wait()
+		if got := f.seen()[1].payloads; stays.err != nil || !reflect.DeepEqual(got, []string{"stays"}) {
+			t.Errorf("batch %v, error %v; want only the item that stayed", got, stays.err)
+		}
+	})
+}
+
+func TestCallerLeavesABatchInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		launch(&wg, t.Context(), c, sub("first"))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := launch(&wg, ctx, c, sub("gone"))
+		stays := launch(&wg, t.Context(), c, sub("stays"))
+		f.gate <- struct{}{} // answers the first call; the batch of two is in flight now
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		unknown, ok := errors.AsType[*unknownError](gone.err)
+		if !ok || !errors.Is(gone.err, context.Canceled) || !strings.Contains(gone.err.Error(), "may still happen") {
+			t.Fatalf("caller that left: %v", gone.err)
+		}
+		close(f.gate)
+		wg.Wait()
+		if stays.err != nil {
+			t.Errorf("a caller took its batch with it: %v", stays.err)
+		}
+		if _, stored := f.stored[unknown.ID]; !stored {
+			t.Errorf("id %s of the error is not the one that was created", unknown.ID)
+		}
+	})
+}
+
+func TestLoneCallerLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Submit(ctx, sub("a"))
+		unknown, ok := errors.AsType[*unknownError](err)
+		if !ok || !errors.Is(err, context.DeadlineExceeded) || unknown.ID != f.seen()[0].ids[0] {
+			t.Errorf("error %v, want an unknown outcome of %s", err, f.seen()[0].ids[0])
+		}
+	})
+}
+
+func TestRepeatsKeepTheIDs(t *testing.T) {
+	for _, kind := range []error{flowfabric.ErrTransport, flowfabric.ErrPartitionFrozen} {
+		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+			f.fail = func(_ context.Context, call int) error { // the fake stores first: the reply is what gets lost
+				if call < 3 {
+					return fmt.Errorf("%w: reply lost", kind)
+				}
+				return nil
+			}
+			f.gate = make(chan struct{})
+			var wg sync.WaitGroup
+			lone := launch(&wg, t.Context(), c, sub("lone"))
+			first, second := launch(&wg, t.Context(), c, sub("1")), launch(&wg, t.Context(), c, sub("2"))
+			close(f.gate)
+			wg.Wait()
+			if lone.err != nil || first.err != nil || second.err != nil {
+				t.Fatalf("%v, %v, %v", lone.err, first.err, second.err)
+			}
+			calls := f.seen()
+			if len(calls) != 5 {
+				t.Fatalf("%d calls, want 4 for the lone one and 1 for the batch", len(calls))
+			}
+			for i, call := range calls[:4] {
+				if !reflect.DeepEqual(call.ids, calls[0].ids) {
+					t.Errorf("repeat %d has ids %v, want %v", i, call.ids, calls[0].ids)
+				}
+			}
+			if len(f.stored) != 3 {
+				t.Errorf("%d executions, want 3", len(f.stored))
+			}
+		})
+	}
+}
+
+func TestGivesUpAfterTheTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.fail = func(context.Context, int) error { return fmt.Errorf("%w: down", flowfabric.ErrTransport) }
+		began := time.Now()
+		_, err := c.Submit(t.Context(), sub("a"))
+		if _, ok := errors.AsType[*unknownError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
+			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", err)
+		}
+		if took := time.Since(began); took < 5*time.Second || took > 15*time.Second {
+			t.Errorf("gave up after %s, want at most 15s", took)
+		}
+	})
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) { // a batch hangs
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		launch(&wg, t.Context(), c, sub("first"))
+		queued := launch(&wg, t.Context(), c, sub("queued"))
+		f.gate <- struct{}{}
+		wg.Wait()
+		if _, ok := errors.AsType[*unknownError](queued.err); !ok || !errors.Is(queued.err, flowfabric.ErrTransport) {
+			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", queued.err)
+		}
+	})
+}
+
+func TestFinalErrorsAreNotRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.fail = func(context.Context, int) error { return flowfabric.NewError("fake", "out_of_memory") }
+		_, err := c.Submit(t.Context(), sub("a"))
+		if _, unknown := errors.AsType[*unknownError](err); unknown || !errors.Is(err, flowfabric.ErrOutOfMemory) {
+			t.Errorf("error %v, want ErrOutOfMemory with a known outcome", err)
+		}
+		if n := len(f.seen()); n != 1 {
+			t.Errorf("%d calls, want 1", n)
+		}
+	})
+}
+
+// A repeat that the server refused unread says nothing of the try before it, which was not answered.
+func TestRefusalAfterALostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
+	for _, refused := range []error{flowfabric.ErrOutOfMemory, flowfabric.ErrAuth} {
+		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+			f.fail = func(_ context.Context, call int) error {
+				if call == 0 {
+					return fmt.Errorf("%w: reply lost", flowfabric.ErrTransport)
+				}
+				return refused
+			}
+			_, err := c.Submit(t.Context(), sub("a"))
+			unknown, ok := errors.AsType[*unknownError](err)
+			if !ok || !errors.Is(err, refused) || !errors.Is(err, flowfabric.ErrTransport) || len(f.seen()) != 2 {
+				t.Fatalf("%v after %d calls, want an unknown outcome", err, len(f.seen()))
+			}
+			if _, stored := f.stored[unknown.ID]; !stored {
+				t.Errorf("id %s of the error is not the one that was created", unknown.ID)
+			}
+		})
+	}
+}
+
+func TestLongQueueUsesMoreCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		inFlight := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			if f.inFlight != want {
+				t.Fatalf("%d calls in flight, want %d", f.inFlight, want)
+			}
+		}
+		more := func(n int) {
+			for range n {
+				wg.Go(func() { _, _ = c.Submit(t.Context(), sub("x")) })
+			}
+		}
+		more(1)
+		inFlight(1)
+		more(longQueue - 1)
+		inFlight(1)
+		more(1)
+		inFlight(2)
+		more(2 * longQueue)
+		inFlight(4)
+		more(150)
+		inFlight(4) // and no more than that
+		f.gate <- struct{}{}
+		inFlight(4)
+		if n := len(f.seen()[4].ids); n != flowfabric.MaxBatch {
+			t.Errorf("the fifth batch has %d items, want %d", n, flowfabric.MaxBatch)
+		}
+		close(f.gate)
+		wg.Wait()
+		if calls := f.seen(); len(calls) != 6 || len(calls[5].ids) != 50 || len(f.stored) != 1+3*longQueue+150 {
+			t.Errorf("%d calls, %d executions", len(calls), len(f.stored))
+		}
+	})
+}
+
+func TestSlowCallHoldsNobodyBack(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		launch(&wg, t.Context(), c, sub("hangs"))
+		launch(&wg, t.Context(), c, sub("waits"))
+		time.Sleep(slowCall + time.Millisecond)
+		launch(&wg, t.Context(), c, sub("arrives"))
+		if calls := f.seen(); len(calls) != 2 || len(calls[1].ids) != 2 {
+			t.Errorf("calls %+v, want a second one beside the slow one", calls)
+		}
+		close(f.gate)
+		wg.Wait()
+	})
+}
+
+func TestBatchesAreBoundedInBytes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		for _, size := range []int{1, 400 << 10, 400 << 10, 400 << 10, flowfabric.MaxPayload, 1} {
+			launch(&wg, t.Context(), c, sub(strings.Repeat("x", size)))
+		}
+		close(f.gate)
+		wg.Wait()
+		var got []int
+		for _, call := range f.seen() {
+			got = append(got, len(call.ids))
+		}
+		if want := []int{1, 2, 1, 1, 1}; !reflect.DeepEqual(got, want) {
+			t.Errorf("items per call %v, want %v", got, want)
+		}
+	})
+}
+
+func TestBatchesAreBoundedInTags(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		for range 1 + 32 + 1 { // the first goes at once, 31 others have 1,984 tags
+			s := sub("x")
+			s.Item.Tags = map[string]string{}
+			for i := range flowfabric.MaxTags {
+				s.Item.Tags[fmt.Sprint("app.k", i)] = "v"
+			}
+			launch(&wg, t.Context(), c, s)
+		}
+		close(f.gate)
+		wg.Wait()
+		var got []int
+		for _, call := range f.seen() {
+			got = append(got, len(call.ids))
+		}
+		if want := []int{1, 31, 2}; !reflect.DeepEqual(got, want) {
+			t.Errorf("items per call %v, want %v", got, want)
+		}
+	})
+}
+
+func TestKeyedSubmitsMeet(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		key, neighbour, elsewhere := keyIn(2, 0), keyIn(2, 1), keyIn(3, 0)
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		first := launch(&wg, t.Context(), c, keyedSub(key, "same"))
+		again := launch(&wg, t.Context(), c, keyedSub(key, "same"))
+		other := launch(&wg, t.Context(), c, keyedSub(key, "different"))
+		beside := launch(&wg, t.Context(), c, keyedSub(neighbour, "x"))
+		far := launch(&wg, t.Context(), c, keyedSub(elsewhere, "x"))
+		plain := launch(&wg, t.Context(), c, sub("x"))
+		if f.inFlight != 3 {
+			t.Errorf("%d calls in flight, want one for each of two partitions and the plain one", f.inFlight)
+		}
+		close(f.gate)
+		wg.Wait()
+		synctest.Wait()
+		want := flowfabric.DeriveExecutionID(4, "default", "k", key)
+		if first.err != nil || first.ID != want || first.Duplicate {
+			t.Errorf("first: %+v", first)
+		}
+		if again.err != nil || again.ID != want || !again.Duplicate {
+			t.Errorf("same payload: %+v, want a duplicate of %s", again, want)
+		}
+		if !errors.Is(other.err, flowfabric.ErrIdempotencyConflict) {
+			t.Errorf("different payload: %v, want ErrIdempotencyConflict", other.err)
+		}
+		if beside.err != nil || far.err != nil || plain.err != nil {
+			t.Errorf("%v, %v, %v", beside.err, far.err, plain.err)
+		}
+		if calls := f.seen(); len(calls) != 4 || len(calls[3].ids) != 3 || calls[3].partition != 2 {
+			t.Errorf("calls %+v, want the three later submits of partition 2 in one", calls)
+		}
+		if len(c.keyed) != 0 {
+			t.Errorf("%d idle shards are kept", len(c.keyed))
+		}
+	})
+}
+
+func TestCloseAnswersWhatWasAccepted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+		f.gate = make(chan struct{})
+		var wg sync.WaitGroup
+		lone, queued := launch(&wg, t.Context(), c, sub("lone")), launch(&wg, t.Context(), c, sub("queued"))
+		var closed atomic.Bool
+		wg.Go(func() { c.Close(); closed.Store(true) })
+		synctest.Wait()
+		if _, err := c.Submit(t.Context(), sub("late")); !errors.Is(err, errClosed) {
+			t.Errorf("submit after close: %v, want errClosed", err)
+		}
+		if closed.Load() {
+			t.Error("close did not wait for the calls in flight")
+		}
+		close(f.gate)
+		wg.Wait()
+		if lone.err != nil || queued.err != nil {
+			t.Errorf("%v, %v", lone.err, queued.err)
+		}
+	})
+}
+
+func TestManySubmitters(t *testing.T) {
+	f := newFake()
+	f.gate = nil
+	life, end := context.WithCancel(t.Context())
+	defer end()
+	c := newFor(life, f)
+	var wg sync.WaitGroup
+	var ids sync.Map
+	for g := range 32 {
+		wg.Go(func() {
+			for i := range 50 {
+				s := sub(fmt.Sprint(g, "-", i))
+				if g%4 == 0 {
+					s = keyedSub(fmt.Sprint(g, "-", i), "x")
+				}
+				created, err := c.Submit(t.Context(), s)
+				if err != nil {
+					t.Error(err)
+				}
+				if _, twice := ids.LoadOrStore(created.ID, i); twice {
+					t.Errorf("id %s was given twice", created.ID)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c.Close()
+	if len(f.stored) != 32*50 {
+		t.Errorf("%d executions, want %d", len(f.stored), 32*50)
+	}
+	if f.most > MaxInFlight+4 {
+		t.Errorf("%d calls in flight, want at most %d plain and one for each partition", f.most, MaxInFlight)
+	}
+}

@@ -1,0 +1,147 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// over explains an execution that has ended.
+func over(f engine.Facts) account {
+	a := account{at: f.PurgeAt}
+	if !f.PurgeAt.IsZero() && f.KeptUntil().After(f.PurgeAt) {
+		a.at = f.KeptUntil()
+	}
+	ran := fmt.Sprintf(", after %s", plural(int(f.Attempts), "attempt"))
+	if f.Attempts == 0 {
+		ran = ", before it ever ran"
+	}
+	end := func(reason Cause, how string) {
+		a.reason = reason
+		a.why = fmt.Sprintf("It ended %s at %s%s: %s.", f.State.Public, moment(f, f.CompletedAt), ran, how)
+	}
+	switch f.State.Public {
+	case flowfabric.Completed:
+		end(WhyCompleted, fmt.Sprintf("worker %s completed it", holder(f)))
+	case flowfabric.Failed:
+		end(failed(f))
+	case flowfabric.Cancelled:
+		end(cancelled(f))
+	case flowfabric.Expired:
+		end(expired(f))
+	default:
+		how := "what it depends on can no longer be satisfied"
+		if g := f.Group; g != nil {
+			how += fmt.Sprintf(": it needed %s, of which %d succeeded, %d failed, were cancelled or expired, and %d were skipped", policyWords(g), g.Succeeded, g.Failed, g.Skipped)
+		}
+		end(WhySkipped, how)
+	}
+	a.next = "Nothing moves it by itself. " + replayable(f) + kept(f)
+	return a
+}
+
+// failed says why there was no further retry.
+func failed(f engine.Facts) (Cause, string) {
+	last, p := failure(f), f.Policy.Retry
+	switch {
+	case f.FailureCategory == "max_reclaims_exceeded":
+		return WhyFailedReclaimsExhausted, fmt.Sprintf("%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
+	case f.FailureCategory == "suspension_timeout":
+		return WhyFailedWaitTimeout, "its suspension lasted too long, which no retry follows"
+	case p.MaxRetries == 0:
+		return WhyFailedNoRetries, last + ", and its policy has no retries"
+	case f.Retries >= p.MaxRetries:
+		return WhyFailedRetriesExhausted, fmt.Sprintf("%s, and %s used up", last, allUsed(p.MaxRetries))
+	case !retries(f, f.FailureCategory):
+		return WhyFailedNotRetried, fmt.Sprintf("%s, which is not among the categories that its policy retries (%s)", last, quoted(p.Categories))
+	}
+	return WhyFailedPermanent, last + ", and its worker reported that as permanent"
+}
+
+func allUsed(n int) string {
+	if n == 1 {
+		return "its only retry is"
+	}
+	return fmt.Sprintf("all %d retries are", n)
+}
+
+func cancelled(f engine.Facts) (Cause, string) {
+	if by, named := strings.CutPrefix(f.CancelledBy, engine.CancelOperator+":"); named {
+		return WhyCancelled, quote(by) + " cancelled it" + reasoned(f.CancelReason)
+	}
+	switch f.CancelledBy {
+	case "system_timeout_policy":
+		return WhyCancelledWaitTimeout, "its suspension lasted too long"
+	case engine.CancelOperator:
+		return WhyCancelled, "an operator or producer cancelled it" + reasoned(f.CancelReason)
+	case engine.CancelFlow:
+		switch f.CancelReason {
+		case "sibling_quorum_satisfied":
+			return WhyCancelled, "those that depend on it had got what they need from others"
+		case "sibling_quorum_impossible":
+			return WhyCancelled, "those that depend on it could no longer get what they need"
+		case "parent_ended":
+			return WhyCancelled, "the execution that waited for it ended before it"
+		}
+		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
+	}
+	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + reasoned(f.CancelReason)
+}
+
+// reasoned is because, also of those who said nothing.
+func reasoned(text string) string {
+	if text == "" {
+		return " without a reason"
+	}
+	return because(text)
+}
+
+func expired(f engine.Facts) (Cause, string) {
+	switch f.FailureCategory {
+	case "suspension_timeout":
+		return WhyExpiredWaitTimeout, "its suspension lasted too long"
+	case "attempt_timeout":
+		return WhyExpiredAttemptTimeout, fmt.Sprintf("attempt %d ran longer than the %s it may, and no retry was left for that", attempt(f), f.Policy.AttemptTimeout)
+	}
+	return WhyExpiredDeadline, "its deadline, " + moment(f, f.DeadlineAt) + ", had passed"
+}
+
+// replayable says whether and how it may run again.
+func replayable(f engine.Facts) string {
+	left := replayCap(f) - f.Replays
+	force := ""
+	if f.State.Public == flowfabric.Completed {
+		force = ", being a success only if forced"
+	}
+	switch {
+	case f.Purging:
+		return "It is being purged and cannot be replayed"
+	case replayCap(f) == 0:
+		return "Its policy allows no replay"
+	case left <= 0:
+		return fmt.Sprintf("It has been replayed %s, which is all its policy allows", plural(f.Replays, "time"))
+	}
+	return fmt.Sprintf("It may be replayed %s more (admin.Replay)%s", plural(left, "time"), force)
+}
+
+// kept says how long it is retained.
+func kept(f engine.Facts) string {
+	until := f.KeptUntil()
+	switch {
+	case f.PurgeAt.IsZero():
+		return "; the index of what is to be purged has lost it."
+	case f.Flow != nil && f.Flow.EndedAt.IsZero() && !f.Purging:
+		return "; it is kept until its flow has ended, and at least until " + moment(f, f.PurgeAt) + "."
+	case f.Purging:
+		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
+	case until.After(f.PurgeAt) && until.After(f.Now):
+		return "; it is filed to be purged at " + moment(f, f.PurgeAt) + ", but its lane keeps what ended for longer now: a tick then files it for " + moment(f, until) + "."
+	case !f.PurgeAt.After(f.Now):
+		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
+	case until.Before(f.PurgeAt):
+		return "; a tick purges it after " + moment(f, f.PurgeAt) + ", as it was filed when it ended; its lane's retention is shorter now, which an audit that heals applies to it."
+	}
+	return "; a tick purges it after " + moment(f, f.PurgeAt) + "."
+}

@@ -1,0 +1,104 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+var suspensions = map[flowfabric.Code]Cause{
+	flowfabric.CodeAwaitingSignal: WhyAwaitingSignal, flowfabric.CodeAwaitingApproval: WhyAwaitingApproval,
+	flowfabric.CodeAwaitingCallback: WhyAwaitingCallback, flowfabric.CodeAwaitingTool: WhyAwaitingTool,
+	flowfabric.CodePausedByOperator: WhyPausedByOperator, flowfabric.CodePausedByPolicy: WhyPausedByPolicy,
+	flowfabric.CodeAwaitingBudget: WhyAwaitingBudget,
+}
+
+// purposes are the reasons of spec 20 §5 in words.
+var purposes = map[string]string{
+	"waiting_for_signal": "for a signal", "step_boundary": "at the boundary of a step", "waiting_for_approval": "for an approval",
+	"waiting_for_callback": "for a callback", "waiting_for_tool_result": "for the result of a tool",
+	"waiting_for_operator_review": "for the review of an operator", "manual_pause": "as a manual pause",
+	"paused_by_policy": "by a policy", "paused_by_budget": "for want of budget",
+}
+
+// behaviours are what a suspension's timeout does (spec 20 §3.8).
+var behaviours = map[string]string{
+	"fail": "ends it failed, without a retry", "cancel": "ends it cancelled", "expire": "ends it expired",
+	"auto_resume": "resumes it without a signal", "auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,
+	"escalate": "leaves it to an operator, without another timeout",
+}
+
+// suspended explains an execution that gave up its lease until something comes.
+func suspended(f engine.Facts) account {
+	a := account{reason: suspensions[f.State.Code], at: f.TimeoutAt}
+	s := f.Suspension
+	if s == nil { // somebody removed the record
+		a.why = "It is suspended, but the record of its suspension is gone."
+		a.next = "An operator can resume it (admin.Resume) or cancel it (client.Cancel)."
+	} else {
+		name := ""
+		if s.Name != "" {
+			name = " under the name " + quote(s.Name)
+		}
+		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
+		a.why += open(f)
+		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
+		if s.Condition != "O" && s.Condition != "T" {
+			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
+		}
+	}
+	if f.TimeoutAt.IsZero() {
+		a.next += " It has no timeout."
+		return a
+	}
+	does := behaviours["fail"]
+	if s != nil && s.Behaviour != "" {
+		does = behaviours[s.Behaviour]
+	}
+	if f.TimeoutAt.After(f.Now) {
+		a.timed = true
+		a.next += fmt.Sprintf(" If not by %s, a tick %s.", moment(f, f.TimeoutAt), does)
+		return a
+	}
+	a.why += " It timed out at " + moment(f, f.TimeoutAt) + "."
+	a.reason, a.ticked, a.next = WhySuspensionTimeoutDue, true, "A tick "+does+", unless it is resumed before."
+	return a
+}
+
+// after tells of the delay between resumption and the next claim.
+func after(s *engine.SuspensionRecord) string {
+	if s.ResumeDelay == 0 {
+		return ""
+	}
+	return ", " + s.ResumeDelay.String() + " later,"
+}
+
+// open names the waitpoints that take signals.
+func open(f engine.Facts) string {
+	var keys []string
+	for _, w := range f.Suspension.Waitpoints {
+		if w.State.Open() {
+			keys = append(keys, w.Key)
+		}
+	}
+	var parts []string
+	if len(keys) > 0 {
+		parts = append(parts, fmt.Sprintf("%s of it %s open (%s)", plural(len(keys), "waitpoint"), are(len(keys)), quoted(keys)))
+	}
+	if n := f.OpenWaitpoints - len(keys); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s that it does not wait for %s open", plural(n, "waitpoint"), are(n)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " " + strings.ToUpper(parts[0][:1]) + strings.Join(parts, ", ")[1:] + "."
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -1,0 +1,122 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// crew are the live workers of a store, as far as they could be read.
+type crew struct {
+	live []engine.WorkerRow
+	err  error // the registry of some partition could not be read
+}
+
+// muster reads the live workers.
+func muster(ctx context.Context, from Source) (c crew) {
+	for _, p := range from.Workers(ctx) {
+		if p.Err != nil {
+			c.err = fmt.Errorf("partition %d: %w", p.Partition, p.Err)
+		}
+		for _, w := range p.Workers {
+			if w.Alive {
+				c.live = append(c.live, w)
+			}
+		}
+	}
+	return c
+}
+
+// takes tells whether a worker would claim of a route if only it had the capabilities.
+func takes(w engine.WorkerRow, r engine.Route) bool {
+	return w.Info.Serves(r.Namespace) && slices.Contains(w.Info.Lanes, r.Lane) && slices.Contains(w.Info.Kinds, r.Kind)
+}
+
+// lacks lists the capabilities of a route that a worker does not have.
+func lacks(w engine.WorkerRow, r engine.Route) (missing []string) {
+	for _, token := range r.Capabilities {
+		if !slices.Contains(w.Info.Capabilities, token) {
+			missing = append(missing, token)
+		}
+	}
+	return missing
+}
+
+// able splits those that take a route into those that can run it and those that lack a capability. Each is judged alone.
+func (c crew) able(r engine.Route) (able, unable []engine.WorkerRow) {
+	for _, w := range c.live {
+		switch {
+		case !takes(w, r):
+		case len(lacks(w, r)) == 0:
+			able = append(able, w)
+		default:
+			unable = append(unable, w)
+		}
+	}
+	return able, unable
+}
+
+// count returns how many take a route and how many of those can run it; -1 when that cannot be told.
+func (c crew) count(r engine.Route) (serving, capable int) {
+	able, unable := c.able(r)
+	if len(able) == 0 && c.blind(r) != "" {
+		return -1, -1
+	}
+	return len(able) + len(unable), len(able)
+}
+
+// blind says why a worker that can run a route may have been overlooked; "" when none was.
+func (c crew) blind(r engine.Route) string {
+	if c.err != nil {
+		return "the registry could not be read: " + quote(c.err.Error())
+	}
+	for _, w := range c.live {
+		if w.Info.Namespace == "" || w.Info.Truncated && (w.Info.Serves(r.Namespace) || len(w.Info.Namespaces) > 0) {
+			return "what worker " + quote(w.Instance) + " takes is not listed in full"
+		}
+	}
+	return ""
+}
+
+// closest returns of the workers that lack something one that lacks the least.
+func closest(unable []engine.WorkerRow, r engine.Route) engine.WorkerRow {
+	return slices.MinFunc(unable, func(a, b engine.WorkerRow) int { return len(lacks(a, r)) - len(lacks(b, r)) })
+}
+
+// ready says how many can run a route, and how busy they were when they were last heard of.
+func ready(able []engine.WorkerRow, r engine.Route, work string) string {
+	used, stuck, slots := slotsOf(able)
+	text := plural(len(able), "live worker")
+	if len(r.Capabilities) > 0 {
+		text += " with the capabilities " + quoted(r.Capabilities)
+	}
+	text += " " + take(len(able), work)
+	if slots > 0 {
+		text += fmt.Sprintf(" (%d of %s in use when last heard of%s)", used, plural(slots, "slot"), stuckIn(stuck))
+	}
+	return text
+}
+
+// slotsOf sums up how many slots workers have, how many of those are in use, and how many are in use by stuck handlers.
+func slotsOf(workers []engine.WorkerRow) (used, stuck, slots int) {
+	for _, w := range workers {
+		used, stuck, slots = used+w.InFlight, stuck+w.Stuck, slots+w.Info.Concurrency
+	}
+	return used, stuck, slots
+}
+
+// stuckIn says how many slots stuck handlers have.
+func stuckIn(stuck int) string {
+	if stuck == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them by handlers that ignore the end of their context", stuck)
+}
+
+// blockedBy tells whether stuck handlers have all slots of all workers.
+func blockedBy(workers []engine.WorkerRow) bool {
+	_, stuck, slots := slotsOf(workers)
+	return slots > 0 && stuck >= slots
+}
