@@ -130,7 +130,7 @@ func Library(v Variant) string {
 	for _, h := range Functions() {
 		// A block of its own: a chunk has at most 200 locals.
 		b.WriteString("do\n" + read(h.File))
-		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=function(k, argv) return root.leave(%s(k, argv)) end%s}\nend\n", h.Name, h.Name, flags(h.Flags))
+		fmt.Fprintf(&b, "redis.register_function{function_name='%s', callback=function(k, argv) return %s end%s}\nend\n", h.Name, call(h, "k, argv"), flags(h.Flags))
 	}
 	return finish(b.String(), v)
 }
@@ -144,19 +144,31 @@ func Script(name string, v Variant) string {
 				b.WriteString(libSource(lib, v))
 			}
 			b.WriteString(read(h.File))
-			if enters(h) {
-				fmt.Fprintf(&b, "return root.leave(%s(KEYS, ARGV))\n", name)
-			} else {
-				fmt.Fprintf(&b, "return %s(KEYS, ARGV)\n", name)
-			}
+			b.WriteString("return " + call(h, "KEYS, ARGV") + "\n")
 			return strip(finish(b.String(), v))
 		}
 	}
 	panic("lua: no function " + name)
 }
 
-// enters tells whether a function works on a partition: what it changed of executions is written when it ends.
-func enters(h Header) bool { return strings.Contains(read(h.File), "root.enter(") }
+// call is the expression that calls a function. One that works on a partition is given the state of the call, or enters its root itself to
+// know more of it or with other words; what it changed of executions is written when it ends. Others have only keys and arguments.
+func call(h Header, given string) string {
+	switch {
+	case !enters(h):
+		return h.Name + "(" + given + ")"
+	case strings.Contains(read(h.File), "root.enter("):
+		return "root.leave(" + h.Name + "(" + given + "))"
+	default:
+		return "root.run(" + h.Name + ", " + given + ")"
+	}
+}
+
+// enters tells whether a function works on a partition.
+func enters(h Header) bool {
+	text := read(h.File)
+	return strings.Contains(text, "root.enter(") || strings.Contains(text, "local function "+h.Name+"(ctx, argv)")
+}
 
 // mention finds what may be the use of a helper.
 var mention = regexp.MustCompile(`\b([a-z_]+)\.[a-z]`)
@@ -201,6 +213,10 @@ func needed(h Header) []string {
 		}
 	}
 	add(h.File)
+	if enters(h) {
+		need["root"] = true
+		add("lib/root.lua")
+	}
 	return slices.DeleteFunc(slices.Clone(libs), func(lib string) bool { return !need[lib] })
 }
 

@@ -53,8 +53,8 @@ func TestHeaders(t *testing.T) {
 		if h.Name+".lua" != path.Base(h.File) || !strings.HasPrefix(h.Name, "ff_") {
 			t.Errorf("%s: named %s", h.File, h.Name)
 		}
-		if !strings.Contains(read(h.File), "\nlocal function "+h.Name+"(k, argv)\n") {
-			t.Errorf("%s does not define local function %s(k, argv)", h.File, h.Name)
+		if define := "\nlocal function " + h.Name; !strings.Contains(read(h.File), define+"(k, argv)\n") && !strings.Contains(read(h.File), define+"(ctx, argv)\n") {
+			t.Errorf("%s does not define local function %s(ctx, argv), or (k, argv)", h.File, h.Name)
 		}
 		if names[h.Name] || methods[h.Method] {
 			t.Errorf("%s or %s is there twice", h.Name, h.Method)
@@ -74,7 +74,7 @@ func TestHeaders(t *testing.T) {
 		if !strings.Contains(read(h.File), "-- Errors:") || !strings.Contains(read(h.File), "-- Flags:") {
 			t.Errorf("%s: the header says nothing of errors or flags", h.File)
 		}
-		if strings.Contains(read(h.File), "root.enter(") {
+		if enters(h) {
 			for _, e := range []string{"invalid_input", "partition_missing", "partition_frozen", "protocol_mismatch"} {
 				if !slices.Contains(h.Errors, e) {
 					t.Errorf("%s enters a root but its header lacks %s", h.File, e)

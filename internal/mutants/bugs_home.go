@@ -50,6 +50,8 @@ var homeMutants = []Mutant{
 		`h[1] ~= '@PROTOCOL@' or argv[1] ~= '@PROTOCOL@'`, `h[1] ~= argv[1]`, suite("server")},
 	{"root: the number of the library is told as the store's", "root.mismatch",
 		`given, 'library')`, `given, 'store')`, suite("server")},
+	{"root: what a call changed is not written", "root.run",
+		`return root.leave(f(ctx, argv))`, `return f(ctx, argv)`, suite("claim|settle")},
 	{"root: a missing partition is not refused", "root.enter",
 		`  if not h[1] then return nil, reply.err('partition_missing', r) end`, `  if not h[1] then h[1] = argv[1] end`, suite("errors|server")},
 

@@ -5,9 +5,7 @@
 -- Args:    protocol name by reason request count {dimension amount}
 -- Replies: OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input invalid_delta budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_adjust_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_adjust_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'by', 'reason', 'request' })
   local name = budget.name(q.name)
   if not name then return reply.err('invalid_input', 'budget') end

@@ -17,9 +17,7 @@ function ff_admit_do.why(q, started, held)
   return nil
 end
 
-local function ff_admit(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_admit(ctx, argv)
   local q, holds, behind = args.named(argv, 2, { 'name', 'partition', 'route', 'ttl' }), args.list(argv, 6, 0, 100)
   local name, ttl = quota.name(q.name), args.int(q.ttl, 1000, quota.vouched)
   if not name then return reply.err('invalid_input', 'quota') end

@@ -58,9 +58,7 @@ function ff_attach_do.gated(ctx)
   return false
 end
 
-local function ff_attach(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_attach(ctx, argv)
   local scope, gates, by = argv[2], argv[3], argv[4]
   if not ff_attach_do.scope(scope) then return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value') end
   if not gates or not gate.valid(gates) then return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name') end

@@ -5,9 +5,7 @@
 -- Args:    protocol partition route wait count {name}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_check_budgets(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_check_budgets(ctx, argv)
   local q, names, behind = args.named(argv, 2, { 'partition', 'route', 'wait' }), args.list(argv, 5, 1, 16)
   if not args.int(q.partition, 0, 65535) or not args.int(q.route, 1, 9007199254740991) then
     return reply.err('invalid_input', 'partition and route')

@@ -5,9 +5,7 @@
 -- Args:    protocol count {id epoch}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_check_holds(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_check_holds(ctx, argv)
   local holds, behind = args.rows(argv, 2, 1, 100, { 'id', 'epoch' })
   if not holds or argv[behind] then return reply.err('invalid_input', 'count: 1..100 holds') end
   local out = { 1, 'OK', argv[2] }

@@ -18,9 +18,7 @@ function ff_granted.judge(ctx, session_id, id, epoch)
   return '+', c
 end
 
-local function ff_claim_granted(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_claim_granted(ctx, argv)
   local id, grants, behind = argv[2], args.rows(argv, 3, 1, 100, { 'id', 'epoch' })
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not grants or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end

@@ -4,9 +4,7 @@
 -- Args:    protocol after limit
 -- Replies: OK more count {name}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_list_budgets(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_budgets(ctx, argv)
   local limit = args.int(argv[3], 1, 1000)
   if not limit or not argv[2] or #argv[2] > 64 then return reply.err('invalid_input', 'limit: 1..1000, after: a name') end
   local from = argv[2] == '' and '-' or '(' .. argv[2]

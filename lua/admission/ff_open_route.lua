@@ -4,9 +4,7 @@
 -- Args:    protocol count {route}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_open_route(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_open_route(ctx, argv)
   local routes, behind = args.list(argv, 2, 1, 64)
   if not routes or argv[behind] then return reply.err('invalid_input', 'count: 1..64 routes') end
   local out = { 1, 'OK', argv[2] }

@@ -58,9 +58,7 @@ function ff_budget.again(ctx, b)
   return ff_budget.answer({ 1, 'ALREADY_SATISFIED' }, b.d.up, waiters)
 end
 
-local function ff_put_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_put_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'mode', 'onhard', 'onsoft', 'interval', 'strict', 'refund', 'by' })
   local name, expected = budget.name(q.name), q.expected
   if not name then return reply.err('invalid_input', 'budget: 1..64 letters, digits, _ . -, a letter or digit first') end

@@ -16,9 +16,7 @@ function ff_put_quota_do.woken(ctx, q, out)
   return out
 end
 
-local function ff_put_quota(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_put_quota(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'rate', 'window', 'cap', 'jitter', 'by' })
   local name, expected, scope = quota.name(q.name), q.expected, q.scope
   if not name then return reply.err('invalid_input', 'quota: 1..64 letters, digits, _ . -, a letter or digit first') end

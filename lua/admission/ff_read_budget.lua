@@ -6,9 +6,7 @@
 -- Args:    protocol name spenders entries
 -- Replies: OK now waiting fields {field value} used {dimension amount} entries {entry} spenders {spender}
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_budget(ctx, argv)
   local name, spenders, entries = budget.name(argv[2]), args.int(argv[3], 0, 100), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'budget') end
   if not spenders or not entries then return reply.err('invalid_input', 'spenders: 0..100, entries: 0..256') end

@@ -4,9 +4,7 @@
 -- Args:    protocol
 -- Replies: OK now outbox attached {scope gates} closed {route row until why waiting}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_read_gates(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_gates(ctx, argv)
   local r = ctx.r
   local all, closed = redis.call('HGETALL', keys.attached(r)), redis.call('ZRANGE', keys.closed(r), '0', '1023', 'WITHSCORES')
   local out = { 1, 'OK', ctx.t, reply.int(redis.call('XLEN', keys.outbox(r))), reply.int(#all / 2) }

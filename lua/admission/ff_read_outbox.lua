@@ -5,9 +5,7 @@
 -- Args:    protocol after
 -- Replies: OK entries count {entry notices {kind text}}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_read_outbox(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_outbox(ctx, argv)
   local after = argv[2]
   if not after or after ~= '' and (#after > 41 or not string.find(after, '^%d+%-%d+$')) then
     return reply.err('invalid_input', 'after: the id of an entry')

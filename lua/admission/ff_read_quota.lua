@@ -6,9 +6,7 @@
 -- Args:    protocol name holds entries
 -- Replies: OK now started held suspect forslots forrate fields {field value} entries {entry} holds {hold}
 -- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_quota(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_quota(ctx, argv)
   local name, holds, entries = quota.name(argv[2]), args.int(argv[3], 0, 1000), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'quota') end
   if not holds or not entries then return reply.err('invalid_input', 'holds: 0..1000, entries: 0..256') end

@@ -7,9 +7,7 @@
 -- Args:    protocol session count {id epoch reserved} count {route ms why wakes}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_release_grant(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_release_grant(ctx, argv)
   local id = argv[2]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   local grants, at = args.rows(argv, 3, 0, 100, { 'id', 'epoch', 'reserved' })

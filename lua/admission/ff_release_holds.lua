@@ -5,9 +5,7 @@
 -- Args:    protocol count {name hold ran}
 -- Replies: OK released count {waiter}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_release_holds(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_release_holds(ctx, argv)
   local items, behind = args.rows(argv, 2, 1, 100, { 'name', 'hold', 'ran' })
   if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
   for i = 1, #items do

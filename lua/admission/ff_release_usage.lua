@@ -8,9 +8,7 @@
 -- Args:    protocol by count {name execution outcome epoch}
 -- Replies: OK count {answer} count {waiter}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_release_usage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_release_usage(ctx, argv)
   local by = argv[2]
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   local items, behind = args.rows(argv, 3, 1, 10, { 'name', 'execution', 'outcome', 'epoch' }) -- of 64 dimensions each, and a note of it

@@ -4,9 +4,7 @@
 -- Args:    protocol name
 -- Replies: OK revision; ALREADY_SATISFIED 0
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_remove_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_remove_budget(ctx, argv)
   local name = budget.name(argv[2])
   if not name then return reply.err('invalid_input', 'budget') end
   local revision, r = redis.call('HGET', keys.budget(ctx.r, name), 'up'), ctx.r

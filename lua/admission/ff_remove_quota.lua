@@ -4,9 +4,7 @@
 -- Args:    protocol name
 -- Replies: OK revision; ALREADY_SATISFIED 0
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_remove_quota(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_remove_quota(ctx, argv)
   local name, r = quota.name(argv[2]), ctx.r
   if not name then return reply.err('invalid_input', 'quota') end
   local revision = redis.call('HGET', keys.quota(r, name), 'up')

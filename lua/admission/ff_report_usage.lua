@@ -166,9 +166,7 @@ function ff_report.apply(ctx, b, q, breaches, refused)
   redis.call('HSET', keys.usage(ctx.r, q.name), unpack(sets))
 end
 
-local function ff_report_usage(k, argv)
-  local ctx, refusal = root.enter(k, argv)
-  if not ctx then return refusal end
+local function ff_report_usage(ctx, argv)
   local q, bad = ff_report.parse(argv)
   if not q then return bad end
   local b = budget.read(ctx, q.name)

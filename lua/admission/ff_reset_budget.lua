@@ -5,9 +5,7 @@
 -- Args:    protocol name by move request
 -- Replies: OK period left count {waiter}; ALREADY_SATISFIED the same
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_reset_budget(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_reset_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'by', 'move', 'request' })
   local name, move = budget.name(q.name), q.move
   if not name then return reply.err('invalid_input', 'budget') end

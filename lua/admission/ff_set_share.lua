@@ -4,9 +4,7 @@
 -- Args:    protocol namespace lane weight
 -- Replies: OK weight; ALREADY_SATISFIED weight
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_set_share(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_share(ctx, argv)
   local q = args.named(argv, 2, { 'namespace', 'lane', 'weight' })
   if not args.name(q.namespace, 64) then return reply.err('invalid_input', 'namespace') end
   if not args.name(q.lane, 64) then return reply.err('invalid_input', 'lane') end

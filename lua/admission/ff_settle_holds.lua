@@ -5,9 +5,7 @@
 -- Args:    protocol name ttl count {hold verdict}
 -- Replies: OK freed count {waiter}
 -- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_settle_holds(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_settle_holds(ctx, argv)
   local name, ttl = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched)
   local holds, behind = args.rows(argv, 4, 1, 100, { 'hold', 'verdict' })
   if not name then return reply.err('invalid_input', 'quota') end

@@ -4,9 +4,7 @@
 -- Args:    protocol count {entry}
 -- Replies: OK removed left
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_trim_outbox(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_trim_outbox(ctx, argv)
   local entries, behind = args.list(argv, 2, 1, 100)
   if not entries or argv[behind] then return reply.err('invalid_input', 'count: 1..100 entries') end
   for i = 1, #entries do

@@ -7,9 +7,7 @@
 -- Args:    protocol name execution epoch sequence
 -- Replies: OK count {waiter}; ALREADY_SATISFIED count {waiter}
 -- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_undo_usage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_undo_usage(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'execution', 'epoch', 'sequence' })
   local name, id = budget.name(q.name), budget.spender(q.execution)
   if not name then return reply.err('invalid_input', 'budget') end

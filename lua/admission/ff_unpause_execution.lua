@@ -4,9 +4,7 @@
 -- Args:    protocol id by
 -- Replies: OK code; ALREADY_SATISFIED code
 -- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
-local function ff_unpause_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_unpause_execution(ctx, argv)
   local id, by = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'execution id') end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end

@@ -5,9 +5,7 @@
 -- Args:    protocol id session claim epoch attempt source reason by
 -- Replies: OK cancelled previous; ALREADY_SATISFIED cancelled
 -- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local function ff_cancel_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_cancel_execution(ctx, argv)
   local id, source, reason, person = args.id(argv[2]), argv[7], argv[8], argv[9]
   if not id then return reply.err('invalid_input', 'execution id') end
   if source ~= 'owner' and source ~= 'operator_override' and source ~= 'flow_cascade' then

@@ -5,9 +5,7 @@
 -- Args:    protocol id priority by
 -- Replies: OK old new; ALREADY_SATISFIED old new
 -- Errors:  invalid_input execution_not_found execution_not_active partition_missing partition_frozen protocol_mismatch
-local function ff_change_priority(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_change_priority(ctx, argv)
   local id, text, by = args.id(argv[2]), argv[3], argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end
   local wanted = text and args.int((string.gsub(text, '^%-', '')), 0, 9007199254740991)

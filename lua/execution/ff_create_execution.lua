@@ -6,9 +6,7 @@
 -- Args:    protocol {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_create_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_create_execution(ctx, argv)
   local items, bad = create.parse(argv, 2)
   if not items then return bad end
   local out, new, seen = { 1, 'OK', reply.int(#items) }, {}, {}

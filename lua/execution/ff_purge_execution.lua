@@ -6,9 +6,7 @@
 -- Args:    protocol id keep
 -- Replies: OK more; ALREADY_SATISFIED code
 -- Errors:  invalid_input execution_not_found execution_not_terminal flow_open partition_missing partition_frozen protocol_mismatch
-local function ff_purge_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_purge_execution(ctx, argv)
   local id, keep = args.id(argv[2]), args.int(argv[3], 86400000, 315360000000)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not keep then return reply.err('invalid_input', 'keep: 86400000..315360000000 ms') end

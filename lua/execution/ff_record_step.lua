@@ -5,9 +5,7 @@
 -- Args:    protocol id session claim epoch attempt name value
 -- Replies: OK recorded; ALREADY_SATISFIED recorded
 -- Errors:  invalid_input payload_too_large step_limit_exceeded step_conflict execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local function ff_record_step(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_record_step(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local name, value = argv[7], argv[8]

@@ -5,9 +5,7 @@
 -- Args:    protocol id session claim epoch attempt
 -- Replies: OK released; ALREADY_SATISFIED released
 -- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local function ff_release_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_release_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local c = core.read(ctx, f.id)

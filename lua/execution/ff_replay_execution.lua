@@ -8,9 +8,7 @@
 -- Args:    protocol id request steps force by reason
 -- Replies: OK code replays; ALREADY_SATISFIED code replays
 -- Errors:  invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending replay_not_allowed max_replays_exhausted partition_missing partition_frozen protocol_mismatch
-local function ff_replay_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_replay_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local q, bad = replay.parse(argv, 3)

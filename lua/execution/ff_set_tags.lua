@@ -4,9 +4,7 @@
 -- Args:    protocol id sets {key value} removals {key}
 -- Replies: OK count; ALREADY_SATISFIED count
 -- Errors:  invalid_input invalid_tag_key execution_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_set_tags(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_tags(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local q, bad = tagging.parse(argv)

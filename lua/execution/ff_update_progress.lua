@@ -5,9 +5,7 @@
 -- Args:    protocol id session claim epoch attempt percent message
 -- Replies: OK stored
 -- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
-local function ff_update_progress(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_update_progress(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local percent, message = argv[7], argv[8]

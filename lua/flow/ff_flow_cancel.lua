@@ -6,9 +6,7 @@
 -- Args:    protocol flow policy by reason
 -- Replies: OK policy reason unended more; ALREADY_SATISFIED policy reason unended more
 -- Errors:  invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal partition_missing partition_frozen protocol_mismatch
-local function ff_flow_cancel(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_cancel(ctx, argv)
   local id, mode, by, reason = args.id(argv[2]), argv[3], argv[4], argv[5]
   if not id then return reply.err('invalid_input', 'flow id') end
   if mode ~= 'cancel_all' and mode ~= 'cancel_pending' and mode ~= 'flow_only' then

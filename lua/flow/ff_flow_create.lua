@@ -5,9 +5,7 @@
 -- Args:    protocol flow namespace kind creator digest tags {key value}
 -- Replies: OK state revision members; ALREADY_SATISFIED state revision members
 -- Errors:  invalid_input invalid_tag_key flow_conflict partition_missing partition_frozen protocol_mismatch
-local function ff_flow_create(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_create(ctx, argv)
   local q = args.named(argv, 2, { 'flow', 'namespace', 'kind', 'creator', 'digest' })
   local id, tags, behind = args.uuid(q.flow), args.tags(argv, 7)
   if not id then return reply.err('invalid_input', 'flow id') end

@@ -4,9 +4,7 @@
 -- Args:    protocol flow
 -- Replies: OK now fields {name value} tags {key value}
 -- Errors:  invalid_input flow_not_found result_purged partition_missing partition_frozen protocol_mismatch
-local function ff_flow_describe(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_describe(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local v = redis.call('HGETALL', keys.flow(ctx.r, id))

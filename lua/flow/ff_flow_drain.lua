@@ -5,9 +5,7 @@
 -- Args:    protocol
 -- Replies: OK more
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_flow_drain(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_drain(ctx, argv)
   local more = flow.drain(ctx, 64)
   flow.apply(ctx)
   return reply.ok((more or redis.call('EXISTS', keys.backlog(ctx.r)) == 1) and '1' or '0')

@@ -4,9 +4,7 @@
 -- Args:    protocol newest score member limit
 -- Replies: OK now size more count {id score state seal namespace kind released ended members lv b w d a u s f c e k}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_flow_list(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_list(ctx, argv)
   if argv[2] ~= '0' and argv[2] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 3)
   if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end

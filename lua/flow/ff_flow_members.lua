@@ -6,9 +6,7 @@
 -- Args:    protocol flow next limit edges
 -- Replies: OK next count {id number node code route attempt category started ended group wait edges {upstream edge}} routes {id row}
 -- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_members(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_members(ctx, argv)
   local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)
   if not id then return reply.err('invalid_input', 'flow id') end
   if not from then return reply.err('invalid_input', 'next') end

@@ -6,9 +6,7 @@
 -- Args:    protocol flow request steps force by reason count {id}
 -- Replies: OK count {answer}
 -- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_replay(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_replay(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local q, bad = replay.parse(argv, 3)

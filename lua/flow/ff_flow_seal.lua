@@ -8,9 +8,7 @@
 -- Errors:  invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete partition_missing partition_frozen protocol_mismatch
 local ff_seal = { seal = '1', grow = 'g', open = '' }
 
-local function ff_flow_seal(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_seal(ctx, argv)
   local id, mode = args.id(argv[2]), ff_seal[argv[3]]
   if not id then return reply.err('invalid_input', 'flow id') end
   if not mode then return reply.err('invalid_input', 'mode: seal, grow or open') end

@@ -7,9 +7,7 @@
 -- Args:    protocol flow revision {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
 -- Replies: OK revision members edges; ALREADY_SATISFIED revision members edges
 -- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
-local function ff_flow_stage(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_stage(ctx, argv)
   local id, revision = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'flow id') end
   if revision ~= '' and not args.int(revision, 0, 9007199254740991) then return reply.err('invalid_input', 'revision') end

@@ -4,9 +4,7 @@
 -- Args:    protocol flow sets {key value} removals {key}
 -- Replies: OK count; ALREADY_SATISFIED count
 -- Errors:  invalid_input invalid_tag_key flow_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_flow_tags(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_flow_tags(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
   local q, bad = tagging.parse(argv)

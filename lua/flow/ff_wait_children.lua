@@ -113,9 +113,7 @@ function ff_wait.fresh(ctx, c, f, q)
   if c.wt then record.clear(ctx, f.id, 'wt') end
 end
 
-local function ff_wait_children(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_wait_children(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local q

@@ -1,4 +1,4 @@
--- root: the entrance of every function. It checks the partition root and the caller's protocol, reads the clock
+-- root: the entrance of every function that works on a partition. It checks the partition root and the caller's protocol, reads the clock
 -- once, and hands out ctx, which is the request, and reaches the rest of the call's state:
 --   r       the root key            now    server time, ms       t    the same as text
 --   moves   what the call changes in indexes, headers of flows and the feed, until home.apply, flow.apply and feed.flush write it
@@ -111,4 +111,11 @@ function root.leave(answer)
     if ctx.cache.dirty or ctx.cache.spliced or ctx.cache.written then record.flush(ctx) end
   end
   return answer
+end
+
+-- run is a whole call of a function that needs nothing more of the root.
+function root.run(f, k, argv)
+  local ctx, refused = root.enter(k, argv)
+  if not ctx then return refused end
+  return root.leave(f(ctx, argv))
 end

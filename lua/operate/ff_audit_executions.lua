@@ -199,9 +199,7 @@ function ff_audit.execution(ctx, c, id)
   return cost
 end
 
-local function ff_audit_executions(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_executions(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local ids, behind = args.list(argv, 3, 1, 100)

@@ -171,9 +171,7 @@ function ff_flows.flow(ctx, q)
   return '-1', version, ''
 end
 
-local function ff_audit_flows(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_flows(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local list, behind = args.rows(argv, 3, 1, 100, { 'flow', 'next', 'version', 'seen' })

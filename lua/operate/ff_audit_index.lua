@@ -33,9 +33,7 @@ function ff_index.valid(q)
   return audit_entries.position(string.match(q.cursor, '^(%S+) .') or '')
 end
 
-local function ff_audit_index(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_index(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local q = ff_index.parse(ctx, argv[3] or '')

@@ -49,9 +49,7 @@ function ff_keys.look(ctx, area, id, of)
   end
 end
 
-local function ff_audit_keys(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_keys(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local list, behind = args.rows(argv, 3, 1, 100, { 'area', 'id', 'of' })

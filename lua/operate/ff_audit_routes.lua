@@ -61,9 +61,7 @@ function ff_recount.apply(ctx, item, change, gone)
   return true
 end
 
-local function ff_audit_routes(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_audit_routes(ctx, argv)
   local wrong = audit.begin(ctx, argv[2])
   if wrong then return wrong end
   local purged, recounts = args.int(argv[3], 0, 9007199254740991), args.int(argv[4], 0, 9007199254740991)

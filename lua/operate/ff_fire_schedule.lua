@@ -49,9 +49,7 @@ function ff_fire.decide(ctx, c, item, solo)
   return 'created', item.id
 end
 
-local function ff_fire_schedule(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_fire_schedule(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'at', 'solo' })
   local wrong = ff_fire.judge(ctx, q, argv)
   if wrong then return reply.err('invalid_input', wrong) end

@@ -47,9 +47,7 @@ function ff_list.add(ctx, out, entry, routes, tagged)
   return bytes
 end
 
-local function ff_list_executions(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_executions(ctx, argv)
   local q = args.named(argv, 2, { 'home', 'key', 'newest', 'score', 'member', 'limit', 'tags' })
   local key = ff_list.home(ctx, q.home, q.key)
   if not key then return reply.err('invalid_input', 'home: waiting route, active session, delayed, suspended, blocked, paused or ended') end

@@ -20,9 +20,7 @@ function ff_lanes.weights(ctx)
   return by, names
 end
 
-local function ff_list_lanes(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_lanes(ctx, argv)
   local found, order = {}, {}
   local function entry(name)
     if not found[name] then

@@ -40,9 +40,7 @@ function ff_schedules.add(ctx, name, out)
   return #(c.df or '') + 512
 end
 
-local function ff_list_schedules(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_schedules(ctx, argv)
   local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
   if which ~= 'due' and which ~= 'all' and which ~= 'one' then return reply.err('invalid_input', 'which: due, all or one') end
   if which == 'due' and not args.int(name, 0, 10000) then return reply.err('invalid_input', 'name: how many are left out') end

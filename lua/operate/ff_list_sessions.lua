@@ -5,9 +5,7 @@
 -- Args:    protocol after limit
 -- Replies: OK now next count {session expiry dead why held}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_list_sessions(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_sessions(ctx, argv)
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
   local page, more = registry.page(keys.sessions(ctx.r), argv[2], limit)

@@ -5,9 +5,7 @@
 -- Args:    protocol after limit
 -- Replies: OK now next count {instance expiry seen registered inflight stuck dead why info}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_list_workers(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_workers(ctx, argv)
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
   local page, more = registry.page(keys.workers(ctx.r), argv[2], limit)

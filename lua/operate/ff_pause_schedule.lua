@@ -5,9 +5,7 @@
 -- Args:    protocol name paused by
 -- Replies: OK since; ALREADY_SATISFIED since
 -- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_pause_schedule(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_pause_schedule(ctx, argv)
   local name, by = argv[2], argv[4]
   if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
   if argv[3] ~= '0' and argv[3] ~= '1' then return reply.err('invalid_input', 'paused: 0 or 1') end

@@ -21,9 +21,7 @@ function ff_put.judge(q)
   return nil
 end
 
-local function ff_put_schedule(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_put_schedule(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'expected', 'seen', 'next', 'missed', 'first', 'last', 'why', 'by', 'definition', 'payload' })
   local wrong, missed = ff_put.judge(q), schedule.missed(argv, 6)
   if not missed then wrong = wrong or 'missed: count, first, last, reason' end

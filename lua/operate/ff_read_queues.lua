@@ -65,9 +65,7 @@ function ff_queues.ids(ctx, known)
   return out, #ids <= 256
 end
 
-local function ff_read_queues(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_queues(ctx, argv)
   local known = args.int(argv[2], 0, 9007199254740991)
   if not known then return reply.err('invalid_input', 'after: a route id, or 0') end
   local ids, all = ff_queues.ids(ctx, known)

@@ -4,9 +4,7 @@
 -- Args:    protocol name expected
 -- Replies: OK revision; ALREADY_SATISFIED
 -- Errors:  invalid_input schedule_changed partition_missing partition_frozen protocol_mismatch
-local function ff_remove_schedule(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_remove_schedule(ctx, argv)
   local name, expected = argv[2], argv[3]
   if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
   if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end

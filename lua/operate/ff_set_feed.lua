@@ -17,9 +17,7 @@ function ff_feed.union(a, b)
   return out
 end
 
-local function ff_set_feed(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_feed(ctx, argv)
   local kinds, keep, length = argv[2], args.int(argv[3], 60000, 604800000), args.int(argv[4], 1000, 10000000)
   if not kinds or #kinds > 3 or string.find(kinds, '[^cls]') then return reply.err('invalid_input', 'kinds: of c, l and s') end
   if not keep then return reply.err('invalid_input', 'keep: 60000..604800000 ms') end

@@ -69,9 +69,7 @@ function ff_lane.usual(ctx)
   return nil
 end
 
-local function ff_set_lane(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_lane(ctx, argv)
   local q = args.named(argv, 2, { 'namespace', 'lane', 'state', 'retention', 'by', 'ageing' })
   local wrong = ff_lane.judge(q)
   if wrong then return reply.err('invalid_input', wrong) end

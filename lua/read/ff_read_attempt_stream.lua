@@ -22,9 +22,7 @@ function ff_stream.reason(ctx, id, attempt, code)
   return ff_stream.states[state] or ''
 end
 
-local function ff_read_attempt_stream(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_attempt_stream(ctx, argv)
   local id, attempt = args.id(argv[2]), args.int(argv[3], 0, 4294967295)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end

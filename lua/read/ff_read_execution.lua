@@ -4,9 +4,7 @@
 -- Args:    protocol id
 -- Replies: OK now row alive expiry steps core {field value} attempts {field value} tags {key value}
 -- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
-local function ff_read_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   local c = core.read(ctx, id)

@@ -5,9 +5,7 @@
 -- Args:    protocol id
 -- Replies: OK count {name upstream attempt}
 -- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_inputs(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_inputs(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
   if not core.read(ctx, id).s then return reply.err('execution_not_found') end

@@ -5,9 +5,7 @@
 -- Args:    protocol id waitpoint offset
 -- Replies: OK total count {signal}
 -- Errors:  invalid_input execution_not_found result_purged corrupt waitpoint_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_read_signals(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_read_signals(ctx, argv)
   local id, wid, offset = args.id(argv[2]), args.id(argv[3]), args.int(argv[4], 0, 1000000)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end

@@ -113,9 +113,7 @@ function ff_append.text(attempt, run, ids, argv, first, skip, spelled)
   return table.concat(out)
 end
 
-local function ff_append_frames(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_append_frames(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local first, count = args.int(argv[7], 1, 9007199254740000), args.int(argv[8], 1, 100)

@@ -22,9 +22,7 @@ function ff_approve.find(ctx, id, which, g)
   return wid, w
 end
 
-local function ff_approve_waitpoint(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_approve_waitpoint(ctx, argv)
   local id, which = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'execution id') end
   if not waitpoint.key(which) then return reply.err('invalid_input', 'waitpoint: its id or its key') end

@@ -20,9 +20,7 @@ function ff_close.forget(ctx, c, id, wid)
   end
 end
 
-local function ff_close_waitpoint(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_close_waitpoint(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local wid = args.id(argv[7])

@@ -21,9 +21,7 @@ function ff_pend.recorded(ctx, id, step)
   return w and ff_pend.answer(reply.already, wid, w)
 end
 
-local function ff_create_pending_waitpoint(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_create_pending_waitpoint(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local name, wid, lifetime = argv[7], argv[8], args.int(argv[13], 1000, 604800000)

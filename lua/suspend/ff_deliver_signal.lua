@@ -6,9 +6,7 @@
 -- Args:    protocol id waitpoint digest signal name category sourcetype source correlation key ttl created encoding payload
 -- Replies: OK signal effect state; ALREADY_SATISFIED signal effect state
 -- Errors:  invalid_input payload_too_large invalid_token token_expired hmac_secret_not_initialized target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
-local function ff_deliver_signal(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_deliver_signal(ctx, argv)
   local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end

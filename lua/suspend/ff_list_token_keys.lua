@@ -5,9 +5,7 @@
 -- Args:    protocol
 -- Replies: OK current count {kid fingerprint expiry open needed}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_list_token_keys(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_list_token_keys(ctx, argv)
   local all, out, count = redis.call('HGETALL', keys.kids(ctx.r)), { 1, 'OK', token.current(ctx) or '', '0' }, 0
   for i = 1, #all, 2 do
     local fingerprint, expiry = string.match(all[i + 1], '^(%x+) (%d+)$')

@@ -16,9 +16,7 @@ function ff_reissue.step(ctx, c, id, wid, w)
   record.set(ctx, id, 'sb', reply.int(tonumber(c.sb) + #new - #value))
 end
 
-local function ff_reissue_token(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_reissue_token(ctx, argv)
   local id, wid, kid, digest, nonce, by = args.id(argv[2]), args.id(argv[3]), argv[4], argv[5], argv[6], argv[7]
   if not id then return reply.err('invalid_input', 'execution id') end
   if not wid then return reply.err('invalid_input', 'waitpoint id') end

@@ -5,9 +5,7 @@
 -- Args:    protocol id suspension request trigger by reason delay
 -- Replies: OK code suspension; ALREADY_SATISFIED code suspension
 -- Errors:  invalid_input execution_not_found execution_not_suspended suspension_changed partition_missing partition_frozen protocol_mismatch
-local function ff_resume_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_resume_execution(ctx, argv)
   local id, expected, request, trigger, by, why = args.id(argv[2]), argv[3], args.id(argv[4]), argv[5], argv[6], argv[7]
   local delay = args.int(argv[8], 0, 2592000000)
   if not id then return reply.err('invalid_input', 'execution id') end

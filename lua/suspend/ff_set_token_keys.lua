@@ -28,9 +28,7 @@ function ff_keys.needed(ctx, kid)
   return last[2] and args.score(last[2]) or 0, redis.call('ZCARD', key)
 end
 
-local function ff_set_token_keys(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_token_keys(ctx, argv)
   local mode, kid, fingerprint, force = argv[2], argv[3], argv[4], argv[6]
   local grace = args.int(argv[5], 0, 9007199254740991 - ctx.now)
   if mode ~= 'seed' and mode ~= 'rotate' then return reply.err('invalid_input', 'mode: seed or rotate') end

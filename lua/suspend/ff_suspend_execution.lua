@@ -137,9 +137,7 @@ function ff_suspend.park(ctx, c, f, q)
   if first or c.ta then home.alarm(ctx, first, f.id) end
 end
 
-local function ff_suspend_execution(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_suspend_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local q, wrong = ff_suspend.parse(argv)

@@ -5,9 +5,7 @@
 -- Args:    protocol instance token
 -- Replies: OK left; ALREADY_SATISFIED left
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_leave_worker(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_leave_worker(ctx, argv)
   local instance, token = args.name(argv[2], 48), args.name(argv[3], 64)
   if not instance then return reply.err('invalid_input', 'instance') end
   if not token then return reply.err('invalid_input', 'token') end

@@ -5,9 +5,7 @@
 -- Args:    protocol session reason
 -- Replies: OK dead held; ALREADY_SATISFIED dead
 -- Errors:  invalid_input session_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_mark_session_dead(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_mark_session_dead(ctx, argv)
   local id, reason = argv[2], argv[3]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end

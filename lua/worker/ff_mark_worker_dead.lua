@@ -6,9 +6,7 @@
 -- Args:    protocol instance reason
 -- Replies: OK dead; ALREADY_SATISFIED dead
 -- Errors:  invalid_input worker_not_found partition_missing partition_frozen protocol_mismatch
-local function ff_mark_worker_dead(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_mark_worker_dead(ctx, argv)
   local instance, reason = args.name(argv[2], 48), argv[3]
   if not instance then return reply.err('invalid_input', 'instance') end
   if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end

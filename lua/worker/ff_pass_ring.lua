@@ -5,9 +5,7 @@
 -- Args:    protocol interest
 -- Replies: OK heard
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_pass_ring(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_pass_ring(ctx, argv)
   local digest = argv[2]
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
     return reply.err('invalid_input', 'interest: 1..64 hex digits')

@@ -7,9 +7,7 @@
 -- Args:    protocol instance token ttl inflight stuck info
 -- Replies: OK registered|renewed expiry revision
 -- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
-local function ff_register_worker(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_register_worker(ctx, argv)
   local q = args.named(argv, 2, { 'instance', 'token', 'ttl', 'inflight', 'stuck', 'info' })
   local instance, token = args.name(q.instance, 48), args.name(q.token, 64)
   local ttl, inflight, info = args.int(q.ttl, 1000, 3600000), args.int(q.inflight, 0, 1000000), q.info

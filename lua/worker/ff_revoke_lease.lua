@@ -5,9 +5,7 @@
 -- Args:    protocol id session by reason request
 -- Replies: OK revoked session epoch; ALREADY_SATISFIED already_revoked|already_expired
 -- Errors:  invalid_input execution_not_found execution_not_active stale_lease partition_missing partition_frozen protocol_mismatch
-local function ff_revoke_lease(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_revoke_lease(ctx, argv)
   local id, holder, by, reason, request = args.id(argv[2]), argv[3], argv[4], argv[5], args.id(argv[6])
   if not id then return reply.err('invalid_input', 'execution id') end
   if not holder or #holder > 64 then return reply.err('invalid_input', 'session') end

@@ -5,9 +5,7 @@
 -- Args:    protocol session
 -- Replies: OK closed; ALREADY_SATISFIED closed
 -- Errors:  invalid_input session_not_empty partition_missing partition_frozen protocol_mismatch
-local function ff_session_close(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_session_close(ctx, argv)
   local id = argv[2]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   local s = session.read(ctx, id)

@@ -4,9 +4,7 @@
 -- Args:    protocol session offset
 -- Replies: OK alive total count {id claim}
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_session_held(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_session_held(ctx, argv)
   local id, offset = argv[2], args.int(argv[3], 0, 9007199254740991)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not offset then return reply.err('invalid_input', 'offset') end

@@ -5,9 +5,7 @@
 -- Args:    protocol session ttl processed
 -- Replies: OK overdue generation more count {notice}
 -- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
-local function ff_session_renew(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_session_renew(ctx, argv)
   local id, ttl, processed = argv[2], args.int(argv[3], 1000, 3600000), args.int(argv[4], 0, 9007199254740991)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   if not ttl then return reply.err('invalid_input', 'lease ttl: 1000..3600000') end

@@ -6,9 +6,7 @@
 -- Args:    protocol digest count {route}
 -- Replies: OK digest
 -- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
-local function ff_set_interest(k, argv)
-  local ctx, refused = root.enter(k, argv)
-  if not ctx then return refused end
+local function ff_set_interest(ctx, argv)
   local digest, members, behind = argv[2], args.list(argv, 3, 0, 1024)
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
     return reply.err('invalid_input', 'digest: 1..64 hex digits')
