@@ -33,7 +33,7 @@ var writes = sync.OnceValue(func() map[string]bool {
 })
 
 // scriptCall is the last line of a script: the function it is made of.
-var scriptCall = regexp.MustCompile(`return (?:root\.leave\()?(ff_\w+)\(KEYS, ARGV\)\)?\s*$`)
+var scriptCall = regexp.MustCompile(`return (?:root\.\w+\()?(ff_\w+)[(,] ?KEYS, ARGV\)+\s*$`)
 
 // The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
 // ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode rest park.
