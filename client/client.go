@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -166,7 +167,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a client that is printed shows no secret
-	return newClient(cfg, eng, stream.NewHub(eng), keyring, eng.Close, release), nil
+	return newClient(cfg, eng, framelog.NewHub(eng), keyring, eng.Close, release), nil
 }
 
 // newClient expects a config with its defaults filled in.

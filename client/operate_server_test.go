@@ -55,7 +55,7 @@ func submit(ctx context.Context, t *testing.T, c *client.Client, topic string, o
 func finish(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID, text string) engine.Claim {
 	t.Helper()
 	held := claim(ctx, t, e, id)
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
 		t.Fatal(err)
 	}
 	settled, _, err := e.CompleteExecutions(ctx, id.Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)

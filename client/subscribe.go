@@ -15,12 +15,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // feeds is the part of the engine that subscriptions need.
 type feeds interface {
 	SetFeed(ctx context.Context, wish engine.FeedWish) []engine.FeedState
-	ReadFeed(ctx context.Context, partition uint16, after engine.StreamID, limit int) ([]engine.FeedEntry, error)
+	ReadFeed(ctx context.Context, partition uint16, after stream.Cursor, limit int) ([]engine.FeedEntry, error)
 	LastOfFeed(ctx context.Context, partition uint16) (engine.FeedEntry, error)
 	Booted(ctx context.Context) ([]string, error)
 	NewsChannel(partition uint16) string
@@ -139,7 +140,7 @@ func (s *Subscription) newest(ctx context.Context, partition uint16) (feedPlace,
 
 // oldest is the place before what is kept, and whether its number is known.
 func (s *Subscription) oldest(ctx context.Context, partition uint16) (feedPlace, bool, error) {
-	entries, err := s.client.store.ReadFeed(ctx, partition, engine.StreamID{}, feedPage)
+	entries, err := s.client.store.ReadFeed(ctx, partition, stream.Cursor{}, feedPage)
 	for i, entry := range entries {
 		if before := uint64(i) + 1; entry.Err == nil && entry.Number >= before { // those in front of it cannot be read
 			return feedPlace{number: entry.Number - before}, true, err

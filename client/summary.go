@@ -11,7 +11,7 @@ import (
 // summaries is the part of the engine that reads summary documents.
 type summaries interface {
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
-	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.Summary, error)
+	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error)
 }
 
 // SummaryOption changes a [Client.Summary]: [OfAttempt].
@@ -56,5 +56,5 @@ func (e *Execution[Out]) Summary(ctx context.Context, opts ...SummaryOption) (st
 
 // WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.
 func WithoutBestEffort() TailOption {
-	return func(o *stream.TailOptions) { o.Visibility = stream.ExcludeBestEffort }
+	return func(o *stream.TailOptions) { o.WithoutBestEffort = true }
 }

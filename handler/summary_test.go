@@ -11,10 +11,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-var _ stream.SummaryReader = (*engine.Engine)(nil)
+var _ framelog.SummaryReader = (*engine.Engine)(nil)
 
 // spec 30 §3.1: what a patch may be, and what becomes of it.
 func TestTaskSummary(t *testing.T) {
@@ -39,7 +40,7 @@ func TestTaskSummary(t *testing.T) {
 			continue
 		}
 		f := frames.frames[0]
-		if f.Mode != engine.ModeSummary || f.Type != handler.SummaryType || f.Encoding != stream.JSON || string(f.Payload) != want {
+		if f.Mode != stream.ModeSummary || f.Type != handler.SummaryType || f.Encoding != stream.JSON || string(f.Payload) != want {
 			t.Errorf("%+v, payload %q, want %q", f, f.Payload, want)
 		}
 	}
@@ -69,7 +70,7 @@ func TestTaskLive(t *testing.T) {
 	if err := task.Live(context.Background(), "token", "x", 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if f := frames.frames[0]; f.Mode != engine.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" || string(f.Payload) != "x" {
+	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" || string(f.Payload) != "x" {
 		t.Errorf("%+v", f)
 	}
 }

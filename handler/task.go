@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -20,17 +21,17 @@ type StepRecorder interface {
 	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error)
 }
 
-// FrameWriter takes the frames of one attempt; *stream.Writer is one. Who made it closes it, after the handler and
+// FrameWriter takes the frames of one attempt; *framelog.Writer is one. Who made it closes it, after the handler and
 // before the settling call.
 type FrameWriter interface {
-	Append(ctx context.Context, f engine.Frame) error
+	Append(ctx context.Context, f stream.Frame) error
 	Flush(ctx context.Context) error
 	LastAcknowledged() uint64 // producer sequence of the last stored frame
 }
 
 // FrameReader reads stored frames in order; *engine.Engine is one.
 type FrameReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error)
 }
 
 // Lease tells whether the execution may still be acted on; *lease.Held is one.

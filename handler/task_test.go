@@ -13,13 +13,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What a worker puts into a task.
 var (
-	_ handler.FrameWriter  = (*stream.Writer)(nil)
+	_ handler.FrameWriter  = (*framelog.Writer)(nil)
 	_ handler.FrameReader  = (*engine.Engine)(nil)
 	_ handler.StepRecorder = (*engine.Engine)(nil)
 
@@ -65,16 +66,16 @@ func TestTaskAlone(t *testing.T) {
 
 // tape stores frames on Flush and reads them two at a time.
 type tape struct {
-	frames   []engine.Frame
+	frames   []stream.Frame
 	stored   int
 	trimmed  uint64 // no longer retained
 	flushErr error
 	readErr  error
 }
 
-func (s *tape) Append(_ context.Context, f engine.Frame) error {
+func (s *tape) Append(_ context.Context, f stream.Frame) error {
 	f.Sequence = uint64(len(s.frames) + 1)
-	f.ID = engine.StreamID{Ms: f.Sequence}
+	f.ID = stream.Cursor{Ms: f.Sequence}
 	s.frames = append(s.frames, f)
 	return nil
 }
@@ -88,7 +89,7 @@ func (s *tape) Flush(context.Context) error {
 
 func (s *tape) LastAcknowledged() uint64 { return uint64(s.stored) }
 
-func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after engine.StreamID, _ *engine.StreamID, _ int) ([]engine.Frame, error) {
+func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor, _ *stream.Cursor, _ int) ([]stream.Frame, error) {
 	page := s.frames[max(after.Ms, s.trimmed):s.stored]
 	if len(page) == 0 && s.readErr != nil {
 		return nil, s.readErr
@@ -100,7 +101,7 @@ func TestOwnStream(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
 	task := handler.NewTask(handler.TaskConfig{Frames: frames, Reader: frames})
-	read := func(each func(engine.Frame)) (text string, err error) {
+	read := func(each func(stream.Frame)) (text string, err error) {
 		for f, err := range task.Stream(ctx) {
 			if err != nil {
 				return text, err
@@ -110,17 +111,17 @@ func TestOwnStream(t *testing.T) {
 		}
 		return text, nil
 	}
-	nothing := func(engine.Frame) {}
+	nothing := func(stream.Frame) {}
 	if got, err := read(nothing); got != "" || err != nil {
 		t.Fatalf("empty: %q, %v", got, err)
 	}
 	for _, word := range []string{"a", "b", "c", "d", "e"} {
-		if err := task.FrameBytes(ctx, engine.Frame{Type: "token", Payload: []byte(word)}); err != nil {
+		if err := task.FrameBytes(ctx, stream.Frame{Type: "token", Payload: []byte(word)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A loop that appends must not follow itself for ever.
-	got, err := read(func(engine.Frame) { _ = task.Frame(ctx, "echo", "!"); _ = task.Flush(ctx) })
+	got, err := read(func(stream.Frame) { _ = task.Frame(ctx, "echo", "!"); _ = task.Flush(ctx) })
 	if got != "abcde" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}

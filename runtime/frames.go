@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -15,27 +16,27 @@ type frames struct {
 	job *job
 
 	mu     sync.Mutex
-	writer *stream.Writer // nil before the first frame
-	closed bool           // all frames are acknowledged, or given up with err
+	writer *framelog.Writer // nil before the first frame
+	closed bool             // all frames are acknowledged, or given up with err
 	err    error
 }
 
 // made is the writer, if there is one.
-func (f *frames) made() *stream.Writer {
+func (f *frames) made() *framelog.Writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writer
 }
 
 // Append implements [handler.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
-func (f *frames) Append(ctx context.Context, x engine.Frame) error { return f.make().Append(ctx, x) }
+func (f *frames) Append(ctx context.Context, x stream.Frame) error { return f.make().Append(ctx, x) }
 
-func (f *frames) make() *stream.Writer {
+func (f *frames) make() *framelog.Writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.writer == nil {
 		j := f.job
-		f.writer = stream.NewWriter(stream.WriterConfig{
+		f.writer = framelog.NewWriter(framelog.WriterConfig{
 			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.ctx, Cancel: j.refused, Logger: j.log,
 			Summaries: j.store,
 		})
@@ -77,8 +78,8 @@ func (f *frames) close() error {
 	return f.err
 }
 
-// AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.
-func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+// AppendFrames implements [framelog.Appender] under the hold: nothing is sent once it is lost.
+func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	if err := j.held.Check(); err != nil {
 		return engine.Appended{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -217,15 +218,15 @@ func (m *metrics) polled(missed int, err error) {
 	}
 }
 
-func (m *metrics) appended(frames []engine.Frame) {
-	var counts, bytes [engine.ModeBestEffort + 1]int
+func (m *metrics) appended(frames []stream.Frame) {
+	var counts, bytes [stream.ModeBestEffort + 1]int
 	for i := range frames {
 		counts[frames[i].Mode]++
 		bytes[frames[i].Mode] += len(frames[i].Payload)
 	}
 	for mode, n := range counts {
 		if n > 0 {
-			name := engine.FrameMode(mode).String()
+			name := stream.FrameMode(mode).String()
 			m.frames.WithLabelValues(name).Add(float64(n))
 			m.frameBytes.WithLabelValues(name).Add(float64(bytes[mode]))
 		}
@@ -233,7 +234,7 @@ func (m *metrics) appended(frames []engine.Frame) {
 }
 
 // unsent books what a writer that is closed did not get to the server.
-func (m *metrics) unsent(w *stream.Writer) {
+func (m *metrics) unsent(w *framelog.Writer) {
 	if n := w.Shed(); n > 0 {
 		m.framesLost.WithLabelValues("shed").Add(float64(n))
 	}

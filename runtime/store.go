@@ -9,16 +9,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/maintain"
-	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
 type store interface {
 	lease.Engine
-	stream.Appender
+	framelog.Appender
 	maintain.Ticker
 	handler.StepRecorder
 	handler.ProgressRecorder
@@ -27,7 +27,7 @@ type store interface {
 	suspend.Opener
 	suspend.Seeder
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
-	stream.SummaryReader
+	framelog.SummaryReader
 	inspector
 	settler
 	spender

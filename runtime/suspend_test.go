@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -133,7 +134,7 @@ func TestAwait(t *testing.T) {
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
 			}
-			frames, err := w.engine.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 100)
+			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 100)
 			var got []string
 			for _, f := range frames {
 				got = append(got, string(f.Payload))

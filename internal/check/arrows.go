@@ -18,9 +18,10 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "schedule"},
+	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "schedule"},
+	{"stream"},
 	{"internal/engine"},
-	{"lease", "stream", "suspend", "admission"},
+	{"lease", "internal/framelog", "suspend", "admission"},
 	{"handler"},
 }
 

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // moment is where a call is disturbed.
@@ -223,11 +224,11 @@ var writings = []writing{
 		return "", e.UpdateProgress(w.ctx, s.fence, 50, "half")
 	}},
 	{"ff_append_frames", "append", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
 		return words(a.Count, a.LastSequence), err
 	}},
 	{"ff_append_frames", "append, all modes", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
 		return words(a.LastID, a.Count, a.LastSequence, a.Summary), err
 	}},
 	{"ff_change_priority", "priority", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {

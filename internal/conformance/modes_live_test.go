@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -24,7 +25,7 @@ var liveModeScenarios = []scenario{
 		all.expect("0 attempt")
 		lasting.expect("0 attempt")
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
 		var document []byte
 		for i := range 300 {
 			patch := fmt.Sprintf(`{"n":%d,"k%d":null,"k%d":{"at":%d}}`, i, i%7, i%5, i)
@@ -32,8 +33,8 @@ var liveModeScenarios = []scenario{
 			document, err = stream.MergeSummary(document, []byte(patch))
 			w.no(err)
 			w.no(wr.Append(w.ctx, numberedFrame(i)))
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}))
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute, Payload: []byte("tick")}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(patch)}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute, Payload: []byte("tick")}))
 		}
 		w.no(wr.Close(w.ctx))
 		if a.lost == 0 {
@@ -56,12 +57,12 @@ var liveModeScenarios = []scenario{
 	{name: "spec 30 §11 #24 a summary of a stolen lease is the new holder's", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		wr := w.writer(f, 0)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"by":"first"}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"by":"first"}`)}))
 		w.no(wr.Flush(w.ctx))
 		w.advance(ttl)
 		w.settleTime()
 		next := w.worker("w2").one(f.Execution)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"by":"the dead"}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"by":"the dead"}`)}))
 		w.is(wr.Close(w.ctx), flowfabric.ErrLeaseLost)
 		w.document(f, 1, `{"by":"first"}`)
 		w.document(next.Fence, 0, "")
@@ -140,7 +141,7 @@ var liveModeScenarios = []scenario{
 				}
 			}
 		}}
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f})
 		w.no(wr.Append(w.ctx, numberedFrame(1)))
 		select {
 		case <-reached:
@@ -148,7 +149,7 @@ var liveModeScenarios = []scenario{
 			w.Fatal("the first batch never left")
 		}
 		for i := range 1500 {
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute, Payload: []byte(strconv.Itoa(i))}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute, Payload: []byte(strconv.Itoa(i))}))
 		}
 		close(goOn)
 		w.no(wr.Append(w.ctx, numberedFrame(2)))
@@ -156,10 +157,10 @@ var liveModeScenarios = []scenario{
 		w.check()
 		m := w.meta(f)
 		same(w, "stored and shed", words(m.Count, m.Live+wr.Shed(), wr.Shed() >= 1500-1023, wr.Dropped()), "2 1500 true 0")
-		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, engine.ModeBestEffort, engine.StreamID{}, nil, 10000)
+		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeBestEffort, stream.Cursor{}, nil, 10000)
 		w.no(err)
 		same(w, "the newest", string(frames[len(frames)-1].Payload), "1499")
-		if !slices.IsSortedFunc(frames, func(a, b engine.Frame) int { return a.ID.Compare(b.ID) }) {
+		if !slices.IsSortedFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) }) {
 			w.Fatal("the order is lost")
 		}
 	}},

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What a suspension means for streams, delays, sessions and memory.
@@ -22,7 +23,7 @@ var pauseScenarios = []scenario{
 			w.Helper()
 			w.code(id, flowfabric.Code(code))
 			w.refuses("an append in "+code, flowfabric.ErrNotActive, code, func() error {
-				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []engine.Frame{{}})
+				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{{}})
 				return err
 			})
 		}
@@ -37,10 +38,10 @@ var pauseScenarios = []scenario{
 		last := w.frames(again.Fence, 3, 2)
 		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "4 4 1")
 		w.refuses("an append of the old holder", flowfabric.ErrStaleAppend, "superseded", func() error {
-			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []engine.Frame{{}})
+			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})
-		list, err := w.e.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 10)
+		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10)
 		w.no(err)
 		for i, x := range list {
 			same(w, "frame", words(x.Sequence, string(x.Payload)), words(i+1, i+1))

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 var (
@@ -48,7 +49,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_append_frames", func(ctx context.Context, e *Engine) error {
-		_, err := e.AppendFrames(ctx, sampleFence, 1, []Frame{{}})
+		_, err := e.AppendFrames(ctx, sampleFence, 1, []stream.Frame{{}})
 		return err
 	}},
 	{"ff_read_attempt_stream", func(ctx context.Context, e *Engine) error {
@@ -385,9 +386,9 @@ func TestForeignPartitions(t *testing.T) {
 		"mixed":    func() error { _, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: fence}}, nil); return err },
 		"read":     func() error { _, err := e.ReadExecution(ctx, id); return err },
 		"result":   func() error { _, _, err := e.ReadResult(ctx, id, 0); return err },
-		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, StreamID{}, nil, 1); return err },
-		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 10001); return err },
-		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 0); return err },
+		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, nil, 1); return err },
+		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 10001); return err },
+		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 0); return err },
 		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
 		"poll":     func() error { _, _, err := e.Poll(ctx, []uint16{0, 4}); return err },
 		"no poll":  func() error { _, _, err := e.Poll(ctx, nil); return err },

@@ -38,17 +38,17 @@ var holdingMutants = []Mutant{
 	{"lease: a session that is closed keeps orphans", "lease.Keeper.closeSession",
 		`	if errors.Is(err, flowfabric.ErrSessionHeld) {`, `	if errors.Is(err, flowfabric.ErrConfig) {`, in("lease", "^TestOrphansAreHandedBackBeforeTheClose$")},
 
-	{"writer: a sequence is used twice", "stream.Writer.prepare",
-		`w.acked + 1 + uint64(i)`, `w.acked + max(uint64(i), 1)`, in("stream", "^TestWriterBatchesTenThousandAppendsInOrder$")},
-	{"writer: a short answer is taken for whole", "stream.Writer.send",
-		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("stream", "^TestWriterRefusesAShortAnswer$")},
-	{"writer: an unanswered batch is dropped", "stream.Writer.send",
-		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("stream", "^TestWriterSurvivesLostRepliesExactly$")},
-	{"writer: a fenced task is not cancelled", "stream.Writer.stop",
-		`		w.cfg.Cancel(err)`, ``, in("stream", "^TestWriterFencedInMidStream$")},
-	{"tail: a gap is skipped", "stream.tailer.follow",
-		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("stream", "^TestTailReadsWhatAMessageLost$")},
-	{"tail: frames that were read are delivered again", "stream.tailer.follow",
+	{"writer: a sequence is used twice", "internal/framelog.Writer.prepare",
+		`w.acked + 1 + uint64(i)`, `w.acked + max(uint64(i), 1)`, in("internal/framelog", "^TestWriterBatchesTenThousandAppendsInOrder$")},
+	{"writer: a short answer is taken for whole", "internal/framelog.Writer.send",
+		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("internal/framelog", "^TestWriterRefusesAShortAnswer$")},
+	{"writer: an unanswered batch is dropped", "internal/framelog.Writer.send",
+		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("internal/framelog", "^TestWriterSurvivesLostRepliesExactly$")},
+	{"writer: a fenced task is not cancelled", "internal/framelog.Writer.stop",
+		`		w.cfg.Cancel(err)`, ``, in("internal/framelog", "^TestWriterFencedInMidStream$")},
+	{"tail: a gap is skipped", "internal/framelog.tailer.follow",
+		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("internal/framelog", "^TestTailReadsWhatAMessageLost$")},
+	{"tail: frames that were read are delivered again", "internal/framelog.tailer.follow",
 		`		case f.Sequence <= t.cursor.sequence:
 			continue
 		case f.Sequence > t.cursor.sequence+1:
@@ -60,12 +60,12 @@ var holdingMutants = []Mutant{
 		}`, `		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
 		}
-		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("stream", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
-	{"tail: nothing is read after a lost connection", "stream.feed.confirmed",
+		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("internal/framelog", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
+	{"tail: nothing is read after a lost connection", "internal/framelog.feed.confirmed",
 		`	f.mu.Unlock()
-	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("stream", "^TestTailSurvivesALostConnection$")},
-	{"tail: the inbox has no bound", "stream.inbox.push",
-		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("stream", "^TestInboxIsBounded$")},
-	{"hub: the last tailer leaves its subscription behind", "stream.Hub.leave",
-		`		f.stop()`, ``, in("stream", "^TestTailBreakReleasesEverything$")},
+	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("internal/framelog", "^TestTailSurvivesALostConnection$")},
+	{"tail: the inbox has no bound", "internal/framelog.inbox.push",
+		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("internal/framelog", "^TestInboxIsBounded$")},
+	{"hub: the last tailer leaves its subscription behind", "internal/framelog.Hub.leave",
+		`		f.stop()`, ``, in("internal/framelog", "^TestTailBreakReleasesEverything$")},
 }

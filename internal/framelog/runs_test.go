@@ -1,4 +1,4 @@
-package stream_test
+package framelog_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -36,9 +37,9 @@ func (s *server) run(t testing.TB, between func()) {
 func TestTailTellsOfEachRun(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		story func(t *testing.T, s *server, h *stream.Hub) *tailing
+		story func(t *testing.T, s *server, h *framelog.Hub) *tailing
 	}{
-		{"published", func(t *testing.T, s *server, h *stream.Hub) *tailing {
+		{"published", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			f := follow(t.Context(), h, stream.TailOptions{})
 			synctest.Wait()
 			s.run(t, synctest.Wait)
@@ -47,11 +48,11 @@ func TestTailTellsOfEachRun(t *testing.T) {
 			}
 			return f
 		}},
-		{"stored", func(t *testing.T, s *server, h *stream.Hub) *tailing {
+		{"stored", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			s.run(t, func() {})
 			return follow(t.Context(), h, stream.TailOptions{})
 		}},
-		{"joined in the middle of a run", func(t *testing.T, s *server, h *stream.Hub) *tailing {
+		{"joined in the middle of a run", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			var f *tailing
 			s.run(t, func() {
 				if f == nil {
@@ -61,7 +62,7 @@ func TestTailTellsOfEachRun(t *testing.T) {
 			})
 			return f
 		}},
-		{"published, every second message lost", func(t *testing.T, s *server, h *stream.Hub) *tailing {
+		{"published, every second message lost", func(t *testing.T, s *server, h *framelog.Hub) *tailing {
 			n := 0
 			s.muffle = func(channel, text string) string {
 				if n++; channel == engine.FrameChannel(execution) && n%2 == 1 {
@@ -76,7 +77,7 @@ func TestTailTellsOfEachRun(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 				f := c.story(t, s, h)
 				synctest.Wait()
 				s.settle("T1", "attempt_success")
@@ -88,7 +89,7 @@ func TestTailTellsOfEachRun(t *testing.T) {
 
 // A tail that goes on after any frame tells of the runs after it and of no other, and each frame says which run it is of.
 func TestTailGoesOnFromAnyFrame(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.run(t, func() {})
 		s.settle("T1", "attempt_success")
 		whole, frames := told(t, h, stream.TailOptions{})
@@ -99,7 +100,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 			if want := []uint32{1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4}[f.Sequence-1]; f.Run != want {
 				t.Errorf("frame %d is of run %d, want %d", f.Sequence, f.Run, want)
 			}
-			rest, after := told(t, h, stream.TailOptions{After: stream.CursorOf(f)})
+			rest, after := told(t, h, stream.TailOptions{AfterFrame: &f})
 			if want := whole[slices.Index(whole, fmt.Sprint(f.Sequence))+1:]; !slices.Equal(rest, want) {
 				t.Errorf("after %d: told %s, want %s", f.Sequence, rest, want)
 			}
@@ -113,7 +114,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 }
 
 // told is the frames of a tail, and their sequences with the runs in between.
-func told(t *testing.T, h *stream.Hub, o stream.TailOptions) (words []string, frames []stream.Frame) {
+func told(t *testing.T, h *framelog.Hub, o stream.TailOptions) (words []string, frames []stream.Frame) {
 	t.Helper()
 	for e, err := range h.Tail(t.Context(), execution, o) {
 		switch {
@@ -136,15 +137,15 @@ func TestReadTellsOfEachRun(t *testing.T) {
 	for limit := 1; limit <= 12; limit++ {
 		var frames []stream.Frame
 		var resumed []stream.Resumption
-		for after, eof := (stream.Cursor{}), false; !eof; {
-			page := read(t, s, stream.ReadOptions{After: after, Limit: limit})
+		for after, eof := (framelog.Place{}), false; !eof; {
+			page := read(t, s, framelog.ReadOptions{After: after, Limit: limit})
 			for _, r := range page.Resumed {
 				if !slices.ContainsFunc(page.Frames, func(f stream.Frame) bool { return f.ID == r.First && f.Run == r.Run }) {
 					t.Errorf("limit %d: run %d begins with %s, which is not on its page", limit, r.Run, r.First)
 				}
 			}
-			if page.Recorded.Sequence != 7 {
-				t.Errorf("limit %d: recorded up to %d, want 7", limit, page.Recorded.Sequence)
+			if page.Recorded != 7 {
+				t.Errorf("limit %d: recorded up to %d, want 7", limit, page.Recorded)
 			}
 			frames, resumed = append(frames, page.Frames...), append(resumed, page.Resumed...)
 			after, eof = page.Next, page.EOF
@@ -164,7 +165,7 @@ func TestReadTellsOfEachRun(t *testing.T) {
 func TestOneRunCostsNoRead(t *testing.T) {
 	s := newServer()
 	s.frames(t, 10)
-	page := read(t, s, stream.ReadOptions{Limit: 10})
+	page := read(t, s, framelog.ReadOptions{Limit: 10})
 	if s.runReads != 0 || len(page.Resumed) != 0 || page.Frames[9].Run != 1 {
 		t.Errorf("%d reads, %d runs, run %d", s.runReads, len(page.Resumed), page.Frames[9].Run)
 	}
@@ -172,18 +173,18 @@ func TestOneRunCostsNoRead(t *testing.T) {
 
 // The first frame of a run may be gone, or not be shown: its reader is still told.
 func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 2)
 		s.goOn()
-		live := engine.Frame{Sequence: 3, Type: "tick", Mode: engine.ModeBestEffort, TTL: flowfabric.MaxLiveTTL}
-		if _, err := s.AppendFrames(t.Context(), s.holder, 3, []engine.Frame{live}); err != nil {
+		live := stream.Frame{Sequence: 3, Type: "tick", Mode: stream.ModeBestEffort, TTL: flowfabric.MaxLiveTTL}
+		if _, err := s.AppendFrames(t.Context(), s.holder, 3, []stream.Frame{live}); err != nil {
 			t.Fatal(err)
 		}
-		f := follow(t.Context(), h, stream.TailOptions{Visibility: stream.ExcludeBestEffort})
+		f := follow(t.Context(), h, stream.TailOptions{WithoutBestEffort: true})
 		synctest.Wait()
 		s.goOn()
 		live.Sequence = 4
-		if _, err := s.AppendFrames(context.Background(), s.holder, 4, []engine.Frame{live}); err != nil {
+		if _, err := s.AppendFrames(context.Background(), s.holder, 4, []stream.Frame{live}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -192,7 +193,7 @@ func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
 		f.want(t, "A0 f1..2 R2:released>0 R3:released>0 f5..5 E0:attempt_success END:T1")
 
 		s.trim(0, 0)
-		page := read(t, s, stream.ReadOptions{Limit: 10})
+		page := read(t, s, framelog.ReadOptions{Limit: 10})
 		if len(page.Frames) != 0 || len(page.Resumed) != 2 || !page.EOF {
 			t.Errorf("%d frames, %d runs, EOF %t after everything was trimmed", len(page.Frames), len(page.Resumed), page.EOF)
 		}

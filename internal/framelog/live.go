@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 )
 
 // LiveSizing bounds how many best-effort frames an attempt keeps for tails that join. The number follows the rate:
-// enough for twice the ttl, so that the log's expiry and not its length decides. Spec 30 §3.2.
+// enough for twice the ttl, so that the log's expiry and not its length decides.
 type LiveSizing struct {
 	Floor   int     // fewest frames kept; 0 = 64
 	Ceiling int     // most frames kept, not below Floor; 0 = 16,384, which is also the most there may be

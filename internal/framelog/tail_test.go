@@ -1,4 +1,4 @@
-package stream_test
+package framelog_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -40,7 +41,7 @@ func (s *story) add(e stream.TailEvent) {
 	case stream.TailGap:
 		s.words = append(s.words, fmt.Sprintf("gap%d", e.Trimmed))
 	case stream.TailResumed:
-		s.words = append(s.words, fmt.Sprintf("R%d:%s>%d", e.Resumed.Run, e.Resumed.Reason, e.Resumed.Recorded.Sequence))
+		s.words = append(s.words, fmt.Sprintf("R%d:%s>%d", e.Resumed.Run, e.Resumed.Reason, e.Resumed.Recorded))
 	case stream.TailAttemptEnd:
 		s.words = append(s.words, fmt.Sprintf("E%d:%s", e.Attempt, e.Reason))
 	case stream.TailEnd:
@@ -70,7 +71,7 @@ type tailing struct {
 	leave context.CancelFunc
 }
 
-func follow(ctx context.Context, h *stream.Hub, o stream.TailOptions, each ...func(stream.TailEvent)) *tailing {
+func follow(ctx context.Context, h *framelog.Hub, o stream.TailOptions, each ...func(stream.TailEvent)) *tailing {
 	f := &tailing{}
 	ctx, f.leave = context.WithCancel(ctx)
 	begin := time.Now()
@@ -105,11 +106,11 @@ func (f *tailing) want(t *testing.T, story string) {
 	}
 }
 
-func inBubble(t *testing.T, body func(t *testing.T, s *server, h *stream.Hub)) {
+func inBubble(t *testing.T, body func(t *testing.T, s *server, h *framelog.Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		h := stream.NewHub(s)
+		h := framelog.NewHub(s)
 		defer h.Close()
 		body(t, s, h)
 		synctest.Wait()
@@ -121,9 +122,9 @@ func inBubble(t *testing.T, body func(t *testing.T, s *server, h *stream.Hub)) {
 
 const whole = "A0 f1..30 E0:attempt_success END:T1"
 
-// spec 30 §11 #19: catch up, then live, no duplicate and no hole.
+// catch up, then live, no duplicate and no hole.
 func TestTailCatchesUpAndGoesLive(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 10)
 		f := follow(t.Context(), h, stream.TailOptions{})
 		synctest.Wait()
@@ -150,10 +151,10 @@ func TestTailCatchesUpAndGoesLive(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #19: join in the middle of a burst.
+// join in the middle of a burst.
 func TestTailJoinsABurst(t *testing.T) {
 	s := newServer()
-	h := stream.NewHub(s)
+	h := framelog.NewHub(s)
 	defer h.Close()
 	var burst conc.WaitGroup
 	joins := make(chan struct{}, 10)
@@ -178,7 +179,7 @@ func TestTailJoinsABurst(t *testing.T) {
 }
 
 func TestTailersShareOneSubscription(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		tails := make([]*tailing, 50)
 		for i := range tails {
 			tails[i] = follow(t.Context(), h, stream.TailOptions{})
@@ -206,9 +207,9 @@ func TestTailersShareOneSubscription(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #15: the end of the attempt wakes the tail at once.
+// the end of the attempt wakes the tail at once.
 func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		f := follow(t.Context(), h, stream.TailOptions{})
 		s.frames(t, 1)
 		time.Sleep(time.Second)
@@ -220,11 +221,10 @@ func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #16 (T5)
 func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 	for name, muffled := range map[string]bool{"event": false, "event lost": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 				if muffled {
 					s.muffle = func(string, string) string { return "" }
 				}
@@ -240,13 +240,12 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 	}
 }
 
-// spec 30 §11 #17
 func TestTailRefusesItsOptions(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		one := uint32(1)
 		for name, o := range map[string]stream.TailOptions{
-			"start":            {After: cursor(t, "start")},
-			"end":              {After: cursor(t, "end")},
+			"after, twice":     {AfterFrame: &stream.Frame{}, After: cursor(t, "1-0")},
+			"now and frame":    {FromNow: true, AfterFrame: &stream.Frame{}},
 			"now and after":    {FromNow: true, After: cursor(t, "5-0")},
 			"now and from":     {FromNow: true, From: 1},
 			"attempt and from": {Attempt: &one, From: 1},
@@ -264,7 +263,7 @@ func TestTailRefusesItsOptions(t *testing.T) {
 }
 
 func TestTailFollowsAttempts(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.attempts, s.code = nil, flowfabric.CodeWaitingFirst
 		f := follow(t.Context(), h, stream.TailOptions{})
 		second := uint32(1)
@@ -294,7 +293,7 @@ func TestTailFollowsAttempts(t *testing.T) {
 }
 
 func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.attempts, s.code = nil, flowfabric.CodeDelayedFirst
 		f := follow(t.Context(), h, stream.TailOptions{})
 		synctest.Wait()
@@ -304,7 +303,7 @@ func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
 }
 
 func TestTailEndsBetweenAttempts(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 1)
 		s.settle(flowfabric.CodeRetryBackoff, "attempt_failure")
 		f := follow(t.Context(), h, stream.TailOptions{})
@@ -315,12 +314,12 @@ func TestTailEndsBetweenAttempts(t *testing.T) {
 }
 
 func TestTailResumesFromACursor(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 30)
 		at := s.stored(0)[11]
-		f := follow(t.Context(), h, stream.TailOptions{After: stream.CursorOf(at)})
-		g := follow(t.Context(), h, stream.TailOptions{After: cursor(t, at.ID.String())})
-		ahead := follow(t.Context(), h, stream.TailOptions{After: cursor(t, "9999")})
+		f := follow(t.Context(), h, stream.TailOptions{AfterFrame: &at})
+		g := follow(t.Context(), h, stream.TailOptions{After: at.ID})
+		ahead := follow(t.Context(), h, stream.TailOptions{After: stream.Cursor{Ms: 9999}})
 		now := follow(t.Context(), h, stream.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 10)
@@ -333,7 +332,7 @@ func TestTailResumesFromACursor(t *testing.T) {
 }
 
 func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 3)
 		s.settle(flowfabric.CodeWaitingRetry, "attempt_failure")
 		s.claim()
@@ -346,11 +345,11 @@ func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #20: a stalled tailer costs the others nothing and loses nothing.
+// a stalled tailer costs the others nothing and loses nothing.
 func TestTailStalledTailer(t *testing.T) {
 	for name, c := range map[string]struct{ frames, size int }{"many": {5000, 10}, "large": {100, 60_000}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 				stall := make(chan struct{})
 				slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
 					if e.Kind == stream.TailFrame && e.Frame.Sequence == 3 {
@@ -382,9 +381,8 @@ func TestTailStalledTailer(t *testing.T) {
 	}
 }
 
-// spec 30 §11 #27
 func TestTailReportsATrimGap(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 100)
 		stall := make(chan struct{})
 		slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
@@ -417,7 +415,7 @@ func TestTailReadsWhatAMessageLost(t *testing.T) {
 		"undecodable": func(_, text string) string { return "0 1 broken" }, // T23
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 				f := follow(t.Context(), h, stream.TailOptions{})
 				synctest.Wait()
 				s.frames(t, 10)
@@ -437,7 +435,7 @@ func TestTailReadsWhatAMessageLost(t *testing.T) {
 }
 
 func TestTailSurvivesALostConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		f := follow(t.Context(), h, stream.TailOptions{})
 		synctest.Wait()
 		s.frames(t, 10)
@@ -475,7 +473,7 @@ func TestTailSurvivesALostConnection(t *testing.T) {
 }
 
 func TestTailErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		errs := func(ctx context.Context, id flowfabric.ExecutionID) (out []error) {
 			for _, err := range h.Tail(ctx, id, stream.TailOptions{}) {
 				if err != nil {
@@ -510,7 +508,7 @@ func TestTailErrors(t *testing.T) {
 }
 
 func TestTailBreakReleasesEverything(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 10)
 		for _, kind := range []stream.TailKind{stream.TailAttempt, stream.TailFrame} {
 			for e, err := range h.Tail(t.Context(), execution, stream.TailOptions{}) {
@@ -528,7 +526,7 @@ func TestTailBreakReleasesEverything(t *testing.T) {
 }
 
 func TestHubCloseEndsTails(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		idle := follow(t.Context(), h, stream.TailOptions{})
 		body := make(chan struct{})
 		busy := follow(t.Context(), h, stream.TailOptions{}, func(stream.TailEvent) { <-body })
@@ -539,13 +537,13 @@ func TestHubCloseEndsTails(t *testing.T) {
 		for _, f := range []*tailing{idle, busy, follow(t.Context(), h, stream.TailOptions{})} {
 			f.group.Wait()
 			f.leave()
-			wantIs(t, f.err, stream.ErrHubClosed)
+			wantIs(t, f.err, framelog.ErrHubClosed)
 		}
 	})
 }
 
 func TestWriterToTail(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *server, h *stream.Hub) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		var payloads []string
 		f := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
 			if e.Kind == stream.TailFrame {

@@ -1,4 +1,4 @@
-package stream
+package mergepatch
 
 import (
 	"bytes"
@@ -15,33 +15,33 @@ import (
 
 // value is a JSON value as far as a merge needs it: an object with its members in order of their keys, or any other
 // value as its own text, so that numbers keep every digit. It never changes: a merge shares what it leaves alone.
-type value struct {
+type Value struct {
 	text    string   // no object: the value without spaces
 	members []member // an object
 	object  bool
-	size    int // bytes of its text
+	Size    int // bytes of its text
 }
 
 type member struct {
 	key   string // as it reads
 	name  string // as it is written, with quotes: one spelling for each key
-	value *value
+	value *Value
 }
 
 var null = leaf("null")
 
-func leaf(text string) *value { return &value{text: text, size: len(text)} }
+func leaf(text string) *Value { return &Value{text: text, Size: len(text)} }
 
-func object(members []member) *value {
-	v := &value{members: members, object: true, size: len("{}") + max(len(members)-1, 0)}
+func object(members []member) *Value {
+	v := &Value{members: members, object: true, Size: len("{}") + max(len(members)-1, 0)}
 	for _, m := range members {
-		v.size += len(m.name) + len(":") + m.value.size
+		v.Size += len(m.name) + len(":") + m.value.Size
 	}
 	return v
 }
 
 // append writes the value's text.
-func (v *value) append(b []byte) []byte {
+func (v *Value) Append(b []byte) []byte {
 	if !v.object {
 		return append(b, v.text...)
 	}
@@ -51,14 +51,14 @@ func (v *value) append(b []byte) []byte {
 			b = append(b, ',')
 		}
 		b = append(append(b, m.name...), ':')
-		b = m.value.append(b)
+		b = m.value.Append(b)
 	}
 	return append(b, '}')
 }
 
 // parseObject reads one JSON object of at most 16 levels of objects, those within arrays included. Of a key that occurs
 // twice the last counts. The error wraps [flowfabric.ErrInvalidInput].
-func parseObject(text []byte) (*value, error) {
+func Parse(text []byte) (*Value, error) {
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("%w: not valid UTF-8", flowfabric.ErrInvalidInput)
 	}
@@ -103,7 +103,7 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 // value takes one value that stands within level objects.
-func (p *parser) value(level int) *value {
+func (p *parser) value(level int) *Value {
 	if p.rest[0] == '{' {
 		return p.object(level + 1)
 	}
@@ -112,7 +112,7 @@ func (p *parser) value(level int) *value {
 	return leaf(whole[:len(whole)-len(p.rest)])
 }
 
-func (p *parser) object(level int) *value {
+func (p *parser) object(level int) *Value {
 	if level > flowfabric.MaxSummaryDepth {
 		p.fail("over %d levels of objects", flowfabric.MaxSummaryDepth)
 		p.rest = ""
@@ -229,7 +229,7 @@ func quote(text string) string {
 }
 
 // merged is target with a patch applied (RFC 7396). A nil target is one that does not exist.
-func merged(target, patch *value) *value {
+func merged(target, patch *Value) *Value {
 	if !patch.object {
 		return patch.stored()
 	}
@@ -254,7 +254,7 @@ func merged(target, patch *value) *value {
 
 // composed is the patch that does what first and then second do. ok is false when there is none: a patch cannot say
 // that an object takes the place of another instead of being merged into it.
-func composed(first, second *value) (patch *value, ok bool) {
+func Compose(first, second *Value) (patch *Value, ok bool) {
 	ok = true
 	out := make([]member, 0, len(first.members)+len(second.members))
 	pair(first.members, second.members, func(a, b *member) {
@@ -266,7 +266,7 @@ func composed(first, second *value) (patch *value, ok bool) {
 		case !a.value.object:
 			ok = false
 		default:
-			inner, fits := composed(a.value, b.value)
+			inner, fits := Compose(a.value, b.value)
 			ok = ok && fits
 			out = append(out, member{a.key, a.name, inner})
 		}
@@ -295,18 +295,18 @@ func pair(a, b []member, visit func(a, b *member)) {
 	}
 }
 
-func (v *value) isNull() bool { return !v.object && v.text == "null" }
+func (v *Value) isNull() bool { return !v.object && v.text == "null" }
 
 // stored is what a patch's value that is no object becomes in the document.
-func (v *value) stored() *value {
+func (v *Value) stored() *Value {
 	if v.text[0] != '"' {
 		return v
 	}
 	text := unquote(v.text)
-	if text == SummaryNull {
+	if text == Null {
 		return null
 	}
-	if rest, escaped := strings.CutPrefix(text, SummaryText); escaped {
+	if rest, escaped := strings.CutPrefix(text, Text); escaped {
 		return leaf(quote(rest))
 	}
 	return v

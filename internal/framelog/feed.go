@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func (f *feed) lost() bool {
 }
 
 // publish decodes a message once and hands it to every tailer. One that cannot be decoded is not dwelt on:
-// the tailers read what it was about (spec 30 T23).
+// the tailers read what it was about.
 func (f *feed) publish(text string) {
 	said, err := engine.DecodeFrames(text)
 	if err != nil {

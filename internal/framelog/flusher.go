@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Pauses between two sendings of one batch. The engine has repeated the call a few times before.
@@ -57,7 +57,7 @@ func (w *Writer) run(ctx context.Context) {
 
 // take returns the next batch if it is due, else how long to wait for it (0: until woken). done says that the
 // writer was closed and everything is acknowledged.
-func (w *Writer) take() (batch []Frame, wait time.Duration, done bool) {
+func (w *Writer) take() (batch []stream.Frame, wait time.Duration, done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := len(w.queue)
@@ -81,22 +81,22 @@ func (w *Writer) take() (batch []Frame, wait time.Duration, done bool) {
 
 // prepare numbers the frames of a batch. Its last delta carries the document, its last best-effort frame how many of
 // them to keep.
-func (w *Writer) prepare(taken []queued) []Frame {
+func (w *Writer) prepare(taken []queued) []stream.Frame {
 	w.batch = w.batch[:0]
 	delta, live, lives := -1, -1, 0
 	for i := range taken {
 		taken[i].Sequence = w.acked + 1 + uint64(i)
 		w.batch = append(w.batch, taken[i].Frame)
 		switch taken[i].Mode {
-		case engine.ModeSummary:
+		case stream.ModeSummary:
 			delta = i
-		case engine.ModeBestEffort:
+		case stream.ModeBestEffort:
 			live, lives = i, lives+1
 		}
 	}
 	if delta >= 0 {
 		document := taken[delta].document
-		w.batch[delta].Document = document.append(make([]byte, 0, document.size))
+		w.batch[delta].Document = document.Append(make([]byte, 0, document.Size))
 	}
 	if live >= 0 {
 		w.batch[live].Keep = w.live.keep(lives, taken[live].TTL, time.Now())
@@ -105,7 +105,7 @@ func (w *Writer) prepare(taken []queued) []Frame {
 }
 
 // send appends one batch, again and again while its outcome is unknown. Sequences make the repeats exact.
-func (w *Writer) send(ctx context.Context, batch []Frame) error {
+func (w *Writer) send(ctx context.Context, batch []stream.Frame) error {
 	first, last := batch[0].Sequence, batch[len(batch)-1].Sequence
 	once := func() error {
 		answer, err := w.cfg.Appender.AppendFrames(ctx, w.cfg.Fence, first, batch)
@@ -155,7 +155,7 @@ func (w *Writer) logger() *slog.Logger {
 	return logger.With("execution", w.cfg.Fence.Execution.String(), "attempt", w.cfg.Fence.Attempt)
 }
 
-func (w *Writer) acknowledge(batch []Frame) {
+func (w *Writer) acknowledge(batch []stream.Frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acked = batch[len(batch)-1].Sequence

@@ -1,4 +1,4 @@
-package stream_test
+package framelog_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ var (
 )
 
 // server is the part of an engine that this package uses, in memory and for one execution: appends with the rules
-// of spec 30 §2.2 and §6.2, range reads with the byte cap, published messages in the wire's form.
+// of the real one, range reads with the byte cap, published messages in the wire's form.
 type server struct {
 	mu       sync.Mutex
 	attempts []*attempt
@@ -45,19 +45,19 @@ type server struct {
 }
 
 type attempt struct {
-	frames  []engine.Frame // retained
+	frames  []stream.Frame // retained
 	count   uint64         // of all modes
 	durable uint64
 	version uint64
 	live    uint64
-	summary engine.Summary
+	summary stream.Summary
 	bytes   uint64
-	lastID  engine.StreamID
+	lastID  stream.Cursor
 	closed  bool
 	reason  string
 	trimmed uint64
 
-	runs     []engine.Resumption
+	runs     []stream.Resumption
 	run      uint32 // of the last frame, 0 before the first
 	epoch    uint64 // of run
 	recorded engine.FramePlace
@@ -72,7 +72,7 @@ func newServer() *server {
 	return &server{code: flowfabric.CodeActive, attempts: []*attempt{{}}, holder: fence, clock: 1000, subs: map[*subscription]struct{}{}}
 }
 
-func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	if ctx.Err() != nil {
 		return engine.Appended{}, ctx.Err()
 	}
@@ -93,7 +93,7 @@ func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	return out, err
 }
 
-func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	if state, _ := flowfabric.Project(s.code); state.Terminal() {
 		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "stream_closed", string(s.code))
 	}
@@ -113,28 +113,28 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame)
 	}
 	s.batches = append(s.batches, len(frames))
 	skip := min(int(a.count+1-first), len(frames))
-	fresh := make([]engine.Frame, 0, len(frames))
+	fresh := make([]stream.Frame, 0, len(frames))
 	for i, x := range frames[skip:] {
 		if x.Sequence != first+uint64(skip+i) {
 			return engine.Appended{}, flowfabric.NewError("ff_append_frames", "invalid_input", "sequence")
 		}
 		s.clock += uint64(i % 2)
-		if x.ID = (engine.StreamID{Ms: s.clock}); a.lastID.Ms == s.clock {
+		if x.ID = (stream.Cursor{Ms: s.clock}); a.lastID.Ms == s.clock {
 			x.ID.Seq = a.lastID.Seq + 1
 		}
 		a.lastID = x.ID
 		switch x.Mode {
-		case engine.ModeDurable:
+		case stream.ModeDurable:
 			a.durable++
-		case engine.ModeSummary:
+		case stream.ModeSummary:
 			if x.SummaryVersion != a.version+1 {
 				return engine.Appended{}, flowfabric.NewError("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
 			}
 			a.version++
 			if x.Document != nil {
-				a.summary = engine.Summary{Document: x.Document, Version: a.version}
+				a.summary = stream.Summary{Document: x.Document, Version: a.version}
 			}
-		case engine.ModeBestEffort:
+		case stream.ModeBestEffort:
 			a.live++
 		}
 		x.Durables, x.Document = a.durable, nil
@@ -148,9 +148,9 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame)
 		if a.epoch != f.Epoch {
 			a.epoch, a.run = f.Epoch, a.run+1
 			if a.run > 1 {
-				r := engine.Resumption{Run: a.run, Epoch: f.Epoch, Reason: engine.ResumedReleased, First: fresh[0].ID, Recorded: a.recorded}
+				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: stream.ResumedReleased, First: fresh[0].ID, Recorded: a.recorded.Sequence}
 				a.runs = append(a.runs, r)
-				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded.Sequence, r.Recorded.ID)
+				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded, a.recorded.ID)
 			}
 		}
 		s.publish(engine.FrameChannel(execution), encode(f.Attempt, a.run, entry, fresh))
@@ -159,7 +159,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []engine.Frame)
 }
 
 // encode writes what lua/stream/ff_append_frames.lua publishes.
-func encode(attempt, run uint32, entry string, frames []engine.Frame) string {
+func encode(attempt, run uint32, entry string, frames []stream.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d:%s", attempt, len(frames), run, len(entry), entry)
 	for _, f := range frames {
@@ -170,11 +170,11 @@ func encode(attempt, run uint32, entry string, frames []engine.Frame) string {
 	return b.String()
 }
 
-func modeWord(f engine.Frame) string {
+func modeWord(f stream.Frame) string {
 	switch f.Mode {
-	case engine.ModeSummary:
+	case stream.ModeSummary:
 		return fmt.Sprintf("s%d,%d", f.SummaryVersion, f.Durables)
-	case engine.ModeBestEffort:
+	case stream.ModeBestEffort:
 		return fmt.Sprintf("l%d,%d", f.TTL.Milliseconds(), f.Durables)
 	}
 	if f.Durables == f.Sequence {
@@ -201,9 +201,9 @@ func (s *server) frames(t testing.TB, n int) uint64 {
 	defer s.mu.Unlock()
 	a := s.attempts[s.holder.Attempt]
 	for n > 0 {
-		batch := make([]engine.Frame, min(n, 50))
+		batch := make([]stream.Frame, min(n, 50))
 		for i := range batch {
-			batch[i] = engine.Frame{Sequence: a.count + uint64(i) + 1, Type: "token", Payload: fmt.Appendf(nil, "%d", a.count+uint64(i)+1)}
+			batch[i] = stream.Frame{Sequence: a.count + uint64(i) + 1, Type: "token", Payload: fmt.Appendf(nil, "%d", a.count+uint64(i)+1)}
 		}
 		if _, err := s.append(s.holder, a.count+1, batch); err != nil {
 			t.Fatal(err)
@@ -259,21 +259,21 @@ func (s *server) trim(attempt, keep int) {
 }
 
 // expire loses the frames of a mode.
-func (s *server) expire(attempt int, mode engine.FrameMode) {
+func (s *server) expire(attempt int, mode stream.FrameMode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.attempts[attempt]
-	a.frames = slices.DeleteFunc(a.frames, func(f engine.Frame) bool { return f.Mode == mode })
+	a.frames = slices.DeleteFunc(a.frames, func(f stream.Frame) bool { return f.Mode == mode })
 }
 
-func (s *server) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, index uint32) (engine.Summary, error) {
+func (s *server) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, index uint32) (stream.Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.documents++
 	return s.attempts[index].summary, nil
 }
 
-func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error) {
+func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -283,7 +283,7 @@ func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index u
 	if id != execution || int(index) >= len(s.attempts) {
 		return nil, nil
 	}
-	var out []engine.Frame
+	var out []stream.Frame
 	bytes := 0
 	for _, f := range s.attempts[index].frames {
 		if f.Mode != mode || f.ID.Compare(after) <= 0 || to != nil && f.ID.Compare(*to) > 0 {
@@ -327,20 +327,20 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count, a.lastID, a.trimmed
 	m.Summary, m.Live, m.Runs, m.Recorded = a.version, a.live, a.run, a.recorded
 	m.Closed, m.ClosedReason = a.closed, a.reason
-	if i := slices.IndexFunc(a.frames, func(f engine.Frame) bool { return f.Mode == engine.ModeDurable }); i >= 0 {
+	if i := slices.IndexFunc(a.frames, func(f stream.Frame) bool { return f.Mode == stream.ModeDurable }); i >= 0 {
 		m.FirstID = a.frames[i].ID
 	}
 	return m, nil
 }
 
-func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index uint32, after engine.StreamID, limit int) ([]engine.Resumption, error) {
+func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index uint32, after stream.Cursor, limit int) ([]stream.Resumption, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runReads++
 	if err := s.readable(ctx); err != nil {
 		return nil, err
 	}
-	var out []engine.Resumption
+	var out []stream.Resumption
 	for _, r := range s.attempts[index].runs {
 		if r.First.Compare(after) > 0 && len(out) < limit {
 			out = append(out, r)
@@ -406,10 +406,10 @@ func (s *server) listeners() int {
 	return len(s.subs)
 }
 
-func (s *server) stored(attempt int) []engine.Frame {
+func (s *server) stored(attempt int) []stream.Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]engine.Frame(nil), s.attempts[attempt].frames...)
+	return append([]stream.Frame(nil), s.attempts[attempt].frames...)
 }
 
 func contiguous(t testing.TB, frames []stream.Frame, from, to uint64) {

@@ -1,8 +1,12 @@
-package stream
+package framelog
 
-import "sync"
+import (
+	"sync"
 
-// Bounds of what waits for one tailer (spec 30 §5.2 rule 4). One message is far smaller.
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Bounds of what waits for one tailer. One message is far smaller.
 const (
 	inboxFrames = 256
 	inboxBytes  = 1 << 20
@@ -11,8 +15,8 @@ const (
 // message is what one append published; its frames are shared by all tailers.
 type message struct {
 	attempt uint32
-	frames  []Frame
-	resumed *Resumption // the run that begins with them
+	frames  []stream.Frame
+	resumed *stream.Resumption // the run that begins with them
 	bytes   int
 }
 

@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"bytes"
@@ -14,10 +14,11 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// Bounds of spec 30 §6.1. Bytes are payload bytes; a frame counts until it has been acknowledged.
+// Bounds of the queue and of a batch. Bytes are payload bytes; a frame counts until it has been acknowledged.
 const (
 	queueFrames   = 1024
 	queueBytes    = 1 << 20
@@ -39,7 +40,7 @@ type WriterConfig struct {
 
 	// Context bounds how long a batch that the server did not answer is sent again; nil means as long as Close
 	// allows. It should be the context of the lease, not the handler's: a drain or a timeout of the attempt
-	// must not stop the last flush. When it ends, what is not acknowledged counts as fenced (spec 30 §6.3).
+	// must not stop the last flush. When it ends, what is not acknowledged counts as fenced.
 	Context context.Context
 
 	// Cancel ends the task's context with a cause; called at most once, when the writer is fenced. The cause wraps
@@ -65,7 +66,7 @@ type WriterConfig struct {
 //
 // The writer starts its goroutine with the first frame and ends it in Close or when it is fenced; one that gets no
 // frame costs nothing and need not be closed. Safe for concurrent use; each frame of one goroutine keeps its
-// place. Spec 30 §6.
+// place.
 type Writer struct {
 	cfg   WriterConfig
 	tasks conc.WaitGroup
@@ -73,9 +74,9 @@ type Writer struct {
 	gate  chan struct{} // capacity 1: held by the Append that is first in line for room
 
 	mu       sync.Mutex
-	queue    []queued // not acknowledged, oldest first; the first sending ones are in flight
-	batch    []Frame  // the frames in flight, as they are sent
-	bytes    int      // weight of queue
+	queue    []queued       // not acknowledged, oldest first; the first sending ones are in flight
+	batch    []stream.Frame // the frames in flight, as they are sent
+	bytes    int            // weight of queue
 	sending  int
 	sent     int       // weight of the frames in flight
 	since    time.Time // when the oldest frame that is not in flight came, or before
@@ -99,10 +100,10 @@ type Writer struct {
 // queued is a frame with its place in the line. Its sequence is decided when it is sent: until then a best-effort frame
 // may go, or a delta be merged into the one before it.
 type queued struct {
-	Frame
+	stream.Frame
 	ticket   uint64
-	patch    *value // of a delta
-	document *value // of a delta: what it makes of the document
+	patch    *mergepatch.Value // of a delta
+	document *mergepatch.Value // of a delta: what it makes of the document
 }
 
 // weight is what a frame counts for the bounds of queue and batch: whatever its call may have to carry.
@@ -110,7 +111,7 @@ func (q *queued) weight() int {
 	if q.document == nil {
 		return len(q.Payload)
 	}
-	return len(q.Payload) + q.document.size
+	return len(q.Payload) + q.document.Size
 }
 
 // errAbandoned is the cause with which Close gives up on a batch.
@@ -129,25 +130,25 @@ func NewWriter(cfg WriterConfig) *Writer {
 // and then returns its cause; a best-effort frame is dropped instead, or an older one for it ([Writer.Shed]). A nil error
 // means queued, not stored: see Flush. The first summary delta of a writer may read the document first.
 //
-// Errors: what [Validate] says, at once and without effect on other frames; for a delta also what [MergeSummary] says,
+// Errors: what [Validate] says, at once and without effect on other frames; for a delta also what [stream.MergeSummary] says,
 // with the document unchanged; the sticky error of an earlier batch (matches [flowfabric.ErrLeaseLost] when fenced);
 // [flowfabric.ErrTaskConsumed] after Close.
-func (w *Writer) Append(ctx context.Context, f Frame) error {
+func (w *Writer) Append(ctx context.Context, f stream.Frame) error {
 	if err := Validate(f); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("append frame: %w", context.Cause(ctx))
 	}
-	if f.Mode == engine.ModeSummary {
+	if f.Mode == stream.ModeSummary {
 		return w.appendDelta(ctx, f)
 	}
-	f.ID, f.Payload = engine.StreamID{}, bytes.Clone(f.Payload)
+	f.ID, f.Payload = stream.Cursor{}, bytes.Clone(f.Payload)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.blocked > 0 || !w.room(len(f.Payload)) {
-		if f.Mode == engine.ModeBestEffort {
+		if f.Mode == stream.ModeBestEffort {
 			if !w.makeRoom(len(f.Payload)) {
 				return nil
 			}
@@ -167,7 +168,7 @@ func (w *Writer) Append(ctx context.Context, f Frame) error {
 func (w *Writer) makeRoom(size int) bool {
 	for w.blocked == 0 && !w.room(size) {
 		oldest := w.sending
-		for oldest < len(w.queue) && w.queue[oldest].Mode != engine.ModeBestEffort {
+		for oldest < len(w.queue) && w.queue[oldest].Mode != stream.ModeBestEffort {
 			oldest++
 		}
 		if oldest == len(w.queue) {

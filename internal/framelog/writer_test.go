@@ -1,4 +1,4 @@
-package stream_test
+package framelog_test
 
 import (
 	"bytes"
@@ -20,17 +20,18 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func writer(s stream.Appender, more ...func(*stream.WriterConfig)) *stream.Writer {
-	cfg := stream.WriterConfig{Appender: s, Fence: fence, Logger: quiet}
+func writer(s framelog.Appender, more ...func(*framelog.WriterConfig)) *framelog.Writer {
+	cfg := framelog.WriterConfig{Appender: s, Fence: fence, Logger: quiet}
 	for _, f := range more {
 		f(&cfg)
 	}
-	return stream.NewWriter(cfg)
+	return framelog.NewWriter(cfg)
 }
 
 func token(text string) stream.Frame { return stream.Frame{Type: "token", Payload: []byte(text)} }
@@ -51,7 +52,6 @@ func wantIs(t testing.TB, err error, targets ...error) {
 	}
 }
 
-// spec 30 §11 #21
 func TestWriterBatchesTenThousandAppendsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -77,7 +77,6 @@ func TestWriterBatchesTenThousandAppendsInOrder(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #22
 func TestWriterSurvivesLostRepliesExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -103,11 +102,10 @@ func TestWriterSurvivesLostRepliesExactly(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #23
 func TestWriterStopsAtASequenceGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		w := writer(s, func(c *stream.WriterConfig) { c.LastSequence = 5 }) // but the stream is empty
+		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 5 }) // but the stream is empty
 		must(t, w.Append(t.Context(), token("six")))
 		wantIs(t, w.Close(t.Context()), flowfabric.ErrFrameGap, flowfabric.ErrLeaseLost, flowfabric.ErrUnflushed)
 		if n := len(s.stored(0)); n != 0 || w.Dropped() != 1 || w.LastAcknowledged() != 5 {
@@ -116,7 +114,6 @@ func TestWriterStopsAtASequenceGap(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #24
 func TestWriterFencedInMidStream(t *testing.T) {
 	for _, code := range []string{"stale_owner_cannot_append", "stream_closed", "execution_not_active", "execution_not_found"} {
 		t.Run(code, func(t *testing.T) {
@@ -129,7 +126,7 @@ func TestWriterFencedInMidStream(t *testing.T) {
 					return nil, nil
 				}
 				ctx, cancel := context.WithCancelCause(t.Context())
-				w := writer(s, func(c *stream.WriterConfig) { c.Cancel = cancel })
+				w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = cancel })
 				for range 10 {
 					must(t, w.Append(ctx, token("kept")))
 				}
@@ -154,7 +151,7 @@ func TestWriterFencedInMidStream(t *testing.T) {
 	}
 }
 
-// spec 30 §11 #24: the new attempt's stream starts empty with sequence 1.
+// the new attempt's stream starts empty with sequence 1.
 func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -165,7 +162,7 @@ func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 		next := s.claim()
 		must(t, old.Append(t.Context(), token("b")))
 		wantIs(t, old.Close(t.Context()), flowfabric.ErrStaleAppend)
-		w := writer(s, func(c *stream.WriterConfig) { c.Fence = next })
+		w := writer(s, func(c *framelog.WriterConfig) { c.Fence = next })
 		must(t, w.Append(t.Context(), token("c")))
 		must(t, w.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 1)
@@ -173,21 +170,20 @@ func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #4: after a pause the same stream continues.
+// after a pause the same stream continues.
 func TestWriterContinuesAfterAResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		first := writer(s)
 		must(t, first.Append(t.Context(), token("a")))
 		must(t, first.Close(t.Context()))
-		second := writer(s, func(c *stream.WriterConfig) { c.LastSequence = 1 })
+		second := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 1 })
 		must(t, second.Append(t.Context(), token("b")))
 		must(t, second.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 2)
 	})
 }
 
-// spec 30 §11 #25
 func TestWriterFlushBeforeTheTerminalCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -241,14 +237,14 @@ func TestWriterOutageShorterThanTheLease(t *testing.T) {
 	})
 }
 
-// spec 30 §6.3: a batch that cannot be delivered while the lease lasts is fenced.
+// a batch that cannot be delivered while the lease lasts is fenced.
 func TestWriterFencedByTheEndOfItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.onAppend = func(int) (error, error) { return errLost, nil }
 		lease, end := context.WithCancelCause(t.Context())
 		causes := make(chan error, 2)
-		w := writer(s, func(c *stream.WriterConfig) { c.Context, c.Cancel = lease, func(err error) { causes <- err } })
+		w := writer(s, func(c *framelog.WriterConfig) { c.Context, c.Cancel = lease, func(err error) { causes <- err } })
 		must(t, w.Append(t.Context(), token("a")))
 		time.Sleep(5 * time.Second)
 		end(flowfabric.ErrCancelled)
@@ -265,7 +261,7 @@ func TestWriterWithEverythingStoredIsNotFencedByItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		lease, end := context.WithCancel(t.Context())
-		w := writer(s, func(c *stream.WriterConfig) {
+		w := writer(s, func(c *framelog.WriterConfig) {
 			c.Context, c.Cancel = lease, func(err error) { t.Error("cancelled:", err) }
 		})
 		must(t, w.Append(t.Context(), token("a")))
@@ -277,14 +273,13 @@ func TestWriterWithEverythingStoredIsNotFencedByItsContext(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #26 (durable)
 func TestWriterFullQueueBlocks(t *testing.T) {
 	for name, c := range map[string]struct{ frames, size int }{"frames": {1024, 1}, "bytes": {16, 64 << 10}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
 				s := newServer()
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 					<-gate
 					return s.AppendFrames(ctx, f, first, frames)
 				}))
@@ -326,7 +321,7 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			return s.AppendFrames(ctx, f, first, frames)
 		}))
@@ -353,7 +348,7 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 
 func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []stream.Frame) (engine.Appended, error) {
 			<-ctx.Done()
 			return engine.Appended{}, ctx.Err()
 		}))
@@ -377,13 +372,13 @@ func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 	})
 }
 
-type appender func(context.Context, flowfabric.Fence, uint64, []engine.Frame) (engine.Appended, error)
+type appender func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error)
 
-func (a appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+func (a appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	return a(ctx, f, first, frames)
 }
 
-// spec 30 §6.1: linger, frame and byte triggers.
+// linger, frame and byte triggers.
 func TestWriterTriggers(t *testing.T) {
 	for name, c := range map[string]struct {
 		frames, size int
@@ -402,10 +397,10 @@ func TestWriterTriggers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				done := make(chan time.Time, 10)
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 					done <- time.Now()
 					return s.AppendFrames(ctx, f, first, frames)
-				}), func(cfg *stream.WriterConfig) { cfg.Linger = c.linger })
+				}), func(cfg *framelog.WriterConfig) { cfg.Linger = c.linger })
 				start := time.Now()
 				for range c.frames {
 					must(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
@@ -423,7 +418,7 @@ func TestWriterTriggers(t *testing.T) {
 	}
 }
 
-// spec 30 §6.1: at most 100 frames and 512 KiB, split but not reordered.
+// at most 100 frames and 512 KiB, split but not reordered.
 func TestWriterSplitsBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		frames, size int
@@ -436,7 +431,7 @@ func TestWriterSplitsBatches(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				gate := make(chan struct{})
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 					<-gate
 					return s.AppendFrames(ctx, f, first, frames)
 				}))
@@ -457,7 +452,6 @@ func TestWriterSplitsBatches(t *testing.T) {
 	}
 }
 
-// spec 30 §11 #2 and §2.2 row 0
 func TestWriterValidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -516,7 +510,7 @@ func TestWriterOtherErrorsStickWithoutFencing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.onAppend = func(int) (error, error) { return flowfabric.ErrAuth, nil }
-		w := writer(s, func(c *stream.WriterConfig) { c.Cancel = func(err error) { t.Error("cancelled:", err) } })
+		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { t.Error("cancelled:", err) } })
 		must(t, w.Append(t.Context(), token("a")))
 		err := w.Flush(t.Context())
 		wantIs(t, err, flowfabric.ErrAuth, flowfabric.ErrUnflushed)
@@ -533,7 +527,7 @@ func TestWriterOtherErrorsStickWithoutFencing(t *testing.T) {
 
 func TestWriterRefusesAShortAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
 			return engine.Appended{}, nil
 		}))
 		must(t, w.Append(t.Context(), token("a")))
@@ -544,7 +538,7 @@ func TestWriterRefusesAShortAnswer(t *testing.T) {
 func TestWriterWithoutFramesIsFree(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := newServer()
-	writers := make([]*stream.Writer, 100)
+	writers := make([]*framelog.Writer, 100)
 	for i := range writers {
 		writers[i] = writer(s)
 		must(t, writers[i].Flush(t.Context()))
@@ -561,7 +555,7 @@ func TestWriterWithoutFramesIsFree(t *testing.T) {
 		t.Errorf("%d calls", s.appends)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		w := stream.NewWriter(stream.WriterConfig{Appender: s, Fence: fence})
+		w := framelog.NewWriter(framelog.WriterConfig{Appender: s, Fence: fence})
 		_ = w.Close(t.Context())
 	}); n > 1 {
 		t.Errorf("%v allocations for a task without frames", n)
@@ -600,7 +594,7 @@ func TestWriterConcurrentAppends(t *testing.T) {
 }
 
 func TestWriterPanicSurfacesInClose(t *testing.T) {
-	w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []engine.Frame) (engine.Appended, error) {
+	w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
 		panic("appender")
 	}))
 	must(t, w.Append(t.Context(), token("a")))
@@ -614,7 +608,7 @@ func TestWriterPanicSurfacesInClose(t *testing.T) {
 }
 
 func BenchmarkWriterAppend(b *testing.B) {
-	w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+	w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 		return engine.Appended{LastSequence: first + uint64(len(frames)) - 1}, nil
 	}))
 	f := token(strings.Repeat("x", 64))
@@ -631,7 +625,7 @@ func BenchmarkWriterWithoutFrames(b *testing.B) {
 	s := newServer()
 	b.ReportAllocs()
 	for b.Loop() {
-		w := stream.NewWriter(stream.WriterConfig{Appender: s, Fence: fence})
+		w := framelog.NewWriter(framelog.WriterConfig{Appender: s, Fence: fence})
 		_ = w.Close(context.Background())
 	}
 }

@@ -1,16 +1,17 @@
-package stream
+package framelog
 
 import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// spec 30 §11 #20: what waits for a tailer is bounded in frames and in bytes.
+// what waits for a tailer is bounded in frames and in bytes.
 func TestInboxIsBounded(t *testing.T) {
 	for name, m := range map[string]message{
-		"frames": {frames: make([]Frame, 100), bytes: 1},
-		"bytes":  {frames: make([]Frame, 1), bytes: 400 << 10},
+		"frames": {frames: make([]stream.Frame, 100), bytes: 1},
+		"bytes":  {frames: make([]stream.Frame, 1), bytes: 400 << 10},
 	} {
 		box := newInbox()
 		box.push(m)
@@ -32,8 +33,8 @@ func TestInboxIsBounded(t *testing.T) {
 
 // A glance may be older than what was delivered since; it must not take the tailer back.
 func TestPageOfAnOldStateKeepsTheSequence(t *testing.T) {
-	at := CursorOf(Frame{ID: engine.StreamID{Ms: 5}, Sequence: 5})
-	page := pageOf(at, nil, engine.StreamMeta{Exists: true, Count: 3, LastSequence: 3, LastID: engine.StreamID{Ms: 3}})
+	at := PlaceOf(stream.Frame{ID: stream.Cursor{Ms: 5}, Sequence: 5})
+	page := pageOf(at, nil, engine.StreamMeta{Exists: true, Count: 3, LastSequence: 3, LastID: stream.Cursor{Ms: 3}})
 	if page.Next != at {
 		t.Errorf("next is %+v, want %+v", page.Next, at)
 	}

@@ -1,21 +1,19 @@
-package stream
+package mergepatch
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // anyValue parses a value that need not be an object.
-func anyValue(t *testing.T, text string) *value {
+func anyValue(t *testing.T, text string) *Value {
 	t.Helper()
 	var tight bytes.Buffer
 	if err := json.Compact(&tight, []byte(text)); err != nil {
@@ -49,8 +47,8 @@ func TestMergePatchExamples(t *testing.T) {
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
 		next := merged(anyValue(t, c[0]), anyValue(t, c[1]))
-		if got := string(next.append(nil)); got != c[2] || next.size != len(c[2]) {
-			t.Errorf("%s with %s: %s of %d bytes, want %s", c[0], c[1], got, next.size, c[2])
+		if got := string(next.Append(nil)); got != c[2] || next.Size != len(c[2]) {
+			t.Errorf("%s with %s: %s of %d bytes, want %s", c[0], c[1], got, next.Size, c[2])
 		}
 	}
 }
@@ -59,7 +57,6 @@ func deep(levels int) string {
 	return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
 }
 
-// spec 30 §11 #9, §3.1 "Ours"
 func TestMergeSummary(t *testing.T) {
 	for name, c := range map[string][3]string{
 		"nested delete":               {`{"a":{"b":1,"c":2},"d":3}`, `{"a":{"b":null}}`, `{"a":{"c":2},"d":3}`},
@@ -85,7 +82,7 @@ func TestMergeSummary(t *testing.T) {
 		"strings that look like JSON": {`{"a":"}"}`, `{"b":["]","\"","{"],"c":"[\\"}`, `{"a":"}","b":["]","\"","{"],"c":"[\\"}`},
 		"literals":                    {``, `{"a":true,"b":false,"c":[null,true]}`, `{"a":true,"b":false,"c":[null,true]}`},
 	} {
-		got, err := MergeSummary([]byte(c[0]), []byte(c[1]))
+		got, err := Apply([]byte(c[0]), []byte(c[1]))
 		if err != nil || string(got) != c[2] {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, c[2])
 		}
@@ -95,7 +92,7 @@ func TestMergeSummary(t *testing.T) {
 		"two values": `{}{}`, "trailing comma": `{"a":1,}`, "17 levels": deep(17), "17 levels in an array": deep(15)[:75] + `[` + deep(2) + `]` + strings.Repeat("}", 15),
 		"1e400": `{"a":1e400}`, "1e400 in an array": `{"a":[1,[-1e400]]}`, "1e400 in an object in an array": `{"a":[{"b":1e400,"c":1}]}`, "no UTF-8": "{\"a\":\"\xff\"}", "NaN": `{"a":NaN}`, "a leading zero": `{"a":01}`,
 	} {
-		if got, err := MergeSummary(nil, []byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if got, err := Apply(nil, []byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
@@ -103,11 +100,11 @@ func TestMergeSummary(t *testing.T) {
 
 func TestMergeSummaryLimit(t *testing.T) {
 	document := []byte(`{"a":"` + strings.Repeat("x", flowfabric.MaxSummary-len(`{"a":"","b":1}`)) + `"}`)
-	next, err := MergeSummary(document, []byte(`{"b":1}`))
+	next, err := Apply(document, []byte(`{"b":1}`))
 	if err != nil || len(next) != flowfabric.MaxSummary {
 		t.Fatalf("%d bytes, %v", len(next), err)
 	}
-	_, err = MergeSummary(document, []byte(`{"b":10}`))
+	_, err = Apply(document, []byte(`{"b":10}`))
 	if !errors.Is(err, flowfabric.ErrSummaryTooLarge) || !strings.Contains(err.Error(), "262145") || !strings.Contains(err.Error(), "262144") {
 		t.Fatalf("one byte more: %v", err)
 	}
@@ -124,9 +121,9 @@ func TestComposedPatches(t *testing.T) {
 		{`{"a":5}`, `{"a":{}}`, ""},
 		{`{"a":{"b":[]}}`, `{"a":{"b":{}}}`, ""},
 	} {
-		got, ok := composed(anyValue(t, c.first), anyValue(t, c.second))
-		if ok != (c.want != "") || ok && string(got.append(nil)) != c.want {
-			t.Errorf("%s then %s: %s, %t", c.first, c.second, got.append(nil), ok)
+		got, ok := Compose(anyValue(t, c.first), anyValue(t, c.second))
+		if ok != (c.want != "") || ok && string(got.Append(nil)) != c.want {
+			t.Errorf("%s then %s: %s, %t", c.first, c.second, got.Append(nil), ok)
 		}
 	}
 }
@@ -139,11 +136,11 @@ func FuzzMergeSummary(f *testing.F) {
 	f.Add(``, `{"\u00e9":1e308,"x":"__ff_text____ff_null__"}`, `{"é":[],"":{}}`)
 	f.Add(`{}`, deep(16), deep(17))
 	f.Fuzz(func(t *testing.T, document, first, second string) {
-		target, err := parseDocument([]byte(document))
+		target, err := ParseDocument([]byte(document))
 		if err != nil {
 			return
 		}
-		a, err := parseObject([]byte(first))
+		a, err := Parse([]byte(first))
 		if (err == nil) != accepted(first) {
 			t.Fatalf("%q: %v", first, err)
 		}
@@ -151,23 +148,23 @@ func FuzzMergeSummary(f *testing.F) {
 			return
 		}
 		next := merged(target, a)
-		text := next.append(nil)
-		if len(text) != next.size || !json.Valid(text) {
-			t.Fatalf("%s: %d bytes, computed %d", text, len(text), next.size)
+		text := next.Append(nil)
+		if len(text) != next.Size || !json.Valid(text) {
+			t.Fatalf("%s: %d bytes, computed %d", text, len(text), next.Size)
 		}
-		if want := reference(decode(t, target.append(nil)), decode(t, a.append(nil))); !reflect.DeepEqual(decode(t, text), want) {
+		if want := reference(decode(t, target.Append(nil)), decode(t, a.Append(nil))); !reflect.DeepEqual(decode(t, text), want) {
 			t.Fatalf("%s with %s: %s, want %v", document, first, text, want)
 		}
-		again, err := parseObject(text)
-		if err != nil || !bytes.Equal(again.append(nil), text) {
-			t.Fatalf("%s reads as %s, %v", text, again.append(nil), err)
+		again, err := Parse(text)
+		if err != nil || !bytes.Equal(again.Append(nil), text) {
+			t.Fatalf("%s reads as %s, %v", text, again.Append(nil), err)
 		}
-		b, err := parseObject([]byte(second))
+		b, err := Parse([]byte(second))
 		if err != nil {
 			return
 		}
-		if both, ok := composed(a, b); ok && !bytes.Equal(merged(target, both).append(nil), merged(next, b).append(nil)) {
-			t.Fatalf("%s: %s then %s is not %s", document, first, second, both.append(nil))
+		if both, ok := Compose(a, b); ok && !bytes.Equal(merged(target, both).Append(nil), merged(next, b).Append(nil)) {
+			t.Fatalf("%s: %s then %s is not %s", document, first, second, both.Append(nil))
 		}
 	})
 }
@@ -205,15 +202,15 @@ func decode(t *testing.T, text []byte) any {
 	return v
 }
 
-// reference is the pseudocode of RFC 7396 on decoded values, with the sentinel of spec 30 §3.1.
+// reference is the pseudocode of RFC 7396 on decoded values, with the sentinel of summaries.
 func reference(target, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
 		if s, ok := patch.(string); ok {
-			if s == SummaryNull {
+			if s == Null {
 				return nil
 			}
-			return strings.TrimPrefix(s, SummaryText)
+			return strings.TrimPrefix(s, Text)
 		}
 		return patch
 	}
@@ -229,50 +226,4 @@ func reference(target, patch any) any {
 		}
 	}
 	return out
-}
-
-// spec 30 §3.2, #10: the formula, by a clock of its own.
-func TestLiveSizing(t *testing.T) {
-	type batch struct {
-		after  int // ms since the last
-		frames int
-		want   int
-	}
-	for name, c := range map[string]struct {
-		sizing  LiveSizing
-		ttl     int // s
-		batches []batch
-	}{
-		"the first keeps the floor, whatever its size":  {LiveSizing{}, 5, []batch{{0, 100, 64}}},
-		"two in a millisecond, as observed":             {LiveSizing{}, 5, []batch{{0, 1, 64}, {1, 1, 2052}}}, // .2*1000 + .8*6.4 = 205.12 Hz
-		"the same instant counts as a millisecond":      {LiveSizing{}, 5, []batch{{0, 1, 64}, {0, 1, 2052}}},
-		"a clock that steps back, too":                  {LiveSizing{}, 5, []batch{{0, 1, 64}, {-1000, 1, 2052}}},
-		"a slow stream stays at the floor":              {LiveSizing{}, 5, []batch{{0, 1, 64}, {1000, 1, 64}, {1000, 1, 64}}},
-		"a batch counts its frames":                     {LiveSizing{}, 5, []batch{{0, 1, 64}, {100, 20, 452}}}, // .2*200 + 5.12 = 45.12 Hz
-		"the ceiling":                                   {LiveSizing{}, 30, []batch{{0, 1, 64}, {1, 100, 16384}}},
-		"own ceiling":                                   {LiveSizing{Ceiling: 500}, 5, []batch{{0, 1, 64}, {1, 1, 500}}},
-		"a ceiling below the floor is the floor":        {LiveSizing{Floor: 100, Ceiling: 50}, 5, []batch{{0, 1, 100}, {1, 100, 100}}},
-		"own floor":                                     {LiveSizing{Floor: 10}, 5, []batch{{0, 1, 10}, {1000, 1, 10}, {10, 1, 208}}}, // .2*100 + .8*1 = 20.8 Hz
-		"alpha 1 forgets":                               {LiveSizing{Alpha: 1}, 5, []batch{{0, 1, 64}, {1, 1, 10000}, {100, 1, 100}}},
-		"alpha 0 is 0.2":                                {LiveSizing{Alpha: 0}, 5, []batch{{0, 1, 64}, {1, 1, 2052}}},
-		"alpha above 1 is 0.2":                          {LiveSizing{Alpha: 1.01}, 5, []batch{{0, 1, 64}, {1, 1, 2052}}},
-		"alpha below 0 is 0.2":                          {LiveSizing{Alpha: -1}, 5, []batch{{0, 1, 64}, {1, 1, 2052}}},
-		"it falls again by and by":                      {LiveSizing{}, 5, []batch{{0, 1, 64}, {1, 1, 2052}, {1000, 1, 1643}}}, // .2 + .8*205.12 = 164.296
-		"what the server does not allow is not offered": {LiveSizing{Floor: 1 << 20, Ceiling: 1 << 21}, 5, []batch{{0, 1, 16384}}},
-	} {
-		e, at := estimator{LiveSizing: c.sizing}, time.UnixMilli(1_700_000_000_000)
-		for i, b := range c.batches {
-			at = at.Add(time.Duration(b.after) * time.Millisecond)
-			if got := e.keep(b.frames, time.Duration(c.ttl)*time.Second, at); got != b.want {
-				t.Errorf("%s: batch %d keeps %d, want %d", name, i+1, got, b.want)
-			}
-		}
-	}
-}
-
-func ExampleMergeSummary() {
-	document := []byte(`{"done":1713100800150123,"stage":{"name":"load","rows":10}}`)
-	document, err := MergeSummary(document, []byte(`{"stage":{"name":"index","rows":null},"owner":"__ff_null__"}`))
-	fmt.Println(string(document), err)
-	// Output: {"done":1713100800150123,"owner":null,"stage":{"name":"index"}} <nil>
 }

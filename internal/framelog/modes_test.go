@@ -1,4 +1,4 @@
-package stream_test
+package framelog_test
 
 import (
 	"context"
@@ -16,15 +16,16 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 func delta(text string) stream.Frame {
-	return stream.Frame{Type: "summary", Mode: engine.ModeSummary, Payload: []byte(text)}
+	return stream.Frame{Type: "summary", Mode: stream.ModeSummary, Payload: []byte(text)}
 }
 
 func live(text string) stream.Frame {
-	return stream.Frame{Type: "token", Mode: engine.ModeBestEffort, TTL: 5 * time.Second, Payload: []byte(text)}
+	return stream.Frame{Type: "token", Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Payload: []byte(text)}
 }
 
 // document fails unless the stored document is as wanted.
@@ -46,7 +47,7 @@ func spell(frames []stream.Frame) string {
 	return strings.Join(out, " ")
 }
 
-// spec 30 §3.1: merged by the holder, in order with frames, each delta a version.
+// merged by the holder, in order with frames, each delta a version.
 func TestWriterMergesDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -71,7 +72,7 @@ func TestWriterMergesDeltas(t *testing.T) {
 	})
 }
 
-// spec 30 §6.1: deltas that wait together go together, unless their order would be lost.
+// deltas that wait together go together, unless their order would be lost.
 func TestWriterComposesWaitingDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -81,7 +82,7 @@ func TestWriterComposesWaitingDeltas(t *testing.T) {
 		}
 		must(t, w.Append(t.Context(), delta(`{"n":null}`)))
 		must(t, w.Append(t.Context(), delta(`{"n":{"a":1}}`))) // a merge patch cannot say both at once
-		must(t, w.Append(t.Context(), stream.Frame{Type: "other", Mode: engine.ModeSummary, Payload: []byte(`{"n":{"b":2}}`)}))
+		must(t, w.Append(t.Context(), stream.Frame{Type: "other", Mode: stream.ModeSummary, Payload: []byte(`{"n":{"b":2}}`)}))
 		must(t, w.Close(t.Context()))
 		document(t, s, 0, 3, `{"k0":1,"k1":1,"k2":1,"n":{"a":1,"b":2}}`)
 		if got, want := spell(s.stored(0)), `1s{"k0":1,"k1":1,"k2":1,"n":null} 2s{"n":{"a":1}} 3s{"n":{"b":2}}`; got != want {
@@ -90,7 +91,7 @@ func TestWriterComposesWaitingDeltas(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #9: what is refused changes nothing.
+// what is refused changes nothing.
 func TestWriterRefusesDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -129,11 +130,11 @@ func TestWriterGoesOnWithTheDocument(t *testing.T) {
 		must(t, w.Append(t.Context(), token("x")))
 		must(t, w.Close(t.Context()))
 
-		blind := writer(s, func(c *stream.WriterConfig) { c.LastSequence = 2 })
+		blind := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 2 })
 		wantIs(t, blind.Append(t.Context(), delta(`{"d":1}`)), flowfabric.ErrConfig)
 		must(t, blind.Close(t.Context()))
 
-		next := writer(s, func(c *stream.WriterConfig) { c.LastSequence, c.Summaries = 2, s })
+		next := writer(s, func(c *framelog.WriterConfig) { c.LastSequence, c.Summaries = 2, s })
 		for i := range 5 {
 			must(t, next.Append(t.Context(), delta(fmt.Sprintf(`{"b":{"c":null,"d":%d}}`, i))))
 			must(t, next.Flush(t.Context()))
@@ -144,7 +145,7 @@ func TestWriterGoesOnWithTheDocument(t *testing.T) {
 			t.Errorf("%d documents were read", s.documents)
 		}
 		s.claim()
-		other := writer(s, func(c *stream.WriterConfig) { c.Fence = s.holder; c.Summaries = s })
+		other := writer(s, func(c *framelog.WriterConfig) { c.Fence = s.holder; c.Summaries = s })
 		must(t, other.Append(t.Context(), delta(`{"z":1}`)))
 		must(t, other.Close(t.Context()))
 		document(t, s, 1, 1, `{"z":1}`)
@@ -156,15 +157,15 @@ func TestWriterGoesOnWithTheDocument(t *testing.T) {
 
 type brokenSummaries struct{ err error }
 
-func (b brokenSummaries) ReadSummary(context.Context, flowfabric.ExecutionID, uint32) (engine.Summary, error) {
-	return engine.Summary{Document: []byte("[]"), Version: 3}, b.err
+func (b brokenSummaries) ReadSummary(context.Context, flowfabric.ExecutionID, uint32) (stream.Summary, error) {
+	return stream.Summary{Document: []byte("[]"), Version: 3}, b.err
 }
 
 func TestWriterCannotReadTheDocument(t *testing.T) {
 	s := newServer()
 	s.frames(t, 1)
 	for want, r := range map[error]brokenSummaries{flowfabric.ErrTransport: {errLost}, flowfabric.ErrCorrupt: {}} {
-		w := writer(s, func(c *stream.WriterConfig) { c.LastSequence, c.Summaries = 1, r })
+		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence, c.Summaries = 1, r })
 		wantIs(t, w.Append(t.Context(), delta(`{}`)), want)
 		must(t, w.Append(t.Context(), stream.Frame{}))
 		must(t, w.Close(t.Context()))
@@ -174,7 +175,7 @@ func TestWriterCannotReadTheDocument(t *testing.T) {
 	}
 }
 
-// spec 30 §11 #22 with all modes: exact although replies are lost at random.
+// exact although replies are lost at random.
 func TestWriterModesSurviveLostReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -203,7 +204,7 @@ func TestWriterModesSurviveLostReplies(t *testing.T) {
 		contiguous(t, frames, 1, w.LastAcknowledged())
 		versions, replayed := uint64(0), []byte{}
 		for _, f := range frames {
-			if f.Mode == engine.ModeSummary {
+			if f.Mode == stream.ModeSummary {
 				if versions++; f.SummaryVersion != versions {
 					t.Fatalf("version %d follows %d", f.SummaryVersion, versions-1)
 				}
@@ -228,7 +229,7 @@ func TestWriterFencedByAnotherDocument(t *testing.T) {
 		s := newServer()
 		s.attempts[0].version = 1
 		var cause error
-		w := writer(s, func(c *stream.WriterConfig) { c.Cancel = func(err error) { cause = err } })
+		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { cause = err } })
 		must(t, w.Append(t.Context(), delta(`{}`)))
 		wantIs(t, w.Close(t.Context()), flowfabric.ErrSummaryConflict, flowfabric.ErrLeaseLost)
 		wantIs(t, cause, flowfabric.ErrSummaryConflict)
@@ -242,12 +243,12 @@ func TestWriterValidatesModes(t *testing.T) {
 		names []string
 	}{
 		"mode":            {stream.Frame{Mode: 3}, []string{"mode", "best_effort"}},
-		"no ttl":          {stream.Frame{Mode: engine.ModeBestEffort}, []string{"ttl", "1s..1m0s"}},
-		"short ttl":       {stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Second - 1}, []string{"ttl", "1s..1m0s"}},
-		"long ttl":        {stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute + 1}, []string{"ttl", "1s..1m0s"}},
+		"no ttl":          {stream.Frame{Mode: stream.ModeBestEffort}, []string{"ttl", "1s..1m0s"}},
+		"short ttl":       {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second - 1}, []string{"ttl", "1s..1m0s"}},
+		"long ttl":        {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute + 1}, []string{"ttl", "1s..1m0s"}},
 		"durable ttl":     {stream.Frame{TTL: time.Second}, []string{"ttl", "durable"}},
-		"ttl of a delta":  {stream.Frame{Mode: engine.ModeSummary, TTL: time.Second, Payload: []byte(`{}`)}, []string{"ttl", "summary"}},
-		"text in a delta": {stream.Frame{Mode: engine.ModeSummary, Encoding: stream.UTF8, Payload: []byte(`{}`)}, []string{"encoding", "json"}},
+		"ttl of a delta":  {stream.Frame{Mode: stream.ModeSummary, TTL: time.Second, Payload: []byte(`{}`)}, []string{"ttl", "summary"}},
+		"text in a delta": {stream.Frame{Mode: stream.ModeSummary, Encoding: stream.UTF8, Payload: []byte(`{}`)}, []string{"encoding", "json"}},
 	} {
 		err := w.Append(t.Context(), c.frame)
 		wantIs(t, err, flowfabric.ErrInvalidInput)
@@ -257,8 +258,8 @@ func TestWriterValidatesModes(t *testing.T) {
 			}
 		}
 	}
-	must(t, w.Append(t.Context(), stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Second}))
-	must(t, w.Append(t.Context(), stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute}))
+	must(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second}))
+	must(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute}))
 	must(t, w.Close(t.Context()))
 }
 
@@ -266,7 +267,7 @@ func TestWriterValidatesModes(t *testing.T) {
 func TestWriterSizesTheLiveLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var keeps []int
-		w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 			for i, f := range frames {
 				if last := i == len(frames)-1; f.Keep > 0 != last {
 					t.Errorf("frame %d of %d keeps %d", i, len(frames), f.Keep)
@@ -274,7 +275,7 @@ func TestWriterSizesTheLiveLog(t *testing.T) {
 			}
 			keeps = append(keeps, frames[len(frames)-1].Keep)
 			return engine.Appended{LastSequence: first + uint64(len(frames)) - 1}, nil
-		}), func(c *stream.WriterConfig) { c.Live.Ceiling = 3000 })
+		}), func(c *framelog.WriterConfig) { c.Live.Ceiling = 3000 })
 		for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Millisecond} {
 			time.Sleep(pause)
 			for range 20 {
@@ -289,12 +290,11 @@ func TestWriterSizesTheLiveLog(t *testing.T) {
 	})
 }
 
-// spec 30 §11 #26
 func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			return s.AppendFrames(ctx, f, first, frames)
 		}))
@@ -335,7 +335,7 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 // Nothing to drop: durable frames fill the queue, so the best-effort frame itself goes, and never waits.
 func TestWriterLiveFrameNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []stream.Frame) (engine.Appended, error) {
 			<-ctx.Done()
 			return engine.Appended{}, ctx.Err()
 		}))
@@ -348,7 +348,7 @@ func TestWriterLiveFrameNeverWaits(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantIs(t, w.Append(ctx, stream.Frame{Type: "s", Mode: engine.ModeSummary, Payload: []byte(`{}`)}), context.DeadlineExceeded)
+		wantIs(t, w.Append(ctx, stream.Frame{Type: "s", Mode: stream.ModeSummary, Payload: []byte(`{}`)}), context.DeadlineExceeded)
 		wantIs(t, w.Close(ctx), flowfabric.ErrUnflushed)
 		wantIs(t, w.Append(t.Context(), live("x")), flowfabric.ErrUnflushed)
 	})
@@ -360,7 +360,7 @@ func TestWriterCountsDocuments(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
 		most := 0
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			size := 0
 			for _, x := range frames {
@@ -401,39 +401,39 @@ func TestWriterCountsDocuments(t *testing.T) {
 }
 
 // mixed appends n frames of one mode to the fake server.
-func (s *server) mixed(t testing.TB, mode engine.FrameMode, n int) {
+func (s *server) mixed(t testing.TB, mode stream.FrameMode, n int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.attempts[s.holder.Attempt]
 	for range n {
-		f := engine.Frame{Sequence: a.count + 1, Mode: mode, Payload: fmt.Appendf(nil, "%d", a.count+1)}
-		if mode == engine.ModeSummary {
+		f := stream.Frame{Sequence: a.count + 1, Mode: mode, Payload: fmt.Appendf(nil, "%d", a.count+1)}
+		if mode == stream.ModeSummary {
 			f.SummaryVersion = a.version + 1
 		}
-		if _, err := s.append(s.holder, a.count+1, []engine.Frame{f}); err != nil {
+		if _, err := s.append(s.holder, a.count+1, []stream.Frame{f}); err != nil {
 			t.Fatal(err)
 		}
 		s.clock++
 	}
 }
 
-// spec 30 §3: one order; every page size gives the same frames.
+// one order; every page size gives the same frames.
 func TestReadMergesTheLogs(t *testing.T) {
 	s := newServer()
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
-		s.mixed(t, engine.FrameMode(r.IntN(3)), 1+r.IntN(4))
+		s.mixed(t, stream.FrameMode(r.IntN(3)), 1+r.IntN(4))
 	}
 	s.settle(flowfabric.CodeCompleted, "attempt_success")
 	all := s.stored(0)
-	hidden := slices.DeleteFunc(slices.Clone(all), func(f engine.Frame) bool { return f.Mode == engine.ModeBestEffort })
-	for visibility, want := range map[stream.Visibility][]engine.Frame{stream.VisibleAll: all, stream.ExcludeBestEffort: hidden} {
+	hidden := slices.DeleteFunc(slices.Clone(all), func(f stream.Frame) bool { return f.Mode == stream.ModeBestEffort })
+	for without, want := range map[bool][]stream.Frame{false: all, true: hidden} {
 		for _, limit := range []int{1, 2, 3, 7, 50, 10_000} {
 			var got []stream.Frame
-			var after stream.Cursor
+			var after framelog.Place
 			for {
-				page := read(t, s, stream.ReadOptions{After: after, Limit: limit, Visibility: visibility})
+				page := read(t, s, framelog.ReadOptions{After: after, Limit: limit, WithoutBestEffort: without})
 				if page.Gap || !page.EOF && page.Next == after {
 					t.Fatalf("limit %d: gap %t, next %v after %v", limit, page.Gap, page.Next, after)
 				}
@@ -443,39 +443,37 @@ func TestReadMergesTheLogs(t *testing.T) {
 				}
 			}
 			if spell(got) != spell(want) {
-				t.Fatalf("limit %d, visibility %d: %d frames, want %d", limit, visibility, len(got), len(want))
+				t.Fatalf("limit %d, without best effort %t: %d frames, want %d", limit, without, len(got), len(want))
 			}
 		}
 	}
-	_, err := stream.Read(t.Context(), s, execution, 0, stream.ReadOptions{Limit: 1, Visibility: 2})
-	wantIs(t, err, flowfabric.ErrInvalidInput)
 }
 
-// spec 30 T3, §11 #13: what is not shown is passed over, not counted, and never asked for twice.
+// what is not shown is passed over, not counted, and never asked for twice.
 func TestReadPassesOverWhatIsHidden(t *testing.T) {
 	s := newServer()
 	for range 3 {
-		s.mixed(t, engine.ModeBestEffort, 333)
-		s.mixed(t, engine.ModeDurable, 1)
+		s.mixed(t, stream.ModeBestEffort, 333)
+		s.mixed(t, stream.ModeDurable, 1)
 	}
-	s.mixed(t, engine.ModeBestEffort, 1)
-	page := read(t, s, stream.ReadOptions{Limit: 10, Visibility: stream.ExcludeBestEffort})
+	s.mixed(t, stream.ModeBestEffort, 1)
+	page := read(t, s, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true})
 	if got := spell(page.Frames); got != "334d334 668d668 1002d1002" || s.reads > 2 || page.EOF || page.Gap {
 		t.Fatalf("%s in %d reads, eof %t, gap %t", got, s.reads, page.EOF, page.Gap)
 	}
 	s.settle(flowfabric.CodeCompleted, "attempt_success")
-	if rest := read(t, s, stream.ReadOptions{Limit: 10, Visibility: stream.ExcludeBestEffort, After: page.Next}); len(rest.Frames) > 0 || !rest.EOF {
+	if rest := read(t, s, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true, After: page.Next}); len(rest.Frames) > 0 || !rest.EOF {
 		t.Fatalf("%d frames, eof %t", len(rest.Frames), rest.EOF)
 	}
 	only := newServer() // nothing to show at all
-	only.mixed(t, engine.ModeBestEffort, 50)
-	page = read(t, only, stream.ReadOptions{Limit: 10, Visibility: stream.ExcludeBestEffort})
-	if page.Next == (stream.Cursor{}) || !page.Exists {
+	only.mixed(t, stream.ModeBestEffort, 50)
+	page = read(t, only, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true})
+	if page.Next == (framelog.Place{}) || !page.Exists {
 		t.Fatal("the cursor did not move over what is hidden")
 	}
 	var all []stream.Frame // a log that is longer than the page is not skipped for being the only one
-	for after := (stream.Cursor{}); len(all) < 50; {
-		page = read(t, only, stream.ReadOptions{Limit: 10, After: after})
+	for after := (framelog.Place{}); len(all) < 50; {
+		page = read(t, only, framelog.ReadOptions{Limit: 10, After: after})
 		if all, after = append(all, page.Frames...), page.Next; len(page.Frames) != 10 {
 			t.Fatalf("%d frames after %d", len(page.Frames), len(all))
 		}
@@ -486,52 +484,52 @@ func TestReadPassesOverWhatIsHidden(t *testing.T) {
 // What has expired is no gap, and no reason to wait; durable frames that were trimmed are still counted exactly.
 func TestReadAfterExpiry(t *testing.T) {
 	s := newServer()
-	s.mixed(t, engine.ModeDurable, 10)
-	s.mixed(t, engine.ModeBestEffort, 5)
-	s.mixed(t, engine.ModeDurable, 10)
-	s.mixed(t, engine.ModeSummary, 2)
-	s.mixed(t, engine.ModeBestEffort, 5)
-	first := read(t, s, stream.ReadOptions{Limit: 12})
-	s.expire(0, engine.ModeBestEffort)
+	s.mixed(t, stream.ModeDurable, 10)
+	s.mixed(t, stream.ModeBestEffort, 5)
+	s.mixed(t, stream.ModeDurable, 10)
+	s.mixed(t, stream.ModeSummary, 2)
+	s.mixed(t, stream.ModeBestEffort, 5)
+	first := read(t, s, framelog.ReadOptions{Limit: 12})
+	s.expire(0, stream.ModeBestEffort)
 	s.settle(flowfabric.CodeCompleted, "attempt_success")
-	page := read(t, s, stream.ReadOptions{Limit: 100})
+	page := read(t, s, framelog.ReadOptions{Limit: 100})
 	if len(page.Frames) != 22 || page.Gap || !page.EOF {
 		t.Fatalf("%d frames, gap %t, eof %t", len(page.Frames), page.Gap, page.EOF)
 	}
 	s.trim(0, 7) // 5 durable frames and the deltas
-	for after, trimmed := range map[stream.Cursor]uint64{{}: 15, first.Next: 5, stream.CursorOf(first.Frames[11]): 5, stream.CursorOf(first.Frames[9]): 5, stream.CursorOf(first.Frames[7]): 7} {
-		page = read(t, s, stream.ReadOptions{Limit: 100, After: after})
+	for after, trimmed := range map[framelog.Place]uint64{{}: 15, first.Next: 5, framelog.PlaceOf(first.Frames[11]): 5, framelog.PlaceOf(first.Frames[9]): 5, framelog.PlaceOf(first.Frames[7]): 7} {
+		page = read(t, s, framelog.ReadOptions{Limit: 100, After: after})
 		if page.Trimmed != trimmed || !page.Gap || !page.EOF || len(page.Frames) != 7 {
 			t.Errorf("after %v: %d trimmed, want %d; eof %t, %d frames", after, page.Trimmed, trimmed, page.EOF, len(page.Frames))
 		}
 	}
 	to := first.Frames[10].ID // best effort: gone
-	page = read(t, s, stream.ReadOptions{Limit: 100, After: stream.CursorOf(first.Frames[9]), To: stream.CursorAt(to)})
-	if len(page.Frames) != 0 || page.EOF || page.Next.String() != to.String() {
+	page = read(t, s, framelog.ReadOptions{Limit: 100, After: framelog.PlaceOf(first.Frames[9]), To: to})
+	if len(page.Frames) != 0 || page.EOF || page.Next.Cursor() != to {
 		t.Errorf("up to a place that is gone: %d frames, eof %t, next %v", len(page.Frames), page.EOF, page.Next)
 	}
 }
 
 // A tail sees all modes as they are published, or those it wants, and is never held up by the others.
 func TestTailModes(t *testing.T) {
-	for visibility, want := range map[stream.Visibility]string{
-		stream.VisibleAll:        "1d 2s 3b 4d 5s 6b 7b 8d end",
-		stream.ExcludeBestEffort: "1d 2s 4d 5s 8d end",
+	for without, want := range map[bool]string{
+		false: "1d 2s 3b 4d 5s 6b 7b 8d end",
+		true:  "1d 2s 4d 5s 8d end",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer()
-			hub := stream.NewHub(s)
+			hub := framelog.NewHub(s)
 			defer hub.Close()
-			put := func(modes ...engine.FrameMode) {
+			put := func(modes ...stream.FrameMode) {
 				for _, m := range modes {
 					s.mixed(t, m, 1)
 				}
 			}
-			put(engine.ModeDurable, engine.ModeSummary, engine.ModeBestEffort)
+			put(stream.ModeDurable, stream.ModeSummary, stream.ModeBestEffort)
 			var seen []string
 			var owner conc.WaitGroup
 			owner.Go(func() {
-				for e, err := range hub.Tail(t.Context(), execution, stream.TailOptions{Visibility: visibility}) {
+				for e, err := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case err != nil || e.Kind == stream.TailGap:
 						t.Error(e, err)
@@ -544,8 +542,8 @@ func TestTailModes(t *testing.T) {
 			})
 			synctest.Wait()
 			reads := s.count(&s.reads)
-			put(engine.ModeDurable, engine.ModeSummary, engine.ModeBestEffort, engine.ModeBestEffort)
-			put(engine.ModeDurable)
+			put(stream.ModeDurable, stream.ModeSummary, stream.ModeBestEffort, stream.ModeBestEffort)
+			put(stream.ModeDurable)
 			synctest.Wait()
 			if n := s.count(&s.reads); n != reads {
 				t.Errorf("%d reads for what was published", n-reads)
@@ -559,23 +557,23 @@ func TestTailModes(t *testing.T) {
 	}
 }
 
-// spec 30 §5.2: a tail that fell behind is told how many frames it missed for good; one that joins late is not.
+// a tail that fell behind is told how many frames it missed for good; one that joins late is not.
 func TestTailFallsBehindLiveFrames(t *testing.T) {
-	for visibility, want := range map[stream.Visibility]string{
-		stream.VisibleAll:        "1d gap0+499 501d gap2+1 505s gap0+10",
-		stream.ExcludeBestEffort: "1d 501d gap2+0 505s",
+	for without, want := range map[bool]string{
+		false: "1d gap0+499 501d gap2+1 505s gap0+10",
+		true:  "1d 501d gap2+0 505s",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer()
-			hub := stream.NewHub(s)
+			hub := framelog.NewHub(s)
 			defer hub.Close()
-			s.mixed(t, engine.ModeDurable, 1)
+			s.mixed(t, stream.ModeDurable, 1)
 			var seen []string
 			stalled := make(chan struct{})
 			var owner conc.WaitGroup
 			ctx, leave := context.WithCancel(t.Context())
 			owner.Go(func() {
-				for e, err := range hub.Tail(ctx, execution, stream.TailOptions{Visibility: visibility}) {
+				for e, err := range hub.Tail(ctx, execution, stream.TailOptions{WithoutBestEffort: without}) {
 					switch {
 					case errors.Is(err, context.Canceled):
 					case err != nil:
@@ -591,19 +589,19 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 			})
 			synctest.Wait() // it is up to date
 			s.disconnect(errLost)
-			s.mixed(t, engine.ModeBestEffort, 499)
-			s.expire(0, engine.ModeBestEffort)
-			s.mixed(t, engine.ModeDurable, 1)
+			s.mixed(t, stream.ModeBestEffort, 499)
+			s.expire(0, stream.ModeBestEffort)
+			s.mixed(t, stream.ModeDurable, 1)
 			s.reconnect()
 			time.Sleep(time.Minute)
 			s.disconnect(errLost)
-			s.mixed(t, engine.ModeDurable, 2)
-			s.mixed(t, engine.ModeBestEffort, 1)
+			s.mixed(t, stream.ModeDurable, 2)
+			s.mixed(t, stream.ModeBestEffort, 1)
 			s.trim(0, 0)
 			s.attempts[0].trimmed = s.attempts[0].durable
-			s.mixed(t, engine.ModeSummary, 1)
-			s.mixed(t, engine.ModeBestEffort, 10)
-			s.expire(0, engine.ModeBestEffort)
+			s.mixed(t, stream.ModeSummary, 1)
+			s.mixed(t, stream.ModeBestEffort, 10)
+			s.expire(0, stream.ModeBestEffort)
 			s.reconnect()
 			time.Sleep(time.Minute)
 			leave()
@@ -613,7 +611,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			late := ""
-			for e := range hub.Tail(t.Context(), execution, stream.TailOptions{Visibility: visibility}) {
+			for e := range hub.Tail(t.Context(), execution, stream.TailOptions{WithoutBestEffort: without}) {
 				if late += fmt.Sprint(e.Kind, e.Missed, " "); e.Kind == stream.TailFrame {
 					break
 				}

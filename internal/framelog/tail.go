@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"context"
@@ -11,90 +11,26 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 const (
 	tailPage = 256 // frames of one range read
-	// lookEvery is how often a tail that hears nothing looks at its attempt (spec 30 §5.3).
+	// lookEvery is how often a tail that hears nothing looks at its attempt.
 	lookEvery = 2 * time.Second
 	// Pauses between reads while the server cannot be reached; the engine has repeated the call before.
 	rereadFirst  = 100 * time.Millisecond
 	rereadAtMost = 2 * time.Second
 )
 
-// TailKind says what a [TailEvent] tells.
-type TailKind uint8
-
-// The kinds of events, in the order a tail sees them.
-const (
-	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
-	TailGap                            // Trimmed and Missed frames were gone before they could be read
-	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
-	TailFrame                          // Frame
-	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
-	TailEnd                            // the execution has ended with Code; the last event
-)
-
-func (k TailKind) String() string {
-	switch k {
-	case TailAttempt:
-		return "attempt"
-	case TailGap:
-		return "gap"
-	case TailResumed:
-		return "resumed"
-	case TailFrame:
-		return "frame"
-	case TailAttemptEnd:
-		return "attempt_end"
-	case TailEnd:
-		return "end"
-	}
-	return "unknown"
-}
-
-// TailEvent is one step of a tail. Attempt and Kind are always set.
-type TailEvent struct {
-	Attempt uint32 // with TailEnd the last one, 0 if there was none
-	Kind    TailKind
-	Frame   Frame           // TailFrame; do not change its Payload, tailers share it
-	Resumed Resumption      // TailResumed: number and reason of the run, and which frames it repeats
-	Reason  string          // TailAttemptEnd: the closed reason (spec 30 §7), "" when unknown
-	Code    flowfabric.Code // TailEnd
-	Trimmed uint64          // TailGap: durable frames that the server dropped
-	// Recorded is, with TailAttemptEnd, the attempt's last frame that a recorded step covers: a later attempt repeats the
-	// frames after it.
-	Recorded engine.FramePlace
-	Missed   uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
-}
-
-// TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
-type TailOptions struct {
-	// Attempt, when set, is the only attempt delivered; the tail ends after its TailAttemptEnd, or with TailEnd
-	// when the execution ends without it. It may lie in the future.
-	Attempt *uint32
-	// From is the first attempt followed when Attempt is nil. With After it resumes a tail: the Attempt
-	// and [CursorOf] the Frame of the last event seen.
-	From uint32
-	// After is the exclusive place in the first attempt delivered: an entry or <ms>; start and end are refused.
-	After Cursor
-	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
-	// attempt, as it is when the tail begins. It excludes From and After.
-	FromNow bool
-	// Visibility leaves frames out by their mode.
-	Visibility Visibility
-}
-
-func (o TailOptions) validate() error {
+func validate(o stream.TailOptions) error {
 	switch {
-	case o.After.form == formStart || o.After.form == formEnd:
-		return fmt.Errorf("%w: After is %s, want <ms>-<seq> or <ms>", flowfabric.ErrInvalidInput, o.After)
-	case o.FromNow && (o.From != 0 || o.After != Cursor{}):
-		return fmt.Errorf("%w: FromNow excludes From and After", flowfabric.ErrInvalidInput)
+	case o.FromNow && (o.From != 0 || o.After != stream.Cursor{} || o.AfterFrame != nil):
+		return fmt.Errorf("%w: FromNow excludes From, After and AfterFrame", flowfabric.ErrInvalidInput)
+	case o.AfterFrame != nil && o.After != stream.Cursor{}:
+		return fmt.Errorf("%w: AfterFrame excludes After", flowfabric.ErrInvalidInput)
 	case o.Attempt != nil && o.From != 0:
 		return fmt.Errorf("%w: Attempt excludes From", flowfabric.ErrInvalidInput)
-	case o.Visibility > ExcludeBestEffort:
-		return fmt.Errorf("%w: visibility is %d, want VisibleAll or ExcludeBestEffort", flowfabric.ErrInvalidInput, o.Visibility)
 	}
 	return nil
 }
@@ -107,10 +43,10 @@ func (o TailOptions) validate() error {
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
 // [flowfabric.ErrInvalidInput], or another error of the server that trying again does not help.
-func (h *Hub) Tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions) iter.Seq2[TailEvent, error] {
-	return func(yield func(TailEvent, error) bool) {
+func (h *Hub) Tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions) iter.Seq2[stream.TailEvent, error] {
+	return func(yield func(stream.TailEvent, error) bool) {
 		if err := h.tail(ctx, id, o, yield); err != nil && !errors.Is(err, errLeft) {
-			yield(TailEvent{}, fmt.Errorf("tail %s: %w", id, err))
+			yield(stream.TailEvent{}, fmt.Errorf("tail %s: %w", id, err))
 		}
 	}
 }
@@ -121,8 +57,8 @@ var (
 	errDone = errors.New("the tail is complete")
 )
 
-func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions, yield func(TailEvent, error) bool) error {
-	if err := o.validate(); err != nil {
+func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o stream.TailOptions, yield func(stream.TailEvent, error) bool) error {
+	if err := validate(o); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -134,7 +70,10 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	}
 	defer h.leave(f, box)
 
-	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, attempt: o.From, cursor: o.After.lower(), visible: o.Visibility, timer: time.NewTimer(lookEvery)}
+	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, attempt: o.From, cursor: PlaceAt(o.After), durable: o.WithoutBestEffort, timer: time.NewTimer(lookEvery)}
+	if o.AfterFrame != nil {
+		t.cursor = PlaceOf(*o.AfterFrame)
+	}
 	defer t.timer.Stop()
 	if o.Attempt != nil {
 		t.attempt, t.only = *o.Attempt, true
@@ -153,15 +92,15 @@ type tailer struct {
 	ctx   context.Context
 	feed  *feed
 	box   *inbox
-	yield func(TailEvent, error) bool
+	yield func(stream.TailEvent, error) bool
 	timer *time.Timer
 
 	only    bool
-	visible Visibility
+	durable bool // without best-effort frames
 	attempt uint32
-	begun   bool   // TailAttempt of attempt was delivered
-	current bool   // the attempt was followed live before
-	cursor  Cursor // of the last frame delivered or skipped; its sequence is known after the first read
+	begun   bool  // TailAttempt of attempt was delivered
+	current bool  // the attempt was followed live before
+	cursor  Place // of the last frame delivered or skipped; its sequence is known after the first read
 }
 
 // look says how the next state of the attempt is learnt.
@@ -236,7 +175,7 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 			return err
 		}
 		t.box.caughtUp()
-		page, meta, err = readPage(t.ctx, t.feed.src, t.feed.id, t.attempt, t.cursor, nil, tailPage, t.visible)
+		page, meta, err = attemptLog{t.feed.src, t.feed.id, t.attempt, t.durable}.page(t.ctx, t.cursor, nil, tailPage)
 		return err
 	})
 	return page, meta, err
@@ -263,7 +202,7 @@ func (t *tailer) persist(read func() error) error {
 func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	if !t.begun && meta.Attempts > t.attempt {
 		t.begun = true
-		if err := t.emit(TailEvent{Kind: TailAttempt}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailAttempt}); err != nil {
 			return err
 		}
 	}
@@ -271,7 +210,7 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	resumed := page.Resumed
 	for _, f := range page.Frames {
 		for len(resumed) > 0 && resumed[0].First.Compare(f.ID) <= 0 {
-			if err := t.emit(TailEvent{Kind: TailResumed, Resumed: resumed[0]}); err != nil {
+			if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: resumed[0]}); err != nil {
 				return err
 			}
 			resumed = resumed[1:]
@@ -281,7 +220,7 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		if err := t.emitGap(missing); err != nil {
 			return err
 		}
-		if err := t.emit(TailEvent{Kind: TailFrame, Frame: f}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f}); err != nil {
 			return err
 		}
 	}
@@ -290,7 +229,7 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	}
 	t.cursor = page.Next
 	for _, r := range resumed { // what they begin with is not shown or not stored any more
-		if err := t.emit(TailEvent{Kind: TailResumed, Resumed: r}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: r}); err != nil {
 			return err
 		}
 	}
@@ -300,17 +239,17 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 // emitGap tells what is missing. Frames that are not durable count only for a tail that was up to date before and fell
 // behind: who joins late has not lost what was not meant to last.
 func (t *tailer) emitGap(missing gap) error {
-	if !t.current || t.visible != VisibleAll {
+	if !t.current || t.durable {
 		missing.missed = 0
 	}
 	if missing == (gap{}) {
 		return nil
 	}
-	return t.emit(TailEvent{Kind: TailGap, Trimmed: missing.trimmed, Missed: missing.missed})
+	return t.emit(stream.TailEvent{Kind: stream.TailGap, Trimmed: missing.trimmed, Missed: missing.missed})
 }
 
 // emit yields one event; a tail whose context has ended yields no more.
-func (t *tailer) emit(e TailEvent) error {
+func (t *tailer) emit(e stream.TailEvent) error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
@@ -324,7 +263,7 @@ func (t *tailer) emit(e TailEvent) error {
 // finish ends a drained attempt and moves on to the next, or ends the tail.
 func (t *tailer) finish(meta engine.StreamMeta) error {
 	if t.begun {
-		if err := t.emit(TailEvent{Kind: TailAttemptEnd, Reason: meta.ClosedReason, Recorded: meta.Recorded}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailAttemptEnd, Reason: meta.ClosedReason, Recorded: meta.Recorded.Sequence}); err != nil {
 			return err
 		}
 		if t.only {
@@ -333,12 +272,12 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 	}
 	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt+1 {
 		t.attempt = max(meta.Attempts, 1) - 1
-		if err := t.emit(TailEvent{Kind: TailEnd, Code: meta.Code}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code}); err != nil {
 			return err
 		}
 		return errDone
 	}
-	t.attempt, t.begun, t.current, t.cursor = t.attempt+1, false, false, Cursor{}.lower()
+	t.attempt, t.begun, t.current, t.cursor = t.attempt+1, false, false, PlaceAt(stream.Cursor{})
 	return nil
 }
 
@@ -394,14 +333,14 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 		}
 		t.cursor.id = f.ID
 		if i == 0 && m.resumed != nil {
-			if err := t.emit(TailEvent{Kind: TailResumed, Resumed: *m.resumed}); err != nil {
+			if err := t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: *m.resumed}); err != nil {
 				return false, err
 			}
 		}
-		if !t.visible.shows(f.Mode) {
+		if t.durable && f.Mode == stream.ModeBestEffort {
 			continue
 		}
-		if err := t.emit(TailEvent{Kind: TailFrame, Frame: f}); err != nil {
+		if err := t.emit(stream.TailEvent{Kind: stream.TailFrame, Frame: f}); err != nil {
 			return false, err
 		}
 	}

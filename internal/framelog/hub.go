@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"context"
@@ -24,7 +24,7 @@ var ErrHubClosed = errors.New("the tail hub is closed")
 // Hub follows executions live for any number of tailers of one process. All tailers of an execution share one
 // subscription, made with the first and given up with the last; a tailer itself has no goroutine and at most
 // 256 frames or 1 MiB waiting. One Hub per engine is meant to be shared.
-// Safe for concurrent use. Spec 30 §5, performance §3.10.
+// Safe for concurrent use.
 type Hub struct {
 	src   TailSource
 	ctx   context.Context

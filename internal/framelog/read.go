@@ -1,4 +1,4 @@
-package stream
+package framelog
 
 import (
 	"context"
@@ -7,132 +7,103 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // ReadOptions selects one page of an attempt's stream.
 type ReadOptions struct {
-	After Cursor // exclusive; zero or start = from the beginning, end = nothing but what is known of the stream
-	To    Cursor // inclusive; zero or end = no bound. A To before After gives an empty page
-	Limit int    // 1..10,000 frames, required; other values are refused, not clamped
+	After Place         // exclusive; zero = from the beginning
+	To    stream.Cursor // inclusive; zero = no bound. A To before After gives an empty page
+	Limit int           // 1..10,000 frames, required; other values are refused, not clamped
 
-	Visibility Visibility
-}
-
-// Visibility chooses frames by their mode (spec 30 §4.2).
-type Visibility uint8
-
-// What a reader or tail gets. The zero value is VisibleAll.
-const (
-	VisibleAll        Visibility = iota // frames of all modes
-	ExcludeBestEffort                   // durable frames and summary deltas
-)
-
-func (v Visibility) shows(m engine.FrameMode) bool {
-	return v != ExcludeBestEffort || m != engine.ModeBestEffort
+	WithoutBestEffort bool // only durable frames and summary deltas
 }
 
 // logs are where frames beside the durable ones stand.
-func (v Visibility) logs(meta engine.StreamMeta) (modes []engine.FrameMode) {
+func logs(meta engine.StreamMeta, withoutBestEffort bool) (modes []stream.FrameMode) {
 	if meta.Summary > 0 {
-		modes = append(modes, engine.ModeSummary)
+		modes = append(modes, stream.ModeSummary)
 	}
-	if meta.Live > 0 && v.shows(engine.ModeBestEffort) {
-		modes = append(modes, engine.ModeBestEffort)
+	if meta.Live > 0 && !withoutBestEffort {
+		modes = append(modes, stream.ModeBestEffort)
 	}
 	return modes
 }
 
 // Page is a part of an attempt's stream, in order.
 type Page struct {
-	Frames []Frame
+	Frames []stream.Frame
 	// Resumed has each run that began between After and Next, in order. Its first frame is one of Frames, unless that was
-	// trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See [Kept].
-	Resumed []Resumption
+	// trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See [stream.Kept].
+	Resumed []stream.Resumption
 	// Next is the last entry examined: the After of the next page. Without frames it is where the page began, or the
 	// last of the entries that are not shown or not stored any more.
-	Next Cursor
+	Next Place
 
 	Exists       bool // at least one frame was ever appended
 	Closed       bool // the attempt has ended; more pages may follow: read until EOF
 	ClosedReason string
-	Recorded     engine.FramePlace // last frame of the attempt that a recorded step covers; another attempt repeats the later ones
-	EOF          bool              // closed, and nothing after Next
+	Recorded     uint64 // sequence of the last frame of the attempt that a recorded step covers; another attempt repeats the later ones
+	EOF          bool   // closed, and nothing after Next
 
 	// Gap says that durable frames between After and the page's last were trimmed before they could be read; Trimmed
-	// is how many. Without the sequence at After (a parsed cursor) that is an upper bound and a cursor at
+	// is how many. Without the sequence at After ([PlaceAt]) that is an upper bound and a cursor at
 	// the newest trimmed frame is taken for one before it.
 	Gap     bool
 	Trimmed uint64
 }
 
-// Kept is what remains of frames, from one attempt and in order, after those were left out that a later run repeats: for a
-// whole stream all frames and all [Page.Resumed] of its pages. It shares no memory with frames.
-func Kept(frames []Frame, resumed []Resumption) []Frame {
-	kept := make([]Frame, 0, len(frames))
-	for _, f := range frames {
-		if !slices.ContainsFunc(resumed, func(r Resumption) bool { return r.Repeats(f) }) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
 // Read returns one page of the frames of an attempt. A reply is cut near 4 MiB, so a page may be shorter than
 // Limit and still not be the last; only EOF ends a stream. An attempt that never wrote, or does not exist
-// yet, gives an empty page that is not Closed until it has ended. Needs no lease. Spec 30 §4.
+// yet, gives an empty page that is not Closed until it has ended. Needs no lease.
 //
-// Frames of all modes come in one order; Visibility leaves the best-effort ones out.
+// Frames of all modes come in one order; WithoutBestEffort leaves the best-effort ones out.
 //
-// Errors: [flowfabric.ErrInvalidInput] for a limit or visibility out of bounds or To = start; [flowfabric.ErrNotFound].
+// Errors: [flowfabric.ErrInvalidInput] for a limit out of bounds; [flowfabric.ErrNotFound].
 func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, o ReadOptions) (Page, error) {
 	if o.Limit < 1 || o.Limit > flowfabric.MaxReadFrames {
 		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput, o.Limit, flowfabric.MaxReadFrames)
 	}
-	if o.To.form == formStart {
-		return Page{}, fmt.Errorf("read stream of %s: %w: To is start, want end, <ms> or <ms>-<seq>", id, flowfabric.ErrInvalidInput)
+	var to *stream.Cursor
+	if o.To != (stream.Cursor{}) {
+		to = &o.To
 	}
-	if o.Visibility > ExcludeBestEffort {
-		return Page{}, fmt.Errorf("read stream of %s: %w: visibility is %d, want VisibleAll or ExcludeBestEffort", id, flowfabric.ErrInvalidInput, o.Visibility)
-	}
-	if o.After.form == formEnd {
-		meta, err := r.ReadAttemptStream(ctx, id, attempt)
-		if err != nil {
-			return Page{}, fmt.Errorf("read stream of %s: %w", id, err)
-		}
-		return pageOf(last(meta), nil, meta), nil
-	}
-	var to *engine.StreamID
-	if o.To != (Cursor{}) {
-		to = o.To.upper()
-	}
-	page, _, err := readPage(ctx, r, id, attempt, o.After.lower(), to, o.Limit, o.Visibility)
+	page, _, err := attemptLog{r, id, attempt, o.WithoutBestEffort}.page(ctx, o.After.orStart(), to, o.Limit)
 	if err != nil {
 		return Page{}, fmt.Errorf("read stream of %s: %w", id, err)
 	}
 	return page, nil
 }
 
-// readPage reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
+// attemptLog reads the stream of one attempt.
+type attemptLog struct {
+	r       Reader
+	id      flowfabric.ExecutionID
+	attempt uint32
+	durable bool // without best-effort frames
+}
+
+// page reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
 // Only if that tells of frames which are not durable are the other logs read.
-func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after Cursor, to *engine.StreamID, limit int, v Visibility) (Page, engine.StreamMeta, error) {
-	var frames []Frame
+func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor, limit int) (Page, engine.StreamMeta, error) {
+	var frames []stream.Frame
 	var err error
 	if after.id != greatest {
-		if frames, err = r.ReadLog(ctx, id, attempt, engine.ModeDurable, after.id, to, limit); err != nil {
+		if frames, err = l.r.ReadLog(ctx, l.id, l.attempt, stream.ModeDurable, after.id, to, limit); err != nil {
 			return Page{}, engine.StreamMeta{}, err
 		}
 	}
-	meta, err := r.ReadAttemptStream(ctx, id, attempt)
+	meta, err := l.r.ReadAttemptStream(ctx, l.id, l.attempt)
 	if err != nil {
 		return Page{}, engine.StreamMeta{}, err
 	}
 	var page Page
 	if !meta.Mixed() || after.id == greatest {
 		page = pageOf(after, frames, meta)
-	} else if page, err = readMixed(ctx, r, id, attempt, after, to, limit, v, frames, meta); err != nil {
+	} else if page, err = l.mixed(ctx, after, to, limit, frames, meta); err != nil {
 		return Page{}, engine.StreamMeta{}, err
 	}
-	if page.Resumed, err = readRuns(ctx, r, id, attempt, after.id, page, meta); err != nil {
+	if page.Resumed, err = l.runs(ctx, after.id, page, meta); err != nil {
 		return Page{}, engine.StreamMeta{}, err
 	}
 	return page, meta, nil
@@ -141,13 +112,13 @@ func readPage(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt 
 // runsAtOnce is how many runs one read asks for.
 const runsAtOnce = 256
 
-// readRuns returns the runs that begin on a page and notes with its frames which run each belongs to. A run of which only the end is
+// runs returns the runs that begin on a page and notes with its frames which run each belongs to. A run of which only the end is
 // on the page is known by the next one, or is the last. All attempts but those that went on have one run, and cost no call.
-func readRuns(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, page Page, meta engine.StreamMeta) (resumed []Resumption, err error) {
-	next, current := []Resumption(nil), meta.Runs
+func (l attemptLog) runs(ctx context.Context, after stream.Cursor, page Page, meta engine.StreamMeta) (resumed []stream.Resumption, err error) {
+	next, current := []stream.Resumption(nil), meta.Runs
 	if meta.Runs > 1 && (len(page.Frames) > 0 || page.Next.id.Compare(after) > 0) {
 		for more := true; more; {
-			if next, err = r.ReadRuns(ctx, id, attempt, after, runsAtOnce); err != nil {
+			if next, err = l.r.ReadRuns(ctx, l.id, l.attempt, after, runsAtOnce); err != nil {
 				return nil, err
 			}
 			n := 0
@@ -178,9 +149,9 @@ func readRuns(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt 
 	return resumed, nil
 }
 
-// readMixed merges the logs of an attempt up to the last entry that the metadata knew: all of them were there then, so
+// mixed merges the logs of an attempt up to the last entry that the metadata knew: all of them were there then, so
 // none of a smaller id can appear later. durable is what was read of the main log before.
-func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, after Cursor, to *engine.StreamID, limit int, v Visibility, durable []Frame, meta engine.StreamMeta) (Page, error) {
+func (l attemptLog) mixed(ctx context.Context, after Place, to *stream.Cursor, limit int, durable []stream.Frame, meta engine.StreamMeta) (Page, error) {
 	bound := meta.LastID
 	if to != nil && to.Compare(bound) < 0 {
 		bound = *to
@@ -196,7 +167,7 @@ func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt
 	case full(durable, limit) || from.Compare(bound) >= 0:
 		bound = from // later entries are for the next page
 	default:
-		rest, err := r.ReadLog(ctx, id, attempt, engine.ModeDurable, from, &bound, limit-len(durable))
+		rest, err := l.r.ReadLog(ctx, l.id, l.attempt, stream.ModeDurable, from, &bound, limit-len(durable))
 		if err != nil {
 			return Page{}, err
 		}
@@ -205,8 +176,8 @@ func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt
 		}
 	}
 	frames := durable
-	for _, mode := range v.logs(meta) {
-		more, err := r.ReadLog(ctx, id, attempt, mode, after.id, &bound, limit)
+	for _, mode := range logs(meta, l.durable) {
+		more, err := l.r.ReadLog(ctx, l.id, l.attempt, mode, after.id, &bound, limit)
 		if err != nil {
 			return Page{}, err
 		}
@@ -224,8 +195,8 @@ func readMixed(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt
 }
 
 // inOrder is at least one frame: those up to bound, as many as a page may hold.
-func inOrder(frames []Frame, bound engine.StreamID, limit int) []Frame {
-	slices.SortFunc(frames, func(a, b Frame) int { return a.ID.Compare(b.ID) })
+func inOrder(frames []stream.Frame, bound stream.Cursor, limit int) []stream.Frame {
+	slices.SortFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) })
 	n, size := 1, len(frames[0].Payload)
 	for n < min(len(frames), limit) && frames[n].ID.Compare(bound) <= 0 {
 		if size += len(frames[n].Payload); size > flowfabric.MaxReadBytes {
@@ -237,7 +208,7 @@ func inOrder(frames []Frame, bound engine.StreamID, limit int) []Frame {
 }
 
 // full tells whether a log may hold more than what was read of it.
-func full(frames []Frame, limit int) bool {
+func full(frames []stream.Frame, limit int) bool {
 	size := 0
 	for i := range frames {
 		size += len(frames[i].Payload)
@@ -246,12 +217,12 @@ func full(frames []Frame, limit int) bool {
 }
 
 // last is the place of an attempt's last frame.
-func last(meta engine.StreamMeta) Cursor {
-	return Cursor{id: meta.LastID, sequence: meta.LastSequence, durables: meta.Count, known: true}
+func last(meta engine.StreamMeta) Place {
+	return Place{id: meta.LastID, sequence: meta.LastSequence, durables: meta.Count, known: true}
 }
 
 // pageUpTo is pageOf when everything up to bound was examined, shown or not.
-func pageUpTo(bound engine.StreamID, after Cursor, frames []Frame, meta engine.StreamMeta) Page {
+func pageUpTo(bound stream.Cursor, after Place, frames []stream.Frame, meta engine.StreamMeta) Page {
 	p := pageOf(after, frames, meta)
 	switch at := p.Next; {
 	case bound.Compare(at.id) <= 0:
@@ -261,14 +232,14 @@ func pageUpTo(bound engine.StreamID, after Cursor, frames []Frame, meta engine.S
 		}
 		p.Next, p.Gap, p.EOF = last(meta), p.Trimmed > 0, meta.Closed
 	default:
-		p.Next = Cursor{id: bound}
+		p.Next = Place{id: bound}
 	}
 	return p
 }
 
 // pageOf judges what was read after a cursor.
-func pageOf(after Cursor, frames []Frame, meta engine.StreamMeta) Page {
-	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason, Recorded: meta.Recorded}
+func pageOf(after Place, frames []stream.Frame, meta engine.StreamMeta) Page {
+	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason, Recorded: meta.Recorded.Sequence}
 	for _, f := range frames {
 		p.Trimmed += after.advance(f, meta).trimmed
 	}
@@ -278,7 +249,7 @@ func pageOf(after Cursor, frames []Frame, meta engine.StreamMeta) Page {
 		if after.known {
 			p.Trimmed -= min(after.durables, meta.Count)
 		}
-		after = Cursor{id: meta.LastID}
+		after = Place{id: meta.LastID}
 	}
 	rest := meta.LastID.Compare(after.id) > 0
 	if !rest && !after.known { // nothing newer, so what is known of the stream's last frame is true of the cursor
