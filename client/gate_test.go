@@ -28,18 +28,18 @@ type gateStore struct {
 	refused uint16           // a partition that opens nothing
 }
 
-func (s *gateStore) ReadBudget(_ context.Context, name string, _, _ int) (engine.BudgetRecord, error) {
+func (s *gateStore) ReadBudget(_ context.Context, name string, _, _ int) (admission.BudgetRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads[name]++
 	if s.lost > 0 {
 		s.lost--
-		return engine.BudgetRecord{}, flowfabric.ErrTransport
+		return admission.BudgetRecord{}, flowfabric.ErrTransport
 	}
 	if name != "acme" {
-		return engine.BudgetRecord{}, flowfabric.NewError("ff_read_budget", "budget_not_found", name)
+		return admission.BudgetRecord{}, flowfabric.NewError("ff_read_budget", "budget_not_found", name)
 	}
-	return engine.BudgetRecord{}, nil
+	return admission.BudgetRecord{}, nil
 }
 
 func (s *gateStore) AdjustBudget(context.Context, string, map[string]int64, string, string) (map[string]int64, []engine.Waiter, error) {

@@ -7,7 +7,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Bounds of quotas.
@@ -19,7 +18,7 @@ const (
 )
 
 // QuotaInfo is a quota as it was read, with its newest 256 book entries and up to 1,000 holds; a list has neither.
-type QuotaInfo struct{ engine.QuotaRecord }
+type QuotaInfo struct{ admission.QuotaRecord }
 
 // Free is how many slots are free; limited is false when the quota has no cap.
 func (q QuotaInfo) Free() (slots int, limited bool) {
@@ -96,7 +95,7 @@ func (c *Client) RemoveQuota(ctx context.Context, name string, opts ...GateOptio
 // flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
 func (c *Client) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
 	_, err := c.gating(nil, flowfabric.ValidateGateName("quota", name))
-	var record engine.QuotaRecord
+	var record admission.QuotaRecord
 	if err == nil {
 		record, err = c.store.ReadQuota(ctx, name, holdsRead, bookEntries)
 	}

@@ -177,7 +177,7 @@ func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 		return
 	}
 	g.out.Budgets++
-	for _, e := range b.Book {
+	for _, e := range b.Audit {
 		if e.What == "adjusted" && !e.At.Before(b.PeriodBegan) {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/sourcegraph/conc"
 	"github.com/sourcegraph/conc/panics"
 
-	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 )
 
 const (
@@ -113,7 +113,7 @@ func (d *delivery) settle(ctx context.Context, a delivered) (again bool) {
 func (d *delivery) deliver(ctx context.Context, job parcel) (more bool, err error) {
 	caught := panics.Try(func() {
 		for range deliverBatches {
-			n, e := admission.Deliver(ctx, d.cfg.Outbox, job.partition)
+			n, e := admit.Deliver(ctx, d.cfg.Outbox, job.partition)
 			if n > 0 || e != nil {
 				d.cfg.OnDeliver(job.partition, n, e)
 			}

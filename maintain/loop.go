@@ -44,7 +44,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -81,9 +81,9 @@ type Config struct {
 	Partitions []uint16
 	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody otherwise.
 	Schedules Firer
-	// Outbox is told what budgets and quotas are to be told, see admission.Deliver. Default: Engine, if it is an [admission.Outbox];
+	// Outbox is told what budgets and quotas are to be told, see admit.Deliver. Default: Engine, if it is an [admit.Outbox];
 	// nobody otherwise.
-	Outbox admission.Outbox
+	Outbox admit.Outbox
 	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
 	Logger *slog.Logger
 	// OnTick is told every answered tick; OnLag how late a tick of an owned partition began, in real time
@@ -127,7 +127,7 @@ func New(cfg Config) *Loop {
 		cfg.Schedules, _ = cfg.Engine.(Firer)
 	}
 	if cfg.Outbox == nil {
-		cfg.Outbox, _ = cfg.Engine.(admission.Outbox)
+		cfg.Outbox, _ = cfg.Engine.(admit.Outbox)
 	}
 	return &Loop{cfg: cfg, wake: make(chan struct{}, 1), rung: map[uint16]bool{}}
 }

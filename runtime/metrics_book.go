@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -39,27 +40,27 @@ func (m *metrics) asked(granted, admitted int, took time.Duration) {
 }
 
 // refused books a route that is closed.
-func (m *metrics) refused(r admission.Refusal, grants int) {
+func (m *metrics) refused(r admit.Refusal, grants int) {
 	m.admissions.WithLabelValues(string(r.Kind)).Add(float64(grants))
 	switch r.Kind {
-	case admission.RefusedBudget:
+	case admit.RefusedBudget:
 		m.budgetHits.WithLabelValues(m.category(r.Dimension)).Inc()
-	case admission.RefusedRate, admission.RefusedCap:
+	case admit.RefusedRate, admit.RefusedCap:
 		m.quotaHits.WithLabelValues(string(r.Kind)).Inc()
 	}
 }
 
 // spent books the answer to a report of a handler.
-func (m *metrics) spent(r engine.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
+func (m *metrics) spent(r admission.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
 
 // reportLabels are the verdict and, of a hard breach, what it leads to.
-func reportLabels(r engine.Reported) []string {
+func reportLabels(r admission.Reported) []string {
 	switch {
-	case r.Verdict == engine.SoftBreach:
+	case r.Verdict == admission.SoftBreach:
 		return []string{"soft", ""}
-	case r.Verdict == engine.HardBreach && r.Applied:
+	case r.Verdict == admission.HardBreach && r.Applied:
 		return []string{"hard", "warn"}
-	case r.Verdict == engine.HardBreach:
+	case r.Verdict == admission.HardBreach:
 		return []string{"hard", string(r.Action)}
 	default:
 		return []string{"ok", ""}

@@ -18,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -188,10 +189,10 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "schedule_missed_total", "reason=overlap")
 
 	w.budget("spent", 1)
-	if _, err := w.engine.ReportUsage(w.ctx, engine.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
+	if _, err := w.engine.ReportUsage(w.ctx, admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
 		t.Fatal(err)
 	}
-	w.quota(engine.QuotaSpec{Name: "one", Rate: 1, Window: time.Hour})
+	w.quota(admission.Quota{Name: "one", Rate: 1, Window: time.Hour})
 	w.submit("block", asking(flowfabric.Budget("spent")))
 	w.submit("block", asking(flowfabric.Quota("one")))
 	w.submit("block", asking(flowfabric.Quota("one")))

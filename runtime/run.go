@@ -11,8 +11,8 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/lease"
 	"github.com/flowfabric/flowfabric-go/maintain"
@@ -55,7 +55,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.slots.pace = w.pace
 	r.pool.run = r.work
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
+	gate := admit.New(admit.Config{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
 	r.keeper = lease.New(lease.Config{
 		Engine: gated{s, gate}, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
 		Context:       r.ctx,

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/lease"
@@ -32,8 +32,8 @@ type store interface {
 	settler
 	spender
 	registrar
-	admission.Engine
-	admission.Outbox
+	admit.Engine
+	admit.Outbox
 	Cluster() bool
 	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()
@@ -46,7 +46,7 @@ type store interface {
 // gated is a store whose claims go through the gates of what they are granted.
 type gated struct {
 	store
-	gate *admission.Gate
+	gate *admit.Admitter
 }
 
 func (g gated) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {

@@ -19,9 +19,9 @@ type Package struct {
 var levels = [][]string{
 	{"."},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "schedule"},
-	{"stream"},
+	{"stream", "admission"},
 	{"internal/engine"},
-	{"lease", "internal/framelog", "suspend", "admission"},
+	{"lease", "internal/framelog", "suspend", "internal/admit"},
 	{"handler"},
 }
 
@@ -30,7 +30,7 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"maintain": {on: "internal/engine", also: []string{"admission"}},
+	"maintain": {on: "internal/engine", also: []string{"internal/admit"}},
 	"embedded": {on: "internal/engine"},
 	"flow":     {on: "handler"},
 	"client":   {on: "handler", also: []string{"flow", "embedded"}},

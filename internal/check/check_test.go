@@ -32,7 +32,7 @@ func TestArrows(t *testing.T) {
 		pkg("internal/engine", ".", "lua", "internal/keys"),
 		pkg("suspend", ".", "internal/engine", "internal/keys"),
 		pkg("internal/engine", ".", "stream"),
-		pkg("handler", ".", "internal/engine", "lease", "internal/framelog", "suspend", "admission"),
+		pkg("handler", ".", "internal/engine", "lease", "internal/framelog", "suspend", "internal/admit"),
 		pkg("runtime", "handler", "lease", "maintain", "embedded"),
 		pkg("client", "handler", "stream", "flow", "embedded"),
 		pkg("fftest", "handler", "maintain", "embedded", "client", "runtime", "@testing"),

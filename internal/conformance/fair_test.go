@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -192,7 +193,7 @@ var fairScenarios = []scenario{
 	}},
 	{name: "design §6 work with gates and work without take turns", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 100})
+		q := g.quota(admission.Quota{Cap: 100})
 		w.createN(4, asking(flowfabric.Quota(q)))
 		w.createN(4)
 		k := g.asker("w1")

@@ -1,3 +1,5 @@
+// Package mergepatch is RFC 7396 on the summary documents of attempts: it parses deltas, merges them into a document, and composes two
+// of them into one.
 package mergepatch
 
 import (
@@ -12,7 +14,7 @@ const (
 	Text = "__ff_text__"
 )
 
-// applyPatch is what stream.MergeSummary says.
+// Apply is what stream.MergeSummary says.
 func Apply(document, delta []byte) ([]byte, error) {
 	target, err := ParseDocument(document)
 	if err != nil {
@@ -32,7 +34,7 @@ func Apply(document, delta []byte) ([]byte, error) {
 // Empty is the document {}.
 func Empty() *Value { return object(nil) }
 
-// parseDocument reads a document; an empty text is {}.
+// ParseDocument reads a document; an empty text is {}.
 func ParseDocument(text []byte) (*Value, error) {
 	if len(text) == 0 {
 		return Empty(), nil
@@ -40,7 +42,7 @@ func ParseDocument(text []byte) (*Value, error) {
 	return Parse(text)
 }
 
-// mergeSummary is the document with a patch applied. The error wraps [flowfabric.ErrSummaryTooLarge].
+// Merge is the document with a patch applied. The error wraps [flowfabric.ErrSummaryTooLarge].
 func Merge(document, patch *Value) (*Value, error) {
 	next := merged(document, patch)
 	if next.Size > flowfabric.MaxSummary {

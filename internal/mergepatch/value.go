@@ -13,7 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// value is a JSON value as far as a merge needs it: an object with its members in order of their keys, or any other
+// Value is a JSON value as far as a merge needs it: an object with its members in order of their keys, or any other
 // value as its own text, so that numbers keep every digit. It never changes: a merge shares what it leaves alone.
 type Value struct {
 	text    string   // no object: the value without spaces
@@ -40,7 +40,7 @@ func object(members []member) *Value {
 	return v
 }
 
-// append writes the value's text.
+// Append writes the value's text.
 func (v *Value) Append(b []byte) []byte {
 	if !v.object {
 		return append(b, v.text...)
@@ -56,7 +56,7 @@ func (v *Value) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// parseObject reads one JSON object of at most 16 levels of objects, those within arrays included. Of a key that occurs
+// Parse reads one JSON object of at most 16 levels of objects, those within arrays included. Of a key that occurs
 // twice the last counts. The error wraps [flowfabric.ErrInvalidInput].
 func Parse(text []byte) (*Value, error) {
 	if !utf8.Valid(text) {
@@ -252,7 +252,7 @@ func merged(target, patch *Value) *Value {
 	return object(out)
 }
 
-// composed is the patch that does what first and then second do. ok is false when there is none: a patch cannot say
+// Compose is the patch that does what first and then second do. ok is false when there is none: a patch cannot say
 // that an object takes the place of another instead of being merged into it.
 func Compose(first, second *Value) (patch *Value, ok bool) {
 	ok = true

@@ -36,7 +36,7 @@ func (s *store) WorkForAll(ctx context.Context, w driver.Worker) (stop func() er
 // Gate implements [driver.Gater].
 func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
 	for _, name := range budgets {
-		limits := map[string]engine.Limit{"uses": {Hard: 1 << 50}}
+		limits := map[string]admission.Limit{"uses": {Hard: 1 << 50}}
 		if err := s.client.CreateBudget(ctx, admission.Budget{Name: name, Limits: limits}); err != nil {
 			return err
 		}

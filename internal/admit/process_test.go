@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -85,7 +86,7 @@ func (p *process) ReleaseUsage(ctx context.Context, by string, items []engine.Re
 	return released, wake, err
 }
 
-func (p *process) ReportUsage(ctx context.Context, u engine.Usage) (r engine.Reported, err error) {
+func (p *process) ReportUsage(ctx context.Context, u admission.Usage) (r admission.Reported, err error) {
 	err = p.around("ReportUsage", func() (e error) { r, e = p.Engine.ReportUsage(ctx, u); return e })
 	return r, err
 }

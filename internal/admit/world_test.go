@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -123,7 +124,7 @@ func (w *world) no(err error) {
 	}
 }
 
-func (w *world) quota(q engine.QuotaSpec) flowfabric.Gate {
+func (w *world) quota(q admission.Quota) flowfabric.Gate {
 	w.Helper()
 	_, _, _, err := w.e.PutQuota(w.ctx, q, 0, "test")
 	w.no(err)
@@ -131,10 +132,10 @@ func (w *world) quota(q engine.QuotaSpec) flowfabric.Gate {
 	return flowfabric.Quota(q.Name)
 }
 
-func (w *world) budget(b engine.BudgetSpec) flowfabric.Gate {
+func (w *world) budget(b admission.Budget) flowfabric.Gate {
 	w.Helper()
 	if b.Limits == nil {
-		b.Limits = map[string]engine.Limit{"tokens": {Hard: 100}}
+		b.Limits = map[string]admission.Limit{"tokens": {Hard: 100}}
 	}
 	_, _, _, err := w.e.PutBudget(w.ctx, b, 0, "test")
 	w.no(err)
@@ -202,7 +203,7 @@ func (w *world) tick(partition uint16) (outbox int) {
 func (w *world) deliver(partition uint16) (n int) {
 	w.Helper()
 	for {
-		some, err := admission.Deliver(w.ctx, w.e, partition)
+		some, err := admit.Deliver(w.ctx, w.e, partition)
 		w.no(err)
 		if n += some; some == 0 {
 			return n
@@ -212,14 +213,14 @@ func (w *world) deliver(partition uint16) (n int) {
 
 // store is what a process uses of the engine.
 type store interface {
-	admission.Engine
-	admission.Outbox
+	admit.Engine
+	admit.Outbox
 }
 
 // worker claims in one partition.
 type worker struct {
 	*world
-	gate      *admission.Gate
+	gate      *admit.Admitter
 	partition uint16
 	session   string
 	number    uint64
@@ -232,7 +233,7 @@ type worker struct {
 
 func (w *world) worker(s store, partition uint16) *worker {
 	k := &worker{world: w, partition: partition, session: engine.NewSessionID("w")}
-	k.gate = admission.NewGate(admission.GateConfig{Engine: s, Logger: slog.New(slog.DiscardHandler), OnRefused: func(r admission.Refusal, _ int) {
+	k.gate = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler), OnRefused: func(r admit.Refusal, _ int) {
 		k.refusals = append(k.refusals, r.Text())
 	}})
 	return k

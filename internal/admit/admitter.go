@@ -1,4 +1,4 @@
-package admission
+package admit
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ const (
 	maxRoutes    = 4               // routes of one claim that are asked for at once
 )
 
-// Engine is what a gate needs of the server.
+// Engine is what an admitter needs of the server.
 type Engine interface {
 	Waker
 	ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
@@ -38,8 +38,8 @@ type Engine interface {
 	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error
 }
 
-// GateConfig says whom a gate asks. Engine is required.
-type GateConfig struct {
+// Config says whom an admitter asks. Engine is required.
+type Config struct {
 	Engine Engine
 	// Logger receives what was granted and could not be given back, which comes back by itself. Default slog.Default().
 	Logger *slog.Logger
@@ -50,16 +50,16 @@ type GateConfig struct {
 	OnRefused func(r Refusal, grants int)
 }
 
-// Gate claims work for a worker, and asks the gates of what has some. Nothing that a gate refuses, or that could not be asked, is
+// Admitter claims work for a worker, and asks the gates of what has some. Nothing that a gate refuses, or that could not be asked, is
 // claimed. Safe for concurrent use, but for claims of one partition, which come one after another.
-type Gate struct {
-	cfg    GateConfig
+type Admitter struct {
+	cfg    Config
 	tables tables
 	silent silent
 }
 
-// NewGate builds a gate; it makes no call before the first claim.
-func NewGate(cfg GateConfig) *Gate {
+// New builds an admitter; it makes no call before the first claim.
+func New(cfg Config) *Admitter {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.OnAsked == nil {
 		cfg.OnAsked = func(int, int, time.Duration) {}
@@ -67,13 +67,13 @@ func NewGate(cfg GateConfig) *Gate {
 	if cfg.OnRefused == nil {
 		cfg.OnRefused = func(Refusal, int) {}
 	}
-	return &Gate{cfg: cfg, tables: tables{by: map[uint16]*table{}}, silent: silent{until: map[uint16]time.Time{}}}
+	return &Admitter{cfg: cfg, tables: tables{by: map[uint16]*table{}}, silent: silent{until: map[uint16]time.Time{}}}
 }
 
 // ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
 // unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Interest)
 // gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
-func (g *Gate) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
 	req.Gates, req.MaxGrants = true, g.tables.most(req.Partition)
 	if g.tables.blind(req.Partition) {
 		req.Table = 0
@@ -106,7 +106,7 @@ func (g *Gate) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.C
 
 // pass is what one claim was granted, on its way through the gates.
 type pass struct {
-	*Gate
+	*Admitter
 	req      engine.ClaimRequest
 	repeated bool // quotas may have admitted some of it before
 	routes   []*routePass
@@ -123,8 +123,8 @@ type routePass struct {
 	refusal  Refusal
 }
 
-func (g *Gate) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
-	p := &pass{Gate: g, req: req, repeated: reply.Duplicate}
+func (g *Admitter) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
+	p := &pass{Admitter: g, req: req, repeated: reply.Duplicate}
 	by := map[uint64]*routePass{}
 	for _, x := range reply.Grants {
 		r := by[x.Route]

@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -22,9 +23,9 @@ type steps struct {
 
 func newSteps(w *world) *steps {
 	s := &steps{world: w}
-	s.budgetGate = w.budget(engine.BudgetSpec{Name: "budget", Refund: []string{"failed"}})
-	s.wide = w.quota(engine.QuotaSpec{Name: "a-wide", Cap: 2})
-	s.narrow = w.quota(engine.QuotaSpec{Name: "b-narrow", Cap: 1, Rate: 100, Window: 24 * time.Hour})
+	s.budgetGate = w.budget(admission.Budget{Name: "budget", Refund: []string{"failed"}})
+	s.wide = w.quota(admission.Quota{Name: "a-wide", Cap: 2})
+	s.narrow = w.quota(admission.Quota{Name: "b-narrow", Cap: 1, Rate: 100, Window: 24 * time.Hour})
 	s.good = w.create(0, s.budgetGate, s.wide, s.narrow)
 	s.bad = w.create(0, s.budgetGate, s.wide, s.narrow)
 	return s
@@ -60,7 +61,7 @@ func (s *steps) live(p *process) error {
 		}
 		s.tick(0)
 		for n := 1; n > 0; {
-			if err := again(func() (err error) { n, err = admission.Deliver(s.ctx, p, 0); return err }); err != nil {
+			if err := again(func() (err error) { n, err = admit.Deliver(s.ctx, p, 0); return err }); err != nil {
 				return err
 			}
 		}
@@ -79,7 +80,7 @@ func (s *steps) run(p *process, c engine.Claim) error {
 	if c.Fence.Execution == s.good {
 		return p.complete(s.ctx, c.Fence)
 	}
-	u := engine.Usage{Budget: s.budgetGate.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": 5}}
+	u := admission.Usage{Budget: s.budgetGate.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": 5}}
 	if _, err := p.ReportUsage(s.ctx, u); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (s *steps) settled() {
 }
 
 // A process dies at every single call it makes, before the server acts or after, or goes on without having heard of it: what follows is the same.
-// All work is done, no slot is taken, every start was counted once, and the refund was made. Spec 70 §7.3, BS28, BS30, BS31.
+// All work is done, no slot is taken, every start was counted once, and the refund was made.
 func TestDeathAtEveryStep(t *testing.T) {
 	plain := &process{}
 	t.Run("undisturbed", func(t *testing.T) {

@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -28,7 +29,7 @@ func (f frozen) ReleaseHolds(ctx context.Context, items []engine.Released) (int,
 // What cannot be delivered keeps nothing else waiting, however much it is, and is delivered in the end.
 func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
 	servers(t, func(w *world) {
-		a, b := w.quota(engine.QuotaSpec{Name: "a", Cap: 500}), w.quota(engine.QuotaSpec{Name: "b", Cap: 2})
+		a, b := w.quota(admission.Quota{Name: "a", Cap: 500}), w.quota(admission.Quota{Name: "b", Cap: 2})
 		for range 110 {
 			w.create(0, a)
 		}
@@ -42,12 +43,12 @@ func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
 		}
 		w.create(0, b)
 		w.complete(k.one())
-		n, err := admission.Deliver(w.ctx, frozen{w.e, "a"}, 0)
+		n, err := admit.Deliver(w.ctx, frozen{w.e, "a"}, 0)
 		if !errors.Is(err, flowfabric.ErrPartitionFrozen) {
 			t.Error(err)
 		}
 		same(w, "of b", fmt.Sprint(n, w.held(b)), "1 0")
-		n, err = admission.Deliver(w.ctx, frozen{w.e, "a"}, 0)
+		n, err = admit.Deliver(w.ctx, frozen{w.e, "a"}, 0)
 		same(w, "again", fmt.Sprint(n, err != nil, w.held(a)), "0 true 111")
 		same(w, "all", fmt.Sprint(w.deliver(0), w.held(a)), "111 0")
 	})
@@ -64,7 +65,7 @@ func TestReleaseWakesABoundedNumber(t *testing.T) {
 		}
 		var items []engine.Released
 		for _, n := range names {
-			w.quota(engine.QuotaSpec{Name: n, Cap: 100})
+			w.quota(admission.Quota{Name: n, Cap: 100})
 			var all []engine.Hold
 			for i := range uint64(100) {
 				all = append(all, engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: i + 1})
@@ -117,7 +118,7 @@ func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([
 // A partition that does not answer delays a claim by 200 ms, and that once in 5 s; suspects of another one are settled meanwhile.
 func TestSilentPartitionDelaysLittle(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "q", Cap: 2})
+		q := w.quota(admission.Quota{Name: "q", Cap: 2})
 		w.create(1, q)
 		w.worker(w.e, 1).one()
 		w.no2(w.e.Admit(w.ctx, "q", 0, 1, 10*time.Second, []engine.Hold{{Execution: w.create(0), Epoch: 7}})) // whose worker died
@@ -144,7 +145,7 @@ func TestSilentPartitionDelaysLittle(t *testing.T) {
 // A slot is not spent on routes whose lane is paused.
 func TestSlotsPassBySilencedLanes(t *testing.T) {
 	servers(t, func(w *world) {
-		g := w.quota(engine.QuotaSpec{Name: "q", Cap: 1})
+		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(lane, kind string) {
 			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: lane, Kind: kind, Payload: []byte("{}"), Gates: []flowfabric.Gate{g}}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
@@ -173,7 +174,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 // Who drew the half of the ready routes in which nothing can be taken is not sent to sleep: the other half has some.
 func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 	servers(t, func(w *world) {
-		g := w.quota(engine.QuotaSpec{Name: "q", Cap: 1})
+		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
 			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}"), Gates: gates, Deadline: deadline}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})

@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -28,10 +29,10 @@ func (b *between) ReleaseGrants(ctx context.Context, p uint16, s string, g []eng
 }
 
 // What waits for a window is looked at after an hour, however long the window, and not closed at all if it was woken since it was granted,
-// also if its worker has no time left to ask again. Spec 70-B31.
+// also if its worker has no time left to ask again.
 func TestNoRouteIsClosedForLong(t *testing.T) {
 	servers(t, func(w *world) {
-		q := engine.QuotaSpec{Name: "r", Rate: 1, Window: 24 * time.Hour}
+		q := admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour}
 		g := w.quota(q)
 		w.create(0, g)
 		b := &between{Engine: w.e}
@@ -58,7 +59,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 			q.Rate = 3
 			_, _, wake, err := w.e.PutQuota(w.ctx, q, 2, "op")
 			w.no(err)
-			w.no(admission.Wake(w.ctx, w.e, wake))
+			w.no(admit.Wake(w.ctx, w.e, wake))
 		}
 		_, err = k.try(10)
 		w.no(err)
@@ -70,7 +71,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 // A change of a quota answers who waits for it, and so does its repeat after a lost reply.
 func TestAChangeAndItsRepeatWake(t *testing.T) {
 	servers(t, func(w *world) {
-		q := engine.QuotaSpec{Name: "r", Rate: 1, Window: time.Hour}
+		q := admission.Quota{Name: "r", Rate: 1, Window: time.Hour}
 		w.quota(q)
 		hold := func(n uint64) []engine.Hold { return []engine.Hold{{Execution: w.create(0), Epoch: n}} }
 		for route := range uint64(301) {
@@ -90,7 +91,7 @@ func TestAChangeAndItsRepeatWake(t *testing.T) {
 // Room in the window wakes who waits for it, and when the first has no work any more, the next.
 func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
 	servers(t, func(w *world) {
-		g := w.quota(engine.QuotaSpec{Name: "r", Rate: 1, Window: 24 * time.Hour})
+		g := w.quota(admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour})
 		dead := w.create(1, g)
 		hold := engine.Hold{Execution: dead, Epoch: 7}
 		_, err := w.e.Admit(w.ctx, "r", 1, 90, 10*time.Second, []engine.Hold{hold})
@@ -104,7 +105,7 @@ func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
 		k := w.worker(w.e, 0)
 		k.nothing()
 		box := outbox{Engine: w.e, entries: []engine.OutboxEntry{{ID: "1-1", Released: []engine.Released{{Quota: "r", Hold: hold}}}}}
-		_, err = admission.Deliver(w.ctx, box, 0)
+		_, err = admit.Deliver(w.ctx, box, 0)
 		w.no(err)
 		k.one()
 	})
@@ -131,7 +132,7 @@ func TestWindowIsNoHerd(t *testing.T) {
 	}
 	defer e.Close()
 	w := &world{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
-	g := w.quota(engine.QuotaSpec{Name: "q", Rate: 100, Window: time.Second})
+	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: time.Second})
 	for p := range uint16(parts) {
 		for range 50 {
 			w.create(p, g)

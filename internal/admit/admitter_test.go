@@ -1,4 +1,4 @@
-package admission_test
+package admit_test
 
 import (
 	"context"
@@ -10,15 +10,16 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
 // A slot is its execution's until it ends, however short the window and however long it runs, although the quota asks after it time
-// and again. Spec 70 §10 BS26.
+// and again.
 func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1, Rate: 1, Window: time.Second})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: time.Second})
 		w.create(0, q)
 		w.create(1, q)
 		k, other := w.worker(w.e, 0), w.worker(w.e, 1)
@@ -39,16 +40,16 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 }
 
 // What an attempt spent is given back once, although the owner of the tick died before it forgot that it had told: a replay's usage stays
-// counted. Spec 70 §3.3.
+// counted.
 func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 	servers(t, func(w *world) {
-		g := w.budget(engine.BudgetSpec{Name: "b", Refund: []string{"failed"}})
+		g := w.budget(admission.Budget{Name: "b", Refund: []string{"failed"}})
 		id := w.create(0, g)
 		k := w.worker(w.e, 0)
 		spend := func(n, used int64) flowfabric.Fence {
 			w.Helper()
 			f := k.one().Fence
-			w.no2(w.e.ReportUsage(w.ctx, engine.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": n}}))
+			w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": n}}))
 			same(w, "used", w.used("b"), used)
 			return f
 		}
@@ -58,7 +59,7 @@ func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 		}
 		fail(spend(10, 10))
 		dies := &process{Engine: w.e, at: 3}
-		if _, err := admission.Deliver(w.ctx, dies, 0); err == nil || !dies.dead {
+		if _, err := admit.Deliver(w.ctx, dies, 0); err == nil || !dies.dead {
 			t.Fatalf("%v after %q", err, dies.names)
 		}
 		same(w, "given back", w.used("b"), 0)
@@ -86,10 +87,10 @@ func (w *world) no2(_ any, err error) {
 	w.no(err)
 }
 
-// Two workers want the same slot: one gets it, and the other takes nothing from him. Spec 70 §10 BS29.
+// Two workers want the same slot: one gets it, and the other takes nothing from him.
 func TestOneSlotTwoWorkers(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1})
 		for range 3 {
 			w.create(0, q)
 			w.create(1, q)
@@ -114,11 +115,11 @@ func TestOneSlotTwoWorkers(t *testing.T) {
 	})
 }
 
-// The server dies between the end of an execution and the word of it: the slot is free after the restart, once. Spec 70 §10 BS31, BS32.
+// The server dies between the end of an execution and the word of it: the slot is free after the restart, once.
 func TestOutboxOutlivesTheServer(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	w := realWorld(t, srv.URL())
-	q := w.quota(engine.QuotaSpec{Name: "two", Cap: 2})
+	q := w.quota(admission.Quota{Name: "two", Cap: 2})
 	first, second := w.create(0, q), w.create(0, q)
 	k := w.worker(w.e, 0)
 	claims := k.claim(10)
@@ -128,7 +129,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 	srv.Restart()
 	same(w, "slots before", w.held(q), 2)
 	p := &process{Engine: w.e, at: 3} // it dies after it has told the quota
-	if n, err := admission.Deliver(w.ctx, p, 0); err == nil || n != 0 {
+	if n, err := admit.Deliver(w.ctx, p, 0); err == nil || n != 0 {
 		t.Fatal(n, err)
 	}
 	same(w, "slots", w.held(q), 1)
@@ -137,7 +138,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 	same(w, "ended", w.code(first) == flowfabric.CodeCompleted || w.code(second) == flowfabric.CodeCompleted, true)
 }
 
-// A budget or quota that is not there stops work visibly, and does so for as long as it is not. Spec 70 B20, §10 BS39.
+// A budget or quota that is not there stops work visibly, and does so for as long as it is not.
 func TestUnknownGateStopsWork(t *testing.T) {
 	servers(t, func(w *world) {
 		w.create(0, flowfabric.Budget("no-budget"), flowfabric.Quota("no-quota"))
@@ -156,7 +157,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 			w.tick(0)
 		}
 		closed("budget_not_found no-budget")
-		w.budget(engine.BudgetSpec{Name: "no-budget"})
+		w.budget(admission.Budget{Name: "no-budget"})
 		closed("quota_policy_not_found no-quota")
 		same(w, "nothing to tell", w.deliver(0), 0)
 
@@ -170,7 +171,7 @@ func TestUnknownGateStopsWork(t *testing.T) {
 		}
 		w.tick(0)
 		same(w, "told to nobody", w.deliver(0), 1)
-		w.quota(engine.QuotaSpec{Name: "no-quota"})
+		w.quota(admission.Quota{Name: "no-quota"})
 		k.one()
 	})
 }
@@ -192,10 +193,10 @@ func (k *worker) repeat() ([]engine.Claim, error) {
 	return reply.Claims, err
 }
 
-// As many start as may in the window, the others when it has room again and not before. Spec 70 §10 BS23, BS24, BS40.
+// As many start as may in the window, the others when it has room again and not before.
 func TestRateIsKept(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "rate", Rate: 3, Window: time.Minute, Cap: 3})
+		q := w.quota(admission.Quota{Name: "rate", Rate: 3, Window: time.Minute, Cap: 3})
 		for range 4 {
 			w.create(0, q)
 		}
@@ -226,7 +227,7 @@ func TestRateIsKept(t *testing.T) {
 // A failover lost the word that a slot is free: whoever wants it finds out, though not by time alone. What is held stays held.
 func TestLostWordOfARelease(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "two", Cap: 2})
+		q := w.quota(admission.Quota{Name: "two", Cap: 2})
 		for range 2 {
 			w.create(0, q)
 		}
@@ -254,7 +255,7 @@ func TestLostWordOfARelease(t *testing.T) {
 // A grant whose worker is gone before it claimed is taken back by who wants its slot, even if nobody ticks its partition.
 func TestDeadGrantIsKilled(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1, Rate: 2, Window: time.Hour})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: time.Hour})
 		lost := w.create(0, q)
 		p := &process{Engine: w.e, at: 4} // ClaimNext for the table, ClaimNext, Admit, ClaimGranted
 		if _, err := w.worker(p, 0).try(10); err == nil || p.names[3] != "ClaimGranted" {
@@ -274,9 +275,9 @@ func TestDeadGrantIsKilled(t *testing.T) {
 // Room that is made between a refusal and the closing of the route wakes nobody, so the gate looks again.
 func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
-		b := w.budget(engine.BudgetSpec{Name: "b"})
-		w.no2(w.e.ReportUsage(w.ctx, engine.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 100}}))
+		q := w.quota(admission.Quota{Name: "one", Cap: 1})
+		b := w.budget(admission.Budget{Name: "b"})
+		w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 100}}))
 		w.create(1, q)
 		runs := w.worker(w.e, 1).one()
 		for _, gate := range []flowfabric.Gate{q, b} {
@@ -287,7 +288,7 @@ func TestRoomBetweenRefusalAndClosing(t *testing.T) {
 			w.deliver(1)
 			_, _, wake, err := w.e.ResetBudget(w.ctx, "b", "test", false)
 			w.no(err)
-			w.no(admission.Wake(w.ctx, w.e, wake))
+			w.no(admit.Wake(w.ctx, w.e, wake))
 		}}, 0)
 		k.nothing()
 		same(w, "more", k.more, true)
@@ -314,7 +315,7 @@ func (m *meanwhile) ReleaseGrants(ctx context.Context, partition uint16, session
 // A quota that does not answer stops work for a second, and says so.
 func TestGateThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t)
-	w.create(0, w.quota(engine.QuotaSpec{Name: "one", Cap: 1}))
+	w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
 	p := &process{Engine: w.e, at: 3, executed: true, survives: true}
 	k := w.worker(p, 0)
 	k.nothing()
@@ -330,7 +331,7 @@ func TestGateThatDoesNotAnswer(t *testing.T) {
 // A caller that goes away while gates are asked gets its grants back, and no route is closed for it.
 func TestCallerGoesAway(t *testing.T) {
 	w := newWorld(t)
-	id := w.create(0, w.quota(engine.QuotaSpec{Name: "one", Cap: 1}))
+	id := w.create(0, w.quota(admission.Quota{Name: "one", Cap: 1}))
 	ctx, leave := context.WithCancel(w.ctx)
 	k := w.worker(&leaving{w.e, leave}, 0)
 	stays := w.ctx
@@ -361,7 +362,7 @@ func (l *leaving) Admit(ctx context.Context, name string, partition uint16, rout
 // A gate that does not know a route's gates, as after a failover, lets nothing pass, and reads the table again.
 func TestUnknownRoute(t *testing.T) {
 	w := newWorld(t)
-	q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+	q := w.quota(admission.Quota{Name: "one", Cap: 1})
 	w.create(0, q)
 	w.create(0, q)
 	k := w.worker(w.e, 0)
@@ -380,7 +381,7 @@ func TestUnknownRoute(t *testing.T) {
 // What a slot is offered to may have gone: then it is offered on. Here the first partition that waits has nothing left.
 func TestSlotIsOfferedOn(t *testing.T) {
 	servers(t, func(w *world) {
-		q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1})
 		w.create(0, q)
 		k := w.worker(w.e, 0)
 		c := k.one()
@@ -401,13 +402,13 @@ func TestSlotIsOfferedOn(t *testing.T) {
 // A slot that is freed now and then does not move all that waits for it to and fro; where gates let everything pass, more is asked for.
 func TestFewGrantsForOneSlot(t *testing.T) {
 	w := newWorld(t)
-	q := w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+	q := w.quota(admission.Quota{Name: "one", Cap: 1})
 	for range 60 {
 		w.create(0, q)
 	}
 	k := w.worker(w.e, 0)
 	var granted []int
-	k.gate = admission.NewGate(admission.GateConfig{Engine: w.e, OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
+	k.gate = admit.New(admit.Config{Engine: w.e, OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
 	next := func(max int) (claims []engine.Claim) {
 		t.Helper()
 		claims = k.claim(max)
@@ -420,9 +421,9 @@ func TestFewGrantsForOneSlot(t *testing.T) {
 	for range 4 {
 		same(w, "claimed", len(next(100)), 1)
 	}
-	_, _, wake, err := w.e.PutQuota(w.ctx, engine.QuotaSpec{Name: "one"}, 1, "test")
+	_, _, wake, err := w.e.PutQuota(w.ctx, admission.Quota{Name: "one"}, 1, "test")
 	w.no(err)
-	w.no(admission.Wake(w.ctx, w.e, wake))
+	w.no(admit.Wake(w.ctx, w.e, wake))
 	for range 4 {
 		next(100)
 	}
