@@ -34,7 +34,7 @@ type FrameReader interface {
 	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error)
 }
 
-// Lease tells whether the execution may still be acted on; *lease.Held is one.
+// Lease tells whether the execution may still be acted on; *keeper.Held is one.
 type Lease interface {
 	Check() error  // nil while this process is the holder, else the cause
 	Healthy() bool // trusted, and fewer than three renewals failed in a row

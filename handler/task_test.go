@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -25,7 +25,7 @@ var (
 	_ handler.StepRecorder = (*engine.Engine)(nil)
 
 	_ handler.ProgressRecorder = (*engine.Engine)(nil)
-	_ handler.Lease            = (*lease.Held)(nil)
+	_ handler.Lease            = (*keeper.Held)(nil)
 )
 
 func TestTaskAccessors(t *testing.T) {

@@ -3,7 +3,7 @@
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼
-//	slots ──free──▶ scheduler ──visit──▶ lease.Keeper.Claim ──▶ job ──▶ handler.Binding.Run
+//	slots ──free──▶ scheduler ──visit──▶ keeper.Keeper.Claim ──▶ job ──▶ handler.Binding.Run
 //	  ▲                 ▲                                        │            │ Outcome
 //	  │                 └── More, partly filled ─────────────────┘            ▼
 //	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)

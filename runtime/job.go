@@ -12,13 +12,13 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
 type job struct {
 	*run
-	held  *lease.Held
+	held  *keeper.Held
 	route engine.Route
 	kind  *served   // nil: there is no handler
 	logs  jobLog    // of its logger
@@ -31,7 +31,7 @@ type job struct {
 	atWork  atWork           // of the run's watch, while its handler is at work
 }
 
-func newJob(r *run, held *lease.Held, route engine.Route) *job {
+func newJob(r *run, held *keeper.Held, route engine.Route) *job {
 	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
 	j.logs = jobLog{r.log.Handler(), j}
 	j.slog = *slog.New(&j.logs)
@@ -172,7 +172,7 @@ func (j *job) refused(cause error) {
 }
 
 // handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
-func (r *run) handBack(held *lease.Held) {
+func (r *run) handBack(held *keeper.Held) {
 	r.returns.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, stopGrace)
 		defer cancel()
@@ -202,7 +202,7 @@ func (r *run) giveBack(jobs []*job) {
 
 // persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
 // end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
-func (r *run) persist(ctx context.Context, held *lease.Held, call func(context.Context) error) error {
+func (r *run) persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
 	var pause *backoff.ExponentialBackOff // the usual case pays for none
 	for {
 		if err := held.Check(); err != nil {

@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
@@ -67,7 +67,7 @@ func (j *job) completion(result []byte, answer chan error) completion {
 // completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
 // it was done.
 func (r *run) completed(batch []completion, answers []engine.Settled, err error) {
-	done := make([]*lease.Held, 0, len(batch))
+	done := make([]*keeper.Held, 0, len(batch))
 	for i, c := range batch {
 		refused := err
 		if err == nil {

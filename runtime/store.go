@@ -10,14 +10,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
-	"github.com/flowfabric/flowfabric-go/lease"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
 type store interface {
-	lease.Engine
+	keeper.Engine
 	framelog.Appender
 	maintain.Ticker
 	handler.StepRecorder

@@ -78,7 +78,7 @@ func dedented(text string) string {
 
 // packages are those whose names the notes use, by directory.
 var packages = map[string]string{"flowfabric": "", "client": "client", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
-	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "maintain": "maintain", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
+	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "maintain": "internal/maintain", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
 
 // What the notes call client.Submit, Client.Replay or Config.Lanes is there.
 func TestNamesExist(t *testing.T) {

@@ -19,9 +19,9 @@ type Package struct {
 var levels = [][]string{
 	{"."},
 	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "schedule"},
-	{"stream", "admission"},
+	{"stream", "admission", "lease"},
 	{"internal/engine"},
-	{"lease", "internal/framelog", "suspend", "internal/admit"},
+	{"internal/keeper", "internal/framelog", "suspend", "internal/admit"},
 	{"handler"},
 }
 
@@ -30,12 +30,12 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"maintain": {on: "internal/engine", also: []string{"internal/admit"}},
-	"embedded": {on: "internal/engine"},
-	"flow":     {on: "handler"},
-	"client":   {on: "handler", also: []string{"flow", "embedded"}},
-	"fftest":   {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
-	"runtime":  {on: "handler", also: []string{"embedded", "maintain"}},
+	"internal/maintain": {on: "internal/engine", also: []string{"internal/admit"}},
+	"embedded":          {on: "internal/engine"},
+	"flow":              {on: "handler"},
+	"client":            {on: "handler", also: []string{"flow", "embedded"}},
+	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "runtime"}},
+	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
@@ -63,7 +63,7 @@ var owners = map[string][]string{
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
-	light = []string{"client", "flow", "maintain", "embedded"}
+	light = []string{"client", "flow", "internal/maintain", "embedded"}
 	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus", "go.opentelemetry.io/otel/sdk"}
 )
 

@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Held is one claimed execution for as long as this process answers for it. Exactly one of Release and Abandon
@@ -18,10 +19,10 @@ type Held struct {
 
 	prev, next *Held // of the session's list; guarded by Keeper.mu, as all below
 
-	lost    error   // why it is no longer ours
-	gone    bool    // released or abandoned
-	missing bool    // the server did not name it
-	missed  Instant // when that was first noticed
+	lost    error         // why it is no longer ours
+	gone    bool          // released or abandoned
+	missing bool          // the server did not name it
+	missed  lease.Instant // when that was first noticed
 }
 
 // Claim is what the server handed out. The caller must not change what it points to.
@@ -46,7 +47,7 @@ func (h *Held) Check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.lost == nil && !h.session.trusted(k.cfg.Clock()) {
-		k.lose(h.session, LostTrust)
+		k.lose(h.session, lease.LostTrust)
 	}
 	return h.lost
 }
@@ -54,7 +55,7 @@ func (h *Held) Check() error {
 // Trusted reports whether [Held.Check] returns nil.
 func (h *Held) Trusted() bool { return h.Check() == nil }
 
-// Healthy reports whether the lease is trusted and fewer than three renewals failed in a row. Spec 40 §8.2.
+// Healthy reports whether the lease is trusted and fewer than three renewals failed in a row.
 func (h *Held) Healthy() bool { return h.Check() == nil && h.Failures() < failureLimit }
 
 // Failures is how many renewals of the session have failed in a row.
@@ -71,7 +72,7 @@ func (h *Held) Refused(err error) {
 		k := h.session.keeper
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.lose(h.session, LostWrite)
+		k.lose(h.session, lease.LostWrite)
 	}
 }
 

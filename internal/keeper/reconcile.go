@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 const (
@@ -35,8 +36,8 @@ func (s *session) doubt(after time.Duration) {
 
 // compareDue reports whether to compare now. Nothing is compared while a claim is unresolved: what it brought is
 // named by its repeat.
-func (s *session) compareDue(now Instant) bool {
-	return s.doubted && !s.comparing && !s.pending && !s.retiring && now.since(s.compared) >= s.patience
+func (s *session) compareDue(now lease.Instant) bool {
+	return s.doubted && !s.comparing && !s.pending && !s.retiring && now.Since(s.compared) >= s.patience
 }
 
 // reconcile waits for the partition's turn, so that no claim is in flight, and compares.
@@ -94,7 +95,7 @@ func (k *Keeper) compare(ctx context.Context, s *session) error {
 // because an earlier one was settled meanwhile, and a hold may be missing because its own settlement is on its way:
 // so it takes two looks, far enough apart for a call to be answered, and a renewal in between, whose notices know
 // the cause.
-func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.Held, start Instant) {
+func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.Held, start lease.Instant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	there := make(map[engine.Held]bool, len(members))
@@ -111,7 +112,7 @@ func (k *Keeper) book(s *session, known map[engine.Held]*Held, members []engine.
 			h.missing, h.missed = true, start
 			s.force = true
 			s.doubt(k.confirm)
-		case start.since(h.missed) < k.confirm:
+		case start.Since(h.missed) < k.confirm:
 			s.doubt(k.confirm)
 		default:
 			k.cfg.Logger.Warn("flowfabric: execution is run here but not held any more",

@@ -98,7 +98,7 @@ func (r AuditReport) Sound() bool {
 //
 // A partition whose slot moves, or whose primary fails over, while it is audited is begun anew, at most twice. The error
 // is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or [flowfabric.ErrInvalidInput]; what
-// is wrong with a partition is in the report. Design §8.
+// is wrong with a partition is in the report.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
 	gates := cfg.Partitions == nil
 	a, err := newAudit(cfg)

@@ -24,8 +24,6 @@
 //
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
 // A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
-//
-// Design §8.
 package maintain
 
 import (

@@ -1,4 +1,4 @@
-package lease_test
+package keeper_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // ungated keeps to itself what its claims are granted, as a gate that could not give it back.
@@ -58,7 +58,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	}
 	granted := create(flowfabric.Quota("q"))
 	u := &ungated{Engine: e}
-	k := lease.New(lease.Config{Engine: u, Instance: "i", TTL: time.Hour, Logger: quiet})
+	k := keeper.New(keeper.Config{Engine: u, Instance: "i", TTL: time.Hour, Logger: quiet})
 	loop, stop := context.WithCancel(ctx)
 	var running conc.WaitGroup
 	running.Go(func() { _ = k.Run(loop) })

@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // partition is where this instance claims; at most one of its sessions takes claims.
@@ -21,28 +22,28 @@ type session struct {
 	id        string
 	partition uint16
 
-	number   uint64  // last claim number known to be used up
-	pending  bool    // claim number+1 was sent and its outcome is unknown
-	garbled  int     // answers in a row to claim number+1 that could not be read
-	claiming bool    // a claim is in flight right now
-	opened   bool    // exists on the server
-	sent     bool    // start is valid: some call that may have extended the lease was sent
-	start    Instant // of the newest call that extended the lease
+	number   uint64        // last claim number known to be used up
+	pending  bool          // claim number+1 was sent and its outcome is unknown
+	garbled  int           // answers in a row to claim number+1 that could not be read
+	claiming bool          // a claim is in flight right now
+	opened   bool          // exists on the server
+	sent     bool          // start is valid: some call that may have extended the lease was sent
+	start    lease.Instant // of the newest call that extended the lease
 
 	generation uint64 // newest lost notice that has been acted on
 	early      map[flowfabric.ExecutionID]engine.Lost
 	held       holds
-	emptySince Instant
+	emptySince lease.Instant
 
 	failures int // renewals failed in a row
 	renewals int // that succeeded
-	tried    Instant
+	tried    lease.Instant
 	renewing bool
 	force    bool // renew at the next turn
 
 	doubted   bool // what the server holds is to be compared with held
 	patience  time.Duration
-	compared  Instant // when the last comparison ended; the next comes patience later
+	compared  lease.Instant // when the last comparison ended; the next comes patience later
 	comparing bool
 	refusals  int // comparisons in a row that met something that cannot be handed back
 
@@ -79,26 +80,26 @@ func (l *holds) remove(h *Held) {
 }
 
 // trusted reports whether the lease certainly still runs on the server at now. Called with Keeper.mu held.
-func (s *session) trusted(now Instant) bool {
-	return !s.dead && (!s.sent || now.since(s.start) < s.keeper.trust)
+func (s *session) trusted(now lease.Instant) bool {
+	return !s.dead && (!s.sent || now.Since(s.start) < s.keeper.trust)
 }
 
 // extend moves the start of trust to a call that succeeded.
-func (s *session) extend(start Instant) {
-	if !s.sent || start.after(s.start) {
+func (s *session) extend(start lease.Instant) {
+	if !s.sent || start.After(s.start) {
 		s.start, s.sent = start, true
 	}
 }
 
 // untilRenewal is how long until the next renewal is due; a failed one is repeated sooner.
-func (s *session) untilRenewal(now Instant) time.Duration {
+func (s *session) untilRenewal(now lease.Instant) time.Duration {
 	if s.force {
 		return 0
 	}
 	if s.failures > 0 {
-		return s.keeper.retry - now.since(s.tried)
+		return s.keeper.retry - now.Since(s.tried)
 	}
-	return s.keeper.cfg.TTL/3 - now.since(s.start)
+	return s.keeper.cfg.TTL/3 - now.Since(s.start)
 }
 
 // idle reports whether nothing here or, as far as known, on the server needs the session.

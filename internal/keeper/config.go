@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Engine is what a keeper needs of the server.
@@ -40,8 +41,8 @@ type Config struct {
 	// Context is what every hold's context derives from. Default context.Background(). It should outlive the wish to stop, so that
 	// running work can be drained.
 	Context context.Context
-	// Clock is read for every question of trust. Default [SystemClock].
-	Clock Clock
+	// Clock is read for every question of trust. Default [lease.SystemClock].
+	Clock lease.Clock
 
 	// OnTickOverdue is told that a reply said the partition's timers are not being tended.
 	OnTickOverdue func(partition uint16)
@@ -50,8 +51,8 @@ type Config struct {
 	// OnLost is told of every hold that was taken away, with the cause its context ended with. These
 	// functions are called from the keeper's goroutines and must neither block nor call the keeper.
 	OnLost func(execution flowfabric.ExecutionID, cause error)
-	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [LostTrust],
-	// [LostLate], [LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
+	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [lease.LostTrust],
+	// [lease.LostLate], [lease.LostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
 	OnSessionLost func(partition uint16, cause string)
 }
 
@@ -62,7 +63,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Context = context.Background()
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = SystemClock
+		cfg.Clock = lease.SystemClock
 	}
 	if cfg.OnTickOverdue == nil {
 		cfg.OnTickOverdue = func(uint16) {}
@@ -79,15 +80,8 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Why a session ended, where the server did not say it in answer to a claim or a renewal.
 const (
-	LostTrust = "trust_ended"         // no renewal was answered in time
-	LostLate  = "claim_answered_late" // so late that trust had ended
-	LostWrite = "write_refused"       // the server answered a write under the session that it has expired
-)
-
-const (
-	// failureLimit is how many renewals in a row may fail before a lease counts as unhealthy (spec 40 §8.2).
+	// failureLimit is how many renewals in a row may fail before a lease counts as unhealthy.
 	failureLimit = 3
 	// maxCalls bounds the renewals and closes under way at once. It is above the default partition count,
 	// so that calls stuck on one dead node never hold up those to the others.

@@ -1,4 +1,4 @@
-package lease_test
+package keeper_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // An execution that could not be settled goes back to the queue at once, while its neighbours go on under the same
@@ -127,7 +127,7 @@ func TestClaimThatArrivesLate(t *testing.T) {
 		t.Run(map[bool]string{false: "first claim", true: "later claim"}[open], func(t *testing.T) {
 			work := map[bool]int{true: 1}[open]
 			inBubble(t, work, func(b *bench) {
-				var busy *lease.Held
+				var busy *keeper.Held
 				if open {
 					busy = b.mustClaim(1)[0]
 				}

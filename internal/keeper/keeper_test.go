@@ -1,4 +1,4 @@
-package lease_test
+package keeper_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/lease"
 )
 
@@ -26,7 +27,7 @@ const ttl = 30 * time.Second
 type bench struct {
 	*testing.T
 	server *server
-	keeper *lease.Keeper
+	keeper *keeper.Keeper
 	ctx    context.Context
 	skew   atomic.Int64 // added to the wall clock, as a machine that slept would see it
 }
@@ -35,7 +36,7 @@ type bench struct {
 func inBubble(t *testing.T, work int, body func(b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, server: newServer(work)}
-		b.keeper = lease.New(lease.Config{Engine: b.server, Instance: "i", TTL: ttl,
+		b.keeper = keeper.New(keeper.Config{Engine: b.server, Instance: "i", TTL: ttl,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Clock: func() lease.Instant {
 				i := lease.SystemClock()
@@ -52,11 +53,11 @@ func inBubble(t *testing.T, work int, body func(b *bench)) {
 	})
 }
 
-func (b *bench) claim(n int) (lease.Reply, error) {
+func (b *bench) claim(n int) (keeper.Reply, error) {
 	return b.keeper.Claim(b.ctx, engine.ClaimRequest{Max: n, Interest: "aa", Wait: true})
 }
 
-func (b *bench) mustClaim(n int) []*lease.Held {
+func (b *bench) mustClaim(n int) []*keeper.Held {
 	b.Helper()
 	reply, err := b.claim(n)
 	if err != nil || len(reply.Held) == 0 {
@@ -65,7 +66,7 @@ func (b *bench) mustClaim(n int) []*lease.Held {
 	return reply.Held
 }
 
-func (b *bench) wantCause(h *lease.Held, want error) {
+func (b *bench) wantCause(h *keeper.Held, want error) {
 	b.Helper()
 	synctest.Wait()
 	if got := context.Cause(h.Context()); !errors.Is(got, want) {
@@ -73,7 +74,7 @@ func (b *bench) wantCause(h *lease.Held, want error) {
 	}
 }
 
-// Renewal keeps a session alive for as long as it holds something, with one call per ttl/3 (spec 40 §8.2).
+// Renewal keeps a session alive for as long as it holds something, with one call per ttl/3.
 func TestRenewalKeepsHoldsAlive(t *testing.T) {
 	inBubble(t, 2, func(b *bench) {
 		held := b.mustClaim(2)
@@ -107,7 +108,7 @@ func TestClaimNumbers(t *testing.T) {
 	})
 }
 
-// A lost reply is repeated under its number and names what it had handed out: no orphan (design §6).
+// A lost reply is repeated under its number and names what it had handed out: no orphan.
 func TestLostClaimReplyIsRepeated(t *testing.T) {
 	inBubble(t, 5, func(b *bench) {
 		b.server.set("claim", lost)
@@ -203,7 +204,7 @@ func TestLostNoticeOvertakesClaim(t *testing.T) {
 	})
 }
 
-// A black-holed store: trust ends before the server's expiry, and with it every context (spec 40 §15 #3).
+// A black-holed store: trust ends before the server's expiry, and with it every context.
 func TestBlackHoleEndsTrust(t *testing.T) {
 	inBubble(t, 1, func(b *bench) {
 		start := time.Now()
@@ -250,10 +251,10 @@ func TestHealth(t *testing.T) {
 func TestWallClockJump(t *testing.T) {
 	for _, look := range []struct {
 		name string
-		do   func(h *lease.Held)
+		do   func(h *keeper.Held)
 	}{
-		{"check", func(h *lease.Held) { _ = h.Check() }},
-		{"loop", func(h *lease.Held) { time.Sleep(1100 * time.Millisecond) }},
+		{"check", func(h *keeper.Held) { _ = h.Check() }},
+		{"loop", func(h *keeper.Held) { time.Sleep(1100 * time.Millisecond) }},
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			inBubble(t, 2, func(b *bench) {

@@ -1,4 +1,4 @@
-package lease_test
+package keeper_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 )
 
 // A look that waited while a claim was in flight finds that its answer was lost, and does not look either: what the
-// claim took is named by its repeat (design §6, no orphan).
+// claim took is named by its repeat.
 func TestLookThatWaitedForALostClaim(t *testing.T) {
 	inBubble(t, 4, func(b *bench) {
 		first := b.mustClaim(1)[0]

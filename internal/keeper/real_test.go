@@ -1,4 +1,4 @@
-package lease_test
+package keeper_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // rig is a keeper on a real server, behind a proxy that can lose answers, and an engine that sees it directly.
@@ -22,7 +22,7 @@ type rig struct {
 	ctx    context.Context
 	proxy  *proxy
 	direct *engine.Engine
-	keeper *lease.Keeper
+	keeper *keeper.Keeper
 	digest string
 }
 
@@ -41,7 +41,7 @@ func newRig(t *testing.T) *rig {
 		return e
 	}
 	r.direct = open(url)
-	r.keeper = lease.New(lease.Config{Engine: open(r.proxy.url()), Instance: "i", TTL: time.Hour, Logger: quiet})
+	r.keeper = keeper.New(keeper.Config{Engine: open(r.proxy.url()), Instance: "i", TTL: time.Hour, Logger: quiet})
 	loop, stop := context.WithCancel(ctx)
 	var running conc.WaitGroup
 	running.Go(func() { _ = r.keeper.Run(loop) })
@@ -67,11 +67,11 @@ func (r *rig) submit(n int) {
 	}
 }
 
-func (r *rig) claim(n int) (lease.Reply, error) {
+func (r *rig) claim(n int) (keeper.Reply, error) {
 	return r.keeper.Claim(r.ctx, engine.ClaimRequest{Max: n, Interest: r.digest, Wait: true})
 }
 
-func (r *rig) read(h *lease.Held) engine.Snapshot {
+func (r *rig) read(h *keeper.Held) engine.Snapshot {
 	r.Helper()
 	x, err := r.direct.ReadExecution(r.ctx, h.Fence().Execution)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 		t.Fatalf("the lost claim took %d: %v", len(members)-1, err)
 	}
 	r.proxy.heal()
-	var second lease.Reply
+	var second keeper.Reply
 	r.eventually("the repeat is answered", func() bool {
 		second, err = r.claim(1)
 		return err == nil
@@ -128,7 +128,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 	if x := r.read(poor); x.Attempts != 1 || x.Retries != 0 || x.Reclaims != 0 {
 		t.Errorf("%d attempts, %d retries, %d reclaims", x.Attempts, x.Retries, x.Reclaims)
 	}
-	for _, h := range []*lease.Held{first.Held[0], rich} {
+	for _, h := range []*keeper.Held{first.Held[0], rich} {
 		if code := r.read(h).State.Code; h.Check() != nil || code != flowfabric.CodeActive {
 			t.Errorf("the neighbour: %v, %s", h.Check(), code)
 		}
@@ -175,7 +175,7 @@ func TestLateClaimOnARealServer(t *testing.T) {
 func TestManyOrphans(t *testing.T) {
 	r := newRig(t)
 	r.submit(250)
-	var held []*lease.Held
+	var held []*keeper.Held
 	for len(held) < 250 {
 		reply, err := r.claim(100)
 		if err != nil || len(reply.Held) == 0 {

@@ -1,4 +1,4 @@
-package lease
+package keeper
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
 // Run renews and closes sessions and watches over trust until ctx ends; then it waits for its own calls and
@@ -34,7 +35,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		next = min(next, maxTurn, margin(k.cfg.TTL))
 		switch {
 		case !s.trusted(now):
-			k.lose(s, LostTrust)
+			k.lose(s, lease.LostTrust)
 		case s.retiring && s.held.count == 0 && !s.claiming:
 			k.drop(s)
 		case s.closing || k.calls >= maxCalls:
@@ -46,7 +47,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 }
 
 // tend starts the calls that a session needs now and returns when it needs the next. Called with mu held.
-func (k *Keeper) tend(ctx context.Context, s *session, now Instant) time.Duration {
+func (k *Keeper) tend(ctx context.Context, s *session, now lease.Instant) time.Duration {
 	if s.compareDue(now) {
 		s.comparing = true
 		k.calls++
@@ -54,7 +55,7 @@ func (k *Keeper) tend(ctx context.Context, s *session, now Instant) time.Duratio
 	}
 	switch {
 	case !s.opened || s.renewing:
-	case !s.comparing && s.idle() && now.since(s.emptySince) >= k.cfg.TTL && k.tryClose(ctx, s):
+	case !s.comparing && s.idle() && now.Since(s.emptySince) >= k.cfg.TTL && k.tryClose(ctx, s):
 	case s.untilRenewal(now) <= 0:
 		s.renewing, s.force, s.tried = true, false, now
 		k.calls++
