@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -50,7 +51,7 @@ type Config struct {
 	// Creator is stored with every submission, at most 64 bytes, and named as who asked for a replay, a revocation or
 	// another priority ([By] wins) and as the source of signals ([SignalSource] wins). Default none.
 	Creator string
-	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see suspend.ParseKeyring. Only
+	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see tokenkeys.Parse. Only
 	// [Client.ReissueToken] and [Client.RotateTokenKeys] need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string
@@ -130,7 +131,7 @@ type Client struct {
 	cfg     Config
 	store   store
 	tails   tailer
-	keyring *suspend.Keyring // nil: no token keys
+	keyring *tokenkeys.Keyring // nil: no token keys
 	tracer  *tracing.Tracer
 	submits *coalescer
 	waits   *hub
@@ -149,7 +150,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	keyring, err := suspend.Configured(cfg.URL, cfg.TokenKeys)
+	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
 	if err != nil {
 		return nil, fmt.Errorf("%w: client: TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
@@ -171,7 +172,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // newClient expects a config with its defaults filled in.
-func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, release ...func()) *Client {
+func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, release ...func()) *Client {
 	life, end := context.WithCancelCause(context.Background())
 	return &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,

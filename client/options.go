@@ -59,7 +59,7 @@ type submission struct {
 // before any encryption hook. 1..256 bytes. Not for [SubmitMany], see [IdempotencyKeys]. Spec 10 D44.
 //
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
-// (engine.Delivered.Duplicate). So the key names the question that is answered, not the answer. Spec 20 S33.
+// (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer. Spec 20 S33.
 func IdempotencyKey(key string) KeyOption { return idempotencyKey(key) }
 
 // IdempotencyKeys gives every input of a [SubmitMany] its own [IdempotencyKey]; key is called once per index.

@@ -19,9 +19,9 @@ import (
 // signaller is the part of the engine behind signals, waitpoints and token keys. Each call may be repeated.
 type signaller interface {
 	suspend.Deliverer
-	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s engine.NewSignal) (engine.Delivered, error)
+	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error)
 	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
-	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
 	RotateTokenKey(ctx context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
@@ -35,7 +35,7 @@ const (
 
 // sending is a signal on its way, with what its options said.
 type sending struct {
-	engine.NewSignal
+	suspend.SentSignal
 	keyed bool
 }
 
@@ -90,22 +90,22 @@ func SignalRemembered(d time.Duration) SignalOption {
 // Errors: flowfabric.ErrMissingToken for the zero token; ErrInvalidToken for one that opens nothing here, whatever the
 // reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrNotSignalable
 // for a signal that comes too late; ErrSignalLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput. Spec 20 §3.4.
-func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (engine.Delivered, error) {
+func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (suspend.Delivered, error) {
 	if token.IsZero() && !c.closed.Load() {
-		return engine.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
+		return suspend.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
 	}
 	s, err := c.newSignal(payload, opts)
 	if err != nil {
-		return engine.Delivered{}, c.refuse("signal", token.Execution(), err)
+		return suspend.Delivered{}, c.refuse("signal", token.Execution(), err)
 	}
 	return c.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), s)
 }
 
 // DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client a suspend.Deliverer. A token of
 // a partition that this store does not have is ErrInvalidToken, too.
-func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
+func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
 	if err := c.admit("signal", id); err != nil {
-		return engine.Delivered{}, err
+		return suspend.Delivered{}, err
 	}
 	ctx, span := c.tracer.Signal(ctx, "signal", tracing.Work{Execution: id})
 	if span != nil {
@@ -117,19 +117,19 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 }
 
 // deliver makes the call of a signal that shows a token.
-func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
-	err := suspend.CheckSignal(s)
+func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
+	err := s.Validate()
 	switch {
 	case err != nil:
 	case id.Partition() >= c.store.Partitions():
 		err = flowfabric.NewError("signal", flowfabric.CodeOf(flowfabric.ErrInvalidToken))
 	default:
-		var d engine.Delivered
+		var d suspend.Delivered
 		if d, err = c.store.DeliverSignal(ctx, id, waitpoint, digest, s); err == nil {
 			return d, nil
 		}
 	}
-	return engine.Delivered{}, signalled("signal", id, err)
+	return suspend.Delivered{}, signalled("signal", id, err)
 }
 
 // Approve answers a waitpoint on the word of an operator, who needs no token: whoever may call it, may answer for anybody.
@@ -138,20 +138,20 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 //
 // Errors: flowfabric.ErrInvalidInput without by; ErrNotFound; ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable;
 // ErrSignalLimit; ErrPayloadTooLarge. Spec 20 §2.8, S33.
-func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint, by string, payload any, opts ...SignalOption) (engine.Delivered, error) {
+func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint, by string, payload any, opts ...SignalOption) (suspend.Delivered, error) {
 	s, err := c.newSignal(payload, opts)
 	if err == nil {
-		s.SourceType, s.Source = engine.SourceOperator, by
-		err = errors.Join(named(by, flowfabric.MaxSignalSource), suspend.CheckSignal(s))
+		s.SourceType, s.Source = suspend.SourceOperator, by
+		err = errors.Join(named(by, flowfabric.MaxSignalSource), s.Validate())
 	}
 	if err == nil && waitpoint == "" {
 		err = fmt.Errorf("%w: the waitpoint is empty, want its id or its key", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
-		return engine.Delivered{}, c.refuse("approve", id, err)
+		return suspend.Delivered{}, c.refuse("approve", id, err)
 	}
 	if err := c.admit("approve", id); err != nil {
-		return engine.Delivered{}, err
+		return suspend.Delivered{}, err
 	}
 	ctx, span := c.tracer.Signal(ctx, "approve", tracing.Work{Execution: id})
 	if span != nil {
@@ -172,7 +172,7 @@ type resumeFunc func(*engine.ResumeRequest)
 
 func (f resumeFunc) resume(q *engine.ResumeRequest) { f(q) }
 
-// OnlySuspension resumes only if this is still the suspension (engine.SuspensionRecord.ID as [Client.Suspension] showed it);
+// OnlySuspension resumes only if this is still the suspension (suspend.Record.ID as [Client.Suspension] showed it);
 // otherwise Resume answers flowfabric.ErrSuspensionChanged.
 func OnlySuspension(id uuid.UUID) ResumeOption {
 	return resumeFunc(func(q *engine.ResumeRequest) { q.Suspension = id })
@@ -213,17 +213,17 @@ func (c *Client) Resume(ctx context.Context, id flowfabric.ExecutionID, by strin
 }
 
 // newSignal makes what Signal and Approve send.
-func (c *Client) newSignal(payload any, opts []SignalOption) (engine.NewSignal, error) {
+func (c *Client) newSignal(payload any, opts []SignalOption) (suspend.SentSignal, error) {
 	name := defaultSignal
 	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
 		name = a.Choice // as the page's form names it
 	}
-	s := sending{NewSignal: engine.NewSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
+	s := sending{SentSignal: suspend.SentSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
 	for _, o := range opts {
 		o.signal(&s)
 	}
 	if s.keyed && s.IdempotencyKey == "" {
-		return s.NewSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxIdempotencyKey)
+		return s.SentSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxIdempotencyKey)
 	}
 	var err error
 	switch p := payload.(type) {
@@ -240,7 +240,7 @@ func (c *Client) newSignal(payload any, opts []SignalOption) (engine.NewSignal, 
 			err = fmt.Errorf("%w: the payload does not encode as JSON: %w", flowfabric.ErrInvalidInput, err)
 		}
 	}
-	return s.NewSignal, err
+	return s.SentSignal, err
 }
 
 // refuse is the error of a call that was not made; a closed client and an empty id come first.

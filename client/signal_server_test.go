@@ -17,6 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -34,7 +36,7 @@ type booth struct {
 	now    time.Time
 	client *client.Client
 	engine *engine.Engine
-	ring   *suspend.Keyring
+	ring   *tokenkeys.Keyring
 }
 
 func newBooth(t *testing.T) *booth {
@@ -50,7 +52,7 @@ func newBooth(t *testing.T) *booth {
 	b := &booth{T: t, ctx: ctx, server: server, now: time.UnixMilli(1_800_000_000_000)}
 	server.SetTime(b.now)
 	keys := strings.Join([]string{secret("a"), secret("b"), secret("c"), secret("d")}, ",")
-	if b.ring, err = suspend.ParseKeyring(keys); err != nil {
+	if b.ring, err = tokenkeys.Parse(keys); err != nil {
 		t.Fatal(err)
 	}
 	if b.client, err = client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 2, TokenKeys: keys, Logger: quiet}); err != nil {
@@ -141,7 +143,7 @@ func TestSignalsOnAServer(t *testing.T) {
 	}
 	key := client.IdempotencyKey("evt-1")
 	first, err := b.client.Signal(b.ctx, token, draft{"wet"}, client.SignalName("go"), client.SignalSource("person", "anna"), key)
-	if err != nil || first.Effect != engine.EffectSatisfied || first.Duplicate || first.Open {
+	if err != nil || first.Effect != waithook.EffectSatisfied || first.Duplicate || first.Open {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	again, err := b.client.Signal(b.ctx, token, draft{"dry"}, client.SignalName("stop"), key)
@@ -152,10 +154,10 @@ func TestSignalsOnAServer(t *testing.T) {
 		t.Errorf("a late one: %v", err)
 	}
 	s, err := b.client.Suspension(b.ctx, x.ID())
-	if err != nil || s.Resume == nil || len(s.Resume.Signals) != 1 || s.Cause != engine.CauseSignal || s.CloseReason != "resumed" {
+	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != suspend.CauseSignal || s.CloseReason != "resumed" {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got := s.Resume.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {
+	if got := s.Result.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {
 		t.Errorf("%+v", got)
 	}
 	if err := x.Cancel(b.ctx, ""); err != nil {
@@ -175,15 +177,15 @@ func TestApproveOnAServer(t *testing.T) {
 	}
 	key := client.IdempotencyKey("release-v2")
 	first, err := b.client.Approve(b.ctx, x.ID(), "release", "otto", true, client.SignalName("approve"), key)
-	if err != nil || first.Effect != engine.EffectSatisfied {
+	if err != nil || first.Effect != waithook.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := b.client.Approve(b.ctx, x.ID(), "release", "olga", false, client.SignalName("reject"), key)
-	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != engine.EffectSatisfied {
+	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", second, err)
 	}
 	s, err := b.client.Suspension(b.ctx, x.ID())
-	if err != nil || len(s.Resume.Signals) != 1 || s.Resume.Signals[0].SourceType != "operator" || s.Resume.Signals[0].Source != "otto" || s.Resume.Signals[0].Name != "approve" {
+	if err != nil || len(s.Result.Signals) != 1 || s.Result.Signals[0].SourceType != "operator" || s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := b.client.Approve(b.ctx, flowfabric.NewExecutionID(1), "release", "otto", true); !errors.Is(err, flowfabric.ErrNotFound) {
@@ -210,7 +212,7 @@ func TestResumeOnAServer(t *testing.T) { // 20 §3.7
 	if err := b.client.Resume(b.ctx, x.ID(), "anna"); !errors.Is(err, flowfabric.ErrNotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
 		t.Errorf("%v", err)
 	}
-	if s, err = b.client.Suspension(b.ctx, x.ID()); err != nil || s.Cause != engine.CauseOperator || s.Resume.By != "anna" || s.Resume.Reason != "seen it" || len(s.Resume.Signals) != 0 {
+	if s, err = b.client.Suspension(b.ctx, x.ID()); err != nil || s.Cause != suspend.CauseOperator || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := b.signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) { // 20 §11 #16
@@ -365,7 +367,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	if err := b.signal(forever); !errors.Is(err, flowfabric.ErrInvalidToken) {
 		t.Errorf("the old one: %v", err)
 	}
-	if d, err := b.client.Signal(b.ctx, fresh, true); err != nil || d.Effect != engine.EffectSatisfied {
+	if d, err := b.client.Signal(b.ctx, fresh, true); err != nil || d.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if s, err := endless.Get(b.ctx); err != nil || s.State.Public != flowfabric.Waiting {

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -109,7 +110,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, flowfabric.MaxDelay), Err: err}
 	}
-	if wanted, ok := errors.AsType[*suspend.Wanted](err); ok && !is[*permanentError](err) {
+	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
 	}
 	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
@@ -125,10 +126,10 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 }
 
 // suspended is the outcome of a handler that waits.
-func suspended(t *Task, wanted *suspend.Wanted, err error) Outcome {
-	q, bad := t.Waits().Suspension(wanted)
+func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
+	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
-		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name(), bad)))
+		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	return Outcome{Kind: OutcomeSuspend, Suspend: q, Err: err}
 }

@@ -12,8 +12,10 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
@@ -56,10 +58,10 @@ type TaskConfig struct {
 	// Spender counts what [Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only checked.
 	Spender Spender
 
-	// Keyring signs the tokens of waitpoints; suspend.Development() will do in a test. nil: only waits without waitpoints.
-	Keyring *suspend.Keyring
+	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without waitpoints.
+	Keyring *tokenkeys.Keyring
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
-	Waitpoints suspend.Opener
+	Waitpoints waits.Opener
 
 	// Results reads what children left. nil: only that they ended.
 	Results ResultReader
@@ -87,7 +89,7 @@ type Task struct {
 	ended   bool                // the handler has returned
 	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
-	waits   *suspend.Pass       // nil until it is needed: most handlers never wait
+	waits   *waits.Run          // nil until it is needed: most handlers never wait
 	kids    Children
 }
 
@@ -113,7 +115,7 @@ func NewTask(cfg TaskConfig) *Task {
 		}
 	}
 	if waited {
-		t.Waits()
+		t.ownWaits()
 	}
 	return t
 }
@@ -179,19 +181,28 @@ func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
 
-// Waits is what package suspend knows of this task; handlers use suspend.Await and its siblings instead.
-func (t *Task) Waits() *suspend.Pass {
+func init() {
+	waithook.Of = func(task any) any {
+		if t, ok := task.(*Task); ok {
+			return t.ownWaits()
+		}
+		return nil
+	}
+}
+
+// ownWaits is what package suspend knows of this task.
+func (t *Task) ownWaits() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waits == nil {
-		t.waits = suspend.NewPass(suspend.PassConfig{
+		t.waits = waits.New(waits.Config{
 			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
 	}
 	return t.waits
 }
 
 // waiting is what the task knows of waits, nil when there is nothing to know.
-func (t *Task) waiting() *suspend.Pass {
+func (t *Task) waiting() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waits

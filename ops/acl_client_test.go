@@ -203,7 +203,7 @@ var methods = []method{
 	}},
 	{"Client.DeliverSignal", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
-		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "go", Payload: []byte(`"on"`)}))
+		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
 	{"Client.Suspended", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()

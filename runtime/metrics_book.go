@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // What the rest of the package tells the metrics. All of it may be called concurrently and never blocks.
@@ -87,7 +88,7 @@ func (k *served) began(kind string, claim *engine.Claim) {
 }
 
 // goesOn books a pass that follows a wait.
-func (m *metrics) goesOn(kind string, r *engine.Resume) {
+func (m *metrics) goesOn(kind string, r *suspend.Result) {
 	m.resumed.WithLabelValues(kind, r.Cause).Inc()
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -132,7 +133,7 @@ func TestMetricsMove(t *testing.T) {
 	wait := w.submit("wait")
 	w.reach(wait, flowfabric.CodeAwaitingSignal)
 	m.reads(1, "settled_total", kind, "outcome=suspend")
-	w.signalled(wait, "go", `"on"`, engine.EffectSatisfied)
+	w.signalled(wait, "go", `"on"`, waithook.EffectSatisfied)
 	w.reach(wait, flowfabric.CodeCompleted)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 

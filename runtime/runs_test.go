@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -210,7 +210,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		id := w.submit("x")
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
-		w.signalled(id, "late", `"x"`, engine.EffectSatisfied)
+		w.signalled(id, "late", `"x"`, waithook.EffectSatisfied)
 		// asks and waits are said outside of steps, in every pass: before a recorded step they cannot be told from its tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")
 	})

@@ -12,7 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
@@ -24,8 +25,8 @@ type store interface {
 	handler.ProgressRecorder
 	handler.FrameReader
 	handler.ResultReader
-	suspend.Opener
-	suspend.Seeder
+	waits.Opener
+	tokenkeys.Seeder
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
 	framelog.SummaryReader
 	inspector

@@ -18,10 +18,11 @@ type Package struct {
 // levels is the spine of design §3: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "schedule"},
-	{"stream", "admission", "lease"},
+	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
+	{"stream", "suspend", "admission", "lease"},
 	{"internal/engine"},
-	{"internal/keeper", "internal/framelog", "suspend", "internal/admit"},
+	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
+	{"internal/waits"},
 	{"handler"},
 }
 

@@ -30,7 +30,7 @@ func TestArrows(t *testing.T) {
 	for _, good := range []Package{
 		pkg(".", "@fmt", "@github.com/google/uuid"),
 		pkg("internal/engine", ".", "lua", "internal/keys"),
-		pkg("suspend", ".", "internal/engine", "internal/keys"),
+		pkg("internal/waits", ".", "internal/engine", "internal/keys", "suspend"),
 		pkg("internal/engine", ".", "stream"),
 		pkg("handler", ".", "internal/engine", "internal/keeper", "internal/framelog", "suspend", "internal/admit"),
 		pkg("runtime", "handler", "internal/keeper", "internal/maintain", "embedded"),
@@ -53,6 +53,7 @@ func TestArrows(t *testing.T) {
 		pkg("internal/keeper", "internal/framelog"),
 		pkg("stream", "internal/engine"),
 		pkg("suspend", "handler"),
+		pkg("suspend", "internal/engine"),
 		pkg("handler", "runtime"),
 		pkg("handler", "internal/maintain"),
 		pkg("internal/maintain", "internal/keeper"),

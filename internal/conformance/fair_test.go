@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // served claims up to n and returns the first letters of their namespaces, in the order in which they were handed out.
@@ -436,7 +437,7 @@ var ageingScenarios = []scenario{
 		aged("released", id, 70)
 		w.seed()
 		m := w.stopped(one(id).Fence)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		aged("resumed", id, 70)
 		w.delay(one(id).Fence, time.Minute)
 		w.advance(time.Hour)

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -52,7 +53,7 @@ var feedScenarios = []scenario{
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
 		x := w.state("A1", retries(1))
 		handed := w.pend(x.fence, "handed")
-		w.signal(x.id, handed, "go now", engine.EffectBuffered)
+		w.signal(x.id, handed, "go now", waithook.EffectBuffered)
 		_, err := w.e.FailExecution(w.ctx, x.fence, engine.Failure{Category: "io", RetryAfter: new(time.Duration)})
 		w.no(err)
 		f := x.worker.one(x.id).Fence
@@ -67,7 +68,7 @@ var feedScenarios = []scenario{
 		var got []string
 		for _, e := range w.feed() {
 			if e.Kind == engine.FeedSignal {
-				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, engine.EffectBuffered, "go now"))
+				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, waithook.EffectBuffered, "go now"))
 				got = append(got, "signal")
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -18,7 +19,7 @@ var runScenarios = []scenario{
 		k := w.worker("w1")
 		early := func(f flowfabric.Fence, key string) engine.Minted {
 			m := w.pend(f, key)
-			w.signal(f.Execution, m, "go", engine.EffectBuffered)
+			w.signal(f.Execution, m, "go", waithook.EffectBuffered)
 			return m
 		}
 		for _, x := range []struct {
@@ -34,7 +35,7 @@ var runScenarios = []scenario{
 			}},
 			{"delayed", func(f flowfabric.Fence) bool { w.delay(f, 0); return false }},
 			{"suspended", func(f flowfabric.Fence) bool {
-				w.signal(f.Execution, w.stopped(f), "go", engine.EffectSatisfied)
+				w.signal(f.Execution, w.stopped(f), "go", waithook.EffectSatisfied)
 				return false
 			}},
 			{"suspended", func(f flowfabric.Fence) bool {

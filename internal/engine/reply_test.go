@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var (
@@ -132,11 +133,11 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_deliver_signal", func(ctx context.Context, e *Engine) error {
-		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", NewSignal{})
+		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", suspend.SentSignal{})
 		return err
 	}},
 	{"ff_approve_waitpoint", func(ctx context.Context, e *Engine) error {
-		_, err := e.ApproveWaitpoint(ctx, sampleID, "key", NewSignal{})
+		_, err := e.ApproveWaitpoint(ctx, sampleID, "key", suspend.SentSignal{})
 		return err
 	}},
 	{"ff_reissue_token", func(ctx context.Context, e *Engine) error {

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // NewExecution is one item of a create batch. ID, Namespace, Lane and Kind are required; everything else is
@@ -105,7 +106,7 @@ type Claim struct {
 	Flow         flowfabric.FlowID // zero for an execution that is in no flow
 	Node         string            // its name there
 	Inputs       map[string][]byte // what its upstreams left it, by the names it gave them
-	Resume       *Resume           // what ended the last suspension, as long as there was no other
+	Resume       *suspend.Result   // what ended the last suspension, as long as there was no other
 }
 
 // Completion settles one held execution with a result.

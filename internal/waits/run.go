@@ -1,4 +1,5 @@
-package suspend
+// Package waits is what waits know while a handler runs: what earlier runs were answered, and which waitpoints are open.
+package waits
 
 import (
 	"context"
@@ -14,26 +15,23 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
-
-// Task is the part of a handler's task that waiting needs; *handler.Task is one.
-type Task interface {
-	ID() flowfabric.ExecutionID
-	Waits() *Pass
-}
 
 // Opener opens pending waitpoints under a fence, and tells which waitpoints are open; *engine.Engine is one.
 type Opener interface {
 	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
-	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 }
 
-// PassConfig is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
+// Config is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
 // for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest is more.
-type PassConfig struct {
+type Config struct {
 	Claim   engine.Claim
-	Keyring *Keyring // nil: only waits without waitpoints
-	Opener  Opener   // nil: pending waitpoints are not stored
+	Keyring *tokenkeys.Keyring // nil: only waits without waitpoints
+	Opener  Opener             // nil: pending waitpoints are not stored
 	// Inside names the step that ctx belongs to, or "". Waiting inside a step is an error. May be nil.
 	Inside func(ctx context.Context) string
 	// Refused looks at an error of Opener and may end the handler's context. May be nil.
@@ -42,25 +40,25 @@ type PassConfig struct {
 	Ended bool
 }
 
-// Pass is what waits know while a handler runs: what earlier passes were answered, and which waitpoints are open. Package
+// Run is what waits know while a handler runs: what earlier passes were answered, and which waitpoints are open. Package
 // handler makes one for each task; handlers use it through the functions of this package. Safe for concurrent use.
-type Pass struct {
-	cfg PassConfig
+type Run struct {
+	cfg Config
 
 	mu      sync.Mutex
-	answers map[string][]byte        // by name, as kept by the server
-	told    map[string]engine.Resume // by name, what was answered under this hold before last
-	last    *engine.Resume           // of the last suspension, with or without a name
-	opened  map[string]engine.Opened // pending waitpoints by key
-	closed  map[uuid.UUID]bool       // those of opened that the store says are closed
-	asked   map[string]bool          // names of this pass, with the prefix of what they are
-	wanted  string                   // the wait that this pass asked for
+	answers map[string][]byte         // by name, as kept by the server
+	told    map[string]suspend.Result // by name, what was answered under this hold before last
+	last    *suspend.Result           // of the last suspension, with or without a name
+	opened  map[string]engine.Opened  // pending waitpoints by key
+	closed  map[uuid.UUID]bool        // those of opened that the store says are closed
+	asked   map[string]bool           // names of this pass, with the prefix of what they are
+	wanted  string                    // the wait that this pass asked for
 	ended   bool
 }
 
-// NewPass reads what the claim brought.
-func NewPass(cfg PassConfig) *Pass {
-	p := &Pass{cfg: cfg, answers: map[string][]byte{}, told: map[string]engine.Resume{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
+// New reads what the claim brought.
+func New(cfg Config) *Run {
+	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
@@ -75,7 +73,7 @@ func NewPass(cfg PassConfig) *Pass {
 }
 
 // Begin opens a pass: names may be used again.
-func (p *Pass) Begin() {
+func (p *Run) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted, p.ended = "", false
@@ -83,7 +81,7 @@ func (p *Pass) Begin() {
 }
 
 // End closes it: a goroutine that outlived its handler waits for nothing more.
-func (p *Pass) End() {
+func (p *Run) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
@@ -91,7 +89,7 @@ func (p *Pass) End() {
 
 // Resumed notes that a suspension was answered at once, because signals had come early: another pass follows, with what was
 // answered before and with this.
-func (p *Pass) Resumed(r engine.Resume) {
+func (p *Run) Resumed(r suspend.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last != nil && p.last.Name != "" { // the server keeps it as a step, which only the next claim would bring
@@ -102,14 +100,14 @@ func (p *Pass) Resumed(r engine.Resume) {
 
 // Wanted is the name of a wait that this pass asked for, "" for none: a handler that completes nevertheless has lost the
 // error of its wait.
-func (p *Pass) Wanted() string {
+func (p *Run) Wanted() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wanted
 }
 
 // Unasked is the name of the answer that resumed this pass if it was not asked for; "" if it was, or there is none.
-func (p *Pass) Unasked() string {
+func (p *Run) Unasked() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil || p.last.Name == "" || p.asked[waitName(p.last.Name)] {
@@ -119,7 +117,7 @@ func (p *Pass) Unasked() string {
 }
 
 // Unused lists, sorted, the answers and pending waitpoints that earlier passes left and this one did not ask for.
-func (p *Pass) Unused() []string {
+func (p *Run) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var unused []string
@@ -145,9 +143,9 @@ func (p *Pass) Unused() []string {
 func waitName(name string) string   { return "wait\x00" + name }
 func pendingName(key string) string { return "pending\x00" + key }
 
-// ask takes a wait's name for this pass and returns what it was answered, nil if it was not.
-func (p *Pass) ask(ctx context.Context, name string) (*engine.Resume, error) {
-	if err := checkName(name); err != nil {
+// Ask takes a wait's name for this pass and returns what it was answered, nil if it was not.
+func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
+	if err := waithook.CheckName(name); err != nil {
 		return nil, err
 	}
 	if err := p.inside(ctx, "wait "+name); err != nil {
@@ -179,20 +177,7 @@ func (p *Pass) ask(ctx context.Context, name string) (*engine.Resume, error) {
 	return &r, nil
 }
 
-// checkName accepts 1..128 bytes of printable ASCII, like the names of steps.
-func checkName(name string) error {
-	if name == "" || len(name) > flowfabric.MaxStepName {
-		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), flowfabric.MaxStepName)
-	}
-	for i := range len(name) {
-		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: wait name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
-		}
-	}
-	return nil
-}
-
-func (p *Pass) inside(ctx context.Context, what string) error {
+func (p *Run) inside(ctx context.Context, what string) error {
 	if p.cfg.Inside == nil {
 		return nil
 	}
@@ -202,8 +187,37 @@ func (p *Pass) inside(ctx context.Context, what string) error {
 	return nil
 }
 
+// Want notes that this pass asked for a wait that has no answer yet.
+func (p *Run) Want(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = name
+}
+
+// Last is what ended the last suspension, nil if there was none.
+func (p *Run) Last() *suspend.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// Pending opens the waitpoint of a key, the first time, and returns its token.
+func (p *Run) Pending(ctx context.Context, key string, life time.Duration) (suspend.Token, error) {
+	if err := p.inside(ctx, "waitpoint "+key); err != nil {
+		return suspend.Token{}, err
+	}
+	w, err := p.open(ctx, key, life)
+	if err != nil {
+		if errors.Is(err, flowfabric.ErrNoTokenKeys) {
+			return suspend.Token{}, err // it names the waitpoint
+		}
+		return suspend.Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
+	}
+	return p.token(ctx, w)
+}
+
 // open returns the pending waitpoint of a key, opening it the first time.
-func (p *Pass) open(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
+func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
 	p.mu.Lock()
 	w, ok := p.opened[key]
 	p.asked[pendingName(key)] = true
@@ -228,10 +242,10 @@ func (p *Pass) open(ctx context.Context, key string, life time.Duration) (engine
 }
 
 // create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change meanwhile.
-func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
+func (p *Run) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
 	fence := p.cfg.Claim.Fence
 	for try := 0; ; try++ {
-		m, _, err := p.cfg.Keyring.mint(fence.Execution, key)
+		m, _, err := p.cfg.Keyring.Mint(fence.Execution, key)
 		if err != nil {
 			return engine.Opened{}, err
 		}
@@ -255,7 +269,7 @@ func (p *Pass) create(ctx context.Context, key string, life time.Duration) (engi
 // token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the waitpoint still
 // takes signals; the token of one that is closed is good for nothing, and is empty then. Only the store knows: neither the name
 // of a wait nor the signals that it took tell which waitpoints it closed.
-func (p *Pass) token(ctx context.Context, w engine.Opened) (Token, error) {
+func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error) {
 	id := p.cfg.Claim.Fence.Execution
 	token, missing := p.cfg.Keyring.Token(id, w)
 	if !errors.Is(missing, flowfabric.ErrNoTokenKeys) || p.cfg.Opener == nil {
@@ -265,11 +279,11 @@ func (p *Pass) token(ctx context.Context, w engine.Opened) (Token, error) {
 	closed := p.closed[w.ID]
 	p.mu.Unlock()
 	if closed {
-		return Token{}, nil
+		return suspend.Token{}, nil
 	}
 	r, err := p.cfg.Opener.ReadSuspension(ctx, id)
 	if err != nil {
-		return Token{}, fmt.Errorf("waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
 	}
 	open := map[uuid.UUID]bool{}
 	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
@@ -281,15 +295,15 @@ func (p *Pass) token(ctx context.Context, w engine.Opened) (Token, error) {
 		p.closed[known.ID] = !open[known.ID]
 	}
 	if open[w.ID] {
-		return Token{}, missing
+		return suspend.Token{}, missing
 	}
-	return Token{}, nil
+	return suspend.Token{}, nil
 }
 
 // learn notes the key that a refusal says is in use, and reports whether it helps to mint again.
-func (p *Pass) learn(partition uint16, err error) bool {
+func (p *Run) learn(partition uint16, err error) bool {
 	refusal, ok := errors.AsType[*flowfabric.Error](err)
-	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) || p.cfg.Keyring.find(refusal.Slot(0)) == nil {
+	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !p.cfg.Keyring.Has(refusal.Slot(0)) {
 		return false
 	}
 	p.cfg.Keyring.Use(partition, refusal.Slot(0))
@@ -300,17 +314,17 @@ func (p *Pass) learn(partition uint16, err error) bool {
 const maxRemints = 3
 
 // Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no key.
-func (p *Pass) Suspension(w *Wanted) (engine.Suspension, error) {
+func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := engine.Suspension{ID: uuid.New(), Name: w.name, Reason: string(w.opts.reason), Timeout: w.opts.within,
-		Behaviour: string(w.opts.behaviour), ResumeDelay: w.opts.delay, Condition: w.text}
-	for _, key := range w.keys {
+	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Timeout: w.Within,
+		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
+	for _, key := range w.Keys {
 		if pending, ok := p.opened[key]; ok {
 			q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true})
 			continue
 		}
-		m, _, err := p.cfg.Keyring.mint(p.cfg.Claim.Fence.Execution, key)
+		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, key)
 		if err != nil {
 			return engine.Suspension{}, err
 		}
@@ -321,7 +335,7 @@ func (p *Pass) Suspension(w *Wanted) (engine.Suspension, error) {
 
 // Remint makes the fresh waitpoints of a suspension anew after a refusal that says which key is in use. It reports false if
 // that cannot help.
-func (p *Pass) Remint(q *engine.Suspension, refusal error) bool {
+func (p *Run) Remint(q *engine.Suspension, refusal error) bool {
 	if !p.learn(p.cfg.Claim.Fence.Execution.Partition(), refusal) {
 		return false
 	}
@@ -329,7 +343,7 @@ func (p *Pass) Remint(q *engine.Suspension, refusal error) bool {
 		if b.Pending {
 			continue
 		}
-		m, _, err := p.cfg.Keyring.mint(p.cfg.Claim.Fence.Execution, b.Key)
+		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, b.Key)
 		if err != nil {
 			return false
 		}

@@ -1,4 +1,4 @@
-package suspend
+package tokenkeys
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Configured is the keyring for a server: text if there is any (see [ParseKeyring]), [Development] for an embedded server, else
+// Configured is the keyring for a server: text if there is any (see [Parse]), [Development] for an embedded server, else
 // none (nil).
 func Configured(url, text string) (*Keyring, error) {
-	k, err := ParseKeyring(text)
+	k, err := Parse(text)
 	if k == nil && err == nil && (strings.HasPrefix(url, "embedded://") || strings.HasPrefix(url, "inproc://")) {
 		return Development(), nil
 	}
@@ -27,7 +27,7 @@ type Seeder interface {
 // Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be called
 // at every start; the nil keyring does nothing. flowfabric.ErrConfig when a partition uses a key that is not in the ring and
 // none of the ring is good there: the configuration is behind a rotation, or ahead of one. ErrKeyConflict when a kid is in use with
-// another secret. Spec 20 §2.4.
+// another secret.
 func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 	first, ok := k.First()
 	if !ok {

@@ -1,8 +1,9 @@
-package suspend
+package tokenkeys
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func store(t *testing.T) (context.Context, *engine.Engine) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,5 +114,19 @@ func TestSeedOfPartitionsThatDiffer(t *testing.T) {
 	}
 	if err := k.Seed(t.Context(), seeder{err: flowfabric.ErrTransport}); !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), `token key "k1"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// 20-S18: a wrong secret of a key that is not the first would sign tokens that nobody accepts.
+func TestSeedComparesEveryKey(t *testing.T) {
+	ctx, e := store(t)
+	if err := keyring(t, "k1:"+secretA).Seed(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := keyring(t, "k2:"+secretB+",k1:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrKeyConflict) {
+		t.Error(err)
+	}
+	if err := keyring(t, "k2:"+secretB+",k1:"+secretA).Seed(ctx, e); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package suspend
+package tokenkeys
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 func TestParseKeyring(t *testing.T) { // 20 §11 #12
@@ -43,7 +44,7 @@ func TestParseKeyring(t *testing.T) { // 20 §11 #12
 		"duplicate":           {"k1:" + secretA + ",k1:" + secretB, flowfabric.ErrKeyConflict, ""},
 		"same key twice":      {"k1:" + secretA + ",k1:" + secretA, flowfabric.ErrKeyConflict, ""},
 	} {
-		k, err := ParseKeyring(x.text)
+		k, err := Parse(x.text)
 		if !errors.Is(err, x.want) || strings.Join(k.Kids(), " ") != x.kids {
 			t.Errorf("%s: %v, %v; want %v", what, k, err, x.want)
 		}
@@ -81,7 +82,7 @@ func TestTheNilKeyringHasNoKeys(t *testing.T) {
 func TestKeyringsSignWithWhatIsInUse(t *testing.T) {
 	k := keyring(t, "k1:"+secretA+",k2:"+secretB)
 	kid := func(partition uint16) string {
-		m, _, err := k.mint(flowfabric.NewExecutionID(partition), "x")
+		m, _, err := k.Mint(flowfabric.NewExecutionID(partition), "x")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func TestKeyringsSignWithWhatIsInUse(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				k.Use(3, "k2")
-				_, _, _ = k.mint(flowfabric.NewExecutionID(3), "x")
+				_, _, _ = k.Mint(flowfabric.NewExecutionID(3), "x")
 			}
 		})
 	}
@@ -123,7 +124,7 @@ func TestConfigured(t *testing.T) {
 	if one, two := Development(), Development(); one != two || one.signer(0) == nil {
 		t.Error("workers and clients of a process must share the key")
 	}
-	if kid := Development().Kids()[0]; !validKid(kid) {
+	if kid := Development().Kids()[0]; !waithook.ValidKid(kid) {
 		t.Errorf("kid %q", kid)
 	}
 }

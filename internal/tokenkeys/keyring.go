@@ -1,4 +1,5 @@
-package suspend
+// Package tokenkeys holds the keys that waitpoint tokens are signed with, and makes the tokens.
+package tokenkeys
 
 import (
 	"crypto/hmac"
@@ -15,10 +16,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
-
-// EnvTokenKeys is the environment variable that workers and clients read token keys from by default.
-const EnvTokenKeys = "FLOWFABRIC_TOKEN_KEYS"
 
 const (
 	minSecret, maxSecret = 32, 64 // bytes
@@ -26,7 +26,7 @@ const (
 )
 
 // Keyring holds the keys that tokens are signed with. Secrets stay in configuration; the server knows ids and fingerprints
-// only. It prints without secrets. Safe for concurrent use. The nil keyring has no keys. Spec 20 §2.
+// only. It prints without secrets. Safe for concurrent use. The nil keyring has no keys.
 type Keyring struct {
 	keys  []tokenKey // the first signs where nothing else is known
 	mu    sync.Mutex
@@ -38,11 +38,11 @@ type tokenKey struct {
 	secret []byte
 }
 
-// ParseKeyring reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
+// Parse reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
 // the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An empty
 // text is no keyring (nil). Errors: flowfabric.ErrInvalidKid, ErrInvalidSecret, ErrKeyConflict for a kid that is there
 // twice. They name a refused key by its place only: whatever stands in the place of a kid may be the secret.
-func ParseKeyring(text string) (*Keyring, error) {
+func Parse(text string) (*Keyring, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func parseKey(text string) (tokenKey, error) {
 		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", flowfabric.ErrInvalidKid)
 	case !ok:
 		return tokenKey{}, fmt.Errorf("%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", flowfabric.ErrInvalidKid)
-	case !validKid(kid):
+	case !waithook.ValidKid(kid):
 		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", flowfabric.ErrInvalidKid)
 	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
 		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits", flowfabric.ErrInvalidSecret)
@@ -77,10 +77,6 @@ func parseKey(text string) (tokenKey, error) {
 		return tokenKey{}, fmt.Errorf("%w: it has %d bytes, want %d..%d", flowfabric.ErrInvalidSecret, len(raw), minSecret, maxSecret)
 	}
 	return tokenKey{kid, raw}, nil
-}
-
-func validKid(kid string) bool {
-	return kid != "" && len(kid) <= 32 && strings.Trim(kid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }
 
 // Development is a keyring with a random key that every caller in this process shares; for embedded servers, which
@@ -144,6 +140,9 @@ func (k *Keyring) GoString() string { return k.String() }
 // Format implements fmt.Formatter: ids only, whatever the verb.
 func (k *Keyring) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
 
+// Has tells whether a key is in the ring.
+func (k *Keyring) Has(kid string) bool { return k.find(kid) != nil }
+
 func (k *Keyring) find(kid string) *tokenKey {
 	if k == nil {
 		return nil
@@ -175,49 +174,49 @@ func (k *Keyring) signer(partition uint16) *tokenKey {
 	return &k.keys[0]
 }
 
-// mint makes the identity of a new waitpoint and its token. ErrNoTokenKeys without a key.
-func (k *Keyring) mint(execution flowfabric.ExecutionID, key string) (engine.Minted, Token, error) {
+// Mint makes the identity of a new waitpoint and its token. ErrNoTokenKeys without a key.
+func (k *Keyring) Mint(execution flowfabric.ExecutionID, key string) (engine.Minted, suspend.Token, error) {
 	signer := k.signer(execution.Partition())
 	if signer == nil {
-		return engine.Minted{}, Token{}, fmt.Errorf("waitpoint %q: %w", key, flowfabric.ErrNoTokenKeys)
+		return engine.Minted{}, suspend.Token{}, fmt.Errorf("waitpoint %q: %w", key, flowfabric.ErrNoTokenKeys)
 	}
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	m := engine.Minted{ID: uuid.New(), Key: key, Kid: signer.kid, Nonce: hex.EncodeToString(nonce[:])}
-	token := newToken(execution, m.ID, signer.kid+":"+signer.mac(execution, m.ID, key, nonce[:]))
+	token := makeToken(execution, m.ID, signer.kid+":"+signer.mac(execution, m.ID, key, nonce[:]))
 	m.Digest = token.Digest()
 	return m, token, nil
 }
 
 // Reissue makes a new token for a waitpoint, to be stored with engine.ReissueToken.
-func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID, key string) (engine.Minted, Token, error) {
-	m, token, err := k.mint(execution, key)
+func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID, key string) (engine.Minted, suspend.Token, error) {
+	m, token, err := k.Mint(execution, key)
 	if err != nil {
 		return m, token, err
 	}
 	signer := k.find(m.Kid)
 	nonce, _ := hex.DecodeString(m.Nonce)
-	token = newToken(execution, waitpoint, m.Kid+":"+signer.mac(execution, waitpoint, key, nonce))
+	token = makeToken(execution, waitpoint, m.Kid+":"+signer.mac(execution, waitpoint, key, nonce))
 	m.ID, m.Digest = waitpoint, token.Digest()
 	return m, token, nil
 }
 
 // Token makes the token of a stored waitpoint again; whoever has the keys can. flowfabric.ErrNoTokenKeys when the waitpoint's
 // key is not in the ring; ErrCorrupt for a nonce that is not 16 bytes of hex.
-func (k *Keyring) Token(execution flowfabric.ExecutionID, w engine.Opened) (Token, error) {
+func (k *Keyring) Token(execution flowfabric.ExecutionID, w engine.Opened) (suspend.Token, error) {
 	key := k.find(w.Kid)
 	if key == nil {
-		return Token{}, fmt.Errorf("waitpoint %q: %w (it was signed with kid %q, which is not configured)", w.Key, flowfabric.ErrNoTokenKeys, w.Kid)
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w (it was signed with kid %q, which is not configured)", w.Key, flowfabric.ErrNoTokenKeys, w.Kid)
 	}
 	nonce, err := hex.DecodeString(w.Nonce)
 	if err != nil || len(nonce) != 16 {
-		return Token{}, fmt.Errorf("waitpoint %q: %w: its nonce is not 16 bytes of hex", w.Key, flowfabric.ErrCorrupt)
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w: its nonce is not 16 bytes of hex", w.Key, flowfabric.ErrCorrupt)
 	}
-	return newToken(execution, w.ID, w.Kid+":"+key.mac(execution, w.ID, w.Key, nonce)), nil
+	return makeToken(execution, w.ID, w.Kid+":"+key.mac(execution, w.ID, w.Key, nonce)), nil
 }
 
 // mac binds a token to everything that identifies its waitpoint. Each part has its length in front, so that no two sets of
-// parts are the same bytes (spec 20 §2.1).
+// parts are the same bytes.
 func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, waitpointKey string, nonce []byte) string {
 	h := hmac.New(sha256.New, key.secret)
 	id := execution.UUID()
@@ -228,4 +227,13 @@ func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, 
 		h.Write(part)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// makeToken is the token of a waitpoint with this secret part.
+func makeToken(execution flowfabric.ExecutionID, waitpoint uuid.UUID, secret string) suspend.Token {
+	token, err := suspend.ParseToken(fmt.Sprintf("%d.%s.%s.%s", execution.Partition(), execution.UUID(), waitpoint, secret))
+	if err != nil {
+		panic("tokenkeys: a token that was just made is not one: " + err.Error()) // without the token
+	}
+	return token
 }
