@@ -12,7 +12,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 const (
@@ -22,13 +21,6 @@ const (
 	// blockedAtMost is for how long the queue of an execution that a budget blocks is closed, if nobody wakes it.
 	blockedAtMost = 30 * time.Second
 )
-
-// Spender counts what was used of budgets; *engine.Engine is one.
-type Spender interface {
-	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in wake.
-	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
-}
 
 // OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was counted. It wraps
 // flowfabric.ErrOverBudget.

@@ -16,9 +16,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-var _ handler.Spender = (*engine.Engine)(nil)
+var _ taskhook.Spender = (*engine.Engine)(nil)
 
 // purse is a budget in memory, which answers as the server does.
 type purse struct {
@@ -136,10 +137,10 @@ func purseOf(name string, hard int64, action admission.HardAction) admission.Bud
 }
 
 // task is one whose gates are the till's budgets. Its context is that of Cancel.
-func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Context) {
+func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
-	cfg := handler.TaskConfig{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
+	cfg := taskhook.Config{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
 		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Quota("rate")}}, Logger: logger}
 	for name := range b.purses {
 		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Budget(name))
@@ -147,7 +148,7 @@ func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Co
 	if change != nil {
 		change(&cfg)
 	}
-	return handler.NewTask(cfg), ctx
+	return newTask(cfg), ctx
 }
 
 // run runs fn as a handler.
@@ -191,8 +192,8 @@ func TestSpend(t *testing.T) {
 	if len(b.calls) != 4 {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
-	alone := handler.NewTask(handler.TaskConfig{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
-	if err := errors.Join(alone.Spend(ctx, "tokens", 1), handler.NewTask(handler.TaskConfig{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
+	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
+	if err := errors.Join(alone.Spend(ctx, "tokens", 1), newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}
 	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, flowfabric.ErrInvalidDelta) {
@@ -301,7 +302,7 @@ func TestRejectedSpend(t *testing.T) {
 // A stopped handler whose lease was lost meanwhile decides nothing any more; what it spent is counted all the same.
 func TestSpendWithoutALease(t *testing.T) {
 	b := newTill(purseOf("a", 10, admission.HardFail))
-	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
+	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 	var first, second error
 	out := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -434,7 +435,7 @@ func TestSpendWarnings(t *testing.T) {
 	limits := admission.Budget{Name: "a", Warn: true, OnHard: admission.HardFail, Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
 	b := newTill(limits)
 	logger, log := quiet()
-	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Logger = logger })
+	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Logger = logger })
 	for range 4 {
 		if err := task.Spend(ctx, "tokens", 4); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -21,7 +22,7 @@ var _ framelog.SummaryReader = (*engine.Engine)(nil)
 func TestTaskSummary(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames})
+	task := newTask(taskhook.Config{Frames: frames})
 	type stage struct {
 		Name string `json:"name"`
 		Rows *int   `json:"rows"`
@@ -53,7 +54,7 @@ func TestTaskSummary(t *testing.T) {
 
 // Alone, in a unit test of a handler, a task still says what a worker would refuse.
 func TestTaskSummaryAlone(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	if err := task.Summary(context.Background(), map[string]int{"a": 1}); err != nil {
 		t.Error(err)
 	}
@@ -66,7 +67,7 @@ func TestTaskSummaryAlone(t *testing.T) {
 
 func TestTaskLive(t *testing.T) {
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames})
+	task := newTask(taskhook.Config{Frames: frames})
 	if err := task.Live(context.Background(), "token", "x", 5*time.Second); err != nil {
 		t.Fatal(err)
 	}

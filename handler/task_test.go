@@ -15,17 +15,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What a worker puts into a task.
 var (
-	_ handler.FrameWriter  = (*framelog.Writer)(nil)
-	_ handler.FrameReader  = (*engine.Engine)(nil)
-	_ handler.StepRecorder = (*engine.Engine)(nil)
+	_ taskhook.FrameWriter  = (*framelog.Writer)(nil)
+	_ taskhook.FrameReader  = (*engine.Engine)(nil)
+	_ taskhook.StepRecorder = (*engine.Engine)(nil)
 
-	_ handler.ProgressRecorder = (*engine.Engine)(nil)
-	_ handler.Lease            = (*keeper.Held)(nil)
+	_ taskhook.ProgressRecorder = (*engine.Engine)(nil)
+	_ taskhook.Lease            = (*keeper.Held)(nil)
 )
 
 func TestTaskAccessors(t *testing.T) {
@@ -35,7 +36,7 @@ func TestTaskAccessors(t *testing.T) {
 		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"), Tags: map[string]string{"team.region": "eu"},
 	}
 	logger, _ := quiet()
-	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Logger: logger, Lease: fixedLease{},
+	task := newTask(taskhook.Config{Claim: &claim, Logger: logger, Lease: fixedLease{},
 		Route: engine.Route{Namespace: "ns", Lane: "gpu", Kind: "greet"}})
 	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry || task.Fence() != claim.Fence ||
 		task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" || task.Retries() != 2 ||
@@ -52,7 +53,7 @@ func TestTaskAccessors(t *testing.T) {
 }
 
 func TestTaskAlone(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	if err := errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32,
 func TestOwnStream(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames, Reader: frames})
+	task := newTask(taskhook.Config{Frames: frames, Reader: frames})
 	read := func(each func(stream.Frame)) (text string, err error) {
 		for f, err := range task.Stream(ctx) {
 			if err != nil {
@@ -142,3 +143,6 @@ func TestOwnStream(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// newTask is a task as a worker makes it.
+func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }

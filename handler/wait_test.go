@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -34,7 +35,7 @@ func passOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn fun
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
-	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Keyring: keyring, Logger: logger})
+	task := newTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
 	return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		return fn(ctx, t)
 	}).Run(context.Background(), task)
@@ -63,7 +64,7 @@ func TestWaitOutcomes(t *testing.T) {
 			if out.Kind != c.want || out.Err == nil {
 				t.Fatalf("got %s", show(out))
 			}
-			if q := out.Suspend; c.want == handler.OutcomeSuspend && (q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
+			if q, _ := out.Wait.(*engine.Suspension); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
 				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" || q.Bindings[0].Digest == "") {
 				t.Errorf("suspension %+v", q)
 			}
@@ -114,7 +115,7 @@ func TestWaitRefusals(t *testing.T) {
 	if out := passOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := suspend.Wait(ctx, task, "go", suspend.Operator())
 		return "", err
-	}); out.Kind != handler.OutcomeSuspend || len(out.Suspend.Bindings) != 0 {
+	}); out.Kind != handler.OutcomeSuspend || len(out.Wait.(*engine.Suspension).Bindings) != 0 {
 		t.Errorf("an operator's wait needs no keys: %s", show(out))
 	}
 }
@@ -141,7 +142,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 		_, err = suspend.Await[string](ctx, task, "third")
 		return "", err
 	})
-	if out.Kind != handler.OutcomeSuspend || out.Suspend.Name != "third" {
+	if out.Kind != handler.OutcomeSuspend || out.Wait.(*engine.Suspension).Name != "third" {
 		t.Errorf("got %s", show(out))
 	}
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {

@@ -11,7 +11,7 @@ import (
 )
 
 // frames are those that a job's handler appends. Most handlers append none, so their writer is made by the first. It is a
-// [handler.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
+// [taskhook.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
 type frames struct {
 	job *job
 
@@ -28,7 +28,7 @@ func (f *frames) made() *framelog.Writer {
 	return f.writer
 }
 
-// Append implements [handler.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
+// Append implements [taskhook.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
 func (f *frames) Append(ctx context.Context, x stream.Frame) error { return f.make().Append(ctx, x) }
 
 func (f *frames) make() *framelog.Writer {
@@ -47,7 +47,7 @@ func (f *frames) make() *framelog.Writer {
 	return f.writer
 }
 
-// Flush implements [handler.FrameWriter].
+// Flush implements [taskhook.FrameWriter].
 func (f *frames) Flush(ctx context.Context) error {
 	if w := f.made(); w != nil {
 		return w.Flush(ctx)
@@ -55,7 +55,7 @@ func (f *frames) Flush(ctx context.Context) error {
 	return nil
 }
 
-// LastAcknowledged implements [handler.FrameWriter].
+// LastAcknowledged implements [taskhook.FrameWriter].
 func (f *frames) LastAcknowledged() uint64 {
 	if w := f.made(); w != nil {
 		return w.LastAcknowledged()

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
@@ -72,15 +73,15 @@ func (r *run) work(j *job) {
 	settled := false
 	defer func() {
 		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
-			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
 				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
-	task := handler.NewTask(handler.TaskConfig{
+	task := taskhook.New(taskhook.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Results: r.store,
 		Cancel:  j.refused, Logger: j.logger(),
-	})
+	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.pass(ctx, j.kind.handle, task, resume)
@@ -116,7 +117,7 @@ func (j *job) leave() {
 
 // hopeless is the outcome of an execution that no further attempt can help.
 func hopeless(category, reason string) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{Category: category, Reason: reason, Permanent: true}}
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 
 // context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's
@@ -137,7 +138,7 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, left-waited, cause)
 }
 
-// RecordStep implements [handler.StepRecorder] under the hold. The step's effect has happened, so its record is sent
+// RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
 	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
@@ -147,7 +148,7 @@ func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name strin
 	return already, err
 }
 
-// UpdateProgress implements [handler.ProgressRecorder] under the hold.
+// UpdateProgress implements [taskhook.ProgressRecorder] under the hold.
 func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error {
 	if err := j.held.Check(); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (j *job) send(o handler.Outcome) error {
 		case handler.OutcomeComplete:
 			return j.settled(j.completeAndWait(o.Result), "complete", "")
 		case handler.OutcomeFail:
-			reply, err := j.store.FailExecution(ctx, fence, o.Failure)
+			reply, err := j.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
 			return j.failed(o, reply, err)
 		case handler.OutcomeDelay:
 			_, err := j.store.DelayExecution(ctx, fence, o.Delay)
@@ -177,7 +177,7 @@ func (j *job) completeAndWait(result []byte) error {
 
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
 		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 

@@ -64,7 +64,7 @@ func fits(over *handler.OverBudgetError, b admission.BudgetRecord) bool {
 	return true
 }
 
-// ReportUsage implements [handler.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
+// ReportUsage implements [taskhook.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
 func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	r, err := j.store.ReportUsage(ctx, u)
 	if err == nil {
@@ -73,7 +73,7 @@ func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Rep
 	return r, err
 }
 
-// UndoUsage implements [handler.Spender].
+// UndoUsage implements [taskhook.Spender].
 func (j *job) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error) {
 	undone, wake, err = j.store.UndoUsage(ctx, u)
 	for _, w := range wake {

@@ -6,12 +6,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
@@ -21,10 +21,10 @@ type store interface {
 	keeper.Engine
 	framelog.Appender
 	maintain.Ticker
-	handler.StepRecorder
-	handler.ProgressRecorder
-	handler.FrameReader
-	handler.ResultReader
+	taskhook.StepRecorder
+	taskhook.ProgressRecorder
+	taskhook.FrameReader
+	taskhook.ResultReader
 	waits.Opener
 	tokenkeys.Seeder
 	TokenKeys(ctx context.Context) []engine.PartitionKeys

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -20,7 +21,12 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	reply, err := j.suspended(&outcome.Suspend, task)
+	q, ok := outcome.Wait.(*engine.Suspension)
+	if !ok {
+		*outcome = refusedOutcome("suspend", errNothingToWaitFor)
+		return false
+	}
+	reply, err := j.suspended(q, task)
 	switch {
 	case err == nil && reply.Satisfied:
 		waitsOf(task).Resumed(reply.Resume)
@@ -43,6 +49,9 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	}
 	return false
 }
+
+// errNothingToWaitFor is the error of a middleware that makes up an outcome that waits.
+var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait for; return the error of a wait", flowfabric.ErrInvalidInput)
 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {

@@ -215,6 +215,29 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	}
 }
 
+// A middleware that makes up an outcome that waits has nothing to wait for: the attempt fails, and says so.
+func TestMiddlewareThatWaitsForNothing(t *testing.T) {
+	w := newWorld(t)
+	worker := w.start(runtime.Config{Worker: "pool", Middleware: []handler.Middleware{
+		func(handler.Handler) handler.Handler {
+			return func(_ context.Context, task *handler.Task) handler.Outcome {
+				if string(task.Input()) == `"signal"` {
+					return handler.Outcome{Kind: handler.OutcomeSuspend}
+				}
+				return handler.Outcome{Kind: handler.OutcomeChildren}
+			}
+		},
+	}}, greetBinding())
+	for _, input := range []string{"signal", "children"} {
+		if got := w.reach(w.submit(input), flowfabric.CodeFailed); !strings.Contains(got.FailureReason, "what to wait for") {
+			t.Errorf("%s: %q", input, got.FailureReason)
+		}
+	}
+	if err := worker.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Middleware sees every pass; its panic fails the attempt instead of holding the execution for ever.
 func TestMiddleware(t *testing.T) {
 	w := newWorld(t)

@@ -103,7 +103,6 @@ func waitsOf(t Task) (waits, error) {
 // execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
 // ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. A payload that does not decode is returned as
 // such each time; what to do about it is the handler's decision.
-//
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
 	var value T
 	cond := Signal(name)

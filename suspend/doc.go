@@ -30,5 +30,4 @@
 //   - A signal is delivered twice: with an idempotency key the second is answered like the first.
 //   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.
 //   - Nobody ever signals: the wait lasts for ever unless it has [Within]; what then happens is [OnTimeout].
-//
 package suspend

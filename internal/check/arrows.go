@@ -23,6 +23,7 @@ var levels = [][]string{
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
 	{"internal/waits"},
+	{"internal/taskhook"},
 	{"handler"},
 }
 
