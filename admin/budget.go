@@ -31,7 +31,7 @@ const (
 )
 
 // BudgetInfo is a budget as it was read, with its newest 256 book entries and last 100 spenders; a list has neither.
-type BudgetInfo struct{ engine.BudgetRecord }
+type BudgetInfo struct{ admission.BudgetRecord }
 
 // Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
 func (b BudgetInfo) Headroom(dimension string) (left int64, limited bool) {
@@ -80,7 +80,7 @@ func validateBudget(b admission.Budget) error {
 	switch {
 	case len(b.Scope) > maxScope:
 		return bad("scope has %d bytes, want at most %d", len(b.Scope), maxScope)
-	case !slices.Contains([]engine.HardAction{"", engine.HardReject, engine.HardFail, engine.HardBlock}, b.OnHard):
+	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock}, b.OnHard):
 		return bad("action on a hard limit is %.40q, want reject, fail or block", b.OnHard)
 	case b.Reset != 0 && (b.Reset < time.Second || b.Reset > maxReset || b.Reset%time.Millisecond != 0):
 		return bad("reset %s, want 0 or whole milliseconds of 1s..10 years", b.Reset)
@@ -122,7 +122,7 @@ func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.
 // flowfabric.ErrBudgetNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) {
 	_, err := a.gating(nil, flowfabric.ValidateGateName("budget", name))
-	var record engine.BudgetRecord
+	var record admission.BudgetRecord
 	if err == nil {
 		record, err = a.store.ReadBudget(ctx, name, spendersRead, bookEntries)
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,12 +57,12 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 
 func (f *fakeStore) Partitions() uint16 { return 4 }
 
-func (f *fakeStore) ReadBudget(context.Context, string, int, int) (engine.BudgetRecord, error) {
-	return engine.BudgetRecord{}, f.refusal
+func (f *fakeStore) ReadBudget(context.Context, string, int, int) (admission.BudgetRecord, error) {
+	return admission.BudgetRecord{}, f.refusal
 }
 
-func (f *fakeStore) ReadQuota(context.Context, string, int, int) (engine.QuotaRecord, error) {
-	return engine.QuotaRecord{}, f.refusal
+func (f *fakeStore) ReadQuota(context.Context, string, int, int) (admission.QuotaRecord, error) {
+	return admission.QuotaRecord{}, f.refusal
 }
 
 func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
@@ -73,8 +75,8 @@ func (f *fakeStore) UnpauseExecution(_ context.Context, _ flowfabric.ExecutionID
 	return false, f.ask("unpause " + by)
 }
 
-func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
-	return engine.SuspensionRecord{Waitpoints: []engine.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}}, f.ask("suspension")
+func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
+	return suspend.Record{Waitpoints: []suspend.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}}, f.ask("suspension")
 }
 
 // known is the waitpoint of the fake whose token can be made anew.

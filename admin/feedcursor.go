@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // FeedCursor is a place in the feeds of all partitions. Its text form (about 25 bytes a partition) can be stored and read
@@ -17,7 +18,7 @@ type FeedCursor struct{ at []feedPlace }
 // feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
 // it is before the oldest that is kept, and number is that of the entry in front of it.
 type feedPlace struct {
-	id     engine.StreamID
+	id     stream.Cursor
 	number uint64
 }
 

@@ -18,20 +18,20 @@ import (
 
 // admitter is the part of the engine behind budgets, quotas and gates.
 type admitter interface {
-	PutBudget(ctx context.Context, b engine.BudgetSpec, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	PutBudget(ctx context.Context, b admission.Budget, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveBudget(ctx context.Context, name string) (already bool, err error)
-	ReadBudget(ctx context.Context, name string, spenders, entries int) (engine.BudgetRecord, error)
+	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
 	BudgetNames(ctx context.Context) ([]string, error)
-	ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error)
+	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
 	AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []engine.Waiter, err error)
 	ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
 	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
-	PutQuota(ctx context.Context, q engine.QuotaSpec, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	PutQuota(ctx context.Context, q admission.Quota, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveQuota(ctx context.Context, name string) (already bool, err error)
-	ReadQuota(ctx context.Context, name string, holds, entries int) (engine.QuotaRecord, error)
+	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
 	QuotaNames(ctx context.Context) ([]string, error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
-	ChangeAttached(ctx context.Context, scope engine.Scope, how engine.AttachHow, gates []flowfabric.Gate, by string) []engine.AttachAnswer
+	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate, by string) []engine.AttachAnswer
 	Gates(ctx context.Context) []engine.PartitionGates
 }
 

@@ -121,16 +121,16 @@ func TestBudgets(t *testing.T) { // spec 70 §10 BS11–BS13, BS15
 		if left, limited := b.Headroom("tokens"); left != 0 || !limited || !slices.Equal(b.Exhausted(), []string{"tokens"}) {
 			t.Errorf("%d, %v, %v", left, limited, b.Exhausted())
 		}
-		last := b.Book[len(b.Book)-1]
+		last := b.Audit[len(b.Audit)-1]
 		if b.Revision != 1 || b.ChangedBy != "anna" || last.What != "adjusted" || last.By != "billing" || !strings.Contains(last.Detail, "invoice 7") {
 			t.Errorf("%+v", b)
 		}
 		r, err := admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "over", Amounts: map[string]int64{"tokens": 1}})
-		if err != nil || r.Applied || r.Verdict != engine.HardBreach || len(r.Breaches) != 1 || r.Breaches[0].Limit != 100 {
+		if err != nil || r.Applied || r.Verdict != admission.HardBreach || len(r.Breaches) != 1 || r.Breaches[0].Limit != 100 {
 			t.Errorf("%+v, %v", r, err)
 		}
 
-		more := b.BudgetSpec
+		more := b.Budget
 		more.Limits = map[string]admission.Limit{"tokens": {Hard: 200, Soft: 150}}
 		no(t, admin.New(c).PutBudget(ctx, more, b.Revision))
 		more.Limits["tokens"] = admission.Limit{Hard: 300}
@@ -452,7 +452,7 @@ func TestWaking(t *testing.T) {
 			"update": func() error {
 				b, err := admin.New(c).GetBudget(ctx, "acme")
 				no(t, err)
-				spec := b.BudgetSpec
+				spec := b.Budget
 				spec.Limits = map[string]admission.Limit{"tokens": {Hard: b.Limits["tokens"].Hard + 10}}
 				return admin.New(c).PutBudget(ctx, spec, b.Revision)
 			},

@@ -20,7 +20,7 @@ const (
 )
 
 // QuotaInfo is a quota as it was read, with its newest 256 book entries and up to 1,000 holds; a list has neither.
-type QuotaInfo struct{ engine.QuotaRecord }
+type QuotaInfo struct{ admission.QuotaRecord }
 
 // Free is how many slots are free; limited is false when the quota has no cap.
 func (q QuotaInfo) Free() (slots int, limited bool) {
@@ -81,7 +81,7 @@ func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.B
 // flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
 	_, err := a.gating(nil, flowfabric.ValidateGateName("quota", name))
-	var record engine.QuotaRecord
+	var record admission.QuotaRecord
 	if err == nil {
 		record, err = a.store.ReadQuota(ctx, name, holdsRead, bookEntries)
 	}

@@ -13,7 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -46,7 +46,7 @@ func TestResumeOnAServer(t *testing.T) { // 20 §3.7
 	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
 		t.Errorf("%v", err)
 	}
-	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != engine.CauseOperator || s.Resume.By != "anna" || s.Resume.Reason != "seen it" || len(s.Resume.Signals) != 0 {
+	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != suspend.CauseOperator || s.Result.By != "anna" || s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) { // 20 §11 #16
@@ -180,7 +180,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	if err := b.Signal(forever); !errors.Is(err, flowfabric.ErrInvalidToken) {
 		t.Errorf("the old one: %v", err)
 	}
-	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != engine.EffectSatisfied {
+	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if s, err := endless.Get(b.Ctx); err != nil || s.State.Public != flowfabric.Waiting {

@@ -18,12 +18,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // feeds is the part of the engine that subscriptions need.
 type feeds interface {
 	SetFeed(ctx context.Context, wish engine.FeedWish) []engine.FeedState
-	ReadFeed(ctx context.Context, partition uint16, after engine.StreamID, limit int) ([]engine.FeedEntry, error)
+	ReadFeed(ctx context.Context, partition uint16, after stream.Cursor, limit int) ([]engine.FeedEntry, error)
 	LastOfFeed(ctx context.Context, partition uint16) (engine.FeedEntry, error)
 	Booted(ctx context.Context) ([]string, error)
 	NewsChannel(partition uint16) string
@@ -165,7 +166,7 @@ func (s *Subscription) newest(ctx context.Context, partition uint16) (feedPlace,
 
 // oldest is the place before what is kept, and whether its number is known.
 func (s *Subscription) oldest(ctx context.Context, partition uint16) (feedPlace, bool, error) {
-	entries, err := s.admin.store.ReadFeed(ctx, partition, engine.StreamID{}, feedPage)
+	entries, err := s.admin.store.ReadFeed(ctx, partition, stream.Cursor{}, feedPage)
 	for i, entry := range entries {
 		if before := uint64(i) + 1; entry.Err == nil && entry.Number >= before { // those in front of it cannot be read
 			return feedPlace{number: entry.Number - before}, true, err

@@ -20,7 +20,7 @@ import (
 
 // signaller is the part of the engine behind token keys. Each call may be repeated.
 type signaller interface {
-	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
 	RotateTokenKey(ctx context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
@@ -146,7 +146,7 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 	if err != nil {
 		return suspend.Token{}, err
 	}
-	i := slices.IndexFunc(s.Waitpoints, func(w engine.Waitpoint) bool { return w.ID == waitpoint })
+	i := slices.IndexFunc(s.Waitpoints, func(w suspend.Waitpoint) bool { return w.ID == waitpoint })
 	if i < 0 {
 		return suspend.Token{}, flowfabric.NewError("ff_reissue_token", flowfabric.CodeOf(flowfabric.ErrWaitpointNotFound), waitpoint.String())
 	}

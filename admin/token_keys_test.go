@@ -12,7 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 func (f *fakeStore) ResumeExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.ResumeRequest) (bool, error) {
@@ -52,7 +52,7 @@ func (f *fakeStore) withKeys(t *testing.T) *Admin {
 	t.Helper()
 	a := f.admin(t)
 	var err error
-	if a.conn.Keyring, err = suspend.ParseKeyring(twoKeys); err != nil {
+	if a.conn.Keyring, err = tokenkeys.Parse(twoKeys); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -20,7 +20,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -51,7 +53,7 @@ type Config struct {
 	// Creator is stored with every submission, at most 64 bytes, and asks for changes (flowfabric.By wins) and is the source of
 	// signals ([SignalSource] wins). Default none.
 	Creator string
-	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see suspend.ParseKeyring. Only
+	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see tokenkeys.Parse. Only
 	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string
@@ -127,7 +129,7 @@ type Client struct {
 	cfg     Config
 	store   store
 	tails   tailer
-	keyring *suspend.Keyring // nil: no token keys
+	keyring *tokenkeys.Keyring // nil: no token keys
 	tracer  *tracing.Tracer
 	submits *coalesce.Coalescer
 	waits   *hub
@@ -146,7 +148,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	keyring, err := suspend.Configured(cfg.URL, cfg.TokenKeys)
+	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
 	if err != nil {
 		return nil, fmt.Errorf("%w: client: TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
@@ -164,13 +166,13 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a client that is printed shows no secret
-	c := newClient(cfg, eng, stream.NewHub(eng), keyring, eng.Close, release)
+	c := newClient(cfg, eng, framelog.NewHub(eng), keyring, eng.Close, release)
 	c.link.Engine = eng
 	return c, nil
 }
 
 // newClient expects a config with its defaults filled in.
-func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, release ...func()) *Client {
+func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, release ...func()) *Client {
 	life, end := context.WithCancelCause(context.Background())
 	c := &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,

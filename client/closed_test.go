@@ -10,7 +10,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -33,7 +32,7 @@ func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) er
 			return err
 		},
 		"signal": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := c.DeliverSignal(ctx, id, known, "", engine.NewSignal{})
+			_, err := c.DeliverSignal(ctx, id, known, "", suspend.SentSignal{})
 			return err
 		},
 		"tail": func(ctx context.Context, id flowfabric.ExecutionID) error {

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -106,7 +107,7 @@ func OnlyAttempt(index uint32) TailOption {
 }
 
 // FromAttempt follows all attempts from this one on (zero based). Together with [After] it resumes a tail: the
-// attempt and stream.CursorOf the frame of the last event seen.
+// attempt and the ID of the frame of the last event seen.
 func FromAttempt(index uint32) TailOption {
 	return func(o *stream.TailOptions) { o.From = index }
 }
@@ -158,7 +159,7 @@ func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]by
 
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
 // event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound and
-// others, see stream.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
+// others, see framelog.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
 func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
 	var o stream.TailOptions
 	for _, option := range opts {
@@ -170,7 +171,7 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 			return
 		}
 		for event, err := range c.tails.Tail(ctx, id, o) {
-			if errors.Is(err, stream.ErrHubClosed) {
+			if errors.Is(err, framelog.ErrHubClosed) {
 				err = fmt.Errorf("tail %s: %w", id, ErrClosed)
 			}
 			if !yield(event, err) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // gateStore is a store with one budget, "acme".
@@ -21,18 +21,18 @@ type gateStore struct {
 	lost  int // so many reads are not answered first
 }
 
-func (s *gateStore) ReadBudget(_ context.Context, name string, _, _ int) (engine.BudgetRecord, error) {
+func (s *gateStore) ReadBudget(_ context.Context, name string, _, _ int) (admission.BudgetRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads[name]++
 	if s.lost > 0 {
 		s.lost--
-		return engine.BudgetRecord{}, flowfabric.ErrTransport
+		return admission.BudgetRecord{}, flowfabric.ErrTransport
 	}
 	if name != "acme" {
-		return engine.BudgetRecord{}, flowfabric.NewError("ff_read_budget", "budget_not_found", name)
+		return admission.BudgetRecord{}, flowfabric.NewError("ff_read_budget", "budget_not_found", name)
 	}
-	return engine.BudgetRecord{}, nil
+	return admission.BudgetRecord{}, nil
 }
 
 // A gate that exists is asked for once in ten seconds; one that does not is asked for every time, and nothing is created.

@@ -42,7 +42,7 @@ func TestSubmitAndResult(t *testing.T) {
 	if string(held.Input) != `{"Topic":"tides"}` {
 		t.Errorf("input %s", held.Input)
 	}
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("w")}, {Type: "token", Payload: []byte("et")}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("w")}, {Type: "token", Payload: []byte("et")}}); err != nil {
 		t.Fatal(err)
 	}
 	settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"wet"}`)}}, nil)
@@ -230,7 +230,7 @@ func TestCloseEndsTails(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := claim(ctx, t, e, x.ID())
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("w")}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("w")}}); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -20,8 +20,8 @@ import (
 // signaller is the part of the engine behind signals, waitpoints and token keys. Each call may be repeated.
 type signaller interface {
 	suspend.Deliverer
-	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s engine.NewSignal) (engine.Delivered, error)
-	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
+	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 }
 
 // defaultSignal is the name of a signal that was given none, and the source type of what a client sends.
@@ -32,7 +32,7 @@ const (
 
 // sending is a signal on its way, with what its options said.
 type sending struct {
-	engine.NewSignal
+	suspend.SentSignal
 	keyed bool
 }
 
@@ -94,22 +94,22 @@ func SignalRemembered(d time.Duration) SignalOption {
 // Errors: flowfabric.ErrMissingToken for the zero token; ErrInvalidToken for one that opens nothing here, whatever the
 // reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrNotSignalable
 // for a signal that comes too late; ErrSignalLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
-func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (engine.Delivered, error) {
+func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (suspend.Delivered, error) {
 	if token.IsZero() && !c.closed.Load() {
-		return engine.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
+		return suspend.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
 	}
 	s, err := c.newSignal(payload, opts)
 	if err != nil {
-		return engine.Delivered{}, c.refuse("signal", token.Execution(), err)
+		return suspend.Delivered{}, c.refuse("signal", token.Execution(), err)
 	}
 	return c.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), s)
 }
 
 // DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client a suspend.Deliverer. A token of
 // a partition that this store does not have is ErrInvalidToken, too.
-func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
+func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
 	if err := c.admit("signal", id); err != nil {
-		return engine.Delivered{}, err
+		return suspend.Delivered{}, err
 	}
 	ctx, span := c.tracer.Signal(ctx, "signal", tracing.Work{Execution: id})
 	if span != nil {
@@ -121,19 +121,19 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 }
 
 // deliver makes the call of a signal that shows a token.
-func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
-	err := suspend.CheckSignal(s)
+func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
+	err := s.Validate()
 	switch {
 	case err != nil:
 	case id.Partition() >= c.store.Partitions():
 		err = flowfabric.NewError("signal", flowfabric.CodeOf(flowfabric.ErrInvalidToken))
 	default:
-		var d engine.Delivered
+		var d suspend.Delivered
 		if d, err = c.store.DeliverSignal(ctx, id, waitpoint, digest, s); err == nil {
 			return d, nil
 		}
 	}
-	return engine.Delivered{}, link.Signalled("signal", id, err)
+	return suspend.Delivered{}, link.Signalled("signal", id, err)
 }
 
 // Approve answers a waitpoint on the word of an operator, who needs no token: a program that may call it may answer for anybody.
@@ -143,7 +143,7 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 //
 // Errors: flowfabric.ErrInvalidInput when nobody answers, or for a flowfabric.Reason, which no signal keeps; ErrNotFound;
 // ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable; ErrSignalLimit; ErrPayloadTooLarge.
-func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (engine.Delivered, error) {
+func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
 	var act flowfabric.Act
 	var signals []SignalOption
 	for _, o := range opts {
@@ -155,8 +155,8 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	}
 	s, err := c.newSignal(payload, signals)
 	if err == nil {
-		s.SourceType, s.Source = engine.SourceOperator, cmp.Or(act.By, c.cfg.Creator)
-		err = errors.Join(link.CheckNamed(s.Source, flowfabric.MaxSignalSource), suspend.CheckSignal(s))
+		s.SourceType, s.Source = suspend.SourceOperator, cmp.Or(act.By, c.cfg.Creator)
+		err = errors.Join(link.CheckNamed(s.Source, flowfabric.MaxSignalSource), s.Validate())
 	}
 	switch {
 	case err != nil:
@@ -166,10 +166,10 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 		err = fmt.Errorf("%w: the waitpoint is empty, want its id or its key", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
-		return engine.Delivered{}, c.refuse("approve", id, err)
+		return suspend.Delivered{}, c.refuse("approve", id, err)
 	}
 	if err := c.admit("approve", id); err != nil {
-		return engine.Delivered{}, err
+		return suspend.Delivered{}, err
 	}
 	ctx, span := c.tracer.Signal(ctx, "approve", tracing.Work{Execution: id})
 	if span != nil {
@@ -184,17 +184,17 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 }
 
 // newSignal makes what Signal and Approve send.
-func (c *Client) newSignal(payload any, opts []SignalOption) (engine.NewSignal, error) {
+func (c *Client) newSignal(payload any, opts []SignalOption) (suspend.SentSignal, error) {
 	name := defaultSignal
 	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
 		name = a.Choice // as the page's form names it
 	}
-	s := sending{NewSignal: engine.NewSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
+	s := sending{SentSignal: suspend.SentSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}}
 	for _, o := range opts {
 		o.signal(&s)
 	}
 	if s.keyed && s.IdempotencyKey == "" {
-		return s.NewSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxIdempotencyKey)
+		return s.SentSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxIdempotencyKey)
 	}
 	var err error
 	switch p := payload.(type) {
@@ -211,7 +211,7 @@ func (c *Client) newSignal(payload any, opts []SignalOption) (engine.NewSignal, 
 			err = fmt.Errorf("%w: the payload does not encode as JSON: %w", flowfabric.ErrInvalidInput, err)
 		}
 	}
-	return s.NewSignal, err
+	return s.SentSignal, err
 }
 
 // refuse is the error of a call that was not made; a closed client and an empty id come first.

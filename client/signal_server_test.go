@@ -12,7 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func TestSignalsOnAServer(t *testing.T) {
@@ -31,7 +32,7 @@ func TestSignalsOnAServer(t *testing.T) {
 	}
 	key := client.IdempotencyKey("evt-1")
 	first, err := b.Client.Signal(b.Ctx, token, draft{Topic: "wet"}, client.SignalName("go"), client.SignalSource("person", "anna"), key)
-	if err != nil || first.Effect != engine.EffectSatisfied || first.Duplicate || first.Open {
+	if err != nil || first.Effect != waithook.EffectSatisfied || first.Duplicate || first.Open {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	again, err := b.Client.Signal(b.Ctx, token, draft{Topic: "dry"}, client.SignalName("stop"), key)
@@ -42,10 +43,10 @@ func TestSignalsOnAServer(t *testing.T) {
 		t.Errorf("a late one: %v", err)
 	}
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
-	if err != nil || s.Resume == nil || len(s.Resume.Signals) != 1 || s.Cause != engine.CauseSignal || s.CloseReason != "resumed" {
+	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != suspend.CauseSignal || s.CloseReason != "resumed" {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got := s.Resume.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {
+	if got := s.Result.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {
 		t.Errorf("%+v", got)
 	}
 	if err := x.Cancel(b.Ctx); err != nil {
@@ -65,15 +66,15 @@ func TestApproveOnAServer(t *testing.T) {
 	}
 	key := client.IdempotencyKey("release-v2")
 	first, err := b.Client.Approve(b.Ctx, x.ID(), "release", true, flowfabric.By("otto"), client.SignalName("approve"), key)
-	if err != nil || first.Effect != engine.EffectSatisfied {
+	if err != nil || first.Effect != waithook.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := b.Client.Approve(b.Ctx, x.ID(), "release", false, flowfabric.By("olga"), client.SignalName("reject"), key)
-	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != engine.EffectSatisfied {
+	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", second, err)
 	}
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
-	if err != nil || len(s.Resume.Signals) != 1 || s.Resume.Signals[0].SourceType != "operator" || s.Resume.Signals[0].Source != "otto" || s.Resume.Signals[0].Name != "approve" {
+	if err != nil || len(s.Result.Signals) != 1 || s.Result.Signals[0].SourceType != "operator" || s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := b.Client.Approve(b.Ctx, flowfabric.NewExecutionID(1), "release", true, flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrNotFound) {

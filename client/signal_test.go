@@ -12,7 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -20,23 +21,23 @@ import (
 type (
 	delivery struct {
 		target string
-		signal engine.NewSignal
+		signal suspend.SentSignal
 	}
 )
 
-func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
-	return engine.Delivered{Effect: engine.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
+func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
+	return suspend.Delivered{Effect: waithook.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
 }
 
-func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID, waitpoint string, s engine.NewSignal) (engine.Delivered, error) {
-	return engine.Delivered{Effect: engine.EffectNone}, f.ask(delivery{waitpoint, s})
+func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error) {
+	return suspend.Delivered{Effect: waithook.EffectNone}, f.ask(delivery{waitpoint, s})
 }
 
-func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	return engine.SuspensionRecord{Waitpoints: []engine.Waitpoint{
-		{Key: "old", State: engine.WaitpointClosed, CreatedAt: at(1)}, {Key: "late", State: engine.WaitpointActive, CreatedAt: at(4)},
-		{Key: "gone", State: engine.WaitpointExpired, CreatedAt: at(2)}, {ID: known, Key: "early", State: engine.WaitpointPending, CreatedAt: at(3)},
+	return suspend.Record{Waitpoints: []suspend.Waitpoint{
+		{Key: "old", State: suspend.WaitpointClosed, CreatedAt: at(1)}, {Key: "late", State: suspend.WaitpointActive, CreatedAt: at(4)},
+		{Key: "gone", State: suspend.WaitpointExpired, CreatedAt: at(2)}, {ID: known, Key: "early", State: suspend.WaitpointPending, CreatedAt: at(3)},
 	}}, f.ask("suspension")
 }
 
@@ -48,7 +49,7 @@ var (
 // tokenIn is a token of a partition, of a waitpoint that the fake knows.
 func tokenIn(t *testing.T, partition uint16) suspend.Token {
 	t.Helper()
-	k, err := suspend.ParseKeyring(twoKeys)
+	k, err := tokenkeys.Parse(twoKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +65,17 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
 	token := tokenIn(t, 1)
 	target, now := token.Waitpoint().String()+" "+token.Digest(), time.Now()
-	plain := func(encoding, payload string) engine.NewSignal {
-		return engine.NewSignal{Name: "signal", SourceType: "client", Source: "client", Encoding: encoding, Payload: []byte(payload)}
+	plain := func(encoding, payload string) suspend.SentSignal {
+		return suspend.SentSignal{Name: "signal", SourceType: "client", Source: "client", Encoding: encoding, Payload: []byte(payload)}
 	}
 	chosen := plain("json", `{"choice":"go"}`)
 	chosen.Name = "go" // as the page names it
-	full := engine.NewSignal{Name: "go", Category: "votes", SourceType: "person", Source: "anna", Correlation: "c-1", IdempotencyKey: "k", DedupTTL: time.Hour,
+	full := suspend.SentSignal{Name: "go", Category: "votes", SourceType: "person", Source: "anna", Correlation: "c-1", IdempotencyKey: "k", DedupTTL: time.Hour,
 		CreatedAt: now, Encoding: "json", Payload: []byte("true")}
 	options := []SignalOption{SignalName("go"), SignalCategory("votes"), SignalSource("person", "anna"), SignalCorrelation("c-1"), IdempotencyKey("k"),
 		SignalRemembered(time.Hour), SignalSentAt(now)}
 	operator := full
-	operator.SourceType, operator.Source = engine.SourceOperator, "otto"
+	operator.SourceType, operator.Source = suspend.SourceOperator, "otto"
 	for what, x := range map[string]struct {
 		payload any
 		opts    []SignalOption

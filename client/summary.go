@@ -12,7 +12,7 @@ import (
 // summaries is the part of the engine that reads summary documents.
 type summaries interface {
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
-	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.Summary, error)
+	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error)
 }
 
 // Summary reads the summary document that the handler's Task.Summary calls have made so far, of the newest attempt. It is there until
@@ -55,5 +55,5 @@ func (e *Execution[Out]) Summary(ctx context.Context) (stream.Summary, error) {
 
 // WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.
 func WithoutBestEffort() TailOption {
-	return func(o *stream.TailOptions) { o.Visibility = stream.ExcludeBestEffort }
+	return func(o *stream.TailOptions) { o.WithoutBestEffort = true }
 }

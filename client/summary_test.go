@@ -15,8 +15,8 @@ func (f *fakeStore) ReadAttemptStream(_ context.Context, id flowfabric.Execution
 	return engine.StreamMeta{Attempts: s.Attempts}, err
 }
 
-func (f *fakeStore) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, attempt uint32) (engine.Summary, error) {
-	return engine.Summary{Attempt: attempt, Version: 1}, f.ask("summary")
+func (f *fakeStore) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
+	return stream.Summary{Attempt: attempt, Version: 1}, f.ask("summary")
 }
 
 func TestSummaryOfWhichAttempt(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 
 func TestTailWithoutBestEffort(t *testing.T) {
 	var o stream.TailOptions
-	if WithoutBestEffort()(&o); o.Visibility != stream.ExcludeBestEffort {
+	if WithoutBestEffort()(&o); !o.WithoutBestEffort {
 		t.Error("nothing is left out")
 	}
 }

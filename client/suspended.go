@@ -6,13 +6,13 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // AwaitSuspension waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
 // instead; ErrNotFound, ErrResultPurged; the context's cause.
-func (c *Client) AwaitSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+func (c *Client) AwaitSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
 	s, done, err := c.suspension(ctx, id)
 	if done {
 		return s, err
@@ -41,7 +41,7 @@ func (c *Client) AwaitSuspension(ctx context.Context, id flowfabric.ExecutionID)
 }
 
 // suspension reads once; done is false while it runs or waits for a worker, and after an error that may pass.
-func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s engine.SuspensionRecord, done bool, err error) {
+func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s suspend.Record, done bool, err error) {
 	s, err = c.Suspension(ctx, id)
 	if err != nil {
 		return s, link.Final(ctx, err), err
@@ -54,21 +54,21 @@ func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s e
 }
 
 // AwaitSuspension waits until the execution is suspended; see [Client.AwaitSuspension].
-func (e *Execution[Out]) AwaitSuspension(ctx context.Context) (engine.SuspensionRecord, error) {
+func (e *Execution[Out]) AwaitSuspension(ctx context.Context) (suspend.Record, error) {
 	return e.client.AwaitSuspension(ctx, e.id)
 }
 
 // Suspension tells what the execution waits for, or last waited for; see [Client.Suspension].
-func (e *Execution[Out]) Suspension(ctx context.Context) (engine.SuspensionRecord, error) {
+func (e *Execution[Out]) Suspension(ctx context.Context) (suspend.Record, error) {
 	return e.client.Suspension(ctx, e.id)
 }
 
 // Waitpoints lists its waitpoints; see [Client.Waitpoints].
-func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]engine.Waitpoint, error) {
+func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]suspend.Waitpoint, error) {
 	return e.client.Waitpoints(ctx, e.id)
 }
 
 // Approve answers one of its waitpoints on the word of an operator; see [Client.Approve].
-func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any, opts ...ApproveOption) (engine.Delivered, error) {
+func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
 	return e.client.Approve(ctx, e.id, waitpoint, payload, opts...)
 }

@@ -1,10 +1,10 @@
 package client
 
-import "github.com/flowfabric/flowfabric-go/internal/engine"
+import "github.com/flowfabric/flowfabric-go/suspend"
 
 // What calls about waitpoints take and return.
 type (
-	SuspensionRecord = engine.SuspensionRecord
-	NewSignal        = engine.NewSignal
-	Delivered        = engine.Delivered
+	SuspensionRecord = suspend.Record
+	NewSignal        = suspend.SentSignal
+	Delivered        = suspend.Delivered
 )

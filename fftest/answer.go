@@ -121,7 +121,7 @@ func Tell(ctx context.Context, answers ...Answer) {
 // Answer waits, in virtual time, until the execution waits for this answer, gives it, and returns what the server said. An
 // execution that ends before, or does not get there within Patience of its [World], ends the test, and so does a refusal;
 // to test for one use [World.Client].
-func (x *Execution[Out]) Answer(a Answer) engine.Delivered {
+func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 	w := x.world
 	w.t.Helper()
 	for {
@@ -145,16 +145,16 @@ func (x *Execution[Out]) Answer(a Answer) engine.Delivered {
 
 // AwaitSuspension waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
 // or does not get there within Patience of its [World], ends the test.
-func (x *Execution[Out]) AwaitSuspension() engine.SuspensionRecord {
+func (x *Execution[Out]) AwaitSuspension() suspend.Record {
 	x.world.t.Helper()
 	return x.waits(Answer{do: resume})
 }
 
 // waits returns the suspension that an answer is for, once there is one.
-func (x *Execution[Out]) waits(a Answer) engine.SuspensionRecord {
+func (x *Execution[Out]) waits(a Answer) suspend.Record {
 	w := x.world
 	w.t.Helper()
-	var found engine.SuspensionRecord
+	var found suspend.Record
 	err := w.until(w.t.Context(), x.ID(), func(ctx context.Context) (bool, error) {
 		s, err := w.client.Suspension(ctx, x.ID())
 		if err != nil {
@@ -173,12 +173,12 @@ func (x *Execution[Out]) waits(a Answer) engine.SuspensionRecord {
 }
 
 // wanted reports whether a suspension waits for the answer.
-func (a Answer) wanted(s engine.SuspensionRecord) bool {
+func (a Answer) wanted(s suspend.Record) bool {
 	if state, _ := flowfabric.Project(s.Code); state.Public != flowfabric.Suspended {
 		return false
 	}
-	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p engine.Waitpoint) bool {
-		return p.Key == a.waitpoint && p.State == engine.WaitpointActive
+	return a.do == resume || slices.ContainsFunc(s.Waitpoints, func(p suspend.Waitpoint) bool {
+		return p.Key == a.waitpoint && p.State == suspend.WaitpointActive
 	})
 }
 
@@ -270,12 +270,12 @@ func (w *World) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 }
 
 // deliver makes the one call of an answer.
-func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) (engine.Delivered, error) {
+func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) (suspend.Delivered, error) {
 	switch a.do {
 	case signalKey:
 		token, err := w.token(ctx, id, a.waitpoint)
 		if err != nil {
-			return engine.Delivered{}, err
+			return suspend.Delivered{}, err
 		}
 		return w.client.Signal(ctx, token, a.payload, a.opts...)
 	case signalToken:
@@ -283,9 +283,9 @@ func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer
 	case approve:
 		return w.client.Approve(ctx, id, a.waitpoint, a.payload, append([]client.ApproveOption{operator}, a.approval...)...)
 	case resume:
-		return engine.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
+		return suspend.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
 	}
-	return engine.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a)
+	return suspend.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a)
 }
 
 // token finds the open waitpoint of a key and makes its token again, as the worker does.

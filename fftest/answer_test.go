@@ -15,8 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/race"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -69,7 +69,7 @@ func TestSignal(t *testing.T) {
 	r.WantResult("yes")
 	r.WantSteps("draft", "publish")
 	r.WantWaits("approve")
-	r.WantCauses(engine.CauseSignal)
+	r.WantCauses(suspend.CauseSignal)
 	r.WantAttempts(flowfabric.AttemptInitial)
 	r.WantSuspended(3*day, 3*day+time.Second)
 	r.WantElapsed(3*day, 3*day+2*time.Second)
@@ -91,14 +91,14 @@ func TestSignal(t *testing.T) {
 func TestSignalAtOnce(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes")), "")
 	r.WantResult("yes")
-	r.WantCauses(engine.CauseSignal) // it was suspended, if only within a millisecond
+	r.WantCauses(suspend.CauseSignal) // it was suspended, if only within a millisecond
 	r.WantSuspended(0, 100*time.Millisecond)
 }
 
 func TestApproval(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Approve("approve", "fine", flowfabric.By("anna"))), "")
 	r.WantResult("fine")
-	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != engine.SourceOperator || s.Source != "anna" {
+	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != suspend.SourceOperator || s.Source != "anna" {
 		t.Errorf("signal %+v", s)
 	}
 }
@@ -108,7 +108,7 @@ func TestResume(t *testing.T) {
 	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Resume(flowfabric.By("bob"))), "")
 	r.WantState(flowfabric.Failed)
 	r.WantWaits("approve")
-	r.WantCauses(engine.CauseOperator)
+	r.WantCauses(suspend.CauseOperator)
 	r.WantAttempts(flowfabric.AttemptInitial) // the answer is kept: a retry would be told the same
 	if r.Err == nil || !strings.Contains(r.Err.Error(), flowfabric.ErrNoSignal.Error()) {
 		t.Errorf("error %v", r.Err)
@@ -143,7 +143,7 @@ func TestTimeouts(t *testing.T) {
 			}, "")
 			r.WantState(c.state)
 			r.WantWaits("approve")
-			r.WantCauses(engine.CauseTimeout)
+			r.WantCauses(suspend.CauseTimeout)
 			r.WantSuspended(4*day, 4*day+2*time.Second)
 			if r.State == flowfabric.Failed || r.State == flowfabric.Expired {
 				r.WantFailure("suspension_timeout")
@@ -173,12 +173,12 @@ func TestEscalation(t *testing.T) {
 		if s := x.AwaitSuspension(); s.Reason != string(suspend.ReasonReview) || !s.TimeoutAt.IsZero() {
 			t.Errorf("after the timeout %+v", s)
 		}
-		if d := x.Answer(fftest.Approve("approve", "so be it", flowfabric.By("boss")).After(5 * day)); d.Effect != engine.EffectSatisfied {
+		if d := x.Answer(fftest.Approve("approve", "so be it", flowfabric.By("boss")).After(5 * day)); d.Effect != waithook.EffectSatisfied {
 			t.Errorf("answer %+v", d)
 		}
 		r := x.Wait()
 		r.WantResult("so be it")
-		r.WantCauses(engine.CauseSignal)
+		r.WantCauses(suspend.CauseSignal)
 		r.WantSuspended(5*day, 5*day+2*time.Second)
 	})
 }
@@ -221,7 +221,7 @@ func TestEarlySignal(t *testing.T) {
 	}, "")
 	r.WantResult("quick")
 	r.WantWaits("reply")
-	r.WantCauses(engine.CauseAlreadySatisfied)
+	r.WantCauses(suspend.CauseAlreadySatisfied)
 	r.WantSuspended(0, 0)
 	r.WantElapsed(0, time.Second)
 	if passes != 2 || len(r.Attempts) != 1 {
@@ -239,7 +239,7 @@ func TestTokenWeeksLater(t *testing.T) {
 	}}
 	r := fftest.Run(t, greet, l.Handle, "")
 	r.WantResult("slow")
-	r.WantCauses(engine.CauseSignal)
+	r.WantCauses(suspend.CauseSignal)
 	r.WantSuspended(9*day, 9*day+time.Second)
 	if mails != 1 {
 		t.Errorf("%d mails", mails)
@@ -476,7 +476,7 @@ func TestWantWaitsComplains(t *testing.T) {
 			t.Errorf("complaints %q", c.all)
 		}
 		r.WantWaits()
-		r.WantCauses(engine.CauseTimeout)
+		r.WantCauses(suspend.CauseTimeout)
 		r.WantSuspended(0, time.Minute)
 	})
 	c.mention(t, `waits ["approve"], want []`, `waits ended by ["signal"], want ["timeout"]`, "suspended for 1h0m0", "want 0s..1m0s")

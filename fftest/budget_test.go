@@ -12,15 +12,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 var generate = handler.Define[int, int]("generate", handler.Retry(3, time.Second, time.Minute))
 
 // tokens is a budget of so many tokens.
-func tokens(limit int64, action engine.HardAction, period time.Duration) admission.Budget {
-	return admission.Budget{Name: "b", OnHard: action, Reset: period, Limits: map[string]engine.Limit{"tokens": {Hard: limit}}}
+func tokens(limit int64, action admission.HardAction, period time.Duration) admission.Budget {
+	return admission.Budget{Name: "b", OnHard: action, Reset: period, Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
 }
 
 // spree spends one token after another.
@@ -38,7 +38,7 @@ func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
 
 // A budget that fails who exceeds it, a handler that decides by itself, and one that stays within it.
 func TestBudgets(t *testing.T) { // spec 70 §10 BS17
-	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, engine.HardFail, 0)))
+	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, admission.HardFail, 0)))
 	r.WantFailure(handler.CategoryOverBudget)
 	r.WantFrames("token", "x", "x", "x", "x", "x", "x")
 	r.WantSpent("b", "tokens", 5)
@@ -50,9 +50,9 @@ func TestBudgets(t *testing.T) { // spec 70 §10 BS17
 			return done, err
 		}
 		return -1, nil
-	}, 9, fftest.Budgets(tokens(5, engine.HardReject, 0)))
+	}, 9, fftest.Budgets(tokens(5, admission.HardReject, 0)))
 	r.WantResult(-1)
-	r = fftest.Run(t, generate, spree, 5, fftest.Budgets(tokens(5, engine.HardFail, 0)))
+	r = fftest.Run(t, generate, spree, 5, fftest.Budgets(tokens(5, admission.HardFail, 0)))
 	r.WantResult(5)
 	r.WantSpent("b", "tokens", 5)
 }
@@ -61,7 +61,7 @@ func TestBudgets(t *testing.T) { // spec 70 §10 BS17
 func TestBlockedByABudget(t *testing.T) {
 	r := fftest.Run(t, generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
 		return handler.Step(ctx, task, "first", func(ctx context.Context) (int, error) { return spree(ctx, task, n) })
-	}, 5, fftest.Budgets(tokens(5, engine.HardBlock, 10*time.Second)))
+	}, 5, fftest.Budgets(tokens(5, admission.HardBlock, 10*time.Second)))
 	r.WantResult(5)
 	if r.Elapsed > time.Second {
 		t.Errorf("it took %s", r.Elapsed)
@@ -79,11 +79,11 @@ func TestBlockedByABudget(t *testing.T) {
 				}
 				return n, nil
 			}))
-			b := tokens(5, engine.HardBlock, tc.period)
+			b := tokens(5, admission.HardBlock, tc.period)
 			x := fftest.Submit(w, generate, 3, fftest.Budgets(b))
 			if tc.raised > 0 {
 				w.Sleep(tc.raised)
-				b.Limits["tokens"] = engine.Limit{Hard: 6}
+				b.Limits["tokens"] = admission.Limit{Hard: 6}
 				if err := admin.New(w.Client()).PutBudget(t.Context(), b, 1); err != nil {
 					t.Fatal(err)
 				}
@@ -108,7 +108,7 @@ func TestCrashesOfSpends(t *testing.T) {
 		if got := r.Spent["b"]["tokens"]; got < 2 || got > 4 || r.Crash == "" && got != 2 {
 			t.Errorf("worker %s: %d tokens spent", r.Crash, got)
 		}
-	}, fftest.Budgets(tokens(100, engine.HardFail, 0)))
+	}, fftest.Budgets(tokens(100, admission.HardFail, 0)))
 	if crashes < 6 {
 		t.Errorf("%d crashes", crashes)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 const (
@@ -133,7 +133,7 @@ func compare[Out any](base, r *Report[Out], results bool) {
 	compareWaits(base, r)
 	rest := r.Frames
 	for _, want := range base.Frames {
-		if want.Mode != engine.ModeDurable {
+		if want.Mode != stream.ModeDurable {
 			continue // best-effort frames may be lost, and deltas may come as one: it is the document that counts
 		}
 		at := slices.IndexFunc(rest, func(f Frame) bool { return f.Type == want.Type && bytes.Equal(f.Payload, want.Payload) })

@@ -12,7 +12,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -84,7 +83,7 @@ func TestCrashesAroundTimeouts(t *testing.T) {
 		}
 	}, "late", func(r *fftest.Report[string]) {
 		r.WantResult("late")
-		r.WantCauses(engine.CauseTimeout)
+		r.WantCauses(suspend.CauseTimeout)
 		r.WantSuspended(time.Hour, time.Hour+10*time.Second)
 	})
 }

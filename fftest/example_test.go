@@ -10,7 +10,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -133,11 +132,11 @@ func ExampleAnswered() {
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses(engine.CauseSignal)
+	r.WantCauses(suspend.CauseSignal)
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses(engine.CauseTimeout)
+	r.WantCauses(suspend.CauseTimeout)
 }
 
 // The same as a scenario: the worker dies while nobody has decided.
@@ -174,11 +173,11 @@ func TestApprovalExamples(t *testing.T) {
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
-	r.WantCauses(engine.CauseSignal)
+	r.WantCauses(suspend.CauseSignal)
 
 	r = fftest.Run(t, Publish, silent.Handle, Draft{"tides"})
 	r.WantResult(Verdict{"nobody cared"})
-	r.WantCauses(engine.CauseTimeout)
+	r.WantCauses(suspend.CauseTimeout)
 	r.WantElapsed(30*24*time.Hour, 30*24*time.Hour+2*time.Second)
 
 	synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 	r.Elapsed = r.Snapshot.CompletedAt.Sub(r.Snapshot.CreatedAt)
 	r.Result, r.Err = x.handle.Result(ctx)
 	r.Attempts = attempts(r.Snapshot)
-	var ended engine.FramePlace // what was recorded of the attempt before
+	var ended uint64 // what was recorded of the attempt before
 	for event, err := range x.handle.Tail(ctx) {
 		if err != nil {
 			return nil, err

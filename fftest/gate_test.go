@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
@@ -71,7 +72,7 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 // A window of a day lets three start; the world steps over the day in which the others wait.
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		_, _, _, err := g.e.PutQuota(g.t.Context(), engine.QuotaSpec{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
+		_, _, _, err := g.e.PutQuota(g.t.Context(), admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
 		g.no(err)
 		g.done(g.submit(7, flowfabric.Quota("daily")))
 		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour || g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
@@ -88,10 +89,10 @@ func TestRateInVirtualTime(t *testing.T) {
 // A budget that is exhausted for a month.
 func TestBudgetInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		b := engine.BudgetSpec{Name: "monthly", Reset: 30 * 24 * time.Hour, Limits: map[string]engine.Limit{"tokens": {Hard: 1}}}
+		b := admission.Budget{Name: "monthly", Reset: 30 * 24 * time.Hour, Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
 		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0, "test")
 		g.no(err)
-		_, err = g.e.ReportUsage(g.t.Context(), engine.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+		_, err = g.e.ReportUsage(g.t.Context(), admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
 		g.no(err)
 		g.done(g.submit(1, flowfabric.Budget("monthly")))
 		if len(g.ran) != 1 || g.ran[0] != 30*24*time.Hour {

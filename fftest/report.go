@@ -10,14 +10,13 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Frame is one frame of an execution and the attempt (zero based) that appended it.
 type Frame struct {
 	Attempt uint32
-	engine.Frame
+	stream.Frame
 	// Repeated says that no recorded step covers it and that the handler began again after it, in this attempt or another one:
 	// who reads the stream drops it, see stream.Resumption.
 	Repeated bool
@@ -26,7 +25,7 @@ type Frame struct {
 // Resumed is a run that went on with an attempt, and why.
 type Resumed struct {
 	Attempt uint32
-	engine.Resumption
+	stream.Resumption
 }
 
 // Step is one recorded step; Value is as the definition's codec wrote it.
@@ -162,9 +161,9 @@ func (r *Report[Out]) Kept(typ string) []string {
 }
 
 // repeated marks the frames of an attempt that a run which begins now repeats.
-func (r *Report[Out]) repeated(attempt uint32, recorded engine.FramePlace) {
+func (r *Report[Out]) repeated(attempt uint32, recorded uint64) {
 	for i := range r.Frames {
-		if f := &r.Frames[i]; f.Attempt == attempt && f.Sequence > recorded.Sequence {
+		if f := &r.Frames[i]; f.Attempt == attempt && f.Sequence > recorded {
 			f.Repeated = true
 		}
 	}

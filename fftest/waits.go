@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
@@ -21,7 +22,7 @@ type Wait struct {
 	// or "deadline".
 	Cause string
 	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
-	Answer *engine.Resume
+	Answer *suspend.Result
 }
 
 // waited collects the waits of an execution that has ended: the history knows when, the kept answers know what.
@@ -58,7 +59,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 		w.Lasted, w.Cause = s.CompletedAt.Sub(w.Began), end
 	}
 	for _, a := range answers {
-		waits = append(waits, Wait{Name: a.Name, Began: a.ClosedAt, Cause: a.Cause, Answer: &a})
+		waits = append(waits, Wait{Name: a.Name, Began: a.ResumedAt, Cause: a.Cause, Answer: &a})
 	}
 	rank := x.world.journal.ranks(x.ID()) // several may begin in the same millisecond
 	slices.SortStableFunc(waits, func(a, b Wait) int {
@@ -68,13 +69,13 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 }
 
 // answers are those that are kept, and what ended the last suspension.
-func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) (all []engine.Resume, end string, err error) {
+func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) (all []suspend.Result, end string, err error) {
 	u, err := x.world.client.Suspension(ctx, x.ID())
 	if err != nil {
 		return nil, "", err
 	}
-	if u.Resume != nil {
-		all = append(all, *u.Resume)
+	if u.Result != nil {
+		all = append(all, *u.Result)
 	}
 	for name, value := range stored {
 		if strings.HasPrefix(name, engine.StepAwait) {
@@ -89,8 +90,8 @@ func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) 
 }
 
 // take removes the answer that a wait of this name got at an instant.
-func take(all *[]engine.Resume, name string, at time.Time) *engine.Resume {
-	i := slices.IndexFunc(*all, func(a engine.Resume) bool { return a.Name == name && a.ClosedAt.Equal(at) })
+func take(all *[]suspend.Result, name string, at time.Time) *suspend.Result {
+	i := slices.IndexFunc(*all, func(a suspend.Result) bool { return a.Name == name && a.ResumedAt.Equal(at) })
 	if i < 0 {
 		return nil
 	}
@@ -152,8 +153,8 @@ func compareWaits[Out any](base, r *Report[Out]) {
 func tellings(waits []Wait) (all []string) {
 	for _, w := range waits {
 		text := w.Name + ": " + w.Cause
-		if w.Cause == engine.CauseAlreadySatisfied {
-			text = w.Name + ": " + engine.CauseSignal
+		if w.Cause == suspend.CauseAlreadySatisfied {
+			text = w.Name + ": " + suspend.CauseSignal
 		}
 		if w.Answer != nil {
 			for _, s := range w.Answer.Signals {

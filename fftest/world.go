@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -44,7 +45,7 @@ type World struct {
 	dial     inproc.Dialer
 	client   *client.Client
 	admin    *admin.Admin
-	keyring  *suspend.Keyring
+	keyring  *tokenkeys.Keyring
 	journal  *journal
 	running  sync.WaitGroup // worker processes, who replaces them, and who answers waits
 	life     context.Context
@@ -137,7 +138,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	own := &link{dial: w.dial, journal: w.journal, wrote: w.wrote}
 	url, release := inproc.Listen(own.connect)
 	w.release = release
-	if w.keyring, err = suspend.Configured(url, w.cfg.TokenKeys); err != nil {
+	if w.keyring, err = tokenkeys.Configured(url, w.cfg.TokenKeys); err != nil {
 		return err
 	}
 	w.client, err = client.Connect(ctx, client.Config{

@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // ChildSet is what a handler makes and waits for together, see [Children]. It is not safe for concurrent use.
@@ -100,7 +101,7 @@ func (c *ChildNode[Out]) yields(Out) {}
 // Errors: everything that [Flow.Build] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
 // this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause. Spec 60 §9.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
-	outcomes, answered, err := t.Children().Ask(ctx, s.wait)
+	outcomes, answered, err := taskhook.ChildrenOf(t).Ask(ctx, s.wait)
 	if err != nil {
 		return fmt.Errorf("children %s: %w", s.wait, err)
 	}
@@ -121,9 +122,9 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 		return nil
 	}
 	for i := range members {
-		members[i].Tags = t.Children().Traced(members[i].Tags)
+		members[i].Tags = taskhook.ChildrenOf(t).Traced(members[i].Tags)
 	}
-	return t.Children().Want(engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members})
+	return taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: s.wait, Mode: s.mode, Leave: s.leave, Park: true, Children: members})
 }
 
 // answer remembers how the children ended.
@@ -182,7 +183,7 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 		err := &ChildError{Wait: c.set.wait, Name: c.n.name, ID: id, State: o.Outcome, Err: outcomeErrors[o.Outcome]}
 		return zero, handler.Category(handler.CategoryChild, handler.Permanent(err))
 	}
-	raw, err := t.Children().Read(ctx, id, uint32(max(0, o.Attempt)))
+	raw, err := taskhook.ChildrenOf(t).Read(ctx, id, uint32(max(0, o.Attempt)))
 	if err != nil {
 		return zero, fmt.Errorf("child %s of %s: %w", c.n.name, c.set.wait, err)
 	}
@@ -194,4 +195,4 @@ func (c *ChildNode[Out]) Result(ctx context.Context, t *handler.Task) (Out, erro
 }
 
 // IsWait reports that err asks to wait for children, so that middleware does not take it for a failure.
-func IsWait(err error) bool { return handler.IsChildWait(err) }
+func IsWait(err error) bool { return taskhook.IsChildWait(err) }

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // locked is a cipher whose key may be missing.
@@ -27,7 +28,7 @@ func (l locked) Open(sealed []byte) ([]byte, error) {
 // An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a key is missing.
 func TestInputs(t *testing.T) {
 	sealed := flow.NewInput[string]("sealed").WithCodec(handler.Encrypted(handler.JSON, locked{true}))
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
 		"left": []byte(`"l"`), "sealed": []byte(`#"s"`), "empty": nil, "null": []byte("null")}}})
 	if v, err := left.Need(task); v != "l" || err != nil || left.Name() != "left" {
 		t.Error(v, err)
@@ -92,7 +93,7 @@ func TestChildResults(t *testing.T) {
 		step = append(step, strings.Join([]string{child.UUID().String(), x.outcome, attempt, x.name}, ","))
 		stored[fmt.Sprint(child.UUID(), x.attempt)] = x.result
 	}
-	task := handler.NewTask(handler.TaskConfig{Results: stored, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
+	task := newTask(taskhook.Config{Results: stored, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
 		Steps: map[string][]byte{engine.StepChildren + "w": []byte(strings.Join(step, "\x1f"))}}})
 	out := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		set := flow.Children("w", flow.All())
@@ -145,7 +146,7 @@ func TestChildResults(t *testing.T) {
 func TestWaitAsks(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
 	run := func(fn func(ctx context.Context, task *handler.Task) error) handler.Outcome {
-		task := handler.NewTask(handler.TaskConfig{Route: engine.Route{Namespace: "shop"}, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
+		task := newTask(taskhook.Config{Route: engine.Route{Namespace: "shop"}, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
 			Input: []byte(`""`), Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x"}}})
 		return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			return "", fn(ctx, task)
@@ -161,8 +162,8 @@ func TestWaitAsks(t *testing.T) {
 		}
 		return err
 	})
-	q := out.Children
-	if out.Kind != handler.OutcomeChildren || q.Name != "w" || q.Mode != engine.WaitFirstSuccess || !q.Leave || !q.Park || len(q.Children) != 2 {
+	q, _ := out.Wait.(*engine.ChildWait)
+	if out.Kind != handler.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess || !q.Leave || !q.Park || len(q.Children) != 2 {
 		t.Fatalf("%+v", out)
 	}
 	b := q.Children[1]
@@ -194,3 +195,6 @@ func TestWaitAsks(t *testing.T) {
 		}
 	}
 }
+
+// newTask is a task as a worker makes it.
+func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // Binding is a definition together with the function that runs it, without the types, so that bindings of all
@@ -75,7 +76,7 @@ func (b Binding) Err() error {
 // settles. A pass that a budget has stopped fails, or is put aside, whatever the function returned, see [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {
-		t = NewTask(TaskConfig{})
+		t = newTask(taskhook.Config{})
 	}
 	if err := b.Err(); err != nil {
 		return plainFailure(CategoryNoHandler, err)

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // spec 40 §15 #12: panic, decode failure and the like end the task, each with its category.
@@ -41,7 +42,7 @@ func TestRunFailures(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			logs.Reset()
-			task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
+			task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
 			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent || !strings.Contains(f.Reason, tc.reason) || out.Err == nil {
@@ -67,7 +68,7 @@ func TestResultAtTheLimit(t *testing.T) {
 func TestPanicAfterLossIsAbandoned(t *testing.T) {
 	logger, _ := quiet()
 	out := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
-		Run(context.Background(), handler.NewTask(handler.TaskConfig{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
+		Run(context.Background(), newTask(taskhook.Config{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
 	if out.Kind != handler.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
 		t.Fatalf("got %s", show(out))
 	}
@@ -130,7 +131,7 @@ func TestMiddleware(t *testing.T) {
 		return func(context.Context, *handler.Task) handler.Outcome { panic("middleware") }
 	}
 	m := &counter{}
-	task := handler.NewTask(handler.TaskConfig{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
+	task := newTask(taskhook.Config{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { return 7, nil })
 	out := handler.Chain(note("a"), nil, note("b"), handler.Measure(m), handler.Logging(logger))(b.Run)(context.Background(), task)
 	if out.Kind != handler.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {

@@ -8,16 +8,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// ResultReader reads the result of an attempt; *engine.Engine is one.
-type ResultReader interface {
-	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
-}
-
-// Children is what waits for children know while a handler runs: how those of earlier passes ended. Package flow is built on it,
+// children is what waits for children know while a handler runs: how those of earlier passes ended. Package flow is built on it,
 // handlers use flow.Children. Safe for concurrent use.
-type Children struct {
+type children struct {
 	t *Task // whose mutex guards what follows
 
 	answers map[string]answer   // by the name of the wait
@@ -32,12 +28,12 @@ type answer struct {
 }
 
 // recorded keeps what a claim brought.
-func (c *Children) recorded(wait string, value []byte) {
+func (c *children) recorded(wait string, value []byte) {
 	outcomes, err := engine.DecodeChildren(c.t.ID().Partition(), value)
 	c.keep(wait, answer{outcomes, err})
 }
 
-func (c *Children) keep(wait string, a answer) {
+func (c *children) keep(wait string, a answer) {
 	if c.answers == nil {
 		c.answers = map[string]answer{}
 	}
@@ -45,7 +41,7 @@ func (c *Children) keep(wait string, a answer) {
 }
 
 // begin opens a pass: names may be used again.
-func (c *Children) begin() {
+func (c *children) begin() {
 	c.wanted = ""
 	clear(c.asked)
 }
@@ -53,7 +49,7 @@ func (c *Children) begin() {
 // Ask takes the name of a wait for this pass, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
 // if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this pass, or inside a step;
 // ErrTaskConsumed after the handler returned.
-func (c *Children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
+func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
 	if err := validateName("wait", wait); err != nil {
 		return nil, false, err
 	}
@@ -77,22 +73,22 @@ func (c *Children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 }
 
 // Want returns the error by which a handler asks to wait for children.
-func (c *Children) Want(q engine.ChildWait) error {
+func (c *children) Want(q engine.ChildWait) error {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.wanted = q.Name
-	return &childWait{q}
+	return &taskhook.ChildWait{Wait: q}
 }
 
 // Answered notes that enough children had ended at once: another pass follows under the same hold.
-func (c *Children) Answered(wait string, outcomes []engine.ChildOutcome) {
+func (c *children) Answered(wait string, outcomes []engine.ChildOutcome) {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.keep(wait, answer{outcomes: outcomes})
 }
 
 // Read reads the result of a child's attempt, nil if it is empty.
-func (c *Children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
+func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
 	if c.t.cfg.Results == nil {
 		return nil, fmt.Errorf("read the result of %s: %w: the task has no reader of results", id, flowfabric.ErrInvalidInput)
 	}
@@ -101,7 +97,7 @@ func (c *Children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt 
 }
 
 // Traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
-func (c *Children) Traced(tags map[string]string) map[string]string {
+func (c *children) Traced(tags map[string]string) map[string]string {
 	copied := false
 	for k, v := range c.t.cfg.Claim.Tags {
 		if !strings.HasPrefix(k, flowfabric.TraceTags) {
@@ -119,7 +115,7 @@ func (c *Children) Traced(tags map[string]string) map[string]string {
 }
 
 // unused lists the waits that were answered and that this pass did not ask for. The task is locked.
-func (c *Children) unused() []string {
+func (c *children) unused() []string {
 	var unused []string
 	for wait := range c.answers {
 		if _, ok := c.asked[wait]; !ok {
@@ -128,11 +124,3 @@ func (c *Children) unused() []string {
 	}
 	return unused
 }
-
-// childWait, returned by a handler, asks to wait for children.
-type childWait struct{ ask engine.ChildWait }
-
-func (e *childWait) Error() string { return "wait for children " + e.ask.Name }
-
-// IsChildWait reports that err asks to wait for children, so that middleware does not take it for a failure.
-func IsChildWait(err error) bool { return is[*childWait](err) }

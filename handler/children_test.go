@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // outcomes is a step that keeps how one child ended.
@@ -35,8 +36,8 @@ func TestChildrenOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := passOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
-				err := task.Children().Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst})
-				if !handler.IsChildWait(fmt.Errorf("x: %w", err)) || handler.IsChildWait(io.EOF) {
+				err := taskhook.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst})
+				if !taskhook.IsChildWait(fmt.Errorf("x: %w", err)) || taskhook.IsChildWait(io.EOF) {
 					t.Error("IsChildWait")
 				}
 				return "", c.also(err)
@@ -46,7 +47,7 @@ func TestChildrenOutcomes(t *testing.T) {
 			}
 			switch name {
 			case "alone":
-				if out.Children.Name != "w" || out.Children.Mode != engine.WaitFirst || out.Kind.String() != "wait_children" {
+				if q, _ := out.Wait.(*engine.ChildWait); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst || out.Kind.String() != "wait_children" {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
@@ -69,25 +70,25 @@ func TestChildrenAnswers(t *testing.T) {
 		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil, engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
 	}}
 	out := passOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
-		got, answered, err := task.Children().Ask(ctx, "a")
+		got, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "a")
 		if err != nil || !answered || len(got) != 1 || got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
 			t.Errorf("%+v, %v, %v", got, answered, err)
 		}
-		if _, answered, err := task.Children().Ask(ctx, "new"); answered || err != nil {
+		if _, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "new"); answered || err != nil {
 			t.Error(answered, err)
 		}
-		if _, _, err := task.Children().Ask(ctx, "bad"); !errors.Is(err, flowfabric.ErrCorrupt) {
+		if _, _, err := taskhook.ChildrenOf(task).Ask(ctx, "bad"); !errors.Is(err, flowfabric.ErrCorrupt) {
 			t.Error(err)
 		}
 		for _, name := range []string{"a", "", strings.Repeat("x", 129), "a\n"} {
-			if _, _, err := task.Children().Ask(ctx, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, _, err := taskhook.ChildrenOf(task).Ask(ctx, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
 		if unused := task.UnusedSteps(); !slices.Equal(unused, []string{"children b", "step"}) {
 			t.Errorf("unused %q", unused)
 		}
-		task.Children().Answered("new", got)
+		taskhook.ChildrenOf(task).Answered("new", got)
 		return "", nil
 	})
 	if out.Kind != handler.OutcomeComplete {
@@ -98,23 +99,23 @@ func TestChildrenAnswers(t *testing.T) {
 // After the handler has returned nothing can be waited for; the next pass may use the names again, and knows what was answered.
 func TestChildrenOfPasses(t *testing.T) {
 	logger, log := quiet()
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
 	n := 0
 	bound := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		n++
-		_, answered, err := t.Children().Ask(ctx, "w")
+		_, answered, err := taskhook.ChildrenOf(t).Ask(ctx, "w")
 		if err != nil || answered {
 			return fmt.Sprint(answered), err
 		}
-		return "", t.Children().Want(engine.ChildWait{Name: "w"})
+		return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"})
 	})
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
-	if _, _, err := task.Children().Ask(context.Background(), "w"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
+	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Error(err)
 	}
-	task.Children().Answered("w", nil)
+	taskhook.ChildrenOf(task).Answered("w", nil)
 	if out := bound.Run(context.Background(), task); string(out.Result) != `"true"` || n != 2 {
 		t.Errorf("%+v", out)
 	}
@@ -125,12 +126,12 @@ func TestChildrenOfPasses(t *testing.T) {
 
 // A member of a flow knows where it is and what it was given; others are in no flow.
 func TestMember(t *testing.T) {
-	alone := handler.NewTask(handler.TaskConfig{})
+	alone := newTask(taskhook.Config{})
 	if _, ok := alone.Given("a"); ok || !alone.Flow().IsZero() || alone.Node() != "" || len(alone.Inputs()) != 0 {
 		t.Error("a task in no flow says it is in one")
 	}
 	id := flowfabric.NewFlowID(1)
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok := task.Given("a")
 	b, bok := task.Given("b")
@@ -138,16 +139,16 @@ func TestMember(t *testing.T) {
 		t.Errorf("%v %q %q %q", task.Flow(), task.Inputs(), a, b)
 	}
 	own := map[string]string{"own.tag": "z"}
-	if got := task.Children().Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" || len(own) != 1 {
+	if got := taskhook.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" || len(own) != 1 {
 		t.Errorf("%v, %v", got, own)
 	}
-	if got := task.Children().Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
+	if got := taskhook.ChildrenOf(task).Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
 		t.Error(got)
 	}
-	if got := alone.Children().Traced(nil); got != nil {
+	if got := taskhook.ChildrenOf(alone).Traced(nil); got != nil {
 		t.Error(got)
 	}
-	if _, err := task.Children().Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := taskhook.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // spec 40 §15 #8: every byte value survives, in both directions, untouched.
@@ -25,7 +26,7 @@ func TestRawBytesPassThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: payload}})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: payload}})
 	out := handler.Bind(d, handler.Plain(echo[[]byte])).Run(context.Background(), task)
 	result, err := d.Decode(out.Result)
 	if err != nil || !bytes.Equal(result, raw) {
@@ -84,7 +85,7 @@ func TestEncrypted(t *testing.T) {
 		t.Fatalf("digests %q, %q and unencrypted %q, want one of 32 digits", digest1, digest2, plainDigest)
 	}
 	steps := &recorder{}
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: first}, Steps: steps})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: first}, Steps: steps})
 	out := handler.Bind(d, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 		return handler.Step(ctx, t, "upper", func(context.Context) (string, error) { return in + "!", nil })
 	}).Run(context.Background(), task)
@@ -119,7 +120,7 @@ func TestCipherFailures(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
 			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
-				handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(tc.input)}}))
+				newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
 			if out.Kind != handler.OutcomeFail || out.Failure.Category != tc.category || out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -92,7 +93,7 @@ func is[E error](err error) bool {
 
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
-	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err) || IsChildWait(err)
+	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
 }
 
 // Undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same

@@ -10,7 +10,7 @@
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //
-// Nothing here talks to a server by itself: a task is given what it needs ([TaskConfig]), so the same handler runs
+// Nothing here talks to a server by itself: a task is given what it needs ([taskhook.Config]), so the same handler runs
 // in a worker, under the testing kit, or in a plain unit test with an empty configuration.
 //
 // # What a return means

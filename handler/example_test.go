@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // A definition is a package variable that producers and workers share.
@@ -47,7 +48,7 @@ func ExampleStep() {
 	})
 
 	input, _, _ := order.Encode("tea")
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: input}}) // a worker does this
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: input}}) // a worker does this
 	fmt.Println(b.Run(context.Background(), task).Err)
 	shopOpen = true
 	fmt.Println(string(b.Run(context.Background(), task).Result))
@@ -68,7 +69,7 @@ func ExamplePermanent() {
 		handler.Cancel("customer left"),
 	} {
 		b := handler.Bind(handler.Define[struct{}, int]("k"), handler.Plain(func(context.Context, struct{}) (int, error) { return 0, err }))
-		out := b.Run(context.Background(), handler.NewTask(handler.TaskConfig{}))
+		out := b.Run(context.Background(), newTask(taskhook.Config{}))
 		fmt.Printf("%s %q permanent=%t in %v %q\n", out.Kind, out.Failure.Category, out.Failure.Permanent, out.Delay, out.Reason)
 	}
 	// Output:
@@ -89,6 +90,6 @@ func ExampleChain() {
 		}
 	}
 	greet := handler.Bind(handler.Define[struct{}, string]("greet"), handler.Plain(func(context.Context, struct{}) (string, error) { return "hello", nil }))
-	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), handler.NewTask(handler.TaskConfig{}))
+	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), newTask(taskhook.Config{}))
 	// Output: outcome: complete
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // pageFrames is how many frames one read of [Task.Stream] asks for.
@@ -21,12 +21,12 @@ const pageFrames = 500
 // returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
 // server takes no more frames of this pass; the context's cause. Spec 30 §6.
 func (t *Task) Frame(ctx context.Context, typ, payload string) error {
-	return t.FrameBytes(ctx, engine.Frame{Type: typ, Payload: []byte(payload)})
+	return t.FrameBytes(ctx, stream.Frame{Type: typ, Payload: []byte(payload)})
 }
 
 // FrameBytes appends a frame with every field the producer may choose: Type, Encoding (utf8 if empty, json or
 // bytes), Correlation, ProducedAt and Payload, which is copied. Otherwise it is [Task.Frame].
-func (t *Task) FrameBytes(ctx context.Context, f engine.Frame) error {
+func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
 	if t.cfg.Frames == nil {
 		return nil
 	}
@@ -48,20 +48,20 @@ func (t *Task) Flush(ctx context.Context) error {
 // delay, which the next pass writes again: both come, and nothing here tells them apart (Frame.Run is 0). So take the text of what was done from
 // the values of the steps, not from the stream; readers outside a handler are told which frames are repeated, see stream.Kept. An error is
 // yielded once, as the last item.
-func (t *Task) Stream(ctx context.Context) iter.Seq2[engine.Frame, error] {
-	return func(yield func(engine.Frame, error) bool) {
+func (t *Task) Stream(ctx context.Context) iter.Seq2[stream.Frame, error] {
+	return func(yield func(stream.Frame, error) bool) {
 		if t.cfg.Reader == nil || t.cfg.Frames == nil {
 			return
 		}
 		if err := t.Flush(ctx); err != nil {
-			yield(engine.Frame{}, fmt.Errorf("read own stream: %w", err))
+			yield(stream.Frame{}, fmt.Errorf("read own stream: %w", err))
 			return
 		}
 		last := t.cfg.Frames.LastAcknowledged()
-		for after := (engine.StreamID{}); ; {
+		for after := (stream.Cursor{}); ; {
 			page, err := t.cfg.Reader.ReadFrames(ctx, t.ID(), t.Attempt(), after, nil, pageFrames)
 			if err != nil {
-				yield(engine.Frame{}, fmt.Errorf("read own stream: %w", err))
+				yield(stream.Frame{}, fmt.Errorf("read own stream: %w", err))
 				return
 			}
 			for _, f := range page {

@@ -79,7 +79,7 @@ func Logging(logger *slog.Logger) Middleware {
 				attrs = append(attrs, slog.String("category", out.Failure.Category), slog.Bool("permanent", out.Failure.Permanent))
 			}
 			if out.Err != nil {
-				attrs = append(attrs, slog.String("error", ErrorText(out.Err)))
+				attrs = append(attrs, slog.String("error", errorText(out.Err)))
 			}
 			log.LogAttrs(ctx, level, "flowfabric: handler ended", attrs...)
 			return out

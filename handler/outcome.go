@@ -7,7 +7,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -46,9 +47,9 @@ const (
 	// OutcomeAbandon settles nothing: the execution is no longer this worker's, or its deadline has passed and
 	// the server ends it by itself. A worker that still holds it should release it.
 	OutcomeAbandon
-	// OutcomeSuspend gives up the lease until Outcome.Suspend is answered; the attempt goes on then.
+	// OutcomeSuspend gives up the lease until Outcome.Wait is answered; the attempt goes on then.
 	OutcomeSuspend
-	// OutcomeChildren makes the children of Outcome.Children and gives up the lease until enough of them have ended.
+	// OutcomeChildren makes the children of Outcome.Wait and gives up the lease until enough of them have ended.
 	OutcomeChildren
 	// OutcomeBlock puts the attempt back into its queue, which a budget closes: Outcome.Err is its [*OverBudgetError].
 	OutcomeBlock
@@ -67,17 +68,24 @@ func (k OutcomeKind) String() string {
 // Outcome is what one pass of a handler leads to. Only the fields of its Kind are set, and Err.
 type Outcome struct {
 	Kind    OutcomeKind
-	Result  []byte            // OutcomeComplete: encoded, at most 1 MiB
-	Delay   time.Duration     // OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
-	Failure engine.Failure    // OutcomeFail: within the bounds the server checks
-	Reason  string            // OutcomeCancel: at most 1 KiB
-	Suspend engine.Suspension // OutcomeSuspend
-	// Children is set for OutcomeChildren. It may have more children than fit into one call, see engine.Batches.
-	Children engine.ChildWait
-	Err      error // what the handler returned, or why the execution is not its own; nil if complete
+	Result  []byte        // OutcomeComplete: encoded, at most 1 MiB
+	Delay   time.Duration // OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
+	Failure Failure       // OutcomeFail: within the bounds the server checks
+	Reason  string        // OutcomeCancel: at most 1 KiB
+	Wait    any           // OutcomeSuspend and OutcomeChildren: what is waited for; the runtime knows its type, which may change
+	Err     error         // what the handler returned, or why the execution is not its own; nil if complete
 }
 
-// Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure.
+// Failure is how an attempt ends that failed.
+type Failure struct {
+	Category   string         // 1..64 bytes; see [CategoryHandlerError] and the others
+	Reason     string         // cut to 1 KiB
+	Permanent  bool           // no retry whatever the policy says
+	RetryAfter *time.Duration // replaces the policy's pause, not its count
+}
+
+// Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure. A nil task is one that
+// always holds its execution.
 // [Binding.Run] calls it, and middleware that makes up an error of its own may. In order:
 //
 //  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
@@ -91,6 +99,9 @@ type Outcome struct {
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
 		err = errors.New("the handler failed without an error")
+	}
+	if t == nil {
+		t = newTask(taskhook.Config{})
 	}
 	if lost := t.lost(ctx); lost != nil {
 		return Outcome{Kind: OutcomeAbandon, Err: lost}
@@ -109,11 +120,11 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
 		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, flowfabric.MaxDelay), Err: err}
 	}
-	if wanted, ok := errors.AsType[*suspend.Wanted](err); ok && !is[*permanentError](err) {
+	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
 	}
-	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
-		return Outcome{Kind: OutcomeChildren, Children: wanted.ask, Err: err}
+	if wanted, ok := errors.AsType[*taskhook.ChildWait](err); ok && !is[*permanentError](err) {
+		return Outcome{Kind: OutcomeChildren, Wait: &wanted.Wait, Err: err}
 	}
 	if is[*suspend.UndecodableError](err) {
 		return failed(CategoryDecode, Permanent(err))
@@ -125,12 +136,12 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 }
 
 // suspended is the outcome of a handler that waits.
-func suspended(t *Task, wanted *suspend.Wanted, err error) Outcome {
-	q, bad := t.Waits().Suspension(wanted)
+func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
+	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
-		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name(), bad)))
+		return failed(CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
-	return Outcome{Kind: OutcomeSuspend, Suspend: q, Err: err}
+	return Outcome{Kind: OutcomeSuspend, Wait: &q, Err: err}
 }
 
 // fromContext reports an error that a handler returns because its context ended.
@@ -158,7 +169,7 @@ func interrupted(cause, err error) (Outcome, bool) {
 
 // plainFailure is a failure that the policy alone decides about.
 func plainFailure(category string, err error) Outcome {
-	return Outcome{Kind: OutcomeFail, Failure: engine.Failure{Category: category, Reason: ErrorText(err)}, Err: err}
+	return Outcome{Kind: OutcomeFail, Failure: Failure{Category: category, Reason: errorText(err)}, Err: err}
 }
 
 // failed builds the failure that err asks for; category is the default.

@@ -14,7 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 func pointer(d time.Duration) *time.Duration { return &d }
@@ -22,7 +22,7 @@ func pointer(d time.Duration) *time.Duration { return &d }
 func TestClassify(t *testing.T) {
 	boom := errors.New("boom")
 	fail := func(category, reason string) handler.Outcome {
-		return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{Category: category, Reason: reason}}
+		return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason}}
 	}
 	permanent := func(o handler.Outcome) handler.Outcome { o.Failure.Permanent = true; return o }
 	after := func(o handler.Outcome, d time.Duration) handler.Outcome { o.Failure.RetryAfter = pointer(d); return o }
@@ -76,7 +76,7 @@ func TestClassify(t *testing.T) {
 			if tc.cause != nil {
 				cancel(tc.cause)
 			}
-			task := handler.NewTask(handler.TaskConfig{Lease: fixedLease{tc.lost}})
+			task := newTask(taskhook.Config{Lease: fixedLease{tc.lost}})
 			got := handler.Classify(ctx, task, tc.err)
 			if got.Err == nil {
 				t.Error("Outcome.Err is nil")
@@ -115,7 +115,7 @@ func TestValueStands(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
-		out := handler.Bind(handler.Define[[]byte, []byte]("k"), handler.Plain(echo[[]byte])).Run(ctx, handler.NewTask(handler.TaskConfig{}))
+		out := handler.Bind(handler.Define[[]byte, []byte]("k"), handler.Plain(echo[[]byte])).Run(ctx, newTask(taskhook.Config{}))
 		if out.Kind != want {
 			t.Errorf("%v: got %s, want %s", cause, out.Kind, want)
 		}

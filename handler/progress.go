@@ -7,11 +7,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// ProgressRecorder stores how far an attempt got, under a fence; *engine.Engine is one.
-type ProgressRecorder interface {
-	UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error
-}
-
 // Progress tells whoever looks at the execution how far this attempt got (engine.Snapshot.Progress): percent is
 // 0..100, or -1 to keep the last one; message is up to 1 KiB, "" keeps the last one. It overwrites what was there and
 // leaves no trace; a new attempt begins without progress. It is one call to the server, so a loop should not make it

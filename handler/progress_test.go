@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // gauge notes progress, or refuses it.
@@ -36,7 +37,7 @@ func TestProgress(t *testing.T) {
 		ctx     context.Context
 		percent int
 		message string
-		lease   handler.Lease
+		lease   taskhook.Lease
 		refused error
 		want    error
 		says    string
@@ -58,7 +59,7 @@ func TestProgress(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := &gauge{err: tc.refused}
 			var cause error
-			task := handler.NewTask(handler.TaskConfig{Progress: g, Lease: tc.lease, Cancel: func(err error) { cause = err },
+			task := newTask(taskhook.Config{Progress: g, Lease: tc.lease, Cancel: func(err error) { cause = err },
 				Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}}})
 			ctx := tc.ctx
 			if ctx == nil {
@@ -90,13 +91,13 @@ func TestProgressAfterTheHandlerReturned(t *testing.T) {
 		leaked = t
 		return "", t.Progress(ctx, 50, "half")
 	})
-	if out := b.Run(context.Background(), handler.NewTask(handler.TaskConfig{Progress: g})); out.Kind != handler.OutcomeComplete || len(g.told) != 1 {
+	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != handler.OutcomeComplete || len(g.told) != 1 {
 		t.Fatalf("%s, told %q", show(out), g.told)
 	}
 	if err := leaked.Progress(context.Background(), 60, ""); !errors.Is(err, flowfabric.ErrTaskConsumed) || len(g.told) != 1 {
 		t.Errorf("%v, told %q", err, g.told)
 	}
-	if err := handler.NewTask(handler.TaskConfig{}).Progress(context.Background(), 1, ""); err != nil {
+	if err := newTask(taskhook.Config{}).Progress(context.Background(), 1, ""); err != nil {
 		t.Errorf("a task that works alone: %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 // maxCauses bounds the walk through an error's causes; an error may hold itself.
 const maxCauses = 32
 
-// ErrorText is the text stored with a failed attempt: the error's message, followed by those wrapped causes that
+// errorText is the text stored with a failed attempt: the error's message, followed by those wrapped causes that
 // the message does not already contain, joined by ": "; valid UTF-8, cut to 1 KiB at a rune boundary. Spec 40 §11.
-func ErrorText(err error) string {
+func errorText(err error) string {
 	text := fmt.Sprint(err) // like err.Error(), but survives an Error method that panics
 	pending := []error{err}
 	for seen := 0; len(pending) > 0 && seen < maxCauses && len(text) < flowfabric.MaxReason; seen++ {

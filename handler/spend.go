@@ -11,7 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 const (
@@ -22,26 +22,19 @@ const (
 	blockedAtMost = 30 * time.Second
 )
 
-// Spender counts what was used of budgets; *engine.Engine is one.
-type Spender interface {
-	ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error)
-	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in wake.
-	UndoUsage(ctx context.Context, u engine.Usage) (undone bool, wake []engine.Waiter, err error)
-}
-
 // OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was counted. It wraps
 // flowfabric.ErrOverBudget.
 type OverBudgetError struct {
 	Budget   string
-	Breaches []engine.Breach   // the limits it would have passed, with what was used before
-	Action   engine.HardAction // what the budget wants done about it
-	Left     time.Duration     // of the period; 0 = it does not end
-	Amounts  map[string]int64  // what was to be spent
+	Breaches []admission.Breach   // the limits it would have passed, with what was used before
+	Action   admission.HardAction // what the budget wants done about it
+	Left     time.Duration        // of the period; 0 = it does not end
+	Amounts  map[string]int64     // what was to be spent
 }
 
 // never tells whether the spend is larger than a limit, so that no period has room for it.
 func (e *OverBudgetError) never() bool {
-	return slices.ContainsFunc(e.Breaches, func(b engine.Breach) bool { return e.Amounts[b.Dimension] > b.Limit })
+	return slices.ContainsFunc(e.Breaches, func(b admission.Breach) bool { return e.Amounts[b.Dimension] > b.Limit })
 }
 
 // Error names the budget, and for each dimension what was asked, what was used before, and the limit.
@@ -191,9 +184,9 @@ const strangeFor = 10 * time.Second
 // spend is one call of SpendAll on its way.
 type spend struct {
 	amounts map[string]int64
-	at      int            // the budget whose turn it is
-	sent    *engine.Usage  // the report to it that has not been answered
-	counted []engine.Usage // by the budgets before it
+	at      int               // the budget whose turn it is
+	sent    *admission.Usage  // the report to it that has not been answered
+	counted []admission.Usage // by the budgets before it
 }
 
 func newSpending(t *Task, gates []flowfabric.Gate) *spending {
@@ -244,7 +237,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 		}
 		s.last[name]++
 		fence := s.task.Fence()
-		o.sent = &engine.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name], Amounts: part}
+		o.sent = &admission.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name], Amounts: part}
 	}
 	sent := *o.sent
 	r, err := s.task.cfg.Spender.ReportUsage(ctx, sent)
@@ -295,7 +288,7 @@ func strangers(err error, told map[string]int64) []string {
 // known takes a spend back if it has a dimension that no budget has counted.
 func (s *spending) known(ctx context.Context, o *spend) error {
 	for _, dim := range slices.Sorted(maps.Keys(o.amounts)) {
-		if !slices.ContainsFunc(o.counted, func(u engine.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
+		if !slices.ContainsFunc(o.counted, func(u admission.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
 			s.undo(ctx, o)
 			return fmt.Errorf("%w: %s, in budget %s", flowfabric.ErrUnknownDimension, dim, strings.Join(s.budgets, ", "))
 		}
@@ -314,7 +307,7 @@ func (s *spending) undo(ctx context.Context, o *spend) {
 }
 
 // notice logs the limits that a spend has passed.
-func (s *spending) notice(ctx context.Context, name string, r engine.Reported) {
+func (s *spending) notice(ctx context.Context, name string, r admission.Reported) {
 	for _, x := range r.Breaches {
 		c, message := counter{name, x.Dimension}, "flowfabric: above the soft limit of a budget"
 		if x.Hard {
@@ -330,8 +323,8 @@ func (s *spending) notice(ctx context.Context, name string, r engine.Reported) {
 	}
 }
 
-func hard(breaches []engine.Breach) []engine.Breach {
-	return slices.DeleteFunc(slices.Clone(breaches), func(b engine.Breach) bool { return !b.Hard })
+func hard(breaches []admission.Breach) []admission.Breach {
+	return slices.DeleteFunc(slices.Clone(breaches), func(b admission.Breach) bool { return !b.Hard })
 }
 
 // stop is what a budget has decided about a pass.
@@ -342,15 +335,15 @@ type stop struct {
 
 // over does what the budget wants: it ends the handler's context, unless the handler is to decide.
 func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
-	if e.Action != engine.HardFail && e.Action != engine.HardBlock {
+	if e.Action != admission.HardFail && e.Action != admission.HardBlock {
 		return e
 	}
 	if e.never() {
-		e.Action = engine.HardFail // to wait would be to wait for ever
+		e.Action = admission.HardFail // to wait would be to wait for ever
 	}
 	t.mu.Lock()
 	first := t.stopped == nil
-	if first || t.stopped.err.Action == engine.HardBlock {
+	if first || t.stopped.err.Action == admission.HardBlock {
 		t.stopped = &stop{e, time.Now()}
 	}
 	t.mu.Unlock()
@@ -384,7 +377,7 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if stopped == nil || out.Kind == OutcomeAbandon {
 		return out
 	}
-	if stopped.err.Action == engine.HardFail {
+	if stopped.err.Action == admission.HardFail {
 		return failed(CategoryOverBudget, Permanent(stopped.err))
 	}
 	pause := blockedAtMost

@@ -13,19 +13,21 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-var _ handler.Spender = (*engine.Engine)(nil)
+var _ taskhook.Spender = (*engine.Engine)(nil)
 
 // purse is a budget in memory, which answers as the server does.
 type purse struct {
-	engine.BudgetSpec
+	admission.Budget
 	used     map[string]int64
 	left     time.Duration
 	sequence uint64
-	reply    engine.Reported
+	reply    admission.Reported
 	last     map[string]int64 // what UndoUsage takes back
 	soft     bool             // crossed
 }
@@ -38,31 +40,31 @@ type till struct {
 	calls  []string
 }
 
-func newTill(specs ...engine.BudgetSpec) *till {
+func newTill(specs ...admission.Budget) *till {
 	b := &till{purses: map[string]*purse{}}
 	for _, s := range specs {
-		b.purses[s.Name] = &purse{BudgetSpec: s, used: map[string]int64{}}
+		b.purses[s.Name] = &purse{Budget: s, used: map[string]int64{}}
 	}
 	return b
 }
 
-func (b *till) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
+func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	b.calls = append(b.calls, fmt.Sprintf("%s#%d", u.Budget, u.Sequence))
 	if ctx.Err() != nil {
-		return engine.Reported{}, ctx.Err()
+		return admission.Reported{}, ctx.Err()
 	}
 	var err error
 	if b.mishap != nil {
 		var after bool
 		if err, after = b.mishap(len(b.calls)); err != nil && !after {
-			return engine.Reported{}, err
+			return admission.Reported{}, err
 		}
 	}
 	r, refused := b.count(u)
 	return r, errors.Join(refused, err)
 }
 
-func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
+func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 	p := b.purses[u.Budget]
 	if p == nil {
 		return r, flowfabric.NewError("fake", "budget_not_found", u.Budget)
@@ -82,18 +84,18 @@ func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
 	if strange != nil {
 		return r, flowfabric.NewError("fake", "unknown_dimension", strange...)
 	}
-	r = engine.Reported{Verdict: engine.WithinBudget, Applied: true, Action: p.OnHard, Left: p.left}
+	r = admission.Reported{Verdict: admission.WithinBudget, Applied: true, Action: p.OnHard, Left: p.left}
 	for dim, n := range u.Amounts {
 		if hard := p.Limits[dim].Hard; hard > 0 && p.used[dim]+n > hard {
-			r.Verdict, r.Applied = engine.HardBreach, p.Warn
+			r.Verdict, r.Applied = admission.HardBreach, p.Warn
 			used := p.used[dim]
 			if p.Warn {
 				used += n
 			}
-			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Hard: true, Used: used, Limit: hard})
+			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Hard: true, Used: used, Limit: hard})
 		}
 		if soft := p.Limits[dim].Soft; soft > 0 && p.used[dim]+n > soft {
-			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Used: p.used[dim] + n, Limit: soft, Crossed: !p.soft})
+			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Used: p.used[dim] + n, Limit: soft, Crossed: !p.soft})
 			p.soft = true
 		}
 	}
@@ -107,7 +109,7 @@ func (b *till) count(u engine.Usage) (r engine.Reported, err error) {
 	return r, nil
 }
 
-func (b *till) UndoUsage(_ context.Context, u engine.Usage) (bool, []engine.Waiter, error) {
+func (b *till) UndoUsage(_ context.Context, u admission.Usage) (bool, []engine.Waiter, error) {
 	b.calls = append(b.calls, fmt.Sprintf("undo %s#%d", u.Budget, u.Sequence))
 	p := b.purses[u.Budget]
 	if p.sequence != u.Sequence || p.last == nil {
@@ -130,15 +132,15 @@ func (b *till) spent() string {
 	return strings.Join(out, ", ")
 }
 
-func purseOf(name string, hard int64, action engine.HardAction) engine.BudgetSpec {
-	return engine.BudgetSpec{Name: name, OnHard: action, Limits: map[string]engine.Limit{"tokens": {Hard: hard}}}
+func purseOf(name string, hard int64, action admission.HardAction) admission.Budget {
+	return admission.Budget{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}
 }
 
 // task is one whose gates are the till's budgets. Its context is that of Cancel.
-func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Context) {
+func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
-	cfg := handler.TaskConfig{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
+	cfg := taskhook.Config{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
 		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Quota("rate")}}, Logger: logger}
 	for name := range b.purses {
 		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.Budget(name))
@@ -146,7 +148,7 @@ func (b *till) task(change func(*handler.TaskConfig)) (*handler.Task, context.Co
 	if change != nil {
 		change(&cfg)
 	}
-	return handler.NewTask(cfg), ctx
+	return newTask(cfg), ctx
 }
 
 // run runs fn as a handler.
@@ -159,7 +161,7 @@ func (b *till) run(t *testing.T, fn func(ctx context.Context, t *handler.Task) e
 }
 
 func TestSpend(t *testing.T) {
-	b := newTill(purseOf("b", 0, ""), purseOf("a", 100, engine.HardReject))
+	b := newTill(purseOf("b", 0, ""), purseOf("a", 100, admission.HardReject))
 	task, ctx := b.task(nil)
 	for range 2 {
 		if err := task.Spend(ctx, "tokens", 50); err != nil {
@@ -190,8 +192,8 @@ func TestSpend(t *testing.T) {
 	if len(b.calls) != 4 {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
-	alone := handler.NewTask(handler.TaskConfig{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
-	if err := errors.Join(alone.Spend(ctx, "tokens", 1), handler.NewTask(handler.TaskConfig{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
+	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.Budget("a")}}})
+	if err := errors.Join(alone.Spend(ctx, "tokens", 1), newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}
 	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, flowfabric.ErrInvalidDelta) {
@@ -201,7 +203,7 @@ func TestSpend(t *testing.T) {
 
 // What one budget refuses is counted by none, and the handler is told everything about it.
 func TestSpendIsAllOrNothing(t *testing.T) {
-	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject), purseOf("c", 0, ""))
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject), purseOf("c", 0, ""))
 	b.purses["b"].left = 90 * time.Second
 	task, ctx := b.task(nil)
 	if err := task.Spend(ctx, "tokens", 7); err != nil {
@@ -209,8 +211,8 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	}
 	err := task.Spend(ctx, "tokens", 4)
 	over, ok := errors.AsType[*handler.OverBudgetError](err)
-	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second || over.Action != engine.HardReject ||
-		!slices.Equal(over.Breaches, []engine.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
+	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second || over.Action != admission.HardReject ||
+		!slices.Equal(over.Breaches, []admission.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
 		t.Fatalf("%#v", err)
 	}
 	if want := "spend: budget b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() != want {
@@ -241,12 +243,12 @@ func TestBudgetStopsTheHandler(t *testing.T) {
 	}
 	for name, then := range returns {
 		for _, tc := range []struct {
-			action engine.HardAction
+			action admission.HardAction
 			left   time.Duration
 			want   string
 		}{
-			{engine.HardFail, 0, failed}, {engine.HardBlock, 0, delayed("28s")}, {engine.HardBlock, 7 * time.Second, delayed("5s")},
-			{engine.HardBlock, time.Hour, delayed("28s")}, {engine.HardBlock, time.Second, delayed("0s")},
+			{admission.HardFail, 0, failed}, {admission.HardBlock, 0, delayed("28s")}, {admission.HardBlock, 7 * time.Second, delayed("5s")},
+			{admission.HardBlock, time.Hour, delayed("28s")}, {admission.HardBlock, time.Second, delayed("0s")},
 		} { // the handler returns two seconds after it was refused
 			synctest.Test(t, func(t *testing.T) {
 				b := newTill(purseOf("a", 10, tc.action))
@@ -283,7 +285,7 @@ func TestRejectedSpend(t *testing.T) {
 		{func(err error) error { return handler.Permanent(err) }, `fail result="" delay=0s category="budget_exceeded"`},
 		{func(error) error { return handler.Cancel("enough") }, "cancel "},
 	} {
-		b := newTill(purseOf("a", 10, engine.HardReject))
+		b := newTill(purseOf("a", 10, admission.HardReject))
 		out := b.run(t, func(ctx context.Context, task *handler.Task) error {
 			err := task.Spend(ctx, "tokens", 11)
 			if ctx.Err() != nil {
@@ -299,8 +301,8 @@ func TestRejectedSpend(t *testing.T) {
 
 // A stopped handler whose lease was lost meanwhile decides nothing any more; what it spent is counted all the same.
 func TestSpendWithoutALease(t *testing.T) {
-	b := newTill(purseOf("a", 10, engine.HardFail))
-	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
+	b := newTill(purseOf("a", 10, admission.HardFail))
+	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 	var first, second error
 	out := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -319,7 +321,7 @@ func TestSpendWithoutALease(t *testing.T) {
 // Budgets with StrictDimensions are told of what they know; what none of them knows is refused, and counted by none.
 func TestSpendOfUnknownDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens, cost := purseOf("a", 0, ""), engine.BudgetSpec{Name: "b", StrictDimensions: true, Limits: map[string]engine.Limit{"cost": {Hard: 100}}}
+		tokens, cost := purseOf("a", 0, ""), admission.Budget{Name: "b", StrictDimensions: true, Limits: map[string]admission.Limit{"cost": {Hard: 100}}}
 		tokens.StrictDimensions = true
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
@@ -341,7 +343,7 @@ func TestSpendOfUnknownDimensions(t *testing.T) {
 		if b.purses["a"].used["tokens"] != 4 || b.purses["b"].used["cost"] != 6 {
 			t.Errorf("%v, %v", b.purses["a"].used, b.purses["b"].used)
 		}
-		b.purses["b"].Limits["images"] = engine.Limit{} // which is noticed after a while
+		b.purses["b"].Limits["images"] = admission.Limit{} // which is noticed after a while
 		time.Sleep(11 * time.Second)
 		if err := task.Spend(ctx, "images", 1); err != nil || b.purses["b"].used["images"] != 1 {
 			t.Errorf("%v, %v", err, b.purses["b"].used)
@@ -362,7 +364,7 @@ func TestSpendFromNoBudget(t *testing.T) {
 // A report whose answer is lost is sent again with its number, before the next one, and counts once, whether it had arrived or not.
 func TestUnansweredSpend(t *testing.T) {
 	for _, arrived := range []bool{true, false} {
-		b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject), purseOf("c", 0, ""))
+		b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject), purseOf("c", 0, ""))
 		b.mishap = func(call int) (error, bool) {
 			if call == 2 || call == 3 {
 				return flowfabric.ErrTransport, arrived
@@ -387,7 +389,7 @@ func TestUnansweredSpend(t *testing.T) {
 
 // An unanswered spend that turns out to be refused is taken back, and refuses the next one in its place.
 func TestUnansweredSpendIsRefused(t *testing.T) {
-	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, engine.HardReject))
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject))
 	b.mishap = func(call int) (error, bool) {
 		if call == 2 {
 			return flowfabric.ErrTransport, true
@@ -409,7 +411,7 @@ func TestUnansweredSpendIsRefused(t *testing.T) {
 // What is not known when the handler returns is reported once more, and may still stop it.
 func TestLastSpendIsNotForgotten(t *testing.T) {
 	for n, want := range map[int64]string{4: `complete result="\"a result\""`, 11: `fail result="" delay=0s category="budget_exceeded"`} {
-		b := newTill(purseOf("a", 10, engine.HardFail))
+		b := newTill(purseOf("a", 10, admission.HardFail))
 		b.mishap = func(call int) (error, bool) {
 			if call == 1 {
 				return flowfabric.ErrTransport, false
@@ -430,10 +432,10 @@ func TestLastSpendIsNotForgotten(t *testing.T) {
 
 // Warnings refuse nothing, and are told once.
 func TestSpendWarnings(t *testing.T) {
-	limits := engine.BudgetSpec{Name: "a", Warn: true, OnHard: engine.HardFail, Limits: map[string]engine.Limit{"tokens": {Hard: 10, Soft: 5}}}
+	limits := admission.Budget{Name: "a", Warn: true, OnHard: admission.HardFail, Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
 	b := newTill(limits)
 	logger, log := quiet()
-	task, ctx := b.task(func(cfg *handler.TaskConfig) { cfg.Logger = logger })
+	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Logger = logger })
 	for range 4 {
 		if err := task.Spend(ctx, "tokens", 4); err != nil {
 			t.Fatal(err)
@@ -463,7 +465,7 @@ func grep(text, part string) (lines []string) {
 
 // Concurrent spends take turns, so that the numbers of the reports tell repetitions apart.
 func TestConcurrentSpends(t *testing.T) {
-	b := newTill(purseOf("a", 20, engine.HardReject), purseOf("b", 0, ""))
+	b := newTill(purseOf("a", 20, admission.HardReject), purseOf("b", 0, ""))
 	task, ctx := b.task(nil)
 	refused := make(chan error, 30)
 	var wg conc.WaitGroup
@@ -485,7 +487,7 @@ func TestConcurrentSpends(t *testing.T) {
 // A spend whose own arguments are refused is refused in every attempt: returned by the handler, it fails for good, and retries do not
 // repeat what came before it. What others decide, a budget that is full or gone, is left to the retry policy.
 func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
-	strict := purseOf("a", 100, engine.HardReject)
+	strict := purseOf("a", 100, admission.HardReject)
 	strict.StrictDimensions = true
 	for name, tc := range map[string]struct {
 		dimension string

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 func value[T any](v T) func(context.Context) (T, error) {
@@ -40,12 +41,12 @@ func TestStepIsMemoisedOverPasses(t *testing.T) {
 		})
 		return fmt.Sprint(a, n), err
 	})
-	out := b.Run(context.Background(), handler.NewTask(handler.TaskConfig{Steps: steps}))
+	out := b.Run(context.Background(), newTask(taskhook.Config{Steps: steps}))
 	if out.Kind != handler.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
 		t.Fatalf("first pass: %s, recorded %q", show(out), steps.values)
 	}
 	crash = false
-	out = b.Run(context.Background(), handler.NewTask(handler.TaskConfig{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
+	out = b.Run(context.Background(), newTask(taskhook.Config{Steps: steps, Claim: &engine.Claim{Steps: steps.values}}))
 	if string(out.Result) != `"a15"` || ran["a"] != 1 || ran["b"] != 2 || steps.calls != 2 {
 		t.Fatalf("second pass: %s, ran %v, %d records", show(out), ran, steps.calls)
 	}
@@ -93,7 +94,7 @@ func TestStepRefusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := &recorder{}
-			err := tc.call(context.Background(), handler.NewTask(handler.TaskConfig{Steps: steps}))
+			err := tc.call(context.Background(), newTask(taskhook.Config{Steps: steps}))
 			if !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Fatalf("got %v", err)
 			}
@@ -106,7 +107,7 @@ func TestStepRefusals(t *testing.T) {
 
 // A recorded value of another type cannot be mended by a retry, and must not be silently replaced.
 func TestStepOfAnotherType(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
 	if !out.Failure.Permanent || out.Failure.Category != handler.CategoryDecode || !strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
@@ -117,7 +118,7 @@ func TestStepOfAnotherType(t *testing.T) {
 func TestUnusedSteps(t *testing.T) {
 	logger, logs := quiet()
 	recorded := map[string][]byte{"a": []byte("1"), "old-2": []byte("2"), "old-1": []byte("3")}
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
 	fail := errors.New("later")
 	b := handler.Bind(handler.Define[struct{}, int]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (int, error) {
 		n, err := handler.Step(ctx, t, "a", value(0))
@@ -147,7 +148,7 @@ func TestStepFlushesFirst(t *testing.T) {
 		}
 		return nil
 	}}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames, Steps: steps})
+	task := newTask(taskhook.Config{Frames: frames, Steps: steps})
 	say := func(ctx context.Context) (string, error) {
 		return "hi", errors.Join(task.Frame(ctx, "token", "h"), task.Frame(ctx, "token", "i"))
 	}
@@ -164,7 +165,7 @@ func TestStepFlushesFirst(t *testing.T) {
 func TestStepIsRecordedAfterItsContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	steps := &recorder{before: func(ctx context.Context) error { return ctx.Err() }}
-	task := handler.NewTask(handler.TaskConfig{Steps: steps})
+	task := newTask(taskhook.Config{Steps: steps})
 	got, err := handler.Step(ctx, task, "charge", func(context.Context) (int, error) {
 		cancel(flowfabric.ErrDraining)
 		return 1, nil
@@ -183,7 +184,7 @@ func TestStepRecordIsBoundedAfterTheContextEnded(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		stuck := &recorder{before: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
 		started := time.Now()
-		_, err := handler.Step(ctx, handler.NewTask(handler.TaskConfig{Steps: stuck}), "a", func(context.Context) (int, error) {
+		_, err := handler.Step(ctx, newTask(taskhook.Config{Steps: stuck}), "a", func(context.Context) (int, error) {
 			cancel(flowfabric.ErrDraining)
 			return 1, nil
 		})
@@ -196,14 +197,14 @@ func TestStepRecordIsBoundedAfterTheContextEnded(t *testing.T) {
 // Nothing is written for an execution that is another's, and the handler hears of it.
 func TestStepWithoutLease(t *testing.T) {
 	steps := &recorder{}
-	lost := handler.NewTask(handler.TaskConfig{Steps: steps, Lease: fixedLease{flowfabric.ErrLeaseLost}})
+	lost := newTask(taskhook.Config{Steps: steps, Lease: fixedLease{flowfabric.ErrLeaseLost}})
 	_, err := handler.Step(context.Background(), lost, "a", func(context.Context) (int, error) { panic("not called") })
 	if !errors.Is(err, flowfabric.ErrLeaseLost) || steps.calls != 0 {
 		t.Fatalf("got %v after %d records", err, steps.calls)
 	}
 	for _, answer := range []error{flowfabric.ErrStaleLease, flowfabric.ErrNotActive, flowfabric.ErrLeaseExpired} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		task := handler.NewTask(handler.TaskConfig{Cancel: cancel,
+		task := newTask(taskhook.Config{Cancel: cancel,
 			Steps: &recorder{before: func(context.Context) error { return answer }}})
 		_, err := handler.Step(ctx, task, "a", value(1))
 		if !errors.Is(err, answer) || !errors.Is(err, flowfabric.ErrLeaseLost) || !errors.Is(context.Cause(ctx), flowfabric.ErrLeaseLost) || task.LeaseHealthy() {
@@ -213,14 +214,14 @@ func TestStepWithoutLease(t *testing.T) {
 			t.Errorf("got %s", show(out))
 		}
 	}
-	full := handler.NewTask(handler.TaskConfig{Steps: &recorder{before: func(context.Context) error { return flowfabric.ErrStepLimit }}})
+	full := newTask(taskhook.Config{Steps: &recorder{before: func(context.Context) error { return flowfabric.ErrStepLimit }}})
 	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, flowfabric.ErrStepLimit) || !full.LeaseHealthy() {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestConcurrentSteps(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	errs := make([]error, 50)
 	var wg conc.WaitGroup
 	for i := range errs {
@@ -241,7 +242,7 @@ func TestConcurrentSteps(t *testing.T) {
 }
 
 func TestStepAfterTheHandlerReturned(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	handler.Bind(handler.Define[struct{}, int]("k"), handler.Plain(func(context.Context, struct{}) (int, error) { return 1, nil })).Run(context.Background(), task)
 	if _, err := handler.Step(context.Background(), task, "late", value(1)); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Fatalf("got %v", err)

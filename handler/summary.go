@@ -8,7 +8,6 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -17,7 +16,7 @@ const SummaryType = "summary"
 
 // Summary merges a patch into the attempt's summary document: one JSON object that anybody can read at any time, made
 // for state of which only the latest counts (progress, counters, what is being worked on). Tails see the patch as a frame
-// of engine.ModeSummary. patch is a struct or map, or JSON text as json.RawMessage or []byte; it must encode to an object
+// of stream.ModeSummary. patch is a struct or map, or JSON text as json.RawMessage or []byte; it must encode to an object
 // of at most 16 levels and 64 KiB. RFC 7396 rules: a null deletes the member, an object is merged, anything else replaces
 // what was there. A null is stored by the string stream.SummaryNull. Numbers keep all their digits.
 //
@@ -35,7 +34,7 @@ func (t *Task) Summary(ctx context.Context, patch any) error {
 		_, err := stream.MergeSummary(nil, text)
 		return final(err)
 	}
-	return t.FrameBytes(ctx, engine.Frame{Type: SummaryType, Mode: engine.ModeSummary, Encoding: stream.JSON, Payload: text})
+	return t.FrameBytes(ctx, stream.Frame{Type: SummaryType, Mode: stream.ModeSummary, Encoding: stream.JSON, Payload: text})
 }
 
 func patchText(patch any) ([]byte, error) {
@@ -61,5 +60,5 @@ func patchText(patch any) ([]byte, error) {
 //
 // Errors: as Frame, and flowfabric.ErrInvalidInput for a ttl out of bounds. Spec 30 §3.2.
 func (t *Task) Live(ctx context.Context, typ, payload string, ttl time.Duration) error {
-	return t.FrameBytes(ctx, engine.Frame{Type: typ, Mode: engine.ModeBestEffort, TTL: ttl, Payload: []byte(payload)})
+	return t.FrameBytes(ctx, stream.Frame{Type: typ, Mode: stream.ModeBestEffort, TTL: ttl, Payload: []byte(payload)})
 }

@@ -11,16 +11,18 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-var _ stream.SummaryReader = (*engine.Engine)(nil)
+var _ framelog.SummaryReader = (*engine.Engine)(nil)
 
 // spec 30 §3.1: what a patch may be, and what becomes of it.
 func TestTaskSummary(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames})
+	task := newTask(taskhook.Config{Frames: frames})
 	type stage struct {
 		Name string `json:"name"`
 		Rows *int   `json:"rows"`
@@ -39,7 +41,7 @@ func TestTaskSummary(t *testing.T) {
 			continue
 		}
 		f := frames.frames[0]
-		if f.Mode != engine.ModeSummary || f.Type != handler.SummaryType || f.Encoding != stream.JSON || string(f.Payload) != want {
+		if f.Mode != stream.ModeSummary || f.Type != handler.SummaryType || f.Encoding != stream.JSON || string(f.Payload) != want {
 			t.Errorf("%+v, payload %q, want %q", f, f.Payload, want)
 		}
 	}
@@ -52,7 +54,7 @@ func TestTaskSummary(t *testing.T) {
 
 // Alone, in a unit test of a handler, a task still says what a worker would refuse.
 func TestTaskSummaryAlone(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	if err := task.Summary(context.Background(), map[string]int{"a": 1}); err != nil {
 		t.Error(err)
 	}
@@ -65,11 +67,11 @@ func TestTaskSummaryAlone(t *testing.T) {
 
 func TestTaskLive(t *testing.T) {
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames})
+	task := newTask(taskhook.Config{Frames: frames})
 	if err := task.Live(context.Background(), "token", "x", 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if f := frames.frames[0]; f.Mode != engine.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" || string(f.Payload) != "x" {
+	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" || string(f.Payload) != "x" {
 		t.Errorf("%+v", f)
 	}
 }

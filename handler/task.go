@@ -12,69 +12,15 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
-
-// StepRecorder stores the value of a step under a fence; *engine.Engine is one.
-type StepRecorder interface {
-	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error)
-}
-
-// FrameWriter takes the frames of one attempt; *stream.Writer is one. Who made it closes it, after the handler and
-// before the settling call.
-type FrameWriter interface {
-	Append(ctx context.Context, f engine.Frame) error
-	Flush(ctx context.Context) error
-	LastAcknowledged() uint64 // producer sequence of the last stored frame
-}
-
-// FrameReader reads stored frames in order; *engine.Engine is one.
-type FrameReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
-}
-
-// Lease tells whether the execution may still be acted on; *lease.Held is one.
-type Lease interface {
-	Check() error  // nil while this process is the holder, else the cause
-	Healthy() bool // trusted, and fewer than three renewals failed in a row
-	Failures() int // renewals that failed in a row
-}
-
-// TaskConfig is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are
-// memoised in memory, and the lease is always healthy; it is enough for a unit test of a handler.
-type TaskConfig struct {
-	Claim  *engine.Claim // what the server handed out; neither changed nor copied. nil: an empty one
-	Route  engine.Route  // namespace, lane and kind
-	Frames FrameWriter   // nil: frames are discarded
-	Reader FrameReader   // nil: Task.Stream yields nothing
-	Steps  StepRecorder  // nil: steps last as long as the task
-	Lease  Lease         // nil: always held and healthy
-	// Progress takes what [Task.Progress] is told. nil: it is only checked.
-	Progress ProgressRecorder
-
-	// Spender counts what [Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only checked.
-	Spender Spender
-
-	// Keyring signs the tokens of waitpoints; suspend.Development() will do in a test. nil: only waits without waitpoints.
-	Keyring *suspend.Keyring
-	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
-	Waitpoints suspend.Opener
-
-	// Results reads what children left. nil: only that they ended.
-	Results ResultReader
-
-	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
-	// a step or progress because another process holds the execution, or with an [*OverBudgetError]. May be nil.
-	Cancel func(cause error)
-	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
-	// Default: slog.Default() with the first four.
-	Logger *slog.Logger
-}
 
 // Task is everything durable that a handler can reach while it runs: who it is, what it got, its frames and its
 // steps. It is valid until the handler returns. Safe for concurrent use.
 type Task struct {
-	cfg      TaskConfig
+	cfg      taskhook.Config
 	logging  sync.Once // makes the logger of a task that was given none
 	logger   *slog.Logger
 	spending *spending // nil without budgets
@@ -86,12 +32,12 @@ type Task struct {
 	ended   bool                // the handler has returned
 	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
-	waits   *suspend.Pass       // nil until it is needed: most handlers never wait
-	kids    Children
+	waits   *waits.Run          // nil until it is needed: most handlers never wait
+	kids    children
 }
 
-// NewTask builds the task of one claimed execution. It starts nothing and needs no closing.
-func NewTask(cfg TaskConfig) *Task {
+// newTask builds the task of one claimed execution. It starts nothing and needs no closing.
+func newTask(cfg taskhook.Config) *Task {
 	if cfg.Claim == nil {
 		cfg.Claim = &engine.Claim{}
 	}
@@ -112,7 +58,7 @@ func NewTask(cfg TaskConfig) *Task {
 		}
 	}
 	if waited {
-		t.Waits()
+		t.ownWaits()
 	}
 	return t
 }
@@ -169,28 +115,36 @@ func (t *Task) Inputs() []string { return slices.Sorted(maps.Keys(t.cfg.Claim.In
 // Codec is that of the definition whose handler runs.
 func (t *Task) Codec() Codec { return t.valueCodec() }
 
-// Children is what package flow knows of waits for children; handlers use flow.Children instead.
-func (t *Task) Children() *Children { return &t.kids }
-
 // Retries is how many retries the execution has used so far; the first attempt has 0.
 func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
 
-// Waits is what package suspend knows of this task; handlers use suspend.Await and its siblings instead.
-func (t *Task) Waits() *suspend.Pass {
+func init() {
+	taskhook.New = func(cfg taskhook.Config) any { return newTask(cfg) }
+	taskhook.ChildrenOf = func(task any) taskhook.Children { return &task.(*Task).kids }
+	waithook.Of = func(task any) any {
+		if t, ok := task.(*Task); ok {
+			return t.ownWaits()
+		}
+		return nil
+	}
+}
+
+// ownWaits is what package suspend knows of this task.
+func (t *Task) ownWaits() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waits == nil {
-		t.waits = suspend.NewPass(suspend.PassConfig{
+		t.waits = waits.New(waits.Config{
 			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Refused: t.refuse, Ended: t.ended})
 	}
 	return t.waits
 }
 
 // waiting is what the task knows of waits, nil when there is nothing to know.
-func (t *Task) waiting() *suspend.Pass {
+func (t *Task) waiting() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waits

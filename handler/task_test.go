@@ -13,18 +13,20 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What a worker puts into a task.
 var (
-	_ handler.FrameWriter  = (*stream.Writer)(nil)
-	_ handler.FrameReader  = (*engine.Engine)(nil)
-	_ handler.StepRecorder = (*engine.Engine)(nil)
+	_ taskhook.FrameWriter  = (*framelog.Writer)(nil)
+	_ taskhook.FrameReader  = (*engine.Engine)(nil)
+	_ taskhook.StepRecorder = (*engine.Engine)(nil)
 
-	_ handler.ProgressRecorder = (*engine.Engine)(nil)
-	_ handler.Lease            = (*lease.Held)(nil)
+	_ taskhook.ProgressRecorder = (*engine.Engine)(nil)
+	_ taskhook.Lease            = (*keeper.Held)(nil)
 )
 
 func TestTaskAccessors(t *testing.T) {
@@ -34,7 +36,7 @@ func TestTaskAccessors(t *testing.T) {
 		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"), Tags: map[string]string{"team.region": "eu"},
 	}
 	logger, _ := quiet()
-	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Logger: logger, Lease: fixedLease{},
+	task := newTask(taskhook.Config{Claim: &claim, Logger: logger, Lease: fixedLease{},
 		Route: engine.Route{Namespace: "ns", Lane: "gpu", Kind: "greet"}})
 	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry || task.Fence() != claim.Fence ||
 		task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" || task.Retries() != 2 ||
@@ -51,7 +53,7 @@ func TestTaskAccessors(t *testing.T) {
 }
 
 func TestTaskAlone(t *testing.T) {
-	task := handler.NewTask(handler.TaskConfig{})
+	task := newTask(taskhook.Config{})
 	if err := errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())); err != nil {
 		t.Fatal(err)
 	}
@@ -65,16 +67,16 @@ func TestTaskAlone(t *testing.T) {
 
 // tape stores frames on Flush and reads them two at a time.
 type tape struct {
-	frames   []engine.Frame
+	frames   []stream.Frame
 	stored   int
 	trimmed  uint64 // no longer retained
 	flushErr error
 	readErr  error
 }
 
-func (s *tape) Append(_ context.Context, f engine.Frame) error {
+func (s *tape) Append(_ context.Context, f stream.Frame) error {
 	f.Sequence = uint64(len(s.frames) + 1)
-	f.ID = engine.StreamID{Ms: f.Sequence}
+	f.ID = stream.Cursor{Ms: f.Sequence}
 	s.frames = append(s.frames, f)
 	return nil
 }
@@ -88,7 +90,7 @@ func (s *tape) Flush(context.Context) error {
 
 func (s *tape) LastAcknowledged() uint64 { return uint64(s.stored) }
 
-func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after engine.StreamID, _ *engine.StreamID, _ int) ([]engine.Frame, error) {
+func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor, _ *stream.Cursor, _ int) ([]stream.Frame, error) {
 	page := s.frames[max(after.Ms, s.trimmed):s.stored]
 	if len(page) == 0 && s.readErr != nil {
 		return nil, s.readErr
@@ -99,8 +101,8 @@ func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32,
 func TestOwnStream(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}
-	task := handler.NewTask(handler.TaskConfig{Frames: frames, Reader: frames})
-	read := func(each func(engine.Frame)) (text string, err error) {
+	task := newTask(taskhook.Config{Frames: frames, Reader: frames})
+	read := func(each func(stream.Frame)) (text string, err error) {
 		for f, err := range task.Stream(ctx) {
 			if err != nil {
 				return text, err
@@ -110,17 +112,17 @@ func TestOwnStream(t *testing.T) {
 		}
 		return text, nil
 	}
-	nothing := func(engine.Frame) {}
+	nothing := func(stream.Frame) {}
 	if got, err := read(nothing); got != "" || err != nil {
 		t.Fatalf("empty: %q, %v", got, err)
 	}
 	for _, word := range []string{"a", "b", "c", "d", "e"} {
-		if err := task.FrameBytes(ctx, engine.Frame{Type: "token", Payload: []byte(word)}); err != nil {
+		if err := task.FrameBytes(ctx, stream.Frame{Type: "token", Payload: []byte(word)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A loop that appends must not follow itself for ever.
-	got, err := read(func(engine.Frame) { _ = task.Frame(ctx, "echo", "!"); _ = task.Flush(ctx) })
+	got, err := read(func(stream.Frame) { _ = task.Frame(ctx, "echo", "!"); _ = task.Flush(ctx) })
 	if got != "abcde" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}
@@ -141,3 +143,6 @@ func TestOwnStream(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// newTask is a task as a worker makes it.
+func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }

@@ -10,12 +10,14 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // An error of a wait that got lost on its way says what became of it.
 func TestALostWaitIsExplained(t *testing.T) {
-	out := passOn(t, engine.Claim{}, suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+	out := passOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := suspend.Await[bool](ctx, task, "go")
 		return "", fmt.Errorf("oops: %v", err)
 	})
@@ -27,8 +29,8 @@ func TestALostWaitIsExplained(t *testing.T) {
 // An answer that nobody asked for is told when the next wait begins, not only at the end.
 func TestARenamedWaitIsTold(t *testing.T) {
 	var log bytes.Buffer
-	task := handler.NewTask(handler.TaskConfig{Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &engine.Resume{Name: "old", Cause: engine.CauseSignal}},
-		Keyring: suspend.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`), Resume: &suspend.Result{Name: "old", Cause: suspend.CauseSignal}},
+		Keyring: tokenkeys.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	out := handler.Bind(handler.Define[string, bool]("k"), func(ctx context.Context, t *handler.Task, _ string) (bool, error) {
 		return suspend.Await[bool](ctx, t, "new")
 	}).Run(t.Context(), task)

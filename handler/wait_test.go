@@ -15,12 +15,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // resumption is what a claim brings of the last suspension.
-func resumption(name, payload string) *engine.Resume {
-	return &engine.Resume{Name: name, Cause: engine.CauseSignal, Signals: []engine.Signal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
+func resumption(name, payload string) *suspend.Result {
+	return &suspend.Result{Name: name, Cause: suspend.CauseSignal, Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
 }
 
 // kept is an answer as an earlier suspension left it among the steps.
@@ -29,11 +31,11 @@ func kept(name, cause string) []byte {
 }
 
 // passOn runs one pass of a function over a claim.
-func passOn(t *testing.T, claim engine.Claim, keyring *suspend.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
+func passOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
-	task := handler.NewTask(handler.TaskConfig{Claim: &claim, Keyring: keyring, Logger: logger})
+	task := newTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
 	return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		return fn(ctx, t)
 	}).Run(context.Background(), task)
@@ -55,14 +57,14 @@ func TestWaitOutcomes(t *testing.T) {
 		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := passOn(t, engine.Claim{}, suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+			out := passOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 				_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour), suspend.Because(suspend.ReasonReview))
 				return "", c.also(err)
 			})
 			if out.Kind != c.want || out.Err == nil {
 				t.Fatalf("got %s", show(out))
 			}
-			if q := out.Suspend; c.want == handler.OutcomeSuspend && (q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
+			if q, _ := out.Wait.(*engine.Suspension); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
 				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" || q.Bindings[0].Digest == "") {
 				t.Errorf("suspension %+v", q)
 			}
@@ -76,26 +78,26 @@ func TestWaitRefusals(t *testing.T) {
 		return suspend.Await[string](ctx, task, "go")
 	}
 	for name, c := range map[string]struct {
-		keyring  *suspend.Keyring
+		keyring  *tokenkeys.Keyring
 		fn       func(context.Context, *handler.Task) (string, error)
 		category string
 		reason   string
 	}{
 		"no keys": {nil, await, handler.CategorySuspend, suspend.EnvTokenKeys},
-		"ignored": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+		"ignored": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return "done", nil
 		}, handler.CategoryAwaitIgnored, "wait go"},
-		"inside a step": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+		"inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return await(ctx, task) })
 		}, handler.CategoryHandlerError, "wait go is inside step s"},
-		"pending inside a step": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+		"pending inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
 				_, err := suspend.Pending(ctx, task, "go", time.Hour)
 				return "", err
 			})
 		}, handler.CategoryHandlerError, "waitpoint go is inside step s"},
-		"twice": {suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+		"twice": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return await(ctx, task)
 		}, handler.CategoryHandlerError, "already used"},
@@ -113,7 +115,7 @@ func TestWaitRefusals(t *testing.T) {
 	if out := passOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		_, err := suspend.Wait(ctx, task, "go", suspend.Operator())
 		return "", err
-	}); out.Kind != handler.OutcomeSuspend || len(out.Suspend.Bindings) != 0 {
+	}); out.Kind != handler.OutcomeSuspend || len(out.Wait.(*engine.Suspension).Bindings) != 0 {
 		t.Errorf("an operator's wait needs no keys: %s", show(out))
 	}
 }
@@ -121,13 +123,13 @@ func TestWaitRefusals(t *testing.T) {
 // What earlier passes were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
 func TestWaitsOfEarlierPasses(t *testing.T) {
 	claim := engine.Claim{Resume: resumption("second", `"2"`), Steps: map[string][]byte{
-		engine.StepAwait + "first": kept("first", engine.CauseOperator), engine.StepAwait + "gone": kept("gone", engine.CauseSignal), "step": []byte(`1`),
+		engine.StepAwait + "first": kept("first", suspend.CauseOperator), engine.StepAwait + "gone": kept("gone", suspend.CauseSignal), "step": []byte(`1`),
 	}}
 	var unused []string
-	out := passOn(t, claim, suspend.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+	out := passOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 		unused = task.UnusedSteps()
 		first, err := suspend.Wait(ctx, task, "first", suspend.Signal("first"))
-		if err != nil || first.By != "bob" || first.Cause != engine.CauseOperator {
+		if err != nil || first.By != "bob" || first.Cause != suspend.CauseOperator {
 			t.Errorf("first: %+v, %v", first, err)
 		}
 		second, err := suspend.Await[string](ctx, task, "second")
@@ -140,13 +142,13 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 		_, err = suspend.Await[string](ctx, task, "third")
 		return "", err
 	})
-	if out.Kind != handler.OutcomeSuspend || out.Suspend.Name != "third" {
+	if out.Kind != handler.OutcomeSuspend || out.Wait.(*engine.Suspension).Name != "third" {
 		t.Errorf("got %s", show(out))
 	}
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
 		t.Errorf("unused at first %q", unused)
 	}
-	out = passOn(t, engine.Claim{Resume: &engine.Resume{Name: "go", Cause: engine.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+	out = passOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: suspend.CauseOperator, By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		return suspend.Await[string](ctx, task, "go")
 	})
 	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent { // the next attempt would be told the same
@@ -159,7 +161,7 @@ func TestWaitAfterTheHandler(t *testing.T) {
 	for name, looks := range map[string]bool{"never waited": false, "looked": true} {
 		t.Run(name, func(t *testing.T) {
 			var late *handler.Task
-			passOn(t, engine.Claim{}, suspend.Development(), func(_ context.Context, task *handler.Task) (string, error) {
+			passOn(t, engine.Claim{}, tokenkeys.Development(), func(_ context.Context, task *handler.Task) (string, error) {
 				if looks {
 					suspend.Resumed(task)
 				}

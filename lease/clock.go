@@ -20,10 +20,10 @@ func SystemClock() Instant {
 	return Instant{Wall: now.Round(0), Mono: now.Sub(processStart)}
 }
 
-// since is the time from earlier to i on whichever clock says it was longer.
-func (i Instant) since(earlier Instant) time.Duration {
+// Since is the time from earlier to i on whichever clock says it was longer.
+func (i Instant) Since(earlier Instant) time.Duration {
 	return max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))
 }
 
-// after reports whether i was read later than other; only the monotonic clock is asked.
-func (i Instant) after(other Instant) bool { return i.Mono > other.Mono }
+// After reports whether i was read later than other; only the monotonic clock is asked.
+func (i Instant) After(other Instant) bool { return i.Mono > other.Mono }

@@ -18,7 +18,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -208,7 +207,7 @@ var methods = []method{
 	}},
 	{"Client.DeliverSignal", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
-		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "go", Payload: []byte(`"on"`)}))
+		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
 	{"Client.AwaitSuspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()

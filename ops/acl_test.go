@@ -21,11 +21,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/maintain"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -250,9 +251,9 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, budget := o.PutBudget(ctx, engine.BudgetSpec{Name: "acme", Refund: []string{"failed"}, Limits: map[string]engine.Limit{"tokens": {Hard: 5}}}, 0, "me")
-	_, _, _, quota := o.PutQuota(ctx, engine.QuotaSpec{Name: "api", Cap: 1}, 0, "me")
-	attached := o.Attach(ctx, engine.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.Quota("api")}, "me")
+	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"}, Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
+	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
+	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.Quota("api")}, "me")
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
@@ -266,7 +267,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	if err != nil || created[0].Err != nil {
 		t.Fatalf("producer: %v, %+v", err, created)
 	}
-	o.Attach(ctx, engine.Scope{Namespace: "default"}, nil, "me")
+	o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")
 	for _, x := range items {
 		for {
 			f, err := o.Explain(ctx, x.ID)
@@ -283,17 +284,17 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 			}
 		}
 	}
-	_, first := p.ReportUsage(ctx, engine.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	_, first := p.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
 	if !errors.Is(first, flowfabric.ErrAuth) {
 		t.Errorf("a producer reports usage: %v", first)
 	}
-	_, second := o.ReportUsage(ctx, engine.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
+	_, second := o.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 5}})
 	_, _, adjust := o.AdjustBudget(ctx, "acme", map[string]int64{"tokens": -1}, "me", "")
 	_, read := o.ReadBudget(ctx, "acme", 10, 10)
 	_, list := o.BudgetNames(ctx)
 	_, holds := o.ReadQuota(ctx, "api", 10, 10)
 	_, quotas := o.QuotaNames(ctx)
-	if err := errors.Join(second, adjust, read, list, holds, quotas, o.Attach(ctx, engine.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
+	if err := errors.Join(second, adjust, read, list, holds, quotas, o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
 		t.Errorf("operator: %v", err)
 	}
 }

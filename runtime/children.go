@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // children makes the calls of a handler that waits for children. It returns true when enough of them have ended already: the hold is
@@ -16,10 +17,15 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task) (again bool
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	reply, err := j.waited(outcome.Children)
+	q, ok := outcome.Wait.(*engine.ChildWait)
+	if !ok {
+		*outcome = refusedOutcome("wait for children", errNothingToWaitFor)
+		return false
+	}
+	reply, err := j.waited(*q)
 	switch {
 	case err == nil && reply.Satisfied:
-		task.Children().Answered(outcome.Children.Name, reply.Outcomes)
+		taskhook.ChildrenOf(task).Answered(q.Name, reply.Outcomes)
 		j.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil:

@@ -21,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool
 
-	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…", see [suspend.ParseKeyring]. Default the environment
+	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…", see [tokenkeys.Parse]. Default the environment
 	// variable FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
 	// signals.
 	TokenKeys string
@@ -193,7 +194,7 @@ func (cfg Config) Validate() error {
 	if _, err := flowfabric.NormalizeCapabilities(cfg.Capabilities); err != nil {
 		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
 	}
-	if _, err := suspend.ParseKeyring(cfg.TokenKeys); err != nil {
+	if _, err := tokenkeys.Parse(cfg.TokenKeys); err != nil {
 		return fmt.Errorf("%w: Config.TokenKeys (%s): %w", flowfabric.ErrConfig, suspend.EnvTokenKeys, err)
 	}
 	if i := slices.IndexFunc(cfg.Middleware, func(m handler.Middleware) bool { return m == nil }); i >= 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -300,7 +301,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 				s := w.suspension(id)
 				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == key
 			})
-			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
 		if s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
 			t.Errorf("%s after %d attempts: %s %s", w.result(id, 0), s.Attempts, s.FailureCategory, s.FailureReason)

@@ -6,36 +6,37 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // frames are those that a job's handler appends. Most handlers append none, so their writer is made by the first. It is a
-// [handler.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
+// [taskhook.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
 type frames struct {
 	job *job
 
 	mu     sync.Mutex
-	writer *stream.Writer // nil before the first frame
-	closed bool           // all frames are acknowledged, or given up with err
+	writer *framelog.Writer // nil before the first frame
+	closed bool             // all frames are acknowledged, or given up with err
 	err    error
 }
 
 // made is the writer, if there is one.
-func (f *frames) made() *stream.Writer {
+func (f *frames) made() *framelog.Writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writer
 }
 
-// Append implements [handler.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
-func (f *frames) Append(ctx context.Context, x engine.Frame) error { return f.make().Append(ctx, x) }
+// Append implements [taskhook.FrameWriter]. A frame of a goroutine that outlived its handler is refused.
+func (f *frames) Append(ctx context.Context, x stream.Frame) error { return f.make().Append(ctx, x) }
 
-func (f *frames) make() *stream.Writer {
+func (f *frames) make() *framelog.Writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.writer == nil {
 		j := f.job
-		f.writer = stream.NewWriter(stream.WriterConfig{
+		f.writer = framelog.NewWriter(framelog.WriterConfig{
 			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.ctx, Cancel: j.refused, Logger: j.log,
 			Summaries: j.store,
 		})
@@ -46,7 +47,7 @@ func (f *frames) make() *stream.Writer {
 	return f.writer
 }
 
-// Flush implements [handler.FrameWriter].
+// Flush implements [taskhook.FrameWriter].
 func (f *frames) Flush(ctx context.Context) error {
 	if w := f.made(); w != nil {
 		return w.Flush(ctx)
@@ -54,7 +55,7 @@ func (f *frames) Flush(ctx context.Context) error {
 	return nil
 }
 
-// LastAcknowledged implements [handler.FrameWriter].
+// LastAcknowledged implements [taskhook.FrameWriter].
 func (f *frames) LastAcknowledged() uint64 {
 	if w := f.made(); w != nil {
 		return w.LastAcknowledged()
@@ -77,8 +78,8 @@ func (f *frames) close() error {
 	return f.err
 }
 
-// AppendFrames implements [stream.Appender] under the hold: nothing is sent once it is lost.
-func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+// AppendFrames implements [framelog.Appender] under the hold: nothing is sent once it is lost.
+func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	if err := j.held.Check(); err != nil {
 		return engine.Appended{}, err
 	}

@@ -13,8 +13,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/maintain"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 

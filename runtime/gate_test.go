@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -20,13 +21,13 @@ func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
 
 func (w *world) budget(name string, tokens int64) {
 	w.Helper()
-	b := engine.BudgetSpec{Name: name, Limits: map[string]engine.Limit{"tokens": {Hard: tokens}}}
+	b := admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: tokens}}}
 	if _, _, _, err := w.engine.PutBudget(w.ctx, b, 0, "test"); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) quota(q engine.QuotaSpec) {
+func (w *world) quota(q admission.Quota) {
 	w.Helper()
 	if _, _, _, err := w.engine.PutQuota(w.ctx, q, 0, "test"); err != nil {
 		w.Fatal(err)
@@ -64,7 +65,7 @@ func (c *crowd) run(context.Context, *handler.Task, string) (string, error) {
 // all of them do run. Spec 70 §10 BS25, BS29, BS41.
 func TestCapHoldsOverWorkers(t *testing.T) {
 	servers(t, func(w *world) {
-		w.quota(engine.QuotaSpec{Name: "two", Cap: 2})
+		w.quota(admission.Quota{Name: "two", Cap: 2})
 		c := &crowd{}
 		var ids []flowfabric.ExecutionID
 		for i := range 50 {
@@ -91,7 +92,7 @@ func at(partition int) func(*engine.NewExecution) {
 func TestBudgetClosesAndOpens(t *testing.T) {
 	servers(t, func(w *world) {
 		w.budget("b", 10)
-		report := engine.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
+		report := admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 10}}
 		if _, err := w.engine.ReportUsage(w.ctx, report); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 // What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on. Spec 70 §10 BS33.
 func TestWaitingWorkHasNoSlot(t *testing.T) {
 	servers(t, func(w *world) {
-		w.quota(engine.QuotaSpec{Name: "one", Cap: 1})
+		w.quota(admission.Quota{Name: "one", Cap: 1})
 		var passes sync.Map
 		first := make(chan struct{})
 		w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, t *handler.Task, name string) (string, error) {

@@ -12,13 +12,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 // job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
 type job struct {
 	*run
-	held  *lease.Held
+	held  *keeper.Held
 	route engine.Route
 	kind  *served   // nil: there is no handler
 	logs  jobLog    // of its logger
@@ -31,7 +32,7 @@ type job struct {
 	atWork  atWork           // of the run's watch, while its handler is at work
 }
 
-func newJob(r *run, held *lease.Held, route engine.Route) *job {
+func newJob(r *run, held *keeper.Held, route engine.Route) *job {
 	j := &job{run: r, held: held, route: route, kind: r.kinds[route.Kind]}
 	j.logs = jobLog{r.log.Handler(), j}
 	j.slog = *slog.New(&j.logs)
@@ -72,15 +73,15 @@ func (r *run) work(j *job) {
 	settled := false
 	defer func() {
 		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
-			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
 				Category: handler.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
-	task := handler.NewTask(handler.TaskConfig{
+	task := taskhook.New(taskhook.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: r.store, Steps: j, Progress: j, Spender: j, Lease: held, Keyring: r.keyring, Waitpoints: j,
 		Results: r.store,
 		Cancel:  j.refused, Logger: j.logger(),
-	})
+	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.pass(ctx, j.kind.handle, task, resume)
@@ -116,7 +117,7 @@ func (j *job) leave() {
 
 // hopeless is the outcome of an execution that no further attempt can help.
 func hopeless(category, reason string) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{Category: category, Reason: reason, Permanent: true}}
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 
 // context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's
@@ -137,7 +138,7 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, left-waited, cause)
 }
 
-// RecordStep implements [handler.StepRecorder] under the hold. The step's effect has happened, so its record is sent
+// RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error) {
 	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
@@ -147,7 +148,7 @@ func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name strin
 	return already, err
 }
 
-// UpdateProgress implements [handler.ProgressRecorder] under the hold.
+// UpdateProgress implements [taskhook.ProgressRecorder] under the hold.
 func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error {
 	if err := j.held.Check(); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (j *job) refused(cause error) {
 }
 
 // handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
-func (r *run) handBack(held *lease.Held) {
+func (r *run) handBack(held *keeper.Held) {
 	r.returns.Go(func() {
 		ctx, cancel := context.WithTimeout(r.ctx, stopGrace)
 		defer cancel()
@@ -202,7 +203,7 @@ func (r *run) giveBack(jobs []*job) {
 
 // persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
 // end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
-func (r *run) persist(ctx context.Context, held *lease.Held, call func(context.Context) error) error {
+func (r *run) persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
 	var pause *backoff.ExponentialBackOff // the usual case pays for none
 	for {
 		if err := held.Check(); err != nil {

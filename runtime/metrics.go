@@ -12,7 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -148,11 +148,11 @@ func newMetrics(prefix string) *metrics {
 	for _, disposition := range []string{"cancelled", "already_terminal", "not_found", "spared"} {
 		m.siblings.WithLabelValues(disposition)
 	}
-	for _, r := range []engine.Reported{{}, {Verdict: engine.SoftBreach}, {Verdict: engine.HardBreach, Applied: true}, {Verdict: engine.HardBreach, Action: engine.HardReject},
-		{Verdict: engine.HardBreach, Action: engine.HardFail}, {Verdict: engine.HardBreach, Action: engine.HardBlock}} {
+	for _, r := range []admission.Reported{{}, {Verdict: admission.SoftBreach}, {Verdict: admission.HardBreach, Applied: true}, {Verdict: admission.HardBreach, Action: admission.HardReject},
+		{Verdict: admission.HardBreach, Action: admission.HardFail}, {Verdict: admission.HardBreach, Action: admission.HardBlock}} {
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}
-	for _, reason := range []string{string(admission.RefusedRate), string(admission.RefusedCap)} {
+	for _, reason := range []string{string(admit.RefusedRate), string(admit.RefusedCap)} {
 		m.quotaHits.WithLabelValues(reason)
 	}
 	for _, result := range []string{"ok", "error"} {

@@ -10,8 +10,11 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // What the rest of the package tells the metrics. All of it may be called concurrently and never blocks.
@@ -38,27 +41,27 @@ func (m *metrics) asked(granted, admitted int, took time.Duration) {
 }
 
 // refused books a route that is closed.
-func (m *metrics) refused(r admission.Refusal, grants int) {
+func (m *metrics) refused(r admit.Refusal, grants int) {
 	m.admissions.WithLabelValues(string(r.Kind)).Add(float64(grants))
 	switch r.Kind {
-	case admission.RefusedBudget:
+	case admit.RefusedBudget:
 		m.budgetHits.WithLabelValues(m.category(r.Dimension)).Inc()
-	case admission.RefusedRate, admission.RefusedCap:
+	case admit.RefusedRate, admit.RefusedCap:
 		m.quotaHits.WithLabelValues(string(r.Kind)).Inc()
 	}
 }
 
 // spent books the answer to a report of a handler.
-func (m *metrics) spent(r engine.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
+func (m *metrics) spent(r admission.Reported) { m.reports.WithLabelValues(reportLabels(r)...).Inc() }
 
 // reportLabels are the verdict and, of a hard breach, what it leads to.
-func reportLabels(r engine.Reported) []string {
+func reportLabels(r admission.Reported) []string {
 	switch {
-	case r.Verdict == engine.SoftBreach:
+	case r.Verdict == admission.SoftBreach:
 		return []string{"soft", ""}
-	case r.Verdict == engine.HardBreach && r.Applied:
+	case r.Verdict == admission.HardBreach && r.Applied:
 		return []string{"hard", "warn"}
-	case r.Verdict == engine.HardBreach:
+	case r.Verdict == admission.HardBreach:
 		return []string{"hard", string(r.Action)}
 	default:
 		return []string{"ok", ""}
@@ -85,7 +88,7 @@ func (k *served) began(kind string, claim *engine.Claim) {
 }
 
 // goesOn books a pass that follows a wait.
-func (m *metrics) goesOn(kind string, r *engine.Resume) {
+func (m *metrics) goesOn(kind string, r *suspend.Result) {
 	m.resumed.WithLabelValues(kind, r.Cause).Inc()
 }
 
@@ -217,15 +220,15 @@ func (m *metrics) polled(missed int, err error) {
 	}
 }
 
-func (m *metrics) appended(frames []engine.Frame) {
-	var counts, bytes [engine.ModeBestEffort + 1]int
+func (m *metrics) appended(frames []stream.Frame) {
+	var counts, bytes [stream.ModeBestEffort + 1]int
 	for i := range frames {
 		counts[frames[i].Mode]++
 		bytes[frames[i].Mode] += len(frames[i].Payload)
 	}
 	for mode, n := range counts {
 		if n > 0 {
-			name := engine.FrameMode(mode).String()
+			name := stream.FrameMode(mode).String()
 			m.frames.WithLabelValues(name).Add(float64(n))
 			m.frameBytes.WithLabelValues(name).Add(float64(bytes[mode]))
 		}
@@ -233,7 +236,7 @@ func (m *metrics) appended(frames []engine.Frame) {
 }
 
 // unsent books what a writer that is closed did not get to the server.
-func (m *metrics) unsent(w *stream.Writer) {
+func (m *metrics) unsent(w *framelog.Writer) {
 	if n := w.Shed(); n > 0 {
 		m.framesLost.WithLabelValues("shed").Add(float64(n))
 	}

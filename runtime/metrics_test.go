@@ -18,9 +18,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -131,7 +133,7 @@ func TestMetricsMove(t *testing.T) {
 	wait := w.submit("wait")
 	w.reach(wait, flowfabric.CodeAwaitingSignal)
 	m.reads(1, "settled_total", kind, "outcome=suspend")
-	w.signalled(wait, "go", `"on"`, engine.EffectSatisfied)
+	w.signalled(wait, "go", `"on"`, waithook.EffectSatisfied)
 	w.reach(wait, flowfabric.CodeCompleted)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 
@@ -188,10 +190,10 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "schedule_missed_total", "reason=overlap")
 
 	w.budget("spent", 1)
-	if _, err := w.engine.ReportUsage(w.ctx, engine.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
+	if _, err := w.engine.ReportUsage(w.ctx, admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
 		t.Fatal(err)
 	}
-	w.quota(engine.QuotaSpec{Name: "one", Rate: 1, Window: time.Hour})
+	w.quota(admission.Quota{Name: "one", Rate: 1, Window: time.Hour})
 	w.submit("block", asking(flowfabric.Budget("spent")))
 	w.submit("block", asking(flowfabric.Quota("one")))
 	w.submit("block", asking(flowfabric.Quota("one")))

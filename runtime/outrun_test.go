@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // outrun refuses frames as the server does of an execution that has ended, before any notice of it.
@@ -16,7 +17,7 @@ type outrun struct {
 	state flowfabric.Code
 }
 
-func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []engine.Frame) (engine.Appended, error) {
+func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
 	return engine.Appended{}, flowfabric.NewError("ff_append_frames", "stream_closed", string(o.state))
 }
 

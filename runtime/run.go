@@ -11,18 +11,18 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 // run is one serving of a worker: everything that lives between the connection and the end of the drain.
 type run struct {
 	*Worker
 	store  store
-	keeper *lease.Keeper
+	keeper *keeper.Keeper
 	ticks  *maintain.Loop // nil when maintenance is disabled
 	sched  *scheduler
 	slots  *slots
@@ -55,8 +55,8 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.slots.pace = w.pace
 	r.pool.run = r.work
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	gate := admission.NewGate(admission.GateConfig{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
-	r.keeper = lease.New(lease.Config{
+	gate := admit.New(admit.Config{Engine: s, Logger: w.log, OnAsked: w.metrics.asked, OnRefused: w.metrics.refused})
+	r.keeper = keeper.New(keeper.Config{
 		Engine: gated{s, gate}, Instance: w.cfg.Instance, TTL: w.cfg.LeaseTTL, Logger: w.log,
 		Context:       r.ctx,
 		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: w.metrics.leaseLost,

@@ -12,7 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -31,13 +32,13 @@ type told struct {
 // follow tails an execution until it ends.
 func (w *world) follow(id flowfabric.ExecutionID) *told {
 	w.Helper()
-	hub := stream.NewHub(w.engine)
+	hub := framelog.NewHub(w.engine)
 	w.Cleanup(hub.Close)
 	x := &told{world: w, id: id}
-	drop := func(attempt uint32, recorded engine.FramePlace, before int) {
+	drop := func(attempt uint32, recorded uint64, before int) {
 		kept := x.text[:before]
 		for _, f := range x.text[before:] {
-			if f.Sequence <= recorded.Sequence {
+			if f.Sequence <= recorded {
 				kept = append(kept, f)
 			}
 		}
@@ -56,10 +57,10 @@ func (w *world) follow(id flowfabric.ExecutionID) *told {
 				x.words, x.text = append(x.words, string(e.Frame.Payload)), append(x.text, e.Frame)
 				x.seen.Add(1)
 			case e.Kind == stream.TailResumed:
-				x.words = append(x.words, fmt.Sprintf("[%s>%d]", e.Resumed.Reason, e.Resumed.Recorded.Sequence))
+				x.words = append(x.words, fmt.Sprintf("[%s>%d]", e.Resumed.Reason, e.Resumed.Recorded))
 				drop(e.Attempt, e.Resumed.Recorded, before)
 			case e.Kind == stream.TailAttemptEnd && e.Reason != "attempt_success":
-				x.words = append(x.words, fmt.Sprintf("[%s>%d]", e.Reason, e.Recorded.Sequence))
+				x.words = append(x.words, fmt.Sprintf("[%s>%d]", e.Reason, e.Recorded))
 				drop(e.Attempt, e.Recorded, before)
 			}
 		}
@@ -209,7 +210,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		id := w.submit("x")
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
-		w.signalled(id, "late", `"x"`, engine.EffectSatisfied)
+		w.signalled(id, "late", `"x"`, waithook.EffectSatisfied)
 		// asks and waits are said outside of steps, in every pass: before a recorded step they cannot be told from its tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")
 	})

@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
@@ -67,7 +67,7 @@ func (j *job) completion(result []byte, answer chan error) completion {
 // completed books the answers to completions. What was refused, or not answered, is settled alone: the server knows if
 // it was done.
 func (r *run) completed(batch []completion, answers []engine.Settled, err error) {
-	done := make([]*lease.Held, 0, len(batch))
+	done := make([]*keeper.Held, 0, len(batch))
 	for i, c := range batch {
 		refused := err
 		if err == nil {
@@ -108,7 +108,7 @@ func (j *job) send(o handler.Outcome) error {
 		case handler.OutcomeComplete:
 			return j.settled(j.completeAndWait(o.Result), "complete", "")
 		case handler.OutcomeFail:
-			reply, err := j.store.FailExecution(ctx, fence, o.Failure)
+			reply, err := j.store.FailExecution(ctx, fence, engine.Failure(o.Failure))
 			return j.failed(o, reply, err)
 		case handler.OutcomeDelay:
 			_, err := j.store.DelayExecution(ctx, fence, o.Delay)
@@ -177,7 +177,7 @@ func (j *job) completeAndWait(result []byte) error {
 
 // refusedOutcome is what becomes of something that the server will never accept.
 func refusedOutcome(what string, err error) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: engine.Failure{
+	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
 		Category: handler.CategoryHandlerError, Reason: what + " refused: " + err.Error(), Permanent: true}}
 }
 

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // spender is what reports usage, and wakes who waited for what is given back.
 type spender interface {
-	ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error)
-	UndoUsage(ctx context.Context, u engine.Usage) (undone bool, wake []engine.Waiter, err error)
+	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
+	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
 	AwaitBudget(ctx context.Context, partition uint16, route uint64, name string) error
 	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error
-	ReadBudget(ctx context.Context, name string, spenders, entries int) (engine.BudgetRecord, error)
+	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
 }
 
 // block puts an execution back into its queue and closes that until its budget has more room, or for as long as the outcome says.
@@ -42,7 +43,7 @@ func (j *job) shut(ctx context.Context, fence flowfabric.Fence, over *handler.Ov
 		return err
 	}
 	if err = j.store.AwaitBudget(ctx, partition, j.route.ID, over.Budget); err == nil {
-		var now engine.BudgetRecord
+		var now admission.BudgetRecord
 		if now, err = j.store.ReadBudget(ctx, over.Budget, 0, 0); err == nil && fits(over, now) {
 			_, err = j.store.OpenRoutes(ctx, partition, []uint64{j.route.ID})
 		}
@@ -54,7 +55,7 @@ func (j *job) shut(ctx context.Context, fence flowfabric.Fence, over *handler.Ov
 }
 
 // fits tells whether a budget has room now for what it refused.
-func fits(over *handler.OverBudgetError, b engine.BudgetRecord) bool {
+func fits(over *handler.OverBudgetError, b admission.BudgetRecord) bool {
 	for dim, n := range over.Amounts {
 		if hard := b.Limits[dim].Hard; hard > 0 && b.Used[dim] > hard-n {
 			return false
@@ -63,8 +64,8 @@ func fits(over *handler.OverBudgetError, b engine.BudgetRecord) bool {
 	return true
 }
 
-// ReportUsage implements [handler.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
-func (j *job) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
+// ReportUsage implements [taskhook.Spender]. Unlike other writes of a job it does not ask for the hold: what was spent is spent.
+func (j *job) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	r, err := j.store.ReportUsage(ctx, u)
 	if err == nil {
 		j.metrics.spent(r)
@@ -72,8 +73,8 @@ func (j *job) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported,
 	return r, err
 }
 
-// UndoUsage implements [handler.Spender].
-func (j *job) UndoUsage(ctx context.Context, u engine.Usage) (undone bool, wake []engine.Waiter, err error) {
+// UndoUsage implements [taskhook.Spender].
+func (j *job) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error) {
 	undone, wake, err = j.store.UndoUsage(ctx, u)
 	for _, w := range wake {
 		if _, err := j.store.OpenRoutes(ctx, w.Partition, []uint64{w.Route}); err != nil {

@@ -18,9 +18,11 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // treasury is an embedded server with budgets, and workers whose handlers spend from them.
@@ -32,7 +34,7 @@ type treasury struct {
 	reg    *prometheus.Registry
 }
 
-func newTreasury(t *testing.T, budgets ...engine.BudgetSpec) *treasury {
+func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -55,8 +57,8 @@ func newTreasury(t *testing.T, budgets ...engine.BudgetSpec) *treasury {
 }
 
 // tokens is a budget of so many tokens.
-func tokens(name string, limit int64, action engine.HardAction) engine.BudgetSpec {
-	return engine.BudgetSpec{Name: name, OnHard: action, Limits: map[string]engine.Limit{"tokens": {Hard: limit}}}
+func tokens(name string, limit int64, action admission.HardAction) admission.Budget {
+	return admission.Budget{Name: name, OnHard: action, Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
 }
 
 // work runs a worker of two namespaces until the test ends, which reaches the server through wrap.
@@ -117,7 +119,7 @@ func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine
 	}
 }
 
-func (y *treasury) budget(name string) engine.BudgetRecord {
+func (y *treasury) budget(name string) admission.BudgetRecord {
 	y.Helper()
 	b, err := y.engine.ReadBudget(y.ctx, name, 100, 100)
 	if err != nil {
@@ -167,14 +169,14 @@ func spree(ctx context.Context, t *handler.Task, _ string) (string, error) {
 
 // A hard limit with fail stops the handler and fails the execution for good; its frames, and what it has spent, stay. spec 70 §10 BS17.
 func TestHardBreachFailsTheExecution(t *testing.T) {
-	y := newTreasury(t, tokens("b", 45, engine.HardFail))
+	y := newTreasury(t, tokens("b", 45, admission.HardFail))
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, flowfabric.CodeFailed)
 	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
-	frames, err := y.engine.ReadFrames(y.ctx, id, 0, engine.StreamID{}, nil, 100)
+	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, nil, 100)
 	if err != nil || len(frames) != 5 {
 		t.Errorf("%d frames, %v", len(frames), err)
 	}
@@ -188,7 +190,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 
 // With reject the handler decides.
 func TestHardBreachIsRejected(t *testing.T) {
-	y := newTreasury(t, tokens("b", 45, engine.HardReject))
+	y := newTreasury(t, tokens("b", 45, admission.HardReject))
 	var over atomic.Pointer[handler.OverBudgetError]
 	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		if err := t.Spend(ctx, "tokens", 40); err != nil {
@@ -207,7 +209,7 @@ func TestHardBreachIsRejected(t *testing.T) {
 
 // With block the execution goes back into its queue, which is closed until there is more room, and goes on as the same attempt.
 func TestHardBreachBlocks(t *testing.T) {
-	y := newTreasury(t, tokens("b", 45, engine.HardBlock))
+	y := newTreasury(t, tokens("b", 45, admission.HardBlock))
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, flowfabric.CodeWaitingInterrupted)
@@ -230,7 +232,7 @@ func TestHardBreachBlocks(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	b := tokens("b", 1000, engine.HardBlock)
+	b := tokens("b", 1000, admission.HardBlock)
 	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1, "test")
 	if err != nil || len(wake) != 1 {
 		t.Fatalf("%v, %v", wake, err)
@@ -245,7 +247,7 @@ func TestHardBreachBlocks(t *testing.T) {
 
 // What no period of the budget has room for does not wait for one.
 func TestHardBreachForEver(t *testing.T) {
-	y := newTreasury(t, tokens("b", 45, engine.HardBlock))
+	y := newTreasury(t, tokens("b", 45, admission.HardBlock))
 	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		return "", task.Spend(ctx, "tokens", 46)
 	})
@@ -256,8 +258,8 @@ func TestHardBreachForEver(t *testing.T) {
 
 // A budget that warns counts everything, and says so in the log and in its book.
 func TestWarnings(t *testing.T) {
-	y := newTreasury(t, engine.BudgetSpec{Name: "b", Warn: true, WarnSoft: true, OnHard: engine.HardFail,
-		Limits: map[string]engine.Limit{"tokens": {Hard: 55, Soft: 25}}})
+	y := newTreasury(t, admission.Budget{Name: "b", Warn: true, WarnSoft: true, OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 55, Soft: 25}}})
 	log := &lines{}
 	y.work(nil, log, spree)
 	id := y.submit("acme", "", "b")
@@ -270,9 +272,9 @@ func TestWarnings(t *testing.T) {
 	if b.HardBreaches != 5 || b.SoftBreaches != 8 {
 		t.Errorf("%d hard breaches, %d soft ones", b.HardBreaches, b.SoftBreaches)
 	}
-	soft := slices.DeleteFunc(b.Book, func(x engine.BookEntry) bool { return x.What != "soft_limit" })
+	soft := slices.DeleteFunc(b.Audit, func(x admission.AuditEntry) bool { return x.What != "soft_limit" })
 	if len(soft) != 1 || soft[0].By != id.String() || soft[0].Detail != "tokens 30 25" {
-		t.Errorf("%+v", b.Book)
+		t.Errorf("%+v", b.Audit)
 	}
 	for _, part := range []string{"above the soft limit of a budget\"", "which only warns\""} {
 		if n := log.count("WARN", part); n != 1 {
@@ -288,7 +290,7 @@ func TestWarnings(t *testing.T) {
 
 // Who crosses a soft limit is told in the log, also by a budget whose book keeps nothing of it; and so is who spends without a budget.
 func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
-	y := newTreasury(t, engine.BudgetSpec{Name: "b", Limits: map[string]engine.Limit{"tokens": {Soft: 25}}})
+	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}
 	y.work(nil, log, spree)
 	y.reach(y.submit("acme", "", "b"), flowfabric.CodeCompleted)
@@ -306,7 +308,7 @@ func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 
 // What one budget refuses is counted by none, not even in the ledgers.
 func TestSpendOfTwoBudgets(t *testing.T) {
-	y := newTreasury(t, tokens("a", 1000, engine.HardFail), tokens("b", 45, engine.HardFail))
+	y := newTreasury(t, tokens("a", 1000, admission.HardFail), tokens("b", 45, admission.HardFail))
 	y.work(nil, io.Discard, spree)
 	y.reach(y.submit("acme", "", "a", "b"), flowfabric.CodeFailed)
 	for _, name := range []string{"a", "b"} {
@@ -323,10 +325,10 @@ type cutter struct {
 	calls atomic.Int64
 }
 
-func (c *cutter) ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error) {
+func (c *cutter) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	r, err := c.store.ReportUsage(ctx, u)
 	if n := c.calls.Add(1); err == nil && n%3 == 2 {
-		return engine.Reported{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
+		return admission.Reported{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
 	}
 	return r, err
 }
@@ -359,7 +361,7 @@ func TestLostRepliesOfReports(t *testing.T) {
 
 // What a handler spends after its lease was taken away is counted, and marked as late once another has reported.
 func TestLateSpend(t *testing.T) {
-	y := newTreasury(t, tokens("b", 1000, engine.HardFail))
+	y := newTreasury(t, tokens("b", 1000, admission.HardFail))
 	running, spent := make(chan struct{}), make(chan struct{})
 	late := make(chan error, 1)
 	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
@@ -390,7 +392,7 @@ func TestLateSpend(t *testing.T) {
 
 // So is what it spends after the execution was cancelled.
 func TestSpendAfterCancellation(t *testing.T) {
-	y := newTreasury(t, tokens("b", 1000, engine.HardFail))
+	y := newTreasury(t, tokens("b", 1000, admission.HardFail))
 	running, late := make(chan struct{}), make(chan error, 1)
 	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 		close(running)
@@ -411,7 +413,7 @@ func TestSpendAfterCancellation(t *testing.T) {
 
 // Of two executions that share a budget one is stopped, the other goes on with what is left; what does not share it is not affected.
 func TestSharedBudget(t *testing.T) {
-	y := newTreasury(t, tokens("shared", 155, engine.HardFail), tokens("own", 100, engine.HardFail))
+	y := newTreasury(t, tokens("shared", 155, admission.HardFail), tokens("own", 100, admission.HardFail))
 	half, rest := make(chan struct{}), make(chan struct{})
 	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 		if in == "spree" {

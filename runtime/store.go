@@ -5,35 +5,36 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
-	"github.com/flowfabric/flowfabric-go/maintain"
-	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
 type store interface {
-	lease.Engine
-	stream.Appender
+	keeper.Engine
+	framelog.Appender
 	maintain.Ticker
-	handler.StepRecorder
-	handler.ProgressRecorder
-	handler.FrameReader
-	handler.ResultReader
-	suspend.Opener
-	suspend.Seeder
+	taskhook.StepRecorder
+	taskhook.ProgressRecorder
+	taskhook.FrameReader
+	taskhook.ResultReader
+	waits.Opener
+	tokenkeys.Seeder
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
-	stream.SummaryReader
+	framelog.SummaryReader
 	inspector
 	settler
 	spender
 	registrar
-	admission.Engine
-	admission.Outbox
+	admit.Engine
+	admit.Outbox
 	Cluster() bool
 	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()
@@ -46,7 +47,7 @@ type store interface {
 // gated is a store whose claims go through the gates of what they are granted.
 type gated struct {
 	store
-	gate *admission.Gate
+	gate *admit.Admitter
 }
 
 func (g gated) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {

@@ -3,24 +3,33 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
 // the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
-func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **engine.Resume) (again bool) {
+func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.run.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	reply, err := j.suspended(&outcome.Suspend, task)
+	q, ok := outcome.Wait.(*engine.Suspension)
+	if !ok {
+		*outcome = refusedOutcome("suspend", errNothingToWaitFor)
+		return false
+	}
+	reply, err := j.suspended(q, task)
 	switch {
 	case err == nil && reply.Satisfied:
-		task.Waits().Resumed(reply.Resume)
+		waitsOf(task).Resumed(reply.Resume)
 		*resume = &reply.Resume
 		j.metrics.goesOn(j.route.Kind, *resume)
 		j.metrics.settle(j.route.Kind, "satisfied", "")
@@ -41,6 +50,9 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **eng
 	return false
 }
 
+// errNothingToWaitFor is the error of a middleware that makes up an outcome that waits.
+var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait for; return the error of a wait", flowfabric.ErrInvalidInput)
+
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
@@ -50,13 +62,13 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 				return err
 			})
 		})
-		if try == 3 || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !task.Waits().Remint(q, err) {
+		if try == 3 || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !waitsOf(task).Remint(q, err) {
 			return reply, err
 		}
 	}
 }
 
-// CreatePendingWaitpoint implements [suspend.Opener] under the hold.
+// CreatePendingWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (opened engine.Opened, err error) {
 	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
 		return j.signing(ctx, func() error {
@@ -95,11 +107,14 @@ func (r *run) reseed(ctx context.Context, seeds uint64) error {
 	return err
 }
 
-// ReadSuspension implements [suspend.Opener] under the hold.
-func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r engine.SuspensionRecord, err error) {
+// ReadSuspension implements [waits.Opener] under the hold.
+func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r suspend.Record, err error) {
 	err = j.persist(ctx, j.held, func(ctx context.Context) (err error) {
 		r, err = j.store.ReadSuspension(ctx, id)
 		return err
 	})
 	return r, err
 }
+
+// waitsOf is what package handler knows of a task's waits.
+func waitsOf(t *handler.Task) *waits.Run { return waithook.Of(t).(*waits.Run) }

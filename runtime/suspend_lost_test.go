@@ -65,7 +65,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 				return "", err
 			}
 			if _, err := handler.Step(ctx, task, "signal", func(ctx context.Context) (string, error) {
-				d, err := e.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "s", Payload: []byte(`"a"`)})
+				d, err := e.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "s", Payload: []byte(`"a"`)})
 				return d.Effect, err
 			}); err != nil {
 				return "", err
@@ -123,7 +123,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	if err != nil || len(u.Waitpoints) != 2 || u.Name != "late" {
 		t.Errorf("suspension %+v, %v", u, err)
 	}
-	if _, err := e.ApproveWaitpoint(ctx, x.ID, "late", engine.NewSignal{Name: "s", Source: "anna", Payload: []byte(`"b"`)}); err != nil {
+	if _, err := e.ApproveWaitpoint(ctx, x.ID, "late", suspend.SentSignal{Name: "s", Source: "anna", Payload: []byte(`"b"`)}); err != nil {
 		t.Fatal(err)
 	}
 	reach(flowfabric.CodeCompleted)

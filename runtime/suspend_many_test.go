@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -108,7 +109,7 @@ func TestManySuspended(t *testing.T) {
 	t.Logf("%d suspended; %d goroutines before, %d now", count, before, now)
 
 	for _, id := range ids {
-		w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 	}
 	await(flowfabric.CodeCompleted)
 }

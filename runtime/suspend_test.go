@@ -18,7 +18,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -53,15 +56,15 @@ func servers(t *testing.T, f func(w *world)) {
 // signalled approves the waitpoint of a key and expects an effect.
 func (w *world) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
 	w.Helper()
-	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key, engine.NewSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
+	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key, suspend.SentSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
 	if err != nil || d.Effect != effect {
 		w.Fatalf("signal on %s: %+v, %v", key, d, err)
 	}
 }
 
 // present signals with a token, as outsiders do.
-func (w *world) present(token suspend.Token, payload string) (engine.Delivered, error) {
-	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "signal", Payload: []byte(payload)})
+func (w *world) present(token suspend.Token, payload string) (suspend.Delivered, error) {
+	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "signal", Payload: []byte(payload)})
 }
 
 // result is the stored result of an attempt.
@@ -88,7 +91,7 @@ func (w *world) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
 	return n
 }
 
-func (w *world) suspension(id flowfabric.ExecutionID) engine.SuspensionRecord {
+func (w *world) suspension(id flowfabric.ExecutionID) suspend.Record {
 	w.Helper()
 	s, err := w.engine.ReadSuspension(w.ctx, id)
 	if err != nil {
@@ -133,7 +136,7 @@ func TestAwait(t *testing.T) {
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
 			}
-			frames, err := w.engine.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 100)
+			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 100)
 			var got []string
 			for _, f := range frames {
 				got = append(got, string(f.Payload))
@@ -141,7 +144,7 @@ func TestAwait(t *testing.T) {
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("frames %q, want %q, %v", got, want, err)
 			}
-			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), engine.EffectSatisfied)
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
 		got := w.reach(id, flowfabric.CodeCompleted)
 		if r := w.result(id, 0); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
@@ -249,7 +252,7 @@ func TestDrainSuspends(t *testing.T) {
 			close(finish)
 			stopping.Wait()
 			w.reach(id, flowfabric.CodeAwaitingSignal)
-			w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+			w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 			w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				return suspend.Await[string](ctx, task, "go")
 			}))
@@ -416,7 +419,7 @@ func TestRotationUnderWorkers(t *testing.T) {
 				return id
 			}
 			old := signs("A")
-			ring, err := suspend.ParseKeyring(keyB)
+			ring, err := tokenkeys.Parse(keyB)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -428,10 +431,10 @@ func TestRotationUnderWorkers(t *testing.T) {
 			}
 			for range 8 { // all partitions
 				id := signs("B")
-				w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+				w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 				w.reach(id, flowfabric.CodeCompleted)
 			}
-			w.signalled(old, "go", `"on"`, engine.EffectSatisfied) // operators need no token
+			w.signalled(old, "go", `"on"`, waithook.EffectSatisfied) // operators need no token
 			w.reach(old, flowfabric.CodeCompleted)
 		})
 	}
@@ -461,7 +464,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
 		for _, id := range ids {
 			w.reach(id, flowfabric.CodeAwaitingSignal)
-			w.signalled(id, "raj", `"yes"`, engine.EffectSatisfied)
+			w.signalled(id, "raj", `"yes"`, waithook.EffectSatisfied)
 			w.eventually("it waits again", func() bool {
 				s := w.suspension(id)
 				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == "second"
@@ -470,7 +473,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		if err := first.stop(); err != nil {
 			t.Fatal(err)
 		}
-		ring, err := suspend.ParseKeyring(keyB)
+		ring, err := tokenkeys.Parse(keyB)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -482,7 +485,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		}
 		w.start(runtime.Config{TokenKeys: keyB}, handler.Bind(greet, handle))
 		for _, id := range ids {
-			w.signalled(id, "second", `"on"`, engine.EffectSatisfied)
+			w.signalled(id, "second", `"on"`, waithook.EffectSatisfied)
 			w.reach(id, flowfabric.CodeCompleted)
 		}
 	})
@@ -502,12 +505,12 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	}))
 	id := w.submit("x")
 	w.reach(id, flowfabric.CodeAwaitingSignal)
-	w.signalled(id, "first", `"1"`, engine.EffectSatisfied)
+	w.signalled(id, "first", `"1"`, waithook.EffectSatisfied)
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
 	if err := old.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.signalled(id, "second", `"2"`, engine.EffectSatisfied)
+	w.signalled(id, "second", `"2"`, waithook.EffectSatisfied)
 	log := records{"were not used", make(chan slog.Record, 8)}
 	cfg := signing()
 	cfg.Logger = slog.New(log)
@@ -547,7 +550,7 @@ func TestAnswerOutlivesTheAttempt(t *testing.T) {
 		}))
 		id := w.submit("x", retries(1))
 		w.reach(id, flowfabric.CodeAwaitingSignal)
-		w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 		if word := <-answered; word != "on" {
 			t.Errorf("answer %q", word)
 		}
@@ -635,7 +638,7 @@ func TestReplayWaitsAgain(t *testing.T) {
 			}
 		}
 		w.reach(id, flowfabric.CodeAwaitingSignal)
-		w.signalled(id, "go", `"on"`, engine.EffectSatisfied)
+		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 		w.reach(id, flowfabric.CodeCompleted)
 		if r := w.result(id, 2); r != `"on"` || steps.Load() != 2 || w.events(id)[engine.EventSuspended] != 3 {
 			t.Errorf("result %s, the step was run %d times, %v", r, steps.Load(), w.events(id))

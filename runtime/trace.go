@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // pass runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
-func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *engine.Resume) (out handler.Outcome) {
+func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
 	started, returned := time.Now(), false
 	ctx, span := j.span(ctx, resume)
 	j.watch.enter(ctx, j, started)
@@ -37,7 +37,7 @@ func (j *job) pass(ctx context.Context, handle handler.Handler, task *handler.Ta
 }
 
 // span begins the span of a pass; nil when tracing is off.
-func (j *job) span(ctx context.Context, resume *engine.Resume) (context.Context, *tracing.Span) {
+func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context, *tracing.Span) {
 	if !j.tracer.On() {
 		return ctx, nil
 	}

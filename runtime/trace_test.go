@@ -181,8 +181,8 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		}
 		w.reach(x.ID(), flowfabric.CodeCompleted)
 		suspension, err := c.Suspension(w.ctx, x.ID())
-		if err != nil || suspension.Resume == nil || suspension.Resume.Signals[0].Correlation != "ticket-7" {
-			t.Errorf("the correlation reads %+v, %v", suspension.Resume, err)
+		if err != nil || suspension.Result == nil || suspension.Result.Signals[0].Correlation != "ticket-7" {
+			t.Errorf("the correlation reads %+v, %v", suspension.Result, err)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/lease"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 const (
@@ -42,7 +42,7 @@ func (r *run) visit(p *partition, slots int) {
 
 // claim makes one claim and books what it says about the partition. again asks for another, once the interest
 // is stored.
-func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err error) {
+func (r *run) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, visitTimeout)
 	defer cancel()
 	began := time.Now()
@@ -85,7 +85,7 @@ func (r *run) claim(p *partition, n int) (claims []*lease.Held, again bool, err 
 }
 
 // learned takes in what a claim says of routes, and tells whether the interest is another now: then it has to be stored.
-func (r *run) learned(p *partition, reply lease.Reply) bool {
+func (r *run) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
 	p.learn(reply.ClaimReply)
 	interest := r.offer.interest(p.table)
@@ -172,7 +172,7 @@ func (r *run) declare(p *partition) error {
 
 // start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What exceeds all slots (a
 // repeated claim may return more than it asks for) or comes after the drain began goes back at once.
-func (r *run) start(p *partition, claims []*lease.Held, slots int) (used int) {
+func (r *run) start(p *partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
 		route, known := p.table[held.Claim().Route]

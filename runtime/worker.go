@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -24,10 +25,10 @@ type Worker struct {
 	health   *health
 	log      *slog.Logger
 	started  atomic.Bool
-	serving  chan struct{}    // closed once work can arrive
-	waiting  chan struct{}    // closed when it has to wait for a predecessor of its name
-	keyring  *suspend.Keyring // nil: handlers wait without waitpoints only
-	target   func() Config    // with the secrets that cfg lacks
+	serving  chan struct{}      // closed once work can arrive
+	waiting  chan struct{}      // closed when it has to wait for a predecessor of its name
+	keyring  *tokenkeys.Keyring // nil: handlers wait without waitpoints only
+	target   func() Config      // with the secrets that cfg lacks
 	open     func(context.Context, Config) (store, func(), error)
 	pace     pace // of its slots at the start
 }
@@ -46,7 +47,7 @@ func New(cfg Config, bindings ...handler.Binding) (*Worker, error) {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()
-	keyring, err := suspend.Configured(cfg.URL, cfg.TokenKeys)
+	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 func TestCompletes(t *testing.T) {
@@ -189,7 +190,7 @@ func TestStepsAndFrames(t *testing.T) {
 		t.Errorf("%d steps recorded, run %d times", got.Steps, steps.Load())
 	}
 	for attempt, want := range []string{"t", "u"} {
-		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), engine.StreamID{}, nil, 10)
+		frames, err := w.engine.ReadFrames(w.ctx, id, uint32(attempt), stream.Cursor{}, nil, 10)
 		if err != nil || len(frames) != 1 || string(frames[0].Payload) != want {
 			t.Errorf("attempt %d: frames %v, %v", attempt, frames, err)
 		}
@@ -209,8 +210,31 @@ func TestFrameAfterTheHandler(t *testing.T) {
 	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
-	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 10); err != nil || len(frames) > 0 {
+	if frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10); err != nil || len(frames) > 0 {
 		t.Errorf("frames %v, %v", frames, err)
+	}
+}
+
+// A middleware that makes up an outcome that waits has nothing to wait for: the attempt fails, and says so.
+func TestMiddlewareThatWaitsForNothing(t *testing.T) {
+	w := newWorld(t)
+	worker := w.start(runtime.Config{Worker: "pool", Middleware: []handler.Middleware{
+		func(handler.Handler) handler.Handler {
+			return func(_ context.Context, task *handler.Task) handler.Outcome {
+				if string(task.Input()) == `"signal"` {
+					return handler.Outcome{Kind: handler.OutcomeSuspend}
+				}
+				return handler.Outcome{Kind: handler.OutcomeChildren}
+			}
+		},
+	}}, greetBinding())
+	for _, input := range []string{"signal", "children"} {
+		if got := w.reach(w.submit(input), flowfabric.CodeFailed); !strings.Contains(got.FailureReason, "what to wait for") {
+			t.Errorf("%s: %q", input, got.FailureReason)
+		}
+	}
+	if err := worker.stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 

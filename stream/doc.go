@@ -1,44 +1,25 @@
-// Package stream owns frames: the tokens, logs and progress that an attempt puts out while it runs. It holds the
-// batching [Writer] of the task that produces them, the paged [Read] of what is stored, and the tail [Hub] that
-// follows an execution live.
+// Package stream is the vocabulary of what executions put out while they run: frames, the runs that repeat some of them, the summary
+// document, and the events of a tail. Handlers append frames (handler.Task), producers follow them (client.Execution). This package
+// makes no call itself.
 //
-//	handler ─Append─▶ queue ──one batch in flight──▶ AppendFrames ──▶ stored entries ──▶ Read
-//	                    ▲ full: Append waits              └─ published to who listens ──▶ Hub ─▶ tailers
+// # Frames
 //
-// Every attempt has a stream of its own. Its frames carry two numbers: the id that the server gives
-// ("<ms>-<seq>", which a [Cursor] names) and the producer sequence 1, 2, 3 … without gaps, by which a repeated
-// append is recognised, a live message is fitted to what was read, and a hole is noticed.
+// Each attempt of an execution has a stream of its own. A [Frame] is one entry of it: a token, a log line, a progress report. The
+// server gives it its ID, a [Cursor] in the order of the stream, and the writer its Sequence: 1, 2, 3 … without gaps.
 //
-// # Writing: what can go wrong, and what follows
-//
-//   - A reply is lost or the server cannot be reached. The same batch is sent again, with the same sequences,
-//     until the writer's context ends; the server skips what it already has. Nothing doubles, nothing is lost.
-//   - The lease is gone (stale, closed, not active, not found, gap). The writer stops for good, drops its queue and
-//     ends the task's context with a cause that matches [flowfabric.ErrLeaseLost]. Batches that were
-//     acknowledged before stay: they were written under a valid lease.
-//   - Frames cannot be acknowledged in time. Flush and Close return an error that matches
-//     [flowfabric.ErrUnflushed]; who gets it must not settle the attempt as if its output were complete.
-//
-// # Modes
-//
-// A frame is durable, a delta of the attempt's [Summary], or best effort. Each mode has a log of its own, all have one
-// order. The writer merges a delta when it is queued and sends the document along: what the rules of the merge refuse
-// fails there, alone, and changes nothing. A best-effort frame never waits and never costs a durable one its place.
+//   - A durable frame is kept for as long as the attempt's retention says.
+//   - A summary delta changes the attempt's [Summary], one JSON document that anybody can read at any time ([MergeSummary]).
+//   - A best-effort frame reaches those who listen now, and is gone seconds later.
 //
 // # Runs
 //
-// A drain, a delay and a wait keep the attempt, but its handler begins again: a new run, which appends the frames of a step that
-// was not recorded once more. Reads and tails tell of each run before its first frame, why it began and which frames before it were
-// recorded ([Resumption]); a reader drops the others ([Kept]). The end of an attempt says the same for the next one.
+// A drain, a delay or a wait keeps the attempt, but its handler starts again from the top: a new run. It repeats the frames of steps
+// that were not recorded. Readers are told before the first frame of each such run, by a [Resumption], which frames it repeats; a reader
+// that shows one text drops those ([Kept]). When an attempt ends early, TailAttemptEnd says the same for the next attempt.
 //
-// # Following: what can go wrong, and what follows
+// # Following
 //
-// A tail subscribes, waits until that is confirmed, reads what is stored and goes on with what is published;
-// sequences make the join exact. Whatever breaks that line leads back to a range read from the tailer's own
-// position: a message that is missing, a connection that was lost, a tailer too slow for its bounded queue. So
-// a tailer loses nothing that the server retains, sees nothing twice, and never holds up another. Frames that were
-// trimmed before they could be read are reported as a gap with their number. An attempt that wrote nothing still
-// ends, because its end is an event, and because every tail looks again every two seconds.
-//
-// Spec 30; design §6; performance §3.10.
+// A tail yields [TailEvent] values: an attempt begins, its frames in order, its end, then the next attempt, and at last the end of the
+// execution. It loses nothing that the server retains, sees nothing twice, survives lost connections, and reports frames that were
+// trimmed before they could be read as a gap. To resume, remember Attempt and Frame.ID of the last event ([TailOptions]).
 package stream

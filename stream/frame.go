@@ -1,88 +1,80 @@
 package stream
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
-	"unicode/utf8"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
 // wanted, Encoding, Correlation (≤ 256 bytes) and ProducedAt; ID and Sequence are given. Frames that are read may
 // be shared between readers: their Payload must not be changed.
 //
-// Mode says what becomes of it (spec 30 §3). A durable frame, the default, is kept. The Payload of engine.ModeSummary is a
-// delta for the attempt's summary document, see [MergeSummary]. A frame of engine.ModeBestEffort is for those who listen
+// Mode says what becomes of it. A durable frame, the default, is kept. The Payload of [ModeSummary] is a
+// delta for the attempt's summary document, see [MergeSummary]. A frame of [ModeBestEffort] is for those who listen
 // now; its TTL is 1 to 60 s, best 5 to 30 s. All modes of an attempt have one order.
-type Frame = engine.Frame
+type Frame struct {
+	ID          Cursor // given by the server
+	Sequence    uint64 // producer sequence, 1, 2, 3 … per attempt, all modes together
+	Type        string // ≤ 128 bytes, for example token, log, progress
+	Encoding    string // utf8 (default), json or bytes
+	Correlation string // ≤ 256 bytes
+	ProducedAt  time.Time
+	Payload     []byte // ≤ 64 KiB; of a summary delta the merge patch
 
-// Resumption tells that an attempt went on in another run, which repeats what the run before it had not recorded.
-type Resumption = engine.Resumption
+	Mode FrameMode
+	TTL  time.Duration // best effort: how long the live log outlives its newest frame, half of it; 1 s … 60 s
 
-// FramePlace is where a frame stands in the output of an attempt.
-type FramePlace = engine.FramePlace
+	SummaryVersion uint64 // of the document that a summary delta made; given when read
 
-// The encodings of a payload (spec 30 §1.1). Empty means UTF8.
+	// Document and Keep are set by the writer of an attempt only and are never read back: the document that the last summary delta
+	// of a batch makes, and how many entries, 1..16,384, the log of best-effort frames should hold.
+	Document []byte
+	Keep     int
+
+	// Durables is how many durable frames the attempt has up to this frame, itself included; given when read.
+	Durables uint64
+	// Run is the number of the run that appended the frame, see [Resumption]; 0 when a handler reads its own stream.
+	Run uint32
+}
+
+// The encodings of a payload. Empty means UTF8.
 const (
 	UTF8  = "utf8"  // valid UTF-8 text
 	JSON  = "json"  // one valid JSON value
 	Bytes = "bytes" // anything
 )
 
-// Appender is the one call that a [Writer] needs; *engine.Engine is one. It must not keep or change frames.
-type Appender interface {
-	AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error)
+// FrameMode says what becomes of a frame. The zero value is ModeDurable.
+type FrameMode uint8
+
+// The modes of a frame.
+const (
+	ModeDurable    FrameMode = iota // kept up to the retention of the attempt's frames
+	ModeSummary                     // a delta, merged into the attempt's summary document; about the last 64 are kept
+	ModeBestEffort                  // for those who listen now: gone seconds after the last one
+)
+
+// String is the mode's name: durable, summary or best_effort.
+func (m FrameMode) String() string {
+	switch m {
+	case ModeDurable:
+		return "durable"
+	case ModeSummary:
+		return "summary"
+	case ModeBestEffort:
+		return "best_effort"
+	}
+	return "unknown"
 }
 
-// Reader is what [Read] needs; *engine.Engine is one.
-type Reader interface {
-	ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error)
-	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
-	ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after engine.StreamID, limit int) ([]engine.Resumption, error)
-}
-
-// Validate checks a frame as [Writer.Append] does, in this process and at once (spec 30 §2.2 row 0). The error
-// names field and limit and wraps [flowfabric.ErrPayloadTooLarge] or [flowfabric.ErrInvalidInput].
-func Validate(f Frame) error {
-	bad := func(field, want string, args ...any) error {
-		return fmt.Errorf("frame: %w: %s, want %s", flowfabric.ErrInvalidInput, field, fmt.Sprintf(want, args...))
-	}
-	switch {
-	case len(f.Payload) > flowfabric.MaxFrame:
-		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(f.Payload), flowfabric.MaxFrame)
-	case len(f.Type) > flowfabric.MaxFrameType:
-		return bad(fmt.Sprintf("type has %d bytes", len(f.Type)), "at most %d", flowfabric.MaxFrameType)
-	case len(f.Correlation) > flowfabric.MaxCorrelation:
-		return bad(fmt.Sprintf("correlation has %d bytes", len(f.Correlation)), "at most %d", flowfabric.MaxCorrelation)
-	case !f.ProducedAt.IsZero() && (f.ProducedAt.Before(time.UnixMilli(0)) || f.ProducedAt.UnixMilli() > 1<<53-1):
-		return bad(fmt.Sprintf("produced at %s", f.ProducedAt), "1970 or later, below 2^53 ms")
-	}
-	switch {
-	case f.Mode > engine.ModeBestEffort:
-		return bad(fmt.Sprintf("mode is %d", f.Mode), "durable, summary or best_effort")
-	case f.Mode != engine.ModeBestEffort && f.TTL != 0:
-		return bad(fmt.Sprintf("ttl is %s", f.TTL), "none, as the mode is %s", f.Mode)
-	case f.Mode == engine.ModeBestEffort && (f.TTL < flowfabric.MinLiveTTL || f.TTL > flowfabric.MaxLiveTTL):
-		return bad(fmt.Sprintf("ttl is %s", f.TTL), "%s..%s", flowfabric.MinLiveTTL, flowfabric.MaxLiveTTL)
-	case f.Mode == engine.ModeSummary && f.Encoding != "" && f.Encoding != JSON:
-		return bad(fmt.Sprintf("encoding of a summary delta is %.20q", f.Encoding), "%s", JSON)
-	}
-	switch f.Encoding {
-	case "", UTF8:
-		if !utf8.Valid(f.Payload) {
-			return bad("payload is not valid UTF-8", "valid text with encoding %s (or encoding %s)", UTF8, Bytes)
+// Kept returns the frames that no later run repeats. Both arguments are of one attempt and in order: all frames that were read, and
+// all runs that were told of. It shares no memory with frames.
+func Kept(frames []Frame, resumed []Resumption) []Frame {
+	kept := make([]Frame, 0, len(frames))
+	for _, f := range frames {
+		if !slices.ContainsFunc(resumed, func(r Resumption) bool { return r.Repeats(f) }) {
+			kept = append(kept, f)
 		}
-	case JSON:
-		if !json.Valid(f.Payload) {
-			return bad("payload is not valid JSON", "one JSON value with encoding %s", JSON)
-		}
-	case Bytes:
-	default:
-		return bad(fmt.Sprintf("encoding is %.20q", f.Encoding), "%s, %s or %s", UTF8, JSON, Bytes)
 	}
-	return nil
+	return kept
 }

@@ -9,13 +9,11 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Reason says why an execution waits, as dashboards show it (spec 20 §5).
+// Reason says why an execution waits, as dashboards show it.
 type Reason string
 
 // The reasons. The default is ReasonSignal.
@@ -31,7 +29,7 @@ const (
 	ReasonPause      Reason = "manual_pause"
 )
 
-// Behaviour is what happens when a wait lasts longer than [Within] allows (spec 20 §3.8). No retry policy applies.
+// Behaviour is what happens when a wait lasts longer than [Within] allows. No retry policy applies.
 type Behaviour string
 
 // The behaviours. The default is Fail.
@@ -71,15 +69,26 @@ func ResumeAfter(d time.Duration) Option { return func(o *options) { o.delay = d
 // Named makes [Await], and only that, wait for a signal of this name, 1..128 bytes. Default: any.
 func Named(signal string) Option { return func(o *options) { o.named = signal } }
 
-// Result is what a wait was answered.
-type Result struct {
-	Cause      string          // engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied
-	Signals    []engine.Signal // that satisfied the condition, in the order they were accepted
-	By         string          // the operator who resumed it
-	Reason     string          // what they said
-	Suspension uuid.UUID
-	ResumedAt  time.Time
-	TimeoutAt  time.Time // zero: none was set
+// Task is the part of a handler's task that waits name it by; *handler.Task is one. Other tasks cannot wait.
+type Task interface{ ID() flowfabric.ExecutionID }
+
+// waits is what package handler knows of the waits of one task.
+type waits interface {
+	// Ask takes a wait's name for this run of the handler and returns what it was answered, nil if it was not.
+	Ask(ctx context.Context, name string) (*Result, error)
+	// Want notes that this run asked for a wait that has no answer yet.
+	Want(name string)
+	// Last is what ended the last suspension, nil if there was none.
+	Last() *Result
+	// Pending opens the waitpoint of a key, the first time, and returns its token.
+	Pending(ctx context.Context, key string, life time.Duration) (Token, error)
+}
+
+func waitsOf(t Task) (waits, error) {
+	if w, ok := waithook.Of(t).(waits); ok {
+		return w, nil
+	}
+	return nil, fmt.Errorf("%w: only a *handler.Task can wait, not a %T", flowfabric.ErrInvalidInput, t)
 }
 
 // Await waits for one signal on the waitpoint called name and returns its payload, decoded from JSON (a []byte gets it as it
@@ -94,8 +103,6 @@ type Result struct {
 // execution without one; ErrInvalidInput for a name, key or option out of bounds, a duplicate, or a wait inside a step;
 // ErrCondition; ErrTaskConsumed after the handler returned; the context's cause. A payload that does not decode is returned as
 // such each time; what to do about it is the handler's decision.
-//
-// Spec 20; design §4.
 func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, error) {
 	var value T
 	cond := Signal(name)
@@ -109,7 +116,7 @@ func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, 
 		return value, err
 	}
 	if len(r.Signals) == 0 {
-		return value, fmt.Errorf("wait %s: %w%s", name, flowfabric.ErrNoSignal, r.who())
+		return value, fmt.Errorf("wait %s: %w%s", name, flowfabric.ErrNoSignal, who(r))
 	}
 	if value, err = Decode[T](r.Signals[0]); err != nil {
 		return value, fmt.Errorf("wait %s: %w", name, err)
@@ -118,7 +125,7 @@ func Await[T any](ctx context.Context, t Task, name string, opts ...Option) (T, 
 }
 
 // who tells who resumed an execution and what they said, as far as that is known.
-func (r Result) who() string {
+func who(r Result) string {
 	who := ""
 	if r.By != "" {
 		who = " by " + r.By
@@ -136,13 +143,16 @@ func Wait(ctx context.Context, t Task, name string, cond Condition, opts ...Opti
 }
 
 func wait(ctx context.Context, t Task, name string, cond Condition, o options) (Result, error) {
-	p := t.Waits()
-	answer, err := p.ask(ctx, name)
+	p, err := waitsOf(t)
+	if err != nil {
+		return Result{}, err
+	}
+	answer, err := p.Ask(ctx, name)
 	if err != nil {
 		return Result{}, err
 	}
 	if answer != nil {
-		return result(name, answer)
+		return *answer, late(name, *answer)
 	}
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -151,19 +161,16 @@ func wait(ctx context.Context, t Task, name string, cond Condition, o options) (
 	if err != nil {
 		return Result{}, fmt.Errorf("wait %s: %w", name, err)
 	}
-	p.mu.Lock()
-	p.wanted = name
-	p.mu.Unlock()
+	p.Want(name)
 	return Result{}, w
 }
 
-// result reads an answer; a timeout is an error.
-func result(name string, a *engine.Resume) (Result, error) {
-	r := Result{Cause: a.Cause, Signals: a.Signals, By: a.By, Reason: a.Reason, Suspension: a.Suspension, ResumedAt: a.ClosedAt, TimeoutAt: a.TimeoutAt}
-	if a.Cause == engine.CauseTimeout {
-		return r, fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
+// late is the error of a wait that a timeout ended.
+func late(name string, r Result) error {
+	if r.Cause == CauseTimeout {
+		return fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
 	}
-	return r, nil
+	return nil
 }
 
 // On is a wait for handlers that are state machines of their own: returned by one, it suspends the execution, and the next
@@ -179,15 +186,15 @@ func On(cond Condition, opts ...Option) error {
 
 // Resumed tells what ended the execution's last suspension; ok is false if there was none. A timeout is an answer here.
 func Resumed(t Task) (r Result, ok bool) {
-	p := t.Waits()
-	p.mu.Lock()
-	last := p.last
-	p.mu.Unlock()
+	p, err := waitsOf(t)
+	if err != nil {
+		return Result{}, false
+	}
+	last := p.Last()
 	if last == nil {
 		return Result{}, false
 	}
-	r, _ = result(last.Name, last)
-	return r, true
+	return *last, true
 }
 
 // Pending opens a waitpoint before the handler waits, and returns its token to hand out; a later [Await] or [Wait] on the key
@@ -198,32 +205,25 @@ func Resumed(t Task) (r Result, ok bool) {
 // is the zero Token if its key is no longer configured: nobody needs it.
 //
 // Errors: flowfabric.ErrNoTokenKeys when no token key is configured, or not the one that signed a waitpoint that is still open; ErrWaitpointLimit beyond 64 open ones; ErrInvalidInput;
-// ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause. Spec 20 §3.1.
+// ErrStepLimit; ErrLeaseLost; ErrTransport; the context's cause.
 func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token, error) {
-	p := t.Waits()
-	if err := checkName(key); err != nil {
+	p, err := waitsOf(t)
+	if err != nil {
+		return Token{}, err
+	}
+	if err := waithook.CheckName(key); err != nil {
 		return Token{}, err
 	}
 	if life < flowfabric.MinWaitpointLife || life > flowfabric.MaxWaitpointLife {
 		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, flowfabric.MinWaitpointLife, flowfabric.MaxWaitpointLife)
 	}
-	if err := p.inside(ctx, "waitpoint "+key); err != nil {
-		return Token{}, err
-	}
-	w, err := p.open(ctx, key, life)
-	if err != nil {
-		if errors.Is(err, flowfabric.ErrNoTokenKeys) {
-			return Token{}, err // it names the waitpoint
-		}
-		return Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
-	}
-	return p.token(ctx, w)
+	return p.Pending(ctx, key, life)
 }
 
 // Decode reads a signal's payload: JSON into T; a []byte as it is; a string as it is from encoding utf8. A signal without
 // payload (null) decodes into pointers, interfaces, maps and slices only. The error wraps flowfabric.ErrInvalidInput, and is an
 // [*UndecodableError]: the answer of a wait is kept, so a handler that returns it fails for good.
-func Decode[T any](s engine.Signal) (T, error) {
+func Decode[T any](s StoredSignal) (T, error) {
 	var value T
 	switch p := any(&value).(type) {
 	case *[]byte:
@@ -267,24 +267,6 @@ func nullable[T any]() bool {
 	return false
 }
 
-// Wanted is the error by which a handler asks to be suspended. Handlers return it; runtimes find it with errors.As.
-type Wanted struct {
-	name string
-	text string
-	keys []string
-	opts options
-}
-
-func (w *Wanted) Error() string {
-	if w.name == "" {
-		return "suspend the execution until its condition is met"
-	}
-	return "suspend the execution until " + w.name + " is answered"
-}
-
-// Name is the wait's name, "" from [On].
-func (w *Wanted) Name() string { return w.name }
-
 func applied(opts []Option) options {
 	o := options{behaviour: Fail, reason: ReasonSignal}
 	for _, opt := range opts {
@@ -293,7 +275,7 @@ func applied(opts []Option) options {
 	return o
 }
 
-func want(name string, cond Condition, o options) (*Wanted, error) {
+func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 	text, keys, err := cond.compile()
 	if err != nil {
 		return nil, err
@@ -318,11 +300,14 @@ func want(name string, cond Condition, o options) (*Wanted, error) {
 	default:
 		return nil, fmt.Errorf("%w: Because is %q, want one of the Reason constants", flowfabric.ErrInvalidInput, string(o.reason))
 	}
-	return &Wanted{name: name, text: text, keys: keys, opts: o}, nil
+	return &waithook.Wanted{Name: name, Condition: text, Keys: keys, Reason: string(o.reason), Behaviour: string(o.behaviour), Within: o.within, ResumeDelay: o.delay}, nil
 }
 
 // IsWanted reports that err asks to suspend, so that middleware does not take it for a failure.
 func IsWanted(err error) bool {
-	_, ok := errors.AsType[*Wanted](err)
+	_, ok := errors.AsType[*waithook.Wanted](err)
 	return ok
 }
+
+// EnvTokenKeys is the environment variable that workers and clients read token keys from by default.
+const EnvTokenKeys = "FLOWFABRIC_TOKEN_KEYS"

@@ -10,7 +10,7 @@ import (
 )
 
 // Condition says which signals a wait needs. Build it with [Signal], [Signals], [Count], [AllOf], [AnyOf], [Operator] or
-// [Timeout]; it is checked where it is used. Immutable. Spec 20 §4.
+// [Timeout]; it is checked where it is used. Immutable.
 type Condition struct {
 	op      byte // 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout; 0: nothing was built
 	need    int

@@ -17,7 +17,7 @@
 //
 // A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands out its
 // token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an HMAC over
-// everything that identifies the waitpoint, made with a key of the [Keyring], which is configuration; the server stores
+// everything that identifies the waitpoint, made with a token key, which is configuration of workers and clients ([EnvTokenKeys]); the server stores
 // only the token's SHA-256. Whoever signals needs no key. Operators need no token: see client.Approve.
 //
 // Tokens print as redacted, whatever prints them; [Token.Reveal] is the one way to the text.
@@ -30,6 +30,4 @@
 //   - A signal is delivered twice: with an idempotency key the second is answered like the first.
 //   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.
 //   - Nobody ever signals: the wait lasts for ever unless it has [Within]; what then happens is [OnTimeout].
-//
-// Spec 20; design §4, §10.
 package suspend

@@ -95,7 +95,7 @@ func Link(base string, t Token) string {
 // connections that send slowly or nothing, and WriteTimeout 30 s leaves time for a store that answers late.
 //
 // Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in front
-// should not log query strings, and must speak TLS. Safe for concurrent use. Spec 20 §2.8, §7, S6, S33; design §10.
+// should not log query strings, and must speak TLS. Safe for concurrent use.
 func HTTPHandler(cfg HTTPConfig) http.Handler {
 	if cfg.Deliver == nil {
 		panic("suspend.HTTPHandler: HTTPConfig.Deliver is nil")

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 const (
@@ -50,16 +50,16 @@ func (h *callback) actForm(r *http.Request, body []byte) *reply {
 	if err != nil {
 		return h.failed(t, err)
 	}
-	s := engine.NewSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
+	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
 		IdempotencyKey: pageKey, DedupTTL: flowfabric.MaxDedupTTL, Encoding: "json", Payload: payload}
-	if err := CheckSignal(s); err != nil {
+	if err := s.Validate(); err != nil {
 		return h.failed(t, err)
 	}
 	return h.decide(r, t, p, s)
 }
 
 // decide delivers a decision and says which one stands.
-func (h *callback) decide(r *http.Request, t Token, p Page, s engine.NewSignal) *reply {
+func (h *callback) decide(r *http.Request, t Token, p Page, s SentSignal) *reply {
 	d, a := h.deliver(r, t, s)
 	if a == nil && d.Duplicate && ignored(d.Effect) { // what came first does not stand, and must not keep others out
 		s.IdempotencyKey = pageKey + ":" + hex.EncodeToString(mark(t, s.Name))
@@ -84,7 +84,7 @@ func (h *callback) decide(r *http.Request, t Token, p Page, s engine.NewSignal) 
 
 // ignored tells an effect by which nothing was decided.
 func ignored(effect string) bool {
-	return effect == engine.EffectNone || effect == engine.EffectUnmatched
+	return effect == waithook.EffectNone || effect == waithook.EffectUnmatched
 }
 
 // readAnswer reads the fields of the form. problem says to a person what to change.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // callbackBody is what a program posts.
@@ -46,15 +44,15 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 }
 
 // signal is what the body says, to be checked.
-func (b callbackBody) signal() engine.NewSignal {
-	return engine.NewSignal{Name: cmp.Or(b.Name, postedName), Category: b.Category, SourceType: cmp.Or(b.SourceType, postedType), Source: b.Source,
+func (b callbackBody) signal() SentSignal {
+	return SentSignal{Name: cmp.Or(b.Name, postedName), Category: b.Category, SourceType: cmp.Or(b.SourceType, postedType), Source: b.Source,
 		Correlation: b.Correlation, IdempotencyKey: b.IdempotencyKey, Encoding: "json", Payload: b.Payload}
 }
 
 // problem says what is wrong with a signal that a program posts, "" for nothing. A page that somebody wrote is a question, and only
 // its answers are taken. Without one a program may also report anything else. Whatever is taken is used up, so what the
 // handler could not read is refused here, while the waitpoint is open.
-func (h *callback) problem(p Page, s engine.NewSignal) string {
+func (h *callback) problem(p Page, s SentSignal) string {
 	var shape struct{ Choice json.RawMessage }
 	isAnswer := json.Unmarshal(s.Payload, &shape) == nil && shape.Choice != nil
 	var a Answer
@@ -91,7 +89,7 @@ func (h *callback) actJSON(r *http.Request, body []byte) *reply {
 		}
 		s.IdempotencyKey = key
 	}
-	if err := CheckSignal(s); err != nil {
+	if err := s.Validate(); err != nil {
 		return h.failed(t, err)
 	}
 	d, a := h.deliver(r, t, s)

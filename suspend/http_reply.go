@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // reply is an answer, for people and for programs.
@@ -79,7 +78,7 @@ func unauthorized() *reply {
 }
 
 // delivered is the answer that a signal was taken, now or before.
-func delivered(d engine.Delivered, heading, message string) *reply {
+func delivered(d Delivered, heading, message string) *reply {
 	status := "delivered"
 	if d.Duplicate {
 		status = "duplicate"
@@ -98,7 +97,7 @@ func question(p Page, t Token) *reply {
 }
 
 // deliver brings a signal to the store.
-func (h *callback) deliver(r *http.Request, t Token, s engine.NewSignal) (engine.Delivered, *reply) {
+func (h *callback) deliver(r *http.Request, t Token, s SentSignal) (Delivered, *reply) {
 	d, err := h.cfg.Deliver.DeliverSignal(r.Context(), t.Execution(), t.Waitpoint(), t.Digest(), s)
 	if err == nil {
 		return d, nil
@@ -115,7 +114,7 @@ func (h *callback) deliver(r *http.Request, t Token, s engine.NewSignal) (engine
 	return d, h.failed(t, err)
 }
 
-// failed answers an error (spec 20 §7). Neither error nor answer has the token in it.
+// failed answers an error. Neither error nor answer has the token in it.
 func (h *callback) failed(t Token, err error) *reply {
 	is := func(targets ...error) bool {
 		for _, target := range targets {

@@ -20,21 +20,21 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // desk takes signals: it answers with err, or remembers keys as a server does.
 type desk struct {
 	err    error
 	effect string
-	sent   []engine.NewSignal
-	known  map[string]engine.Delivered
+	sent   []SentSignal
+	known  map[string]Delivered
 }
 
-func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string, s engine.NewSignal) (engine.Delivered, error) {
+func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string, s SentSignal) (Delivered, error) {
 	d.sent = append(d.sent, s)
 	if d.err != nil {
-		return engine.Delivered{}, d.err
+		return Delivered{}, d.err
 	}
 	if s.ID == uuid.Nil {
 		s.ID = uuid.New()
@@ -43,12 +43,12 @@ func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid
 		first.Duplicate = first.Signal != s.ID
 		return first, nil
 	}
-	out := engine.Delivered{Signal: s.ID, Effect: d.effect, Open: true}
+	out := Delivered{Signal: s.ID, Effect: d.effect, Open: true}
 	if out.Effect == "" {
-		out.Effect = engine.EffectSatisfied
+		out.Effect = waithook.EffectSatisfied
 	}
 	if d.known == nil {
-		d.known = map[string]engine.Delivered{}
+		d.known = map[string]Delivered{}
 	}
 	d.known[s.IdempotencyKey] = out
 	return out, nil
@@ -358,7 +358,7 @@ func TestJSONPosts(t *testing.T) {
 	d := &desk{}
 	v := postJSON(newHandler(d), asJSON(t, "token", token.Reveal(), "name", "paid", "payload", map[string]int{"cents": 5}, "idempotency_key", "evt-1",
 		"source", "stripe", "source_type", "psp", "correlation", "c-1", "category", "payments"))
-	want := engine.NewSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe", Correlation: "c-1", IdempotencyKey: "evt-1", Encoding: "json", Payload: []byte(`{"cents":5}`)}
+	want := SentSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe", Correlation: "c-1", IdempotencyKey: "evt-1", Encoding: "json", Payload: []byte(`{"cents":5}`)}
 	if len(d.sent) != 1 || fmt.Sprintf("%+v", d.sent[0]) != fmt.Sprintf("%+v", want) {
 		t.Errorf("sent %+v", d.sent)
 	}
@@ -579,7 +579,7 @@ func TestTheSecondDecision(t *testing.T) {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
-	d.known[pageKey] = engine.Delivered{Signal: uuid.New(), Effect: engine.EffectSatisfied}
+	d.known[pageKey] = Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
 	if page := click(two, "reject"); !strings.Contains(page, "An answer was already recorded. It stands") {
 		t.Errorf("a decision that nobody here knows: %s", page)
 	}
@@ -597,7 +597,7 @@ func TestTheSecondDecision(t *testing.T) {
 
 // An answer that the wait does not accept must not keep out the one that it does.
 func TestADecisionThatIsIgnored(t *testing.T) {
-	token, d := aToken(t), &desk{effect: engine.EffectUnmatched}
+	token, d := aToken(t), &desk{effect: waithook.EffectUnmatched}
 	h := newHandler(d)
 	click := func(choice string) string {
 		return postForm(h, url.Values{"token": {token.Reveal()}, "choice": {choice}}, "text/html").body
@@ -605,7 +605,7 @@ func TestADecisionThatIsIgnored(t *testing.T) {
 	if page := click("reject"); !strings.Contains(page, "Not accepted") || !strings.Contains(page, "“Reject” was received, but it is not among the answers that are waited for.") {
 		t.Errorf("%s", page)
 	}
-	d.effect = engine.EffectSatisfied
+	d.effect = waithook.EffectSatisfied
 	if page := click("approve"); !strings.Contains(page, "Your answer “Approve” was recorded.") {
 		t.Errorf("%s", page)
 	}

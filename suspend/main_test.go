@@ -1,9 +1,13 @@
 package suspend
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -11,27 +15,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Secrets of test keys, 32 bytes each.
-var (
-	secretA = strings.Repeat("a1", 32)
-	secretB = strings.Repeat("b2", 32)
-)
-
-func keyring(t testing.TB, text string) *Keyring {
-	t.Helper()
-	k, err := ParseKeyring(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-// aToken is a token of partition 1 for the key "approve".
+// aToken is a token of partition 1, of a waitpoint and with a MAC of its own.
 func aToken(t testing.TB) Token {
 	t.Helper()
-	_, token, err := keyring(t, "k1:"+secretA).mint(flowfabric.NewExecutionID(1), "approve")
+	var mac [32]byte
+	_, _ = rand.Read(mac[:])
+	token, err := ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", flowfabric.NewExecutionID(1).UUID(), uuid.New(), mac))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return token
+}
+
+// hides is what no output may contain: the MAC and the digest.
+func hides(t *testing.T, what, output string, token Token) {
+	t.Helper()
+	_, mac, _ := strings.Cut(token.Reveal(), ":")
+	for name, secret := range map[string]string{"MAC": mac, "digest": token.Digest(), "MAC in hex": hex.EncodeToString([]byte(mac))} {
+		if strings.Contains(strings.ToLower(output), secret) {
+			t.Errorf("%s shows the %s: %s", what, name, output)
+		}
+	}
 }

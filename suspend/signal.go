@@ -3,22 +3,21 @@ package suspend
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Deliverer brings a signal to a waitpoint for whoever holds its token, of which digest is [Token.Digest]; *client.Client and
-// *engine.Engine are two.
+// Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is [Token.Digest]; *client.Client is one.
 type Deliverer interface {
-	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error)
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s SentSignal) (Delivered, error)
 }
 
-// CheckSignal refuses what a server refuses before it looks at tokens: flowfabric.ErrInvalidInput names the field and its
-// limit, ErrPayloadTooLarge the size of a payload of more than 64 KiB. Spec 20 §8.
-func CheckSignal(s engine.NewSignal) error {
+// Validate refuses what a server refuses before it looks at tokens: flowfabric.ErrInvalidInput names the field and its
+// limit, ErrPayloadTooLarge the size of a payload of more than 64 KiB.
+func (s SentSignal) Validate() error {
 	if err := checkSignalName(s.Name); err != nil {
 		return err
 	}
@@ -48,4 +47,52 @@ func CheckSignal(s engine.NewSignal) error {
 		return fmt.Errorf("%w: a signal of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.Payload), flowfabric.MaxSignal)
 	}
 	return nil
+}
+
+// SourceOperator is the source type of what operators deliver.
+const SourceOperator = "operator"
+
+// SentSignal is what a sender says. Names, sources and payloads are claims of the sender, who holds the token.
+type SentSignal struct {
+	ID             uuid.UUID     // makes a repeat harmless; nil mints one
+	Name           string        // 1..128 bytes, not beginning with "__"
+	Category       string        // ≤ 64 bytes
+	SourceType     string        // ≤ 64 bytes, for example webhook or person
+	Source         string        // ≤ 256 bytes, who
+	Correlation    string        // ≤ 256 bytes
+	IdempotencyKey string        // ≤ 256 bytes; a later signal with the same key is answered like the first
+	DedupTTL       time.Duration // how long the key is remembered, ≤ 7 days
+	CreatedAt      time.Time     // the sender's clock; zero: not said
+	Encoding       string        // json (default), utf8 or bytes
+	Payload        []byte        // ≤ 64 KiB
+	Trace          string        // W3C traceparent of the sender's span; kept beside Correlation if there is room for both
+}
+
+// Delivered answers a delivery.
+type Delivered struct {
+	Signal    uuid.UUID // the first delivery's id, if this one repeats it
+	Effect    string    // of the first delivery: resume_condition_satisfied, appended_to_waitpoint, buffered_for_pending_waitpoint, no_op, …
+	Duplicate bool      // another delivery with this idempotency key came first
+	Open      bool      // the waitpoint takes more signals
+}
+
+// StoredSignal is a signal as it was accepted.
+type StoredSignal struct {
+	ID             uuid.UUID
+	Waitpoint      uuid.UUID
+	WaitpointKey   string
+	Name           string
+	Category       string
+	SourceType     string
+	Source         string
+	Correlation    string
+	IdempotencyKey string
+	CreatedAt      time.Time // the sender's clock
+	AcceptedAt     time.Time // the server's
+	Encoding       string
+	Effect         string
+	LateBy         time.Duration // how long after the suspension's timeout it came
+	Order          int64         // its place among all signals that the execution accepted, from 1; 0: made by a timeout
+	Trace          string        // W3C traceparent of the sender's span
+	Payload        []byte
 }

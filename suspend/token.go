@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form; [Token.Reveal] gives
@@ -55,7 +56,7 @@ func ParseToken(text string) (Token, error) {
 	execution, err2 := flowfabric.ParseUUID(parts[1])
 	waitpoint, err3 := flowfabric.ParseUUID(parts[2])
 	kid, mac, ok := strings.Cut(parts[3], ":")
-	if err1 != nil || err2 != nil || err3 != nil || !ok || !validKid(kid) || len(mac) != macDigits || !lowerHex(mac) ||
+	if err1 != nil || err2 != nil || err3 != nil || !ok || !waithook.ValidKid(kid) || len(mac) != macDigits || !lowerHex(mac) ||
 		strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}

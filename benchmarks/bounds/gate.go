@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -33,11 +34,11 @@ func alike(prefix string, n int, count uint16) (names []string) {
 func (b *bench) budgets(n int, reset time.Duration) []string {
 	names := alike("b", n, flowfabric.DefaultBudgetPartitions)
 	for _, name := range names {
-		limits := map[string]engine.Limit{}
+		limits := map[string]admission.Limit{}
 		for i := range 64 {
-			limits[fmt.Sprint("dimension.", i)] = engine.Limit{Soft: 10, Hard: 1 << 40}
+			limits[fmt.Sprint("dimension.", i)] = admission.Limit{Soft: 10, Hard: 1 << 40}
 		}
-		_, _, _, err := b.e.PutBudget(b.ctx, engine.BudgetSpec{Name: name, Limits: limits, Reset: reset}, 0, "bounds")
+		_, _, _, err := b.e.PutBudget(b.ctx, admission.Budget{Name: name, Limits: limits, Reset: reset}, 0, "bounds")
 		b.no(err)
 	}
 	return names
@@ -59,7 +60,7 @@ func dimensions(b *bench) {
 	}
 	b.watch("", func() {
 		for i, id := range ids {
-			_, err := b.e.ReportUsage(b.ctx, engine.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
+			_, err := b.e.ReportUsage(b.ctx, admission.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
 			b.no(err)
 		}
 		_, _, err := b.e.AdjustBudget(b.ctx, name, amounts(), "bounds", "more")
@@ -80,7 +81,7 @@ func dimensions(b *bench) {
 func rooms(b *bench) {
 	names := b.budgets(16, 0)
 	for i, name := range names {
-		_, err := b.e.ReportUsage(b.ctx, engine.Usage{Budget: name, Key: strconv.Itoa(i), Amounts: amounts()})
+		_, err := b.e.ReportUsage(b.ctx, admission.Usage{Budget: name, Key: strconv.Itoa(i), Amounts: amounts()})
 		b.no(err)
 	}
 	b.watch("", func() {
@@ -112,7 +113,7 @@ func (b *bench) holds(n int) []engine.Hold {
 
 func window(b *bench) {
 	name := alike("q", 1, flowfabric.DefaultQuotaPartitions)[0]
-	_, _, _, err := b.e.PutQuota(b.ctx, engine.QuotaSpec{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour, Cap: 1_000_000}, 0, "bounds")
+	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour, Cap: 1_000_000}, 0, "bounds")
 	b.no(err)
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
 	for i := range 20 {
@@ -149,7 +150,7 @@ func gates(b *bench) {
 		list = append(list, flowfabric.Budget(name))
 	}
 	for _, name := range alike("q", 8, flowfabric.DefaultQuotaPartitions) {
-		_, _, _, err := b.e.PutQuota(b.ctx, engine.QuotaSpec{Name: name, Cap: 1000}, 0, "bounds")
+		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
 		b.no(err)
 		list = append(list, flowfabric.Quota(name))
 	}
@@ -223,7 +224,7 @@ func attachments(b *bench) {
 	for i := range 1023 {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
-	_ = b.e.Attach(b.ctx, engine.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.Quota("quota")}, "bounds")
+	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.Quota("quota")}, "bounds")
 	for _, n := range []int{31, flowfabric.MaxBatch} {
 		items := make([]engine.NewExecution, n)
 		labels := min(flowfabric.MaxTags, flowfabric.MaxCallTags/n)

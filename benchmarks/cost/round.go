@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // held is how many executions one session holds at a time: the default concurrency of a worker.
@@ -222,9 +223,9 @@ func (b *bench) hold(ctx context.Context) error {
 	perExecution := max(4, b.share()/streams/b.batch) * b.batch
 	err := b.timed(ctx, "append", perExecution*streams*len(b.lanes), func() error {
 		return b.each(ctx, func(ctx context.Context, l *lane) error {
-			frames := make([]engine.Frame, b.batch)
+			frames := make([]stream.Frame, b.batch)
 			for i := range frames {
-				frames[i] = engine.Frame{Type: "token", Payload: b.payload}
+				frames[i] = stream.Frame{Type: "token", Payload: b.payload}
 			}
 			for _, f := range l.fences[:streams] {
 				for sent := 0; sent < perExecution; sent += b.batch {

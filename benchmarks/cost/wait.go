@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // token is what the benchmark presents; any text does, because the server knows its digest only.
@@ -58,8 +60,8 @@ func (b *bench) wait(ctx context.Context) error {
 		err = b.timed(ctx, "signal", held*len(b.lanes), func() error {
 			return b.each(ctx, func(ctx context.Context, l *lane) error {
 				for i, f := range l.fences {
-					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest, engine.NewSignal{Name: "go", Payload: []byte("true")})
-					if err != nil || d.Effect != engine.EffectSatisfied {
+					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest, suspend.SentSignal{Name: "go", Payload: []byte("true")})
+					if err != nil || d.Effect != waithook.EffectSatisfied {
 						return fmt.Errorf("signal: effect %q, %w", d.Effect, err)
 					}
 				}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-// bookEntry is an engine.BookEntry for --json: what its detail says, by name.
+// bookEntry is an admission.AuditEntry for --json: what its detail says, by name.
 type bookEntry struct {
 	At        time.Time        `json:"at"`
 	What      string           `json:"what"` // created, changed, adjusted, period, release, soft_limit
@@ -62,7 +62,7 @@ type periodEnd struct {
 	Used   map[string]int64 `json:"used"`
 }
 
-func bookOf(entries []engine.BookEntry) []bookEntry {
+func bookOf(entries []admission.AuditEntry) []bookEntry {
 	var out []bookEntry
 	for _, e := range entries {
 		out = append(out, newEntry(e))
@@ -71,7 +71,7 @@ func bookOf(entries []engine.BookEntry) []bookEntry {
 }
 
 // newEntry reads the detail of an entry; one that is not as expected is left as it is.
-func newEntry(e engine.BookEntry) bookEntry {
+func newEntry(e admission.AuditEntry) bookEntry {
 	v := bookEntry{At: utc(e.At), What: e.What, By: e.By}
 	known := false
 	switch e.What {

@@ -14,7 +14,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func budgetCommand(a *app) *cobra.Command {
@@ -77,7 +76,7 @@ type budget struct {
 	Name             string               `json:"name"`
 	Scope            string               `json:"scope,omitempty"`
 	Mode             string               `json:"mode"` // strict or warn
-	OnHard           engine.HardAction    `json:"on_hard"`
+	OnHard           admission.HardAction `json:"on_hard"`
 	OnSoft           string               `json:"on_soft"`
 	StrictDimensions bool                 `json:"strict_dimensions"`
 	Refund           []string             `json:"refund,omitempty"`
@@ -101,7 +100,7 @@ type budget struct {
 	Book             []bookEntry          `json:"book,omitempty"`
 }
 
-// spender is an engine.Spender for --json.
+// spender is an admission.Spender for --json.
 type spender struct {
 	Execution string           `json:"execution"`
 	At        time.Time        `json:"at"`
@@ -114,7 +113,7 @@ func newBudget(b admin.BudgetInfo) budget {
 	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
 		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
-		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, Book: bookOf(b.Book)}
+		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, Book: bookOf(b.Audit)}
 	if b.Warn {
 		v.Mode = "warn"
 	}
@@ -371,7 +370,7 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 		b.WarnSoft = f.onSoft == "warn"
 	}
 	if said("on-hard") {
-		b.OnHard = engine.HardAction(f.onHard)
+		b.OnHard = admission.HardAction(f.onHard)
 	}
 	if said("reset") {
 		b.Reset = f.reset
@@ -438,14 +437,14 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 			if err != nil {
 				return err
 			}
-			before := b.BudgetSpec
-			if err := f.apply(cmd, &b.BudgetSpec); err != nil {
+			before := b.Budget
+			if err := f.apply(cmd, &b.Budget); err != nil {
 				return err
 			}
-			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.BudgetSpec)}
-			if !sameBudget(before, b.BudgetSpec) {
+			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.Budget)}
+			if !sameBudget(before, b.Budget) {
 				v.Done = "updated"
-				if err := o.PutBudget(ctx, b.BudgetSpec, b.Revision); err != nil {
+				if err := o.PutBudget(ctx, b.Budget, b.Revision); err != nil {
 					return err
 				}
 			}

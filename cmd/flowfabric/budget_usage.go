@@ -11,16 +11,15 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // reported is an admission.Reported for --json.
 type reported struct {
-	Verdict  engine.Verdict `json:"verdict"`
-	Applied  bool           `json:"applied"`
-	Replayed bool           `json:"replayed,omitempty"` // the key was used before: this is the answer of then
-	Period   uint64         `json:"period"`
-	Breaches []breach       `json:"breaches,omitempty"`
+	Verdict  admission.Verdict `json:"verdict"`
+	Applied  bool              `json:"applied"`
+	Replayed bool              `json:"replayed,omitempty"` // the key was used before: this is the answer of then
+	Period   uint64            `json:"period"`
+	Breaches []breach          `json:"breaches,omitempty"`
 }
 
 // breach is an admission.Breach for --json.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 const defaultAddr = "127.0.0.1:7700"

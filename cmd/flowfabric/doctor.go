@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 func doctorCommand(a *app) *cobra.Command {

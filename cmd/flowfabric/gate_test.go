@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -158,7 +159,7 @@ func TestBookWords(t *testing.T) {
 		{"adjusted", "what is this", "what is this", `"detail":"what is this"`},
 		{"something", "new", "new", `"detail":"new"`},
 	} {
-		e := newEntry(engine.BookEntry{What: x.what, Detail: x.detail})
+		e := newEntry(admission.AuditEntry{What: x.what, Detail: x.detail})
 		got, err := json.Marshal(e)
 		if err != nil || e.words() != x.want || !strings.HasSuffix(string(got), `,`+x.json+`}`) {
 			t.Errorf("%s %q: %q, want %q; %s, %v", x.what, x.detail, e.words(), x.want, got, err)

@@ -75,7 +75,7 @@ func holdsOf(texts []string) []hold {
 func newQuota(q admin.QuotaInfo) quota {
 	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
 		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
-		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), Book: bookOf(q.Book)}
+		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), Book: bookOf(q.Audit)}
 	if free, limited := q.Free(); limited {
 		v.Free = &free
 	}
@@ -285,12 +285,12 @@ refused.`,
 			if err != nil {
 				return err
 			}
-			before := q.QuotaSpec
-			f.apply(cmd, &q.QuotaSpec)
-			v := gateChanged{Name: args[0], Done: "unchanged", Note: quotaNote(q.QuotaSpec)}
-			if q.QuotaSpec != before {
+			before := q.Quota
+			f.apply(cmd, &q.Quota)
+			v := gateChanged{Name: args[0], Done: "unchanged", Note: quotaNote(q.Quota)}
+			if q.Quota != before {
 				v.Done = "updated"
-				if err := o.PutQuota(ctx, q.QuotaSpec, q.Revision); err != nil {
+				if err := o.PutQuota(ctx, q.Quota, q.Revision); err != nil {
 					return err
 				}
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -107,7 +108,7 @@ func tell(t *testing.T, address, keys string) string {
 		fmt.Fprintf(&said, "%v %+v %#v\n", c, c, c)
 		c.Close()
 	}
-	k, err := suspend.ParseKeyring(keys)
+	k, err := tokenkeys.Parse(keys)
 	said.say(err)
 	fmt.Fprintf(&said, "%v %+v %#v\n", k, k, k)
 	cfg := runtime.Config{URL: address, TokenKeys: keys, Logger: said.logger(), FxLogger: &fxevent.SlogLogger{Logger: said.logger()}}
@@ -314,8 +315,8 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 // refusing takes no signal.
 type refusing struct{}
 
-func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, uuid.UUID, string, engine.NewSignal) (engine.Delivered, error) {
-	return engine.Delivered{}, errors.New("refused")
+func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, uuid.UUID, string, suspend.SentSignal) (suspend.Delivered, error) {
+	return suspend.Delivered{}, errors.New("refused")
 }
 
 // A deployment with passwords and keys does its work and meets every refusal of a server, logged as loudly as possible: no secret is in a

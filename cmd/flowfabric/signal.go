@@ -11,7 +11,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -157,7 +156,7 @@ something else is said: --choice reject refuses, and --payload is for handlers t
 	return cmd
 }
 
-// delivery is an engine.Delivered for --json.
+// delivery is an suspend.Delivered for --json.
 type delivery struct {
 	ID        flowfabric.ExecutionID `json:"id"`
 	Signal    string                 `json:"signal"`
@@ -166,7 +165,7 @@ type delivery struct {
 	Open      bool                   `json:"open"` // the waitpoint takes more
 }
 
-func (a *app) delivered(id flowfabric.ExecutionID, d engine.Delivered, err error) error {
+func (a *app) delivered(id flowfabric.ExecutionID, d suspend.Delivered, err error) error {
 	if err != nil {
 		return err
 	}

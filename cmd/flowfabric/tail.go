@@ -13,7 +13,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -114,15 +113,15 @@ func newTailEvent(e stream.TailEvent, end *client.OutcomeError) tailEvent {
 	}
 	switch e.Kind {
 	case stream.TailResumed:
-		v.Run, v.Epoch, v.Reason, v.Recorded = e.Resumed.Run, e.Resumed.Epoch, e.Resumed.Reason, &e.Resumed.Recorded.Sequence
+		v.Run, v.Epoch, v.Reason, v.Recorded = e.Resumed.Run, e.Resumed.Epoch, e.Resumed.Reason, &e.Resumed.Recorded
 	case stream.TailAttemptEnd:
-		v.Recorded = &e.Recorded.Sequence
+		v.Recorded = &e.Recorded
 	}
 	if e.Kind != stream.TailFrame {
 		return v
 	}
 	f := e.Frame
-	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, stream.CursorOf(f).String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
+	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, f.ID.String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
 	switch {
 	case f.Encoding == stream.JSON && json.Valid(f.Payload):
 		v.Value = f.Payload
@@ -176,7 +175,7 @@ func outcomeOf(ctx context.Context, c *client.Client, id flowfabric.ExecutionID,
 
 func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
 	if raw {
-		if e.Kind == stream.TailFrame && e.Frame.Mode == engine.ModeDurable {
+		if e.Kind == stream.TailFrame && e.Frame.Mode == stream.ModeDurable {
 			return a.write(string(e.Frame.Payload))
 		}
 		if e.Kind == stream.TailResumed {
@@ -194,7 +193,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			p.put(styled(faint, e.Attempt))
 			p.WriteString(" ")
 			p.put(styled(bold, v.Type))
-			if e.Frame.Mode != engine.ModeDurable {
+			if e.Frame.Mode != stream.ModeDurable {
 				p.put(styled(faint, " ("+e.Frame.Mode.String()+")"))
 			}
 			p.say("  %s", string(e.Frame.Payload))
@@ -205,10 +204,10 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		case stream.TailAttempt:
 			p.say("%d -- attempt begins", e.Attempt)
 		case stream.TailAttemptEnd:
-			if e.Reason == "attempt_success" || e.Recorded.Sequence == 0 {
+			if e.Reason == "attempt_success" || e.Recorded == 0 {
 				p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
 			} else { // another one may follow
-				p.say("%d -- attempt ends: %s; recorded up to frame %d", e.Attempt, e.Reason, e.Recorded.Sequence)
+				p.say("%d -- attempt ends: %s; recorded up to frame %d", e.Attempt, e.Reason, e.Recorded)
 			}
 		case stream.TailEnd:
 			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Reason))
@@ -222,10 +221,10 @@ func again(r stream.Resumption) string {
 	if r.Reason != "" {
 		text += " (" + r.Reason + ")"
 	}
-	if r.Recorded.Sequence == 0 {
+	if r.Recorded == 0 {
 		return text + ": no frame was recorded, all of this attempt are repeated"
 	}
-	return fmt.Sprintf("%s: frames after %d were not recorded and are repeated", text, r.Recorded.Sequence)
+	return fmt.Sprintf("%s: frames after %d were not recorded and are repeated", text, r.Recorded)
 }
 
 func bracketed(text string) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func waitpointsCommand(a *app) *cobra.Command {
@@ -43,24 +43,24 @@ with and a fingerprint are shown, never the token.`,
 	}
 }
 
-// waitpoint is an engine.Waitpoint for --json.
+// waitpoint is an suspend.Waitpoint for --json.
 type waitpoint struct {
-	ID           uuid.UUID             `json:"waitpoint"`
-	Key          string                `json:"key"`
-	State        engine.WaitpointState `json:"state"`
-	Kid          string                `json:"kid,omitempty"`
-	Fingerprint  string                `json:"token_fingerprint,omitempty"`
-	CreatedAt    time.Time             `json:"created_at,omitzero"`
-	ActivatedAt  time.Time             `json:"activated_at,omitzero"`
-	ExpiresAt    time.Time             `json:"expires_at,omitzero"`
-	Signals      int                   `json:"signals"`
-	Matched      int                   `json:"matched"`
-	LastSignalAt time.Time             `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time             `json:"closed_at,omitzero"`
-	CloseReason  string                `json:"close_reason,omitempty"`
+	ID           uuid.UUID              `json:"waitpoint"`
+	Key          string                 `json:"key"`
+	State        suspend.WaitpointState `json:"state"`
+	Kid          string                 `json:"kid,omitempty"`
+	Fingerprint  string                 `json:"token_fingerprint,omitempty"`
+	CreatedAt    time.Time              `json:"created_at,omitzero"`
+	ActivatedAt  time.Time              `json:"activated_at,omitzero"`
+	ExpiresAt    time.Time              `json:"expires_at,omitzero"`
+	Signals      int                    `json:"signals"`
+	Matched      int                    `json:"matched"`
+	LastSignalAt time.Time              `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time              `json:"closed_at,omitzero"`
+	CloseReason  string                 `json:"close_reason,omitempty"`
 }
 
-func newWaitpoint(w engine.Waitpoint) waitpoint {
+func newWaitpoint(w suspend.Waitpoint) waitpoint {
 	return waitpoint{ID: w.ID, Key: w.Key, State: w.State, Kid: w.Kid, Fingerprint: w.Fingerprint, CreatedAt: utc(w.CreatedAt),
 		ActivatedAt: utc(w.ActivatedAt), ExpiresAt: utc(w.ExpiresAt), Signals: w.Signals, Matched: w.Matched,
 		LastSignalAt: utc(w.LastSignalAt), ClosedAt: utc(w.ClosedAt), CloseReason: w.CloseReason}

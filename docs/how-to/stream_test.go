@@ -44,7 +44,7 @@ func (r *reader) follow(ctx context.Context, exec *client.Execution[Article]) er
 				r.attempt, r.words = event.Attempt, nil
 			}
 		case stream.TailFrame:
-			r.cursor = stream.CursorOf(event.Frame)
+			r.cursor = event.Frame.ID
 			if event.Frame.Type == "word" {
 				r.words = append(r.words, string(event.Frame.Payload))
 			}

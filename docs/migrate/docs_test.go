@@ -34,7 +34,7 @@ func prose(t *testing.T, document string) string {
 
 // packages are those whose names the notes use, by directory.
 var packages = map[string]string{"flowfabric": "", "client": "client", "admin": "admin", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
-	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "maintain": "maintain", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
+	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
 
 // What the notes call client.Submit, Admin.Replay or Config.Lanes is there.
 func TestNamesExist(t *testing.T) {

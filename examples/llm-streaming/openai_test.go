@@ -111,7 +111,7 @@ func TestOpenAIErrors(t *testing.T) {
 			if c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("error %v, want %v", err, c.is)
 			}
-			out := handler.Classify(t.Context(), handler.NewTask(handler.TaskConfig{}), err)
+			out := handler.Classify(t.Context(), nil, err)
 			var after time.Duration
 			if out.Failure.RetryAfter != nil {
 				after = *out.Failure.RetryAfter

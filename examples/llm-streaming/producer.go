@@ -63,8 +63,8 @@ func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Ans
 	r.attempts = 1
 	said := 0
 	var shown []token
-	drop := func(attempt uint32, recorded stream.FramePlace) {
-		shown = slices.DeleteFunc(shown, func(t token) bool { return t.attempt == attempt && t.sequence > recorded.Sequence })
+	drop := func(attempt uint32, recorded uint64) {
+		shown = slices.DeleteFunc(shown, func(t token) bool { return t.attempt == attempt && t.sequence > recorded })
 	}
 	for event, err := range exec.Tail(ctx) {
 		if err != nil {

@@ -15,12 +15,15 @@ type Package struct {
 	Deps       []string // all the way down
 }
 
-// levels is the spine of design §3: a package imports only from levels before its own.
+// levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
 	{"."},
-	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "schedule"},
+	{"lua", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/waithook", "schedule"},
+	{"stream", "suspend", "admission", "lease"},
 	{"internal/engine"},
-	{"lease", "stream", "suspend", "admission"},
+	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit"},
+	{"internal/waits"},
+	{"internal/taskhook"},
 	{"handler"},
 }
 
@@ -29,18 +32,17 @@ var beside = map[string]struct {
 	on   string
 	also []string
 }{
-	"maintain": {on: "internal/engine", also: []string{"admission"}},
-	"embedded": {on: "internal/engine"},
-	"flow":     {on: "handler"},
-	"client":   {on: "handler", also: []string{"flow", "embedded", "internal/explain", "internal/flowdraw", "internal/coalesce", "internal/link"}},
-
+	"internal/maintain": {on: "internal/engine", also: []string{"internal/admit"}},
+	"embedded":          {on: "internal/engine"},
+	"flow":              {on: "handler"},
 	"internal/explain":  {on: "internal/engine"},
 	"internal/flowdraw": {on: "internal/engine"},
 	"internal/link":     {on: "handler"},
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
-	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link"}},
-	"fftest":            {on: "handler", also: []string{"embedded", "maintain", "client", "admin", "runtime"}},
-	"runtime":           {on: "handler", also: []string{"embedded", "maintain"}},
+	"client":            {on: "handler", also: []string{"flow", "embedded", "internal/flowdraw", "internal/coalesce", "internal/link"}},
+	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
+	"fftest":            {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
+	"runtime":           {on: "handler", also: []string{"embedded", "internal/maintain"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
@@ -68,7 +70,7 @@ var owners = map[string][]string{
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
-	light = []string{"client", "admin", "flow", "maintain", "embedded"}
+	light = []string{"client", "admin", "flow", "internal/maintain", "embedded"}
 	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus", "go.opentelemetry.io/otel/sdk"}
 )
 

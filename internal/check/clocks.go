@@ -12,7 +12,7 @@ import (
 // byDuration lists the files whose waiting must not move when somebody sets the host's clock. They reckon with durations of
 // the server and of the monotonic clock, which every time.Time of time.Now carries until it is made into a date, a number
 // or a rounded time. Leases ask both clocks on purpose (lease/clock.go).
-var byDuration = []string{"maintain/loop.go", "maintain/schedule.go"}
+var byDuration = []string{"internal/maintain/loop.go", "internal/maintain/schedule.go"}
 
 // wall are methods of time.Time that forget the monotonic clock or ask for the other one.
 var wall = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "UTC", "Local", "In", "AddDate", "Date", "Hour", "Minute", "Weekday", "YearDay"}

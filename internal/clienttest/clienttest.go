@@ -21,6 +21,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -121,7 +123,7 @@ func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string, o
 func Finish(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID, text string) engine.Claim {
 	t.Helper()
 	held := Claim(ctx, t, e, id)
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
 		t.Fatal(err)
 	}
 	settled, _, err := e.CompleteExecutions(ctx, id.Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
@@ -255,7 +257,7 @@ type Booth struct {
 	Now    time.Time
 	Client *client.Client
 	Engine *engine.Engine
-	Ring   *suspend.Keyring
+	Ring   *tokenkeys.Keyring
 }
 
 func NewBooth(t *testing.T) *Booth {
@@ -271,7 +273,7 @@ func NewBooth(t *testing.T) *Booth {
 	b := &Booth{T: t, Ctx: ctx, Server: server, Now: time.UnixMilli(1_800_000_000_000)}
 	server.SetTime(b.Now)
 	keys := strings.Join([]string{Secret("a"), Secret("b"), Secret("c"), Secret("d")}, ",")
-	if b.Ring, err = suspend.ParseKeyring(keys); err != nil {
+	if b.Ring, err = tokenkeys.Parse(keys); err != nil {
 		t.Fatal(err)
 	}
 	if b.Client, err = client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 2, TokenKeys: keys, Logger: quiet}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -51,7 +52,7 @@ var attachScenarios = []scenario{
 	}},
 	{name: "design §6 gates cost nothing again when nothing has any", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		level := func() string {
 			v, err := w.do("HGET", string(w.k), "gates").ToString()
 			if err != nil {
@@ -73,7 +74,7 @@ var attachScenarios = []scenario{
 	}},
 	{name: "design §6 what is said of a suspect is 0, 1 or 2, or nothing is written", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
 		list := g.asker("w1").grants(1)
 		g.admit(q, 1, list...)

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 // gated is a partition with gates in every state that an audit looks at.
@@ -207,7 +208,7 @@ var auditGateScenarios = []scenario{
 	}},
 	{name: "spec 70 §7.3 a notice that nobody understands holds up no other", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
@@ -239,7 +240,7 @@ var auditGateScenarios = []scenario{
 	}},
 	{name: "spec 70 §6.6 holds of executions that run no more are given back, and no count is set", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 3})
+		q := g.quota(admission.Quota{Cap: 3})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
@@ -268,10 +269,10 @@ var auditGateScenarios = []scenario{
 	}},
 	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", damaged: "it loses usage, which no audit sets", run: func(w *world) {
 		g := newGates(w)
-		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, flowfabric.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, flowfabric.DefaultQuotaPartitions)))
 		id := w.item().ID
-		_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
+		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
 		w.no(err)
 		same(w, "sound", found(g.auditAll(false)), "")
 		g.sound()

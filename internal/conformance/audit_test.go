@@ -16,7 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 var auditScenarios = []scenario{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -75,7 +76,7 @@ func reporting(budget string, more ...string) []string {
 	return append([]string{proto, budget, "", "0", "0", "k"}, more...)
 }
 
-func (g *gates) record(budget string) engine.BudgetRecord {
+func (g *gates) record(budget string) admission.BudgetRecord {
 	g.Helper()
 	b, err := g.e.ReadBudget(g.ctx, budget, 100, 256)
 	g.no(err)
@@ -83,7 +84,7 @@ func (g *gates) record(budget string) engine.BudgetRecord {
 }
 
 // noted counts what the book of a budget has of a kind.
-func noted(book []engine.BookEntry, what string) (n int) {
+func noted(book []admission.AuditEntry, what string) (n int) {
 	for _, x := range book {
 		if x.What == what {
 			n++
@@ -99,20 +100,20 @@ func (g *gates) resetBudget(name string) {
 	g.wake(wake)
 }
 
-func limits(hard int64) map[string]engine.Limit {
-	return map[string]engine.Limit{"tokens": {Hard: hard}}
+func limits(hard int64) map[string]admission.Limit {
+	return map[string]admission.Limit{"tokens": {Hard: hard}}
 }
 
 func tokens(n int64) map[string]int64 { return map[string]int64{"tokens": n} }
 
 // verdict is a report in words: verdict, whether it was counted, and its breaches.
-func verdict(r engine.Reported) string { return words(r.Verdict, r.Applied, r.Breaches) }
+func verdict(r admission.Reported) string { return words(r.Verdict, r.Applied, r.Breaches) }
 
 var budgetScenarios = []scenario{
 	{name: "spec 70 §10 BS2 the second of two dimensions breaches: neither moves", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) {
-			b.Limits = map[string]engine.Limit{"a": {Hard: 100}, "b": {Hard: 10}, "c": {Hard: 5}}
+		b := g.budget(func(b *admission.Budget) {
+			b.Limits = map[string]admission.Limit{"a": {Hard: 100}, "b": {Hard: 10}, "c": {Hard: 5}}
 		})
 		r := g.spend(b, "1", map[string]int64{"a": 50, "b": 11, "c": 5})
 		same(w, "refused", verdict(r), "HARD_BREACH false [{b true 0 10 false}]")
@@ -122,9 +123,9 @@ var budgetScenarios = []scenario{
 		same(w, "every breach is told", verdict(g.spend(b, "2", map[string]int64{"a": 50, "b": 11, "c": 6})),
 			"HARD_BREACH false [{b true 0 10 false} {c true 0 5 false}]")
 		same(w, "a dimension without limits is counted", verdict(g.spend(b, "3", map[string]int64{"other": 1 << 40})), "OK true []")
-		strict := g.budget(func(b *engine.BudgetSpec) { b.StrictDimensions = true })
+		strict := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		g.still(strict, "an unknown dimension", func() {
-			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
+			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
 			w.is(err, flowfabric.ErrUnknownDimension)
 		})
 	}},
@@ -133,7 +134,7 @@ var budgetScenarios = []scenario{
 		b := g.budget(nil)
 		var fitted, refused atomic.Int64
 		together(200, func(i int) {
-			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k" + strconv.Itoa(i), Amounts: tokens(1)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k" + strconv.Itoa(i), Amounts: tokens(1)})
 			switch {
 			case err != nil:
 				w.Error(err)
@@ -160,24 +161,24 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS5 above a soft limit every report says so, the book once a period", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) {
-			b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}}
+		b := g.budget(func(b *admission.Budget) {
+			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
 		})
 		same(w, "the limit itself", verdict(g.spend(b, "0", tokens(80))), "OK true []")
 		same(w, "crossed", verdict(g.spend(b, "1", tokens(1))), "SOFT_BREACH true [{tokens false 81 80 true}]")
 		same(w, "above", verdict(g.spend(b, "2", tokens(1))), "SOFT_BREACH true [{tokens false 82 80 false}]")
 		x := g.record(b)
-		same(w, "events, breaches", words(noted(x.Book, "soft_limit"), x.SoftBreaches, x.HardBreaches), "1 2 0")
+		same(w, "events, breaches", words(noted(x.Audit, "soft_limit"), x.SoftBreaches, x.HardBreaches), "1 2 0")
 		g.resetBudget(b)
 		same(w, "again in the next period", verdict(g.spend(b, "3", tokens(90))), "SOFT_BREACH true [{tokens false 90 80 true}]")
-		same(w, "events", noted(g.record(b).Book, "soft_limit"), 2)
-		quiet := g.budget(func(b *engine.BudgetSpec) { b.Limits = map[string]engine.Limit{"tokens": {Soft: 1}} })
+		same(w, "events", noted(g.record(b).Audit, "soft_limit"), 2)
+		quiet := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}} })
 		same(w, "allowed", verdict(g.spend(quiet, "1", tokens(2))), "SOFT_BREACH true [{tokens false 2 1 true}]")
-		same(w, "no event", noted(g.record(quiet).Book, "soft_limit"), 0)
+		same(w, "no event", noted(g.record(quiet).Audit, "soft_limit"), 0)
 	}},
 	{name: "spec 70 §10 BS6 the same report again is the answer of the first time, another of its name a conflict", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = map[string]engine.Limit{"tokens": {Hard: 100, Soft: 10}} })
+		b := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Hard: 100, Soft: 10}} })
 		first := g.spend(b, "k", tokens(20))
 		g.spend(b, "other", tokens(30))
 		again := g.spend(b, "k", tokens(20))
@@ -186,9 +187,9 @@ var budgetScenarios = []scenario{
 		same(w, "the original reply", words(again), words(first))
 		same(w, "used once", g.spent(b, "tokens"), 50)
 		g.still(b, "a conflict", func() {
-			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
+			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
 			w.is(err, flowfabric.ErrIdempotencyConflict)
-			_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(20), Execution: flowfabric.NewExecutionID(w.p)})
+			_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(20), Execution: flowfabric.NewExecutionID(w.p)})
 			w.is(err, flowfabric.ErrIdempotencyConflict)
 		})
 		g.advance(24*time.Hour - time.Minute)
@@ -250,17 +251,17 @@ var budgetScenarios = []scenario{
 		refuses("invalid_input", proto, b, "", "5", "1", "k", "1", "tokens", "1")
 		refuses("invalid_input", proto, "no name", "", "0", "0", "k", "1", "tokens", "1")
 		g.still(b, "negative amounts", func() {
-			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
+			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
 			w.is(err, flowfabric.ErrInvalidDelta)
-			_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(1 << 53)})
+			_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(1 << 53)})
 			w.is(err, flowfabric.ErrInvalidDelta)
 		})
 	}},
 	{name: "spec 70 §10 BS10 totals are exact up to 2^53-1, and refused beyond", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = limits(0) })
+		b := g.budget(func(b *admission.Budget) { b.Limits = limits(0) })
 		g.still(b, "a larger total", func() {
-			_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: tokens(123456789012345678)})
+			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(123456789012345678)})
 			w.is(err, flowfabric.ErrInvalidDelta)
 		})
 		g.spend(b, "1", tokens(123456789012345))
@@ -269,14 +270,14 @@ var budgetScenarios = []scenario{
 		w.no(err)
 		same(w, "stored", text, "9007199254740991")
 		same(w, "read", g.spent(b, "tokens"), 1<<53-1)
-		_, err = g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "3", Amounts: tokens(1)})
+		_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "3", Amounts: tokens(1)})
 		w.is(err, flowfabric.ErrInvalidDelta)
 		_, _, err = g.e.AdjustBudget(w.ctx, b, tokens(1), "op", "")
 		w.is(err, flowfabric.ErrInvalidDelta)
 	}},
 	{name: "spec 70 §10 BS11 nothing is made of a budget or quota that is not there", run: func(w *world) {
 		g := newGates(w)
-		b, q, never := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1}), g.name+"-never"
+		b, q, never := g.budget(nil), g.quota(admission.Quota{Cap: 1}), g.name+"-never"
 		for _, name := range []string{never, never + "2", b + "x"} {
 			about := func(what string, err error) {
 				w.Helper()
@@ -285,7 +286,7 @@ var budgetScenarios = []scenario{
 				}
 			}
 			g.still(name, "calls on "+name, func() {
-				_, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: name, Key: "k", Amounts: tokens(1)})
+				_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: name, Key: "k", Amounts: tokens(1)})
 				about("report", err)
 				_, _, _, err = g.e.ResetBudget(w.ctx, name, "op", false)
 				about("reset", err)
@@ -293,7 +294,7 @@ var budgetScenarios = []scenario{
 				about("adjust", err)
 				_, err = g.e.ReadBudget(w.ctx, name, 1, 1)
 				about("read", err)
-				_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: limits(1)}, 7, "op")
+				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: limits(1)}, 7, "op")
 				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
 					w.Fatalf("change: %v", err)
 				}
@@ -338,32 +339,32 @@ var budgetScenarios = []scenario{
 			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
 			w.is(err, flowfabric.ErrBudgetNotFound)
 		}
-		for _, b := range []engine.BudgetSpec{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]engine.Limit{"tokens": {Hard: 1, Soft: 2}}},
+		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
 			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: limits(-1)}} {
 			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
 			w.is(err, flowfabric.ErrBudgetSpec)
 		}
-		many := map[string]engine.Limit{}
+		many := map[string]admission.Limit{}
 		for i := range 65 {
-			many["d"+strconv.Itoa(i)] = engine.Limit{Hard: 1}
+			many["d"+strconv.Itoa(i)] = admission.Limit{Hard: 1}
 		}
-		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: many}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
 		w.is(err, flowfabric.ErrBudgetSpec)
 		delete(many, "d64")
-		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: name, Limits: many}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: many}, 0, "op")
 		w.no(err)
 		all := map[string]int64{}
 		for dim := range many {
 			all[dim] = 1
 		}
-		same(w, "as many dimensions as there may be", g.spend(name, "k", all).Verdict, engine.WithinBudget)
+		same(w, "as many dimensions as there may be", g.spend(name, "k", all).Verdict, admission.WithinBudget)
 		g.resetBudget(name)
 		same(w, "after a reset", len(g.record(name).Used), 0)
 	}},
 	{name: "spec 70 §10 BS13 made again as it is, or otherwise", run: func(w *world) {
 		g := newGates(w)
-		name := g.budget(func(b *engine.BudgetSpec) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
-		b := engine.BudgetSpec{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: limits(100)}
+		name := g.budget(func(b *admission.Budget) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
+		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: limits(100)}
 		g.still(name, "made again", func() {
 			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0, "other")
 			w.no(err)
@@ -385,7 +386,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS14 periods keep their rhythm, whoever comes late", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Minute })
+		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		made := g.record(b).CreatedAt
 		next := func() time.Duration { return g.record(b).NextReset.Sub(made) }
 		same(w, "the first ends", next(), time.Minute)
@@ -400,7 +401,7 @@ var budgetScenarios = []scenario{
 		g.advance(5 * time.Minute)
 		r = g.spend(b, "3", tokens(1))
 		x := g.record(b)
-		same(w, "one reset, four missed", words(r.Period, x.Period, x.Missed, next(), noted(x.Book, "period")), "2 2 4 7m0s 2")
+		same(w, "one reset, four missed", words(r.Period, x.Period, x.Missed, next(), noted(x.Audit, "period")), "2 2 4 7m0s 2")
 		g.resetBudget(b)
 		x = g.record(b)
 		same(w, "a manual one does not move the rhythm", words(x.Period, x.Missed, next()), "3 0 7m0s")
@@ -419,7 +420,7 @@ var budgetScenarios = []scenario{
 		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
 		report := func(id flowfabric.ExecutionID, key string, n int64) {
 			w.Helper()
-			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(n)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(n)})
 			w.no(err)
 			same(w, "applied", r.Applied, true)
 		}
@@ -445,7 +446,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS16 one that warns counts on, and holds up nothing", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Warn = true })
+		b := g.budget(func(b *admission.Budget) { b.Warn = true })
 		same(w, "over", verdict(g.spend(b, "1", tokens(130))), "HARD_BREACH true [{tokens true 130 100 false}]")
 		same(w, "used, breaches", words(g.spent(b, "tokens"), g.record(b).HardBreaches), "130 1")
 		w.create(asking(flowfabric.Budget(b)))
@@ -524,7 +525,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS39 a gate that is not there lets nothing pass, and is told", run: func(w *world) {
 		g := newGates(w)
-		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
 		_, err := g.e.RemoveBudget(w.ctx, b)
 		w.no(err)
@@ -542,9 +543,9 @@ var budgetScenarios = []scenario{
 		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
 		w.code(id, "R1f")
 		same(w, "nothing", len(k.grants(1)), 0)
-		_, _, _, err = g.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Limits: limits(1)}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: limits(1)}, 0, "op")
 		w.no(err)
-		_, _, _, err = g.e.PutQuota(w.ctx, engine.QuotaSpec{Name: q, Cap: 1}, 0, "op")
+		_, _, _, err = g.e.PutQuota(w.ctx, admission.Quota{Name: q, Cap: 1}, 0, "op")
 		w.no(err)
 		g.advance(10 * time.Second)
 		w.tick()
@@ -555,11 +556,11 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.4 reports of holders: repeated, out of order, late", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Limits = limits(0) })
+		b := g.budget(func(b *admission.Budget) { b.Limits = limits(0) })
 		id := flowfabric.NewExecutionID(w.p)
 		report := func(epoch, sequence uint64, n int64) string {
 			w.Helper()
-			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: tokens(n)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: tokens(n)})
 			w.no(err)
 			return words(r.Verdict, r.Applied, r.Late, r.Replayed, g.spent(b, "tokens"))
 		}
@@ -585,8 +586,8 @@ var budgetScenarios = []scenario{
 		w.no(err)
 		same(w, "never below zero", used["tokens"], 0)
 		x := g.record(b)
-		i := slices.IndexFunc(x.Book, func(e engine.BookEntry) bool { return e.What == "adjusted" })
-		same(w, "book", words(x.Book[i].By, x.Book[i].Detail), "anna requests=3,tokens=-20 counted twice")
+		i := slices.IndexFunc(x.Audit, func(e admission.AuditEntry) bool { return e.What == "adjusted" })
+		same(w, "book", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
 		g.still(b, "who is not named", func() {
 			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
 			w.is(err, flowfabric.ErrInvalidInput)
@@ -596,11 +597,11 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.5 what ended in a way that a budget refunds is given back, once", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed", "cancelled"} })
+		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed", "cancelled"} })
 		k := g.asker("w1")
 		spend := func(c engine.Claim, n int64) {
 			w.Helper()
-			r, err := g.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: tokens(n)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
 			same(w, "applied", words(r.Applied, r.Late), "true false")
 		}
@@ -628,6 +629,6 @@ var budgetScenarios = []scenario{
 		w.cancel(ids[slices.Index(ids, claims[3].Fence.Execution)])
 		g.deliver()
 		same(w, "what is cancelled later", g.spent(b, "tokens"), 30)
-		same(w, "those of the same outcome only", noted(g.record(b).Book, "release"), 3)
+		same(w, "those of the same outcome only", noted(g.record(b).Audit, "release"), 3)
 	}},
 }

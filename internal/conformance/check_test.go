@@ -6,7 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
 // check holds the whole partition against the invariants and fails with everything it finds.

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 var claimScenarios = []scenario{
@@ -142,7 +143,7 @@ var claimScenarios = []scenario{
 				w.no(err)
 			}
 			if strings.HasPrefix(way, "frames") {
-				_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("x")}})
+				_, err := w.e.AppendFrames(w.ctx, c.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("x")}})
 				w.no(err)
 			}
 			switch way {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -173,7 +174,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 2, Window: time.Minute})
+		q := g.quota(admission.Quota{Rate: 2, Window: time.Minute})
 		w.createN(6, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		g.start(k, 2, q)
@@ -201,7 +202,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: who waits for a rate is not queued behind those who waited before", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 10, Window: 10 * time.Second})
+		q := g.quota(admission.Quota{Rate: 10, Window: 10 * time.Second})
 		w.createN(30, asking(flowfabric.Quota(q)))
 		for i := range 9 {
 			w.create(asking(flowfabric.Quota(q)), kind("k"+words(i)))
@@ -229,7 +230,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a slot of a cap that nobody gives back is asked about", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -250,7 +251,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a route that a cap closed opens", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		g.start(k, 1, q)
@@ -333,7 +334,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps forward: a rate quota has another window, a closed route opens", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 1, Window: 10 * time.Minute, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: 10 * time.Minute, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]

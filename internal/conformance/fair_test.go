@@ -9,7 +9,9 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // served claims up to n and returns the first letters of their namespaces, in the order in which they were handed out.
@@ -192,7 +194,7 @@ var fairScenarios = []scenario{
 	}},
 	{name: "design §6 work with gates and work without take turns", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 100})
+		q := g.quota(admission.Quota{Cap: 100})
 		w.createN(4, asking(flowfabric.Quota(q)))
 		w.createN(4)
 		k := g.asker("w1")
@@ -435,7 +437,7 @@ var ageingScenarios = []scenario{
 		aged("released", id, 70)
 		w.seed()
 		m := w.stopped(one(id).Fence)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		aged("resumed", id, 70)
 		w.delay(one(id).Fence, time.Minute)
 		w.advance(time.Hour)

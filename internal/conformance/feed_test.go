@@ -9,6 +9,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // The feed: what is recorded, for whom, and for how long (spec 10 §8 D64, D65; spec 50 §5).
@@ -51,7 +53,7 @@ var feedScenarios = []scenario{
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
 		x := w.state("A1", retries(1))
 		handed := w.pend(x.fence, "handed")
-		w.signal(x.id, handed, "go now", engine.EffectBuffered)
+		w.signal(x.id, handed, "go now", waithook.EffectBuffered)
 		_, err := w.e.FailExecution(w.ctx, x.fence, engine.Failure{Category: "io", RetryAfter: new(time.Duration)})
 		w.no(err)
 		f := x.worker.one(x.id).Fence
@@ -66,7 +68,7 @@ var feedScenarios = []scenario{
 		var got []string
 		for _, e := range w.feed() {
 			if e.Kind == engine.FeedSignal {
-				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, engine.EffectBuffered, "go now"))
+				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, waithook.EffectBuffered, "go now"))
 				got = append(got, "signal")
 				continue
 			}
@@ -82,7 +84,7 @@ var feedScenarios = []scenario{
 		w.createN(5)
 		w.worker("w1").claim(5)
 		w.worker("w2").one(w.create())
-		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 10)
 		w.no(err)
 		same(w, "entries", len(entries), 2)
 		same(w, "events of the first", len(entries[0].Events), 5)
@@ -182,7 +184,7 @@ var feedScenarios = []scenario{
 		same(w, "feed", len(w.feed()), 0)
 		w.follow(engine.FeedWish{Ends: true})
 		w.cancelled()
-		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 10)
 		w.no(err)
 		same(w, "numbers go on", entries[0].Number, uint64(2))
 	}},
@@ -191,7 +193,7 @@ var feedScenarios = []scenario{
 		w.cancelled()
 		w.set("XADD", w.k.Feed(), "*", "n", "2 5", "c", "nonsense")
 		w.cancelled()
-		entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 10)
+		entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 10)
 		w.no(err)
 		same(w, "entries", len(entries), 3)
 		w.is(entries[1].Err, flowfabric.ErrCorrupt)
@@ -221,7 +223,7 @@ func (w *world) follow(wish engine.FeedWish) engine.FeedState {
 // feed is all that is recorded.
 func (w *world) feed() []engine.FeedEvent {
 	w.Helper()
-	entries, err := w.e.ReadFeed(w.ctx, w.p, engine.StreamID{}, 1000)
+	entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 1000)
 	w.no(err)
 	var all []engine.FeedEvent
 	for _, entry := range entries {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // fan is n roots that a member of the given kind depends on.
@@ -322,7 +323,7 @@ var flowResolveScenarios = []scenario{
 		w.settleTime()
 		m := w.stopped(g.claim()["a"].Fence, awaiting("it"))
 		counted(flowfabric.Suspended)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		counted(flowfabric.Waiting)
 		g.claim()
 		w.advance(ttl)

@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var fuzzScenarios = []scenario{
@@ -59,13 +61,13 @@ func (w *world) damage(commands []string) {
 	ended := w.create(priority(5), tags(map[string]string{"a.b": "c"}))
 	w.complete(x.worker.one(ended).Fence, "r")
 	handed := w.pend(x.fence, "handed")
-	large := func(name string) engine.NewSignal { // in keys of its own
-		return engine.NewSignal{Name: name, Payload: make([]byte, 2000), Encoding: "bytes"}
+	large := func(name string) suspend.SentSignal { // in keys of its own
+		return suspend.SentSignal{Name: name, Payload: make([]byte, 2000), Encoding: "bytes"}
 	}
-	w.send(x.id, handed, large("go"), engine.EffectBuffered)
+	w.send(x.id, handed, large("go"), waithook.EffectBuffered)
 	asleep := w.create(priority(6))
 	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
-	w.send(asleep, wait, large("go"), engine.EffectAppended)
+	w.send(asleep, wait, large("go"), waithook.EffectAppended)
 	token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]
 	w.quiet = false
 	w.check()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -17,7 +18,7 @@ type gatedFlow struct {
 
 func newGatedFlow(w *world, cap int) *gatedFlow {
 	g := newGates(w)
-	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), quota: g.quota(engine.QuotaSpec{Cap: cap})}
+	return &gatedFlow{graph: w.flow(), g: g, k: g.asker("gated"), quota: g.quota(admission.Quota{Cap: cap})}
 }
 
 // gated gives a node the quota of the flow.
@@ -213,7 +214,7 @@ var gateFlowScenarios = []scenario{
 	}},
 	{name: "spec 70 §6.6 a parent gives its slot back while it waits for children that need the same one", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -111,7 +112,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS21 nothing but its own release lets out what is kept for a reason", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(3)
@@ -138,7 +139,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS22 a lane that is paused and resumed hands out in the old order, gates or not", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 9})
+		q := g.quota(admission.Quota{Cap: 9})
 		for _, opts := range [][]option{{}, {asking(flowfabric.Quota(q))}} {
 			var want []flowfabric.ExecutionID
 			for _, n := range []int{0, 5, 9} {
@@ -198,7 +199,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 a claim that asks for no grants never meets gated work", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 9})
+		q := g.quota(admission.Quota{Cap: 9})
 		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
 		k := w.worker("old")
 		k.one(free)
@@ -220,7 +221,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 who serves both takes work with gates and without by turns", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 99})
+		q := g.quota(admission.Quota{Cap: 99})
 		w.createN(20, asking(flowfabric.Quota(q)), priority(9))
 		w.createN(20)
 		k := g.asker("w1")
@@ -250,7 +251,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 lost replies of a claim with grants, of a grant's claim, of both", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 9})
+		q := g.quota(admission.Quota{Cap: 9})
 		w.createN(3, asking(flowfabric.Quota(q)), payload([]byte("x")))
 		k := g.asker("w1")
 		k.nothingYet()
@@ -289,7 +290,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 a grant that is over when its claim comes, before and after the tick", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(1)
@@ -313,7 +314,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 cancelled, past its deadline, paused, of another priority while it is granted", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 99, Window: time.Hour, Cap: 9})
+		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
 		ids := w.createN(4, asking(flowfabric.Quota(q)), deadline(time.Hour))
 		short := w.create(asking(flowfabric.Quota(q)), deadline(3*time.Second))
 		k := g.asker("w1")
@@ -347,7 +348,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 a revoked lease gives its slot back when it is requeued, once", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -374,7 +375,7 @@ var gateLifeScenarios = []scenario{
 	{name: "design §6 work that is replayed asks its gates anew", run: func(w *world) {
 		g := newGates(w)
 		w.seed()
-		b, q := g.budget(nil), g.quota(engine.QuotaSpec{Cap: 1})
+		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Budget(b), flowfabric.Quota(q)))
 		k := g.asker("w1")
 		ends := []func(engine.Claim){
@@ -404,7 +405,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §5 a lane and a gate keep a route closed each for itself, in whatever order they open", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
 		route := g.asker("w0").grants(1)[0].Route
 		steps := map[string]func(){
@@ -441,7 +442,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §5 a route that goes with its last execution takes its closing along", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)), retention(time.Second))
 		k := g.asker("w1")
 		list := k.grants(1)
@@ -464,7 +465,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "design §6 the session of a holder that has grants is not empty, and closes after they went back", run: func(w *world) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.Quota(g.quota(engine.QuotaSpec{Cap: 1}))))
+		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
 		list := k.grants(1)
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
@@ -492,7 +493,7 @@ var gateLifeScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))
-		q := g.quota(engine.QuotaSpec{Rate: 1, Window: time.Hour, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: time.Hour, Cap: 1})
 		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "me", "set")
 		w.create()
 		w.create(asking(flowfabric.Quota(q)))

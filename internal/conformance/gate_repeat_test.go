@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -113,12 +114,12 @@ func gateWriting(function, name string, call func(*world, *engine.Engine, staged
 // gateWritings are those about budgets, quotas and who asks them.
 var gateWritings = []writing{
 	gateWriting("ff_put_budget", "put a budget", func(w *world, e *engine.Engine, _ stagedGates) (string, error) {
-		revision, _, wake, err := e.PutBudget(w.ctx, engine.BudgetSpec{Name: w.gateName("another"), Reset: time.Hour,
-			Limits: map[string]engine.Limit{"tokens": {Hard: 10, Soft: 5}}}, 0, "me")
+		revision, _, wake, err := e.PutBudget(w.ctx, admission.Budget{Name: w.gateName("another"), Reset: time.Hour,
+			Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}, 0, "me")
 		return words(revision, wake), err
 	}),
 	gateWriting("ff_put_budget", "change a budget", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		revision, _, _, err := e.PutBudget(w.ctx, engine.BudgetSpec{Name: s.budget, Limits: map[string]engine.Limit{"tokens": {Hard: 200}}}, 1, "me")
+		revision, _, _, err := e.PutBudget(w.ctx, admission.Budget{Name: s.budget, Limits: map[string]admission.Limit{"tokens": {Hard: 200}}}, 1, "me")
 		return words(revision), err
 	}),
 	gateWriting("ff_remove_budget", "remove a budget", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
@@ -126,20 +127,20 @@ var gateWritings = []writing{
 		return "", err
 	}),
 	gateWriting("ff_report_usage", "report", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		r, err := e.ReportUsage(w.ctx, engine.Usage{Budget: s.budget, Execution: s.spender, Key: "second", Amounts: map[string]int64{"tokens": 45}})
+		r, err := e.ReportUsage(w.ctx, admission.Usage{Budget: s.budget, Execution: s.spender, Key: "second", Amounts: map[string]int64{"tokens": 45}})
 		return words(r.Verdict, r.Applied, r.Breaches), err
 	}),
 	gateWriting("ff_report_usage", "report as the holder", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		r, err := e.ReportUsage(w.ctx, engine.Usage{Budget: s.budget, Execution: s.spender, Epoch: s.active.Epoch, Sequence: 1,
+		r, err := e.ReportUsage(w.ctx, admission.Usage{Budget: s.budget, Execution: s.spender, Epoch: s.active.Epoch, Sequence: 1,
 			Amounts: map[string]int64{"tokens": 5}})
 		return words(r.Verdict, r.Applied, r.Late), err
 	}),
 	gateWriting("ff_report_usage", "report too much", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		r, err := e.ReportUsage(w.ctx, engine.Usage{Budget: s.budget, Key: "much", Amounts: map[string]int64{"tokens": 500}})
+		r, err := e.ReportUsage(w.ctx, admission.Usage{Budget: s.budget, Key: "much", Amounts: map[string]int64{"tokens": 500}})
 		return words(r.Verdict, r.Applied, r.Breaches), err
 	}),
 	gateWriting("ff_undo_usage", "take a report back", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		_, wake, err := e.UndoUsage(w.ctx, engine.Usage{Budget: s.spent, Execution: s.spender, Epoch: 3, Sequence: 1})
+		_, wake, err := e.UndoUsage(w.ctx, admission.Usage{Budget: s.spent, Execution: s.spender, Epoch: 3, Sequence: 1})
 		return words(wake), err
 	}),
 	gateWriting("ff_release_usage", "refund", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
@@ -151,7 +152,7 @@ var gateWritings = []writing{
 		return words(r), err
 	}),
 	gateWriting("ff_put_quota", "put a quota", func(w *world, e *engine.Engine, _ stagedGates) (string, error) {
-		revision, _, wake, err := e.PutQuota(w.ctx, engine.QuotaSpec{Name: w.gateName("further"), Cap: 1}, 0, "me")
+		revision, _, wake, err := e.PutQuota(w.ctx, admission.Quota{Name: w.gateName("further"), Cap: 1}, 0, "me")
 		return words(revision, wake), err
 	}),
 	gateWriting("ff_remove_quota", "remove a quota", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
@@ -193,7 +194,7 @@ var gateWritings = []writing{
 		return words(left), err
 	}),
 	gateWriting("ff_attach", "", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
-		return "", e.Attach(w.ctx, engine.Scope{Namespace: "elsewhere"}, []flowfabric.Gate{flowfabric.Quota(s.quota)}, "me")[w.p].Err
+		return "", e.Attach(w.ctx, admission.Scope{Namespace: "elsewhere"}, []flowfabric.Gate{flowfabric.Quota(s.quota)}, "me")[w.p].Err
 	}),
 	gateWriting("ff_pause_execution", "pause", func(w *world, e *engine.Engine, s stagedGates) (string, error) {
 		_, err := e.PauseExecution(w.ctx, s.waiting, "me", "r")

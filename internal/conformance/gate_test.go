@@ -4,13 +4,14 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 var gateScenarios = []scenario{
 	{name: "spec 70 §10 BS25 a slot comes back when its execution completes, whatever the window", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 2})
+		q := g.quota(admission.Quota{Cap: 2})
 		for range 3 {
 			w.create(asking(flowfabric.Quota(q)))
 		}
@@ -35,7 +36,7 @@ var gateScenarios = []scenario{
 	}},
 	{name: "design §6 a grant is in the held set, and comes back with its session or after its time", run: func(w *world) {
 		g := newGates(w)
-		id := w.create(asking(flowfabric.Quota(g.quota(engine.QuotaSpec{Cap: 1}))))
+		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
 		same(w, "granted", len(k.grants(5)), 1)
 		w.code(id, "G1f")
@@ -56,14 +57,14 @@ var gateScenarios = []scenario{
 	{name: "spec 70 §10 BS1 exactly the limit, then a breach", run: func(w *world) {
 		g := newGates(w)
 		b := g.budget(nil)
-		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, engine.WithinBudget)
+		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, admission.WithinBudget)
 		r := g.spend(b, "b", map[string]int64{"tokens": 1})
 		same(w, "breach", words(r.Verdict, r.Applied, r.Breaches), "HARD_BREACH false [{tokens true 100 100 false}]")
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
 	{name: "spec 70 §10 BS18 an exhausted budget closes the route until it is reset", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Minute })
+		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
 		w.create(asking(flowfabric.Budget(b)))
 		k := g.asker("w1")
@@ -103,7 +104,7 @@ var gateScenarios = []scenario{
 	}},
 	{name: "design §6 what is created in a scope has its gates", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
 		attach("n\x1fdefault", "q:"+q)
 		attach("t\x1fapp.tenant\x1facme", "b:acme")

@@ -4,10 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
-
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -73,9 +73,9 @@ func (g *gates) fresh() string {
 }
 
 // budget makes a budget.
-func (g *gates) budget(change func(*engine.BudgetSpec)) string {
+func (g *gates) budget(change func(*admission.Budget)) string {
 	g.Helper()
-	b := engine.BudgetSpec{Name: g.fresh(), Limits: map[string]engine.Limit{"tokens": {Hard: 100}}}
+	b := admission.Budget{Name: g.fresh(), Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}
 	if change != nil {
 		change(&b)
 	}
@@ -86,7 +86,7 @@ func (g *gates) budget(change func(*engine.BudgetSpec)) string {
 }
 
 // quota makes a quota.
-func (g *gates) quota(q engine.QuotaSpec) string {
+func (g *gates) quota(q admission.Quota) string {
 	g.Helper()
 	q.Name = g.fresh()
 	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
@@ -201,9 +201,9 @@ func (g *gates) refuse(k *worker, reserved bool, span time.Duration, why string,
 }
 
 // spend reports as nobody in particular.
-func (g *gates) spend(budget, key string, amounts map[string]int64) engine.Reported {
+func (g *gates) spend(budget, key string, amounts map[string]int64) admission.Reported {
 	g.Helper()
-	r, err := g.e.ReportUsage(g.ctx, engine.Usage{Budget: budget, Key: key, Amounts: amounts})
+	r, err := g.e.ReportUsage(g.ctx, admission.Usage{Budget: budget, Key: key, Amounts: amounts})
 	g.no(err)
 	return r
 }

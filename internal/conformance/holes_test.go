@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What no other topic noticed when internal/mutants broke it.
@@ -197,7 +198,7 @@ var holeScenarios = []scenario{
 			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
 			w.no(err)
 			same(w, "meta", words(m.Count, m.Bytes, m.LastSequence), "3 3 3")
-			frames, err := w.e.ReadFrames(w.ctx, id, attempt, engine.StreamID{}, nil, 10)
+			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, nil, 10)
 			w.no(err)
 			for i, frame := range frames {
 				same(w, "frame", words(frame.Sequence, frame.Type, string(frame.Payload)), words(i+1, "token", i+1))
@@ -210,13 +211,13 @@ var holeScenarios = []scenario{
 	{name: "spec 30 §11 #19 frames are sent whole to who listens", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
-		sent := []engine.Frame{{Type: "a", Payload: []byte("\x00 {1:}")}, {Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
+		sent := []stream.Frame{{Type: "a", Payload: []byte("\x00 {1:}")}, {Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
 		a, err := w.e.AppendFrames(w.ctx, f, 1, sent)
 		w.no(err)
 		said, err := engine.DecodeFrames(ear.next())
 		w.no(err)
 		frames := said.Frames
-		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 10)
+		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
 		w.no(err)
 		for i := range stored {
 			stored[i].Run = 1

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 var leaseScenarios = []scenario{
@@ -348,7 +349,7 @@ func (w *world) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 		},
 		"step": func() error { _, err := w.e.RecordStep(w.ctx, f, "s", []byte("v")); return err },
 		"append": func() error {
-			_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: []byte("x")}})
+			_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: []byte("x")}})
 			return err
 		},
 	}

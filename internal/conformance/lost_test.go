@@ -14,7 +14,10 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/lua"
+	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // moment is where a call is disturbed.
@@ -223,11 +226,11 @@ var writings = []writing{
 		return "", e.UpdateProgress(w.ctx, s.fence, 50, "half")
 	}},
 	{"ff_append_frames", "append", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{{Type: "t", Payload: []byte("1")}, {Type: "t", Payload: []byte("2")}})
 		return words(a.Count, a.LastSequence), err
 	}},
 	{"ff_append_frames", "append, all modes", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		a, err := e.AppendFrames(w.ctx, s.fence, 1, []engine.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
+		a, err := e.AppendFrames(w.ctx, s.fence, 1, []stream.Frame{bestEffort(0), summaryDelta(1), durableFrame(0), summaryDelta(2)})
 		return words(a.LastID, a.Count, a.LastSequence, a.Summary), err
 	}},
 	{"ff_change_priority", "priority", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
@@ -307,22 +310,22 @@ var writings = []writing{
 	}},
 	{"ff_suspend_execution", "suspend", nothingFirst, waitingOn("")},
 	{"ff_suspend_execution", "suspend on what came before", func(w *world, s fixed) {
-		w.send(s.fence.Execution, s.handed, engine.NewSignal{ID: request, Name: "go"}, engine.EffectBuffered)
+		w.send(s.fence.Execution, s.handed, suspend.SentSignal{ID: request, Name: "go"}, waithook.EffectBuffered)
 	}, waitingOn("p")},
 	{"ff_resume_execution", "resume", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		_, err := e.ResumeExecution(w.ctx, s.asleep, engine.ResumeRequest{Request: request, By: "op"})
 		return "", err
 	}},
 	{"ff_deliver_signal", "deliver", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		d, err := e.DeliverSignal(w.ctx, s.asleep, s.awaited.ID, s.awaited.Digest, engine.NewSignal{ID: request, Name: "go", Payload: []byte("1")})
+		d, err := e.DeliverSignal(w.ctx, s.asleep, s.awaited.ID, s.awaited.Digest, suspend.SentSignal{ID: request, Name: "go", Payload: []byte("1")})
 		return words(d), err
 	}},
 	{"ff_deliver_signal", "deliver early", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		d, err := e.DeliverSignal(w.ctx, s.fence.Execution, s.handed.ID, s.handed.Digest, engine.NewSignal{ID: request, Name: "go", IdempotencyKey: "k"})
+		d, err := e.DeliverSignal(w.ctx, s.fence.Execution, s.handed.ID, s.handed.Digest, suspend.SentSignal{ID: request, Name: "go", IdempotencyKey: "k"})
 		return words(d), err
 	}},
 	{"ff_approve_waitpoint", "approve", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
-		d, err := e.ApproveWaitpoint(w.ctx, s.asleep, "awaited", engine.NewSignal{ID: request, Name: "go", Source: "op"})
+		d, err := e.ApproveWaitpoint(w.ctx, s.asleep, "awaited", suspend.SentSignal{ID: request, Name: "go", Source: "op"})
 		return words(d), err
 	}},
 	{"ff_reissue_token", "reissue", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {

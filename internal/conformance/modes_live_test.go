@@ -12,6 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -24,7 +26,7 @@ var liveModeScenarios = []scenario{
 		all.expect("0 attempt")
 		lasting.expect("0 attempt")
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
 		var document []byte
 		for i := range 300 {
 			patch := fmt.Sprintf(`{"n":%d,"k%d":null,"k%d":{"at":%d}}`, i, i%7, i%5, i)
@@ -32,8 +34,8 @@ var liveModeScenarios = []scenario{
 			document, err = stream.MergeSummary(document, []byte(patch))
 			w.no(err)
 			w.no(wr.Append(w.ctx, numberedFrame(i)))
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}))
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute, Payload: []byte("tick")}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(patch)}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute, Payload: []byte("tick")}))
 		}
 		w.no(wr.Close(w.ctx))
 		if a.lost == 0 {
@@ -56,12 +58,12 @@ var liveModeScenarios = []scenario{
 	{name: "spec 30 §11 #24 a summary of a stolen lease is the new holder's", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		wr := w.writer(f, 0)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"by":"first"}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"by":"first"}`)}))
 		w.no(wr.Flush(w.ctx))
 		w.advance(ttl)
 		w.settleTime()
 		next := w.worker("w2").one(f.Execution)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"by":"the dead"}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"by":"the dead"}`)}))
 		w.is(wr.Close(w.ctx), flowfabric.ErrLeaseLost)
 		w.document(f, 1, `{"by":"first"}`)
 		w.document(next.Fence, 0, "")
@@ -75,7 +77,7 @@ var liveModeScenarios = []scenario{
 	{name: "spec 30 §3 a handler's task writes all modes", run: func(w *world) {
 		c := w.worker("w1").one(w.create())
 		wr := w.writer(c.Fence, 0)
-		task := handler.NewTask(handler.TaskConfig{Claim: &c, Frames: wr, Reader: w.e})
+		task := newTask(taskhook.Config{Claim: &c, Frames: wr, Reader: w.e})
 		w.no(task.Frame(w.ctx, "log", "kept"))
 		w.no(task.Summary(w.ctx, map[string]any{"ms": int64(1713100800150123), "of": []int{}}))
 		w.no(task.Live(w.ctx, "token", "a", 5*time.Second))
@@ -140,7 +142,7 @@ var liveModeScenarios = []scenario{
 				}
 			}
 		}}
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f})
 		w.no(wr.Append(w.ctx, numberedFrame(1)))
 		select {
 		case <-reached:
@@ -148,7 +150,7 @@ var liveModeScenarios = []scenario{
 			w.Fatal("the first batch never left")
 		}
 		for i := range 1500 {
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeBestEffort, TTL: time.Minute, Payload: []byte(strconv.Itoa(i))}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute, Payload: []byte(strconv.Itoa(i))}))
 		}
 		close(goOn)
 		w.no(wr.Append(w.ctx, numberedFrame(2)))
@@ -156,11 +158,14 @@ var liveModeScenarios = []scenario{
 		w.check()
 		m := w.meta(f)
 		same(w, "stored and shed", words(m.Count, m.Live+wr.Shed(), wr.Shed() >= 1500-1023, wr.Dropped()), "2 1500 true 0")
-		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, engine.ModeBestEffort, engine.StreamID{}, nil, 10000)
+		frames, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeBestEffort, stream.Cursor{}, nil, 10000)
 		w.no(err)
 		same(w, "the newest", string(frames[len(frames)-1].Payload), "1499")
-		if !slices.IsSortedFunc(frames, func(a, b engine.Frame) int { return a.ID.Compare(b.ID) }) {
+		if !slices.IsSortedFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) }) {
 			w.Fatal("the order is lost")
 		}
 	}},
 }
+
+// newTask is a task as a worker makes it.
+func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -19,9 +20,9 @@ var modeScenarios = []scenario{
 		for _, keep := range []int{0, 200} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
 			sequence := uint64(1)
-			put := func(n int, mode func(version uint64) engine.Frame, version uint64) {
+			put := func(n int, mode func(version uint64) stream.Frame, version uint64) {
 				for ; n > 0; n -= min(n, 100) {
-					batch := make([]engine.Frame, min(n, 100))
+					batch := make([]stream.Frame, min(n, 100))
 					for i := range batch {
 						batch[i] = mode(version + uint64(i))
 					}
@@ -42,11 +43,11 @@ var modeScenarios = []scenario{
 				wanted = min(retained, uint64(keep)+163)
 			}
 			same(w, "counts", words(m.Count, m.Summary, m.Live, m.LastSequence, retained), words(500, 401, 401, 1302, wanted))
-			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 1000)
+			frames, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
 			w.no(err)
 			same(w, "durable frames", words(len(frames), frames[len(frames)-1].Durables), words(retained, 500))
-			for mode, most := range map[engine.FrameMode]int{engine.ModeSummary: 64 + 200, engine.ModeBestEffort: 64 + 200} {
-				log, err := w.e.ReadLog(w.ctx, f.Execution, 0, mode, engine.StreamID{}, nil, 1000)
+			for mode, most := range map[stream.FrameMode]int{stream.ModeSummary: 64 + 200, stream.ModeBestEffort: 64 + 200} {
+				log, err := w.e.ReadLog(w.ctx, f.Execution, 0, mode, stream.Cursor{}, nil, 1000)
 				w.no(err)
 				if len(log) < 64 || len(log) > most {
 					w.Fatalf("%d %s frames are kept", len(log), mode)
@@ -61,7 +62,7 @@ var modeScenarios = []scenario{
 		version := uint64(0)
 		put := func(patch, want string) {
 			w.Helper()
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(patch)}))
 			w.no(wr.Flush(w.ctx))
 			version++
 			w.document(f, version, want)
@@ -69,7 +70,7 @@ var modeScenarios = []scenario{
 		refuse := func(what, patch string, want error) {
 			w.Helper()
 			w.unchanged(what, func() {
-				w.is(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(patch)}), want)
+				w.is(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(patch)}), want)
 				w.no(wr.Flush(w.ctx))
 			})
 		}
@@ -89,18 +90,18 @@ var modeScenarios = []scenario{
 		put(`{"a":null}`, `{}`)
 		part := strings.Repeat("x", 60<<10)
 		for i := range 4 {
-			w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"p` + strconv.Itoa(i) + `":"` + part + `"}`)}))
+			w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"p` + strconv.Itoa(i) + `":"` + part + `"}`)}))
 			w.no(wr.Flush(w.ctx))
 			version++
 		}
 		rest := flowfabric.MaxSummary - 4*len(`"p0":"",`+part) - len(`{"q":""}`)
 		refuse("256 KiB and 1", `{"q":"`+part[:rest+1]+`"}`, flowfabric.ErrSummaryTooLarge)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"q":"` + part[:rest] + `"}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"q":"` + part[:rest] + `"}`)}))
 		w.no(wr.Close(w.ctx))
 		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
 		w.no(err)
 		same(w, "256 KiB", words(len(s.Document), s.Version), words(flowfabric.MaxSummary, version+1))
-		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, engine.ModeSummary, engine.StreamID{}, nil, 100)
+		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeSummary, stream.Cursor{}, nil, 100)
 		w.no(err)
 		same(w, "deltas", len(deltas), int(version+1))
 		w.check()
@@ -120,7 +121,7 @@ var modeScenarios = []scenario{
 		same(w, "later", words(later.Version, string(later.Document), later.FirstAt.Equal(s.FirstAt), later.UpdatedAt.Sub(s.UpdatedAt)), words(3, `{"version":3}`, true, time.Second))
 		for _, wrong := range []uint64{1, 3, 5} {
 			w.unchanged("a delta of another version", func() {
-				_, err := w.e.AppendFrames(w.ctx, f, 5, []engine.Frame{summaryDelta(wrong)})
+				_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{summaryDelta(wrong)})
 				w.is(err, flowfabric.ErrSummaryConflict)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
 				same(w, "stored", coded.Slot(0), "3")
@@ -136,7 +137,7 @@ var modeScenarios = []scenario{
 		large := summaryDelta(5)
 		large.Document = make([]byte, flowfabric.MaxSummary+1)
 		w.unchanged("a large document", func() {
-			_, err := w.e.AppendFrames(w.ctx, f, 6, []engine.Frame{large})
+			_, err := w.e.AppendFrames(w.ctx, f, 6, []stream.Frame{large})
 			w.is(err, flowfabric.ErrSummaryTooLarge)
 		})
 		large.Document = large.Document[1:]
@@ -167,24 +168,24 @@ var modeScenarios = []scenario{
 		id := w.create(retries(1))
 		f := k.one(id).Fence
 		wr := w.writer(f, 0)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"a":1,"b":1}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"a":1,"b":1}`)}))
 		w.no(wr.Close(w.ctx))
 		w.delay(f, time.Second)
 		w.document(f, 1, `{"a":1,"b":1}`) // nobody holds it
 		w.unchanged("a delta while delayed", func() {
-			_, err := w.e.AppendFrames(w.ctx, f, 2, []engine.Frame{summaryDelta(2)})
+			_, err := w.e.AppendFrames(w.ctx, f, 2, []stream.Frame{summaryDelta(2)})
 			w.is(err, flowfabric.ErrNotActive)
 		})
 		w.advance(time.Second)
 		w.tick()
 		c := k.one(id)
 		wr = w.writer(c.Fence, c.LastSequence)
-		w.no(wr.Append(w.ctx, stream.Frame{Mode: engine.ModeSummary, Payload: []byte(`{"b":null,"c":2}`)}))
+		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"b":null,"c":2}`)}))
 		w.no(wr.Close(w.ctx))
 		w.document(c.Fence, 2, `{"a":1,"c":2}`)
 		w.fail(c.Fence, "x")
 		w.unchanged("a delta after the end", func() {
-			_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []engine.Frame{summaryDelta(3)})
+			_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{summaryDelta(3)})
 			w.is(err, flowfabric.ErrNotActive)
 		})
 		w.advance(2 * time.Second)
@@ -225,23 +226,23 @@ var modeScenarios = []scenario{
 		before := w.meta(f)
 		await(w.T, "the best-effort frames are gone", func() bool { return left() == -2 })
 		w.check()
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 10})
 		w.no(err)
-		same(w, "left", words(spellFrames(p.Frames), p.Gap, p.Next.String()), words("1d 4s 5d", false, before.LastID))
+		same(w, "left", words(spellFrames(p.Frames), p.Gap, p.Next.Cursor().String()), words("1d 4s 5d", false, before.LastID))
 		a := w.modes(f, 6, short)
 		same(w, "a new log goes on", words(a.LastID.Compare(before.LastID), a.LastSequence), "1 6")
 		w.no(w.complete(f, "").Err)
-		p, err = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10})
+		p, err = framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 10})
 		w.no(err)
-		same(w, "closed", words(p.Closed, p.EOF, p.Next.String()), words(true, true, a.LastID))
+		same(w, "closed", words(p.Closed, p.EOF, p.Next.Cursor().String()), words(true, true, a.LastID))
 	}},
 	{name: "spec 30 T28 ids never go back, whatever the clock and the expiry do", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.advance(time.Hour) // and the lease with it: a long one is held below
 		w.settleTime()
 		f = w.worker("w2").one(f.Execution).Fence
-		last := engine.StreamID{}
-		put := func(sequence uint64, frames ...engine.Frame) {
+		last := stream.Cursor{}
+		put := func(sequence uint64, frames ...stream.Frame) {
 			w.Helper()
 			a := w.modes(f, sequence, frames...)
 			if a.LastID.Compare(last) <= 0 {
@@ -259,7 +260,7 @@ var modeScenarios = []scenario{
 		put(7, durableFrame(0), durableFrame(0))
 		w.set("DEL", w.k.Live(f.Execution.UUID(), 1))
 		put(9, bestEffort(0))
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 1, stream.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 100})
 		w.no(err)
 		same(w, "order", spellFrames(p.Frames), "4d 5s 6d 7d 8d 9b")
 		w.advance(30 * time.Minute)
@@ -269,7 +270,7 @@ var modeScenarios = []scenario{
 	{name: "spec 30 §11 #13 three durable frames among a thousand live ones", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		for i := range 10 {
-			batch := make([]engine.Frame, 100)
+			batch := make([]stream.Frame, 100)
 			for j := range batch {
 				batch[j] = bestEffort(0)
 				batch[j].Keep = flowfabric.MaxLiveFrames
@@ -282,9 +283,9 @@ var modeScenarios = []scenario{
 		w.no(w.complete(f, "").Err)
 		counted := &countedReader{Engine: w.e}
 		var frames []stream.Frame
-		var after stream.Cursor
+		var after framelog.Place
 		for {
-			p, err := stream.Read(w.ctx, counted, f.Execution, 0, stream.ReadOptions{Limit: 10, After: after, Visibility: stream.ExcludeBestEffort})
+			p, err := framelog.Read(w.ctx, counted, f.Execution, 0, framelog.ReadOptions{Limit: 10, After: after, WithoutBestEffort: true})
 			w.no(err)
 			if p.Next == after {
 				w.Fatal("the cursor stands still")
@@ -294,16 +295,16 @@ var modeScenarios = []scenario{
 			}
 		}
 		same(w, "found", words(spellFrames(frames), counted.calls <= 4), "200d 600d 1000d true")
-		all, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 10000})
+		all, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 10000})
 		w.no(err)
 		same(w, "all", words(len(all.Frames), all.EOF), "1000 true")
 	}},
 	{name: "spec 30 §3 frames of all modes are sent to who listens as they are read", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
-		var heard []engine.Frame
+		var heard []stream.Frame
 		next := uint64(1)
-		for _, batch := range [][]engine.Frame{
+		for _, batch := range [][]stream.Frame{
 			{durableFrame(0)}, {bestEffort(0), {Type: "b", Encoding: "bytes", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte{0xff}}},
 			{summaryDelta(1), durableFrame(0), summaryDelta(2)}, {durableFrame(0)},
 		} {
@@ -313,7 +314,7 @@ var modeScenarios = []scenario{
 			w.no(err)
 			heard = append(heard, m.Frames...)
 		}
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 100})
 		w.no(err)
 		same(w, "heard", words(heard), words(p.Frames))
 		same(w, "read", spellFrames(p.Frames), "1d 2b 3d 4s 5d 6s 7d")
@@ -322,13 +323,13 @@ var modeScenarios = []scenario{
 	{name: "spec 30 §11 #27 a trim gap in a mixed stream has its number", run: func(w *world) {
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.modes(f, 1, durableFrame(0), bestEffort(0), durableFrame(0))
-		first, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 2})
+		first, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 2})
 		w.no(err)
 		for i := range 3 {
 			w.frames(f, uint64(100*i+4), 100)
 		}
 		m := w.meta(f)
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000, After: first.Next})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1000, After: first.Next})
 		w.no(err)
 		same(w, "behind one of two", words(p.Gap, p.Trimmed, uint64(len(p.Frames))), words(true, m.Trimmed-1, m.Count-m.Trimmed))
 	}},
@@ -355,22 +356,22 @@ var modeScenarios = []scenario{
 }
 
 // durableFrame and bestEffort make a frame; the argument is there to be like summaryDelta.
-func durableFrame(uint64) engine.Frame {
-	return engine.Frame{Type: "token", Payload: []byte("durable")}
+func durableFrame(uint64) stream.Frame {
+	return stream.Frame{Type: "token", Payload: []byte("durable")}
 }
 
 // summaryDelta makes a version; its document tells which.
-func summaryDelta(version uint64) engine.Frame {
+func summaryDelta(version uint64) stream.Frame {
 	text := []byte(`{"version":` + strconv.FormatUint(version, 10) + `}`)
-	return engine.Frame{Type: "summary", Encoding: "json", Payload: text, Mode: engine.ModeSummary, SummaryVersion: version, Document: text}
+	return stream.Frame{Type: "summary", Encoding: "json", Payload: text, Mode: stream.ModeSummary, SummaryVersion: version, Document: text}
 }
 
-func bestEffort(uint64) engine.Frame {
-	return engine.Frame{Type: "token", Payload: []byte("live"), Mode: engine.ModeBestEffort, TTL: 5 * time.Second, Keep: 64}
+func bestEffort(uint64) stream.Frame {
+	return stream.Frame{Type: "token", Payload: []byte("live"), Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Keep: 64}
 }
 
 // modes appends frames of any modes.
-func (w *world) modes(f flowfabric.Fence, first uint64, frames ...engine.Frame) engine.Appended {
+func (w *world) modes(f flowfabric.Fence, first uint64, frames ...stream.Frame) engine.Appended {
 	w.Helper()
 	a, err := w.e.AppendFrames(w.ctx, f, first, frames)
 	w.no(err)
@@ -385,8 +386,8 @@ func (w *world) meta(f flowfabric.Fence) engine.StreamMeta {
 	return m
 }
 
-func (w *world) writer(f flowfabric.Fence, last uint64) *stream.Writer {
-	return stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f, LastSequence: last, Summaries: w.e})
+func (w *world) writer(f flowfabric.Fence, last uint64) *framelog.Writer {
+	return framelog.NewWriter(framelog.WriterConfig{Appender: w.e, Fence: f, LastSequence: last, Summaries: w.e})
 }
 
 // document fails unless the attempt's summary is as wanted.
@@ -412,7 +413,7 @@ type countedReader struct {
 	calls int
 }
 
-func (c *countedReader) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode engine.FrameMode, after engine.StreamID, to *engine.StreamID, limit int) ([]engine.Frame, error) {
+func (c *countedReader) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
 	c.calls++
 	return c.Engine.ReadLog(ctx, id, attempt, mode, after, to, limit)
 }

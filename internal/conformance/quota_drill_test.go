@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -49,7 +50,7 @@ func newDrill(w *world) *drill {
 	d := &drill{gates: newGates(w), seed: uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano())), cap: 3,
 		runs: map[flowfabric.ExecutionID]flowfabric.Fence{}, did: map[string]int{}}
 	d.r = rand.New(rand.NewPCG(d.seed, 1))
-	d.quota = d.gates.quota(engine.QuotaSpec{Cap: d.cap})
+	d.quota = d.gates.quota(admission.Quota{Cap: d.cap})
 	for i := range 2 {
 		d.workers = append(d.workers, &asker{worker: d.asker("w" + strconv.Itoa(i))})
 	}

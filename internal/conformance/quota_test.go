@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -22,7 +23,7 @@ func (g *gates) start(k *worker, max int, quotas ...string) []engine.Claim {
 	return k.granted(list...)
 }
 
-func (g *gates) quotaIs(name string) engine.QuotaRecord {
+func (g *gates) quotaIs(name string) admission.QuotaRecord {
 	g.Helper()
 	q, err := g.e.ReadQuota(g.ctx, name, 1000, 256)
 	g.no(err)
@@ -70,7 +71,7 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 var quotaScenarios = []scenario{
 	{name: "spec 70 §10 BS23 ten starts in a minute, and the eleventh when the first has left the window", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
+		q := g.quota(admission.Quota{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
 		w.createN(12, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		for _, c := range g.start(k, 4, q) {
@@ -95,7 +96,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS24 when rate and cap both refuse, it is the rate", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 1, Window: time.Minute, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: time.Minute, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -106,7 +107,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS26 what runs longer than the window keeps its slot", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Second, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 5, Window: time.Second, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -131,7 +132,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS27 the release of a stranger changes nothing", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Minute, Cap: 2})
+		q := g.quota(admission.Quota{Rate: 5, Window: time.Minute, Cap: 2})
 		w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -159,7 +160,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS28 what was admitted and never started gives back slot and start", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 2, Window: time.Hour, Cap: 2})
+		q := g.quota(admission.Quota{Rate: 2, Window: time.Hour, Cap: 2})
 		w.createN(3, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -182,7 +183,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS28 a grant that goes back with its session, its time, or by its worker takes hold and start along", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 9, Window: time.Hour, Cap: 9})
+		q := g.quota(admission.Quota{Rate: 9, Window: time.Hour, Cap: 9})
 		id := w.create(asking(flowfabric.Quota(q)))
 		for what, back := range map[string]func(*worker, engine.Grant){
 			"session": func(k *worker, _ engine.Grant) {
@@ -221,7 +222,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS29 two askers, one candidate: one grant, and nobody releases what is another's", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
 		workers := []*worker{g.asker("w1"), g.asker("w2")}
 		for _, k := range workers {
@@ -267,7 +268,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS30 a worker dies after its admission: the slot is free after the grant's time and five seconds", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Hour, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		dead := g.asker("dead").grants(1)
 		g.admit(q, 1, dead...)
@@ -293,7 +294,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS32 a release that comes before the admission leaves no slot behind", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 5, Window: time.Hour, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		late := k.grants(1)
@@ -327,7 +328,7 @@ var quotaScenarios = []scenario{
 	{name: "spec 70 §10 BS33 whatever does not run has no slot, and needs another admission to go on", run: func(w *world) {
 		g := newGates(w)
 		w.seed()
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		k := g.asker("w1")
 		for what, part := range map[string]struct {
 			leave func(engine.Claim)
@@ -389,7 +390,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS35 what is no quota is not made", run: func(w *world) {
 		g := newGates(w)
-		name := g.quota(engine.QuotaSpec{Cap: 1})
+		name := g.quota(admission.Quota{Cap: 1})
 		root := g.quotaRoot(name)
 		_, err := g.e.RemoveQuota(w.ctx, name)
 		w.no(err)
@@ -410,14 +411,14 @@ var quotaScenarios = []scenario{
 		refuses("1000001", "1000", "0", "0")
 		refuses("0", "0", "1000001", "0")
 		refuses("0", "0", "1", "60001")
-		for _, q := range []engine.QuotaSpec{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1}, {Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
+		for _, q := range []admission.Quota{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1}, {Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
 			q.Name = name
 			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
 			w.is(err, flowfabric.ErrQuotaSpec)
 		}
 		_, err = g.e.ReadQuota(w.ctx, name, 0, 0)
 		w.is(err, flowfabric.ErrQuotaNotFound)
-		q := engine.QuotaSpec{Name: name, Rate: 1, Window: 30 * 24 * time.Hour, Cap: 1000000, Jitter: time.Minute}
+		q := admission.Quota{Name: name, Rate: 1, Window: 30 * 24 * time.Hour, Cap: 1000000, Jitter: time.Minute}
 		for _, want := range []bool{false, true} {
 			_, already, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
 			w.no(err)
@@ -432,7 +433,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS40 what waits for the window is not looked at before its time", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 1, Window: 20 * time.Second})
+		q := g.quota(admission.Quota{Rate: 1, Window: 20 * time.Second})
 		w.createN(3, asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -459,7 +460,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §6.6 who waits for slots is woken for each that comes free, and two more, the first first", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		for i := range 6 {
 			w.create(asking(flowfabric.Quota(q)), kind("k"+words(i)))
 		}
@@ -483,7 +484,7 @@ var quotaScenarios = []scenario{
 		slices.Sort(order[:3])
 		slices.Sort(woken)
 		same(w, "woken", words(woken), words(order[:3]))
-		raised := engine.QuotaSpec{Name: q, Cap: 5}
+		raised := admission.Quota{Name: q, Cap: 5}
 		_, _, wake, err := g.e.PutQuota(w.ctx, raised, 1, "op")
 		w.no(err)
 		g.wake(wake)
@@ -491,7 +492,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 70 §6.3 an execution asks every quota, and holds all or none", run: func(w *world) {
 		g := newGates(w)
-		a, b := g.quota(engine.QuotaSpec{Cap: 2}), g.quota(engine.QuotaSpec{Rate: 1, Window: time.Hour})
+		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1, Window: time.Hour})
 		w.createN(2, asking(flowfabric.Quota(a), flowfabric.Quota(b)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -508,7 +509,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "spec 50 §15 #5 a cap of three and tasks of ten minutes: never more than three, a slot for every way to end", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Rate: 100, Window: time.Minute, Cap: 3})
+		q := g.quota(admission.Quota{Rate: 100, Window: time.Minute, Cap: 3})
 		w.createN(9, asking(flowfabric.Quota(q)), deadline(2*time.Hour), reclaims(0))
 		k := g.asker("w1")
 		fill := func(want int) []engine.Claim {

@@ -2,14 +2,16 @@ package conformance
 
 import (
 	"fmt"
-	"github.com/google/uuid"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -88,7 +90,7 @@ var repeatables = []repeatable{
 	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *world) call {
 		f := w.stage().fence
 		m := w.pend(f, "early")
-		w.signal(f.Execution, m, "go", engine.EffectBuffered)
+		w.signal(f.Execution, m, "go", waithook.EffectBuffered)
 		return call{"ff_suspend_execution", slices.Concat([]string{proto}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
 	}},
 	{what: "resume", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_resume_execution")},

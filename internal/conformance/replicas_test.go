@@ -12,8 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/lua"
-	"github.com/flowfabric/flowfabric-go/maintain"
 )
 
 // What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks say.

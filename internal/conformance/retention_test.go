@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 const day = 24 * time.Hour
@@ -73,8 +74,8 @@ func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric
 	w.no(err)
 	w.pend(c.Fence, "never used")
 	m := w.stopped(c.Fence, within(time.Hour, "fail"), awaiting("it"))
-	w.signal(id, m, "other", engine.EffectNone)
-	w.signal(id, m, "go", engine.EffectSatisfied)
+	w.signal(id, m, "other", waithook.EffectNone)
+	w.signal(id, m, "go", waithook.EffectSatisfied)
 	c = k.one(id)
 	w.pend(c.Fence, "left open")
 	w.no(w.complete(c.Fence, "result").Err)

@@ -7,6 +7,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -17,7 +19,7 @@ var runScenarios = []scenario{
 		k := w.worker("w1")
 		early := func(f flowfabric.Fence, key string) engine.Minted {
 			m := w.pend(f, key)
-			w.signal(f.Execution, m, "go", engine.EffectBuffered)
+			w.signal(f.Execution, m, "go", waithook.EffectBuffered)
 			return m
 		}
 		for _, x := range []struct {
@@ -33,7 +35,7 @@ var runScenarios = []scenario{
 			}},
 			{"delayed", func(f flowfabric.Fence) bool { w.delay(f, 0); return false }},
 			{"suspended", func(f flowfabric.Fence) bool {
-				w.signal(f.Execution, w.stopped(f), "go", engine.EffectSatisfied)
+				w.signal(f.Execution, w.stopped(f), "go", waithook.EffectSatisfied)
 				return false
 			}},
 			{"suspended", func(f flowfabric.Fence) bool {
@@ -78,17 +80,17 @@ var runScenarios = []scenario{
 			w.frames(next, 7, 1) // the same run
 			m := w.meta(next)
 			same(w, x.reason+": runs, recorded", words(m.Runs, m.Recorded), words(2, kept))
-			runs, err := w.e.ReadRuns(w.ctx, f.Execution, 0, engine.StreamID{}, 10)
+			runs, err := w.e.ReadRuns(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
 			w.no(err)
-			p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 100})
+			p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 100})
 			w.no(err)
-			want := engine.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID, Recorded: kept}
-			same(w, "stored", words(runs), words([]engine.Resumption{want}))
+			want := stream.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID, Recorded: kept.Sequence}
+			same(w, "stored", words(runs), words([]stream.Resumption{want}))
 			same(w, "read", words(p.Resumed), words(runs))
 			same(w, "runs of the frames", ofRuns(p.Frames), "1111222")
 			same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "1 2 5 6 7")
 
-			var heard []engine.Frame
+			var heard []stream.Frame
 			for i := range 4 {
 				message, err := engine.DecodeFrames(ear.next())
 				w.no(err)
@@ -127,9 +129,9 @@ var runScenarios = []scenario{
 		w.release(f)
 		f = k.one(id).Fence
 		w.frames(f, 7, 1)
-		p, err := stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100})
 		w.no(err)
-		same(w, "recorded before each run", words(len(p.Resumed), p.Resumed[0].Recorded.Sequence, p.Resumed[1].Recorded.Sequence), "2 0 5")
+		same(w, "recorded before each run", words(len(p.Resumed), p.Resumed[0].Recorded, p.Resumed[1].Recorded), "2 0 5")
 		same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "4 5 7")
 	}},
 	{name: "a claim that appended nothing is no run", run: func(w *world) {
@@ -145,7 +147,7 @@ var runScenarios = []scenario{
 		w.delay(k.one(id).Fence, 0)
 		f = k.one(id).Fence
 		w.frames(f, 2, 1)
-		runs, err := w.e.ReadRuns(w.ctx, id, 0, engine.StreamID{}, 10)
+		runs, err := w.e.ReadRuns(w.ctx, id, 0, stream.Cursor{}, 10)
 		w.no(err)
 		same(w, "runs", words(len(runs), runs[0].Run, runs[0].Reason, runs[0].Epoch == f.Epoch), "1 2 delayed true")
 	}},
@@ -192,10 +194,10 @@ var runScenarios = []scenario{
 		w.release(f)
 		f = k.one(id).Fence
 		w.modes(f, 5, summaryDelta(2), durableFrame(0))
-		p, err := stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100})
 		w.no(err)
-		same(w, "runs", words(ofRuns(p.Frames), len(p.Resumed), p.Resumed[0].Recorded.Sequence, p.Resumed[1].Recorded.Sequence), "112233 2 0 4")
-		p, err = stream.Read(w.ctx, w.e, id, 0, stream.ReadOptions{Limit: 100, Visibility: stream.ExcludeBestEffort})
+		same(w, "runs", words(ofRuns(p.Frames), len(p.Resumed), p.Resumed[0].Recorded, p.Resumed[1].Recorded), "112233 2 0 4")
+		p, err = framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100, WithoutBestEffort: true})
 		w.no(err)
 		same(w, "runs whose first frame is not shown", words(ofRuns(p.Frames), len(p.Resumed)), "1233 2")
 	}},
@@ -205,13 +207,13 @@ var runScenarios = []scenario{
 		const rounds = 400
 		for i := range rounds {
 			f := k.one(id).Fence
-			_, err := w.e.AppendFrames(w.ctx, f, uint64(i+1), []engine.Frame{{Payload: []byte("x")}})
+			_, err := w.e.AppendFrames(w.ctx, f, uint64(i+1), []stream.Frame{{Payload: []byte("x")}})
 			w.no(err)
 			_, err = w.e.ReleaseExecution(w.ctx, f)
 			w.no(err)
 		}
 		w.check()
-		runs, err := w.e.ReadRuns(w.ctx, id, 0, engine.StreamID{}, 10_000)
+		runs, err := w.e.ReadRuns(w.ctx, id, 0, stream.Cursor{}, 10_000)
 		w.no(err)
 		if n := len(runs); n < 257 || n >= rounds-1 || runs[n-1].Run != rounds {
 			w.Fatalf("%d runs of %d are kept", n, rounds)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -17,13 +18,13 @@ var spendScenarios = []scenario{
 	{name: "spec 70 §2.4 the last report of a holder is taken back, once", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(nil)
-		report := func(epoch, sequence uint64, n int64) engine.Usage {
-			u := engine.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: map[string]int64{"tokens": n, "calls": 1}}
+		report := func(epoch, sequence uint64, n int64) admission.Usage {
+			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: map[string]int64{"tokens": n, "calls": 1}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
 			return u
 		}
-		undo := func(u engine.Usage, want bool, tokens int64) {
+		undo := func(u admission.Usage, want bool, tokens int64) {
 			w.Helper()
 			undone, _, err := w.e.UndoUsage(w.ctx, u)
 			w.no(err)
@@ -56,9 +57,9 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.5 what was given back, or counted in another period, is not taken back twice", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Minute })
-		report := func(sequence uint64) engine.Usage {
-			u := engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: map[string]int64{"tokens": 40}}
+		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
+		report := func(sequence uint64) admission.Usage {
+			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: map[string]int64{"tokens": 40}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
 			return u
@@ -83,10 +84,10 @@ var spendScenarios = []scenario{
 		w.no(err)
 		own := func(key string) {
 			w.Helper()
-			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(20)})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: key, Amounts: tokens(20)})
 			w.no(err)
 		}
-		keep := func(what string, u engine.Usage, used int64) {
+		keep := func(what string, u admission.Usage, used int64) {
 			w.Helper()
 			undone, _, err := w.e.UndoUsage(w.ctx, u)
 			w.no(err)
@@ -102,7 +103,7 @@ var spendScenarios = []scenario{
 	{name: "spec 70 §2.4 who waits for a budget is told that a report was taken back", run: func(w *world) {
 		g := newGates(w)
 		b := g.budget(nil)
-		u := engine.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1, Amounts: map[string]int64{"tokens": 100}}
+		u := admission.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1, Amounts: map[string]int64{"tokens": 100}}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
 		rooms, err := w.e.CheckBudgets(w.ctx, w.p, 3, []string{b})
@@ -115,12 +116,12 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.4 a ledger is of a whole id: partition and UUID, written in one way", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(3)
-		b := g.budget(func(b *engine.BudgetSpec) {
-			b.WarnSoft, b.Limits = true, map[string]engine.Limit{"tokens": {Hard: 100, Soft: 80}}
+		b := g.budget(func(b *admission.Budget) {
+			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
 		})
 		twin := flowfabric.MakeExecutionID(65535, id.UUID())
 		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
-			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
 		}
 		spent := map[flowfabric.ExecutionID]int64{}
@@ -131,9 +132,9 @@ var spendScenarios = []scenario{
 		given, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		same(w, "given back", words(given, g.spent(b, "tokens")), "[true] 41")
-		book := g.record(b).Book
+		book := g.record(b).Audit
 		same(w, "book", book[len(book)-1].Detail, id.String()+" asked tokens=40")
-		same(w, "warned of", slices.ContainsFunc(book, func(e engine.BookEntry) bool {
+		same(w, "warned of", slices.ContainsFunc(book, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
@@ -150,7 +151,7 @@ var spendScenarios = []scenario{
 		b := g.budget(nil)
 		report := func(epoch uint64) string {
 			w.Helper()
-			r, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
+			r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
 			w.no(err)
 			return words(r.Replayed, r.Late, g.spent(b, "tokens"))
 		}
@@ -165,13 +166,13 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §3.3 what a replay spent is not given back for the attempt before, however late that is told", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed"} })
+		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
 		id := w.create(asking(flowfabric.Budget(b)))
 		run := func(n int64) flowfabric.Fence {
 			w.Helper()
 			f := k.granted(k.grants(1)...)[0].Fence
-			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: tokens(n)})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
 			return f
 		}
@@ -199,13 +200,13 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.5 the ledger of an execution goes soon after its purge, and a late report or refund still finds it", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Refund = []string{"failed"} })
+		b := g.budget(func(b *admission.Budget) { b.Refund = []string{"failed"} })
 		k := g.asker("w1")
 		id := w.create(asking(flowfabric.Budget(b)))
 		f := k.granted(k.grants(1)...)[0].Fence
-		report := func(sequence uint64, n int64) engine.Reported {
+		report := func(sequence uint64, n int64) admission.Reported {
 			w.Helper()
-			r, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
+			r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
 			w.no(err)
 			return r
 		}
@@ -254,8 +255,8 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS12 a budget counts 64 dimensions in a period, and keeps the places of those with limits", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		b := g.budget(func(b *engine.BudgetSpec) {
-			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"}, map[string]engine.Limit{"tokens": {Hard: 1000}, "cost": {}}
+		b := g.budget(func(b *admission.Budget) {
+			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"}, map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
 		})
 		sequence := uint64(0)
 		report := func(more ...string) error {
@@ -264,7 +265,7 @@ var spendScenarios = []scenario{
 				by[dim] = 1
 			}
 			sequence++
-			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: by})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: by})
 			return err
 		}
 		var many []string
@@ -281,9 +282,9 @@ var spendScenarios = []scenario{
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
-		_, _, _, err := w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: limits(1000)}, 1, "op")
+		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: limits(1000)}, 1, "op")
 		w.no(err)
-		_, _, _, err = w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: map[string]engine.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
+		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
 		w.no(err)
 		w.is(report("new"), flowfabric.ErrInvalidInput)
 		given, _, err := w.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
@@ -298,16 +299,16 @@ var spendScenarios = []scenario{
 	{name: "spec 70 §2.5 a ledger stays for a week, or until a day after its period", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour, 30 * 24 * time.Hour: 31 * 24 * time.Hour} {
-			b := g.budget(func(b *engine.BudgetSpec) { b.Reset = reset })
-			_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
+			b := g.budget(func(b *admission.Budget) { b.Reset = reset })
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
 			w.no(err)
 			w.lives(g.budgetRoot(b).Ledger(b, spenderText(id)), want)
 		}
 	}},
 	{name: "spec 70 §10 BS5 that a soft limit was passed is forgotten with the limit", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) {
-			b.Limits = map[string]engine.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
+		b := g.budget(func(b *admission.Budget) {
+			b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
 		})
 		crossed := func(key string) string {
 			w.Helper()
@@ -316,29 +317,29 @@ var spendScenarios = []scenario{
 		}
 		same(w, "both", crossed("1"), "[{cost false 2 1 true} {tokens false 2 1 true}]")
 		revision := uint64(1)
-		put := func(l map[string]engine.Limit) {
+		put := func(l map[string]admission.Limit) {
 			w.Helper()
-			r, _, _, err := w.e.PutBudget(w.ctx, engine.BudgetSpec{Name: b, Limits: l}, revision, "op")
+			r, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: l}, revision, "op")
 			w.no(err)
 			revision = r
 		}
-		put(map[string]engine.Limit{"cost": {Soft: 2}})
+		put(map[string]admission.Limit{"cost": {Soft: 2}})
 		kept, err := w.do("HKEYS", g.budgetRoot(b).Budget(b)).AsStrSlice()
 		w.no(err)
 		same(w, "marks", words(slices.Contains(kept, "w:cost"), slices.Contains(kept, "w:tokens")), "true false")
-		put(map[string]engine.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
+		put(map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
 		same(w, "the one that stayed was told", crossed("2"), "[{cost false 4 2 false} {tokens false 4 1 true}]")
 	}},
 	{name: "spec 70 §5.3 who was to be woken is told again when the call is, and waits no more once there is room", run: func(w *world) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		b := g.budget(func(b *engine.BudgetSpec) { b.Reset = time.Hour })
+		b := g.budget(func(b *admission.Budget) { b.Reset = time.Hour })
 		ask := func(route uint64, open bool) {
 			w.Helper()
 			rooms, err := w.e.CheckBudgets(w.ctx, w.p, route, []string{b})
 			w.no(err)
 			same(w, "room", rooms[0].Open, open)
 		}
-		u := engine.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(100)}
+		u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(100)}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
 		ask(3, false)
@@ -350,7 +351,7 @@ var spendScenarios = []scenario{
 		}
 		g.spend(b, "k", tokens(100))
 		ask(3, false)
-		wider := engine.BudgetSpec{Name: b, Reset: time.Hour, Limits: limits(200)}
+		wider := admission.Budget{Name: b, Reset: time.Hour, Limits: limits(200)}
 		for _, again := range []bool{false, true, true} {
 			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
 			w.no(err)
@@ -371,8 +372,8 @@ var spendScenarios = []scenario{
 	}},
 	{name: "spec 70 §1.2 a budget that refuses dimensions without limits names them", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *engine.BudgetSpec) { b.StrictDimensions = true })
-		_, err := w.e.ReportUsage(w.ctx, engine.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
+		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
+		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
 		w.is(err, flowfabric.ErrUnknownDimension)
 		same(w, "detail", err.Error(), "ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
 		same(w, "used", g.spent(b, "tokens"), 0)

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/lua"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -59,7 +60,7 @@ var liveScenarios = []scenario{
 		const total, limit = 2500, 100
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, total, nil)
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: flowfabric.MaxReadFrames})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: flowfabric.MaxReadFrames})
 		w.no(err)
 		same(w, "while open", words(len(p.Frames), p.Closed, p.EOF), words(total, false, false))
 		w.no(w.complete(f, "").Err)
@@ -146,7 +147,7 @@ var liveScenarios = []scenario{
 		total, joins := 3000/max(w.srv.Share, 1), 24/max(w.srv.Share, 1) // a batch has 100 frames at most
 		other, err := w.open(engine.Config{})
 		w.no(err)
-		hubs := []*stream.Hub{w.hub(w.e), w.hub(other)}
+		hubs := []*framelog.Hub{w.hub(w.e), w.hub(other)}
 		f := w.worker("w1").one(w.create()).Fence
 		var tails conc.WaitGroup
 		w.Cleanup(tails.Wait)
@@ -184,7 +185,7 @@ var liveScenarios = []scenario{
 				}
 			}
 		}}
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f})
 		for i := range total {
 			w.no(wr.Append(w.ctx, numberedFrame(i+1)))
 		}
@@ -236,7 +237,7 @@ var liveScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e}
 		sent := make([][]byte, total)
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f})
 		for i := range sent {
 			sent[i] = sized(i + 1)
 			w.no(wr.Append(w.ctx, stream.Frame{Type: "token", Encoding: stream.Bytes, Payload: sent[i]}))
@@ -280,7 +281,7 @@ var liveScenarios = []scenario{
 			}
 		}}
 		sent := make([][]byte, total)
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Context: w.ctx, Logger: slog.New(slog.DiscardHandler)})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Context: w.ctx, Logger: slog.New(slog.DiscardHandler)})
 		for i := range sent {
 			sent[i] = sized(i + 1)
 			if err := wr.Append(w.ctx, stream.Frame{Encoding: stream.Bytes, Payload: sent[i]}); err != nil {
@@ -308,7 +309,7 @@ var liveScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
 		sent := make([][]byte, total)
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Logger: slog.New(slog.DiscardHandler)})
 		for i := range sent {
 			sent[i] = []byte(strconv.Itoa(i + 1))
 			w.no(wr.Append(w.ctx, stream.Frame{Payload: sent[i]}))
@@ -368,7 +369,7 @@ var liveScenarios = []scenario{
 		}}
 		task, cancel := context.WithCancelCause(w.ctx)
 		defer cancel(nil)
-		wr := stream.NewWriter(stream.WriterConfig{Appender: a, Fence: f, Cancel: cancel})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Cancel: cancel})
 		put := func(from, n int) {
 			for i := range n {
 				w.no(wr.Append(w.ctx, numberedFrame(from+i)))
@@ -405,10 +406,10 @@ var liveScenarios = []scenario{
 		old, pages := w.pages(f.Execution, 0, 1000)
 		same(w, "pages of the old", len(pages), 1)
 		w.numbered(old, 1, 50)
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1})
 		w.no(err)
 		same(w, "old stream", words(p.Closed, p.ClosedReason), "true lease_expired")
-		p, err = stream.Read(w.ctx, w.e, f.Execution, 1, stream.ReadOptions{Limit: 100})
+		p, err = framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 100})
 		w.no(err)
 		w.numbered(p.Frames, 1, 10)
 		same(w, "new stream", words(p.Closed, p.EOF), "false false")
@@ -430,12 +431,12 @@ var liveScenarios = []scenario{
 			eof := false
 			waiter.Go(func() {
 				result, failed = client.Attach(c, liveDefinition, f.Execution).Result(w.ctx)
-				var p stream.Page
-				p, readErr = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000})
+				var p framelog.Page
+				p, readErr = framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1000})
 				frames, eof = p.Frames, p.EOF
 			})
 			w.quiet = true // the waiter's subscription comes when it likes
-			wr := stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f})
+			wr := framelog.NewWriter(framelog.WriterConfig{Appender: w.e, Fence: f})
 			for i := range 100 {
 				if err := wr.Append(w.ctx, numberedFrame(i+1)); err != nil {
 					w.Error(err)
@@ -464,9 +465,9 @@ var liveScenarios = []scenario{
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.frames(f, 1, 2)
-		p, err := stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1})
 		w.no(err)
-		seen := p.Next
+		seen, frame := p.Next, p.Frames[0]
 		same(w, "before", words(len(p.Frames), p.Gap), "1 false")
 		for first := uint64(3); first < 303; first += 100 {
 			w.frames(f, first, 100)
@@ -476,13 +477,13 @@ var liveScenarios = []scenario{
 		if m.Count != 302 || m.Trimmed < 100 {
 			w.Fatalf("%d of %d frames were trimmed", m.Trimmed, m.Count)
 		}
-		p, err = stream.Read(w.ctx, w.e, f.Execution, 0, stream.ReadOptions{Limit: 1000, After: seen})
+		p, err = framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1000, After: seen})
 		w.no(err)
 		same(w, "read behind the trim point", words(p.Gap, p.Trimmed), words(true, m.Trimmed-1))
 		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 		w.no(w.complete(f, "").Err)
-		for after, missing := range map[stream.Cursor]uint64{{}: m.Trimmed, seen: m.Trimmed - 1} {
-			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{After: after}))
+		for after, missing := range map[*stream.Frame]uint64{nil: m.Trimmed, &frame: m.Trimmed - 1} {
+			tail := w.tail(hub.Tail(w.ctx, f.Execution, stream.TailOptions{AfterFrame: after}))
 			tail.expect("0 attempt", "0 gap "+strconv.FormatUint(missing, 10))
 			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 			tail.expect("0 attempt_end attempt_success", "0 end T1")
@@ -572,8 +573,8 @@ func (w *world) load(text string) {
 	}
 }
 
-func (w *world) hub(e *engine.Engine) *stream.Hub {
-	h := stream.NewHub(e)
+func (w *world) hub(e *engine.Engine) *framelog.Hub {
+	h := framelog.NewHub(e)
 	w.Cleanup(h.Close)
 	return h
 }
@@ -587,7 +588,7 @@ type appender struct {
 	calls, lost int
 }
 
-func (a *appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []engine.Frame) (engine.Appended, error) {
+func (a *appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
 	a.calls++
 	if a.before != nil {
 		a.before(a.calls)
@@ -619,7 +620,7 @@ func sized(n int) []byte {
 // write puts n frames out through a writer that goes on after sequence last, and checks the partition once.
 func (w *world) write(f flowfabric.Fence, last uint64, n int, payload func(i int) []byte) {
 	w.Helper()
-	wr := stream.NewWriter(stream.WriterConfig{Appender: w.e, Fence: f, LastSequence: last})
+	wr := framelog.NewWriter(framelog.WriterConfig{Appender: w.e, Fence: f, LastSequence: last})
 	for i := range n {
 		x := numberedFrame(int(last) + i + 1)
 		if payload != nil {
@@ -635,9 +636,9 @@ func (w *world) write(f flowfabric.Fence, last uint64, n int, payload func(i int
 // pages reads a closed stream to its end and returns its frames and the bytes of each page. Only the last is EOF.
 func (w *world) pages(id flowfabric.ExecutionID, attempt uint32, limit int) (frames []stream.Frame, bytes []int) {
 	w.Helper()
-	var after stream.Cursor
+	var after framelog.Place
 	for {
-		p, err := stream.Read(w.ctx, w.e, id, attempt, stream.ReadOptions{After: after, Limit: limit})
+		p, err := framelog.Read(w.ctx, w.e, id, attempt, framelog.ReadOptions{After: after, Limit: limit})
 		w.no(err)
 		if len(p.Frames) == 0 || len(p.Frames) > limit || !p.Closed || p.Gap {
 			w.Fatalf("page %d: %d frames, closed %t, gap %t", len(bytes), len(p.Frames), p.Closed, p.Gap)

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // What the functions must guarantee for streams. Batching, cursors and tails belong to package stream.
@@ -24,25 +25,25 @@ var streamScenarios = []scenario{
 			all[i] = byte(i)
 		}
 		at := time.UnixMilli(1234)
-		sent := engine.Frame{Type: "tok\x00en", Encoding: "bytes", Correlation: "c", ProducedAt: at, Payload: all}
-		a, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{sent})
+		sent := stream.Frame{Type: "tok\x00en", Encoding: "bytes", Correlation: "c", ProducedAt: at, Payload: all}
+		a, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{sent})
 		w.no(err)
 		w.check()
-		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 10)
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 10)
 		w.no(err)
 		sent.ID, sent.Sequence, sent.Durables = a.LastID, 1, 1
-		same(w, "frame", words(got), words([]engine.Frame{sent}))
+		same(w, "frame", words(got), words([]stream.Frame{sent}))
 		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
 		w.no(err)
 		same(w, "meta", words(m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID == a.LastID, m.FirstID == a.LastID, m.Trimmed), "true 1 256 1 true true 0")
 	}},
 	{name: "spec 30 §11 #2 size limits", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
-		_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: make([]byte, flowfabric.MaxFrame)}})
+		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, flowfabric.MaxFrame)}})
 		w.no(err)
-		bad := map[string][]engine.Frame{
+		bad := map[string][]stream.Frame{
 			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, flowfabric.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
-			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]engine.Frame, 101), "none": nil,
+			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
 			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
 				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: []byte("1")}},
 		}
@@ -61,7 +62,7 @@ var streamScenarios = []scenario{
 		appendAs := func(what string, f flowfabric.Fence, want error, slot string) {
 			w.Helper()
 			w.unchanged(what, func() {
-				_, err := w.e.AppendFrames(w.ctx, f, 1, []engine.Frame{{Payload: []byte("x")}})
+				_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: []byte("x")}})
 				w.is(err, want)
 				coded, _ := errors.AsType[*flowfabric.Error](err)
 				same(w, what, coded.Slot(0), slot)
@@ -98,13 +99,13 @@ var streamScenarios = []scenario{
 		}
 		same(w, "meta", words(w.meta(short).Bytes, w.meta(short).Count), words(w.meta(long).Bytes, 301))
 		for _, f := range []flowfabric.Fence{short, long} { // from here on their logs share an order
-			_, err := w.e.AppendFrames(w.ctx, f, 302, []engine.Frame{{Mode: engine.ModeBestEffort, TTL: time.Minute, Keep: 64}})
+			_, err := w.e.AppendFrames(w.ctx, f, 302, []stream.Frame{{Mode: stream.ModeBestEffort, TTL: time.Minute, Keep: 64}})
 			w.no(err)
 		}
 		w.frames(short, 301, 4)
 		spelled(long, 303, 2)
 		for _, f := range []flowfabric.Fence{short, long} {
-			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, engine.StreamID{}, nil, 1000)
+			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, nil, 1000)
 			w.no(err)
 			same(w, "frames", len(got), 303)
 			for i, x := range got {
@@ -123,7 +124,7 @@ var streamScenarios = []scenario{
 		first := w.frames(f, 1, 2)
 		w.delay(f, time.Second)
 		w.unchanged("an append while delayed", func() {
-			_, err := w.e.AppendFrames(w.ctx, f, 3, []engine.Frame{{}})
+			_, err := w.e.AppendFrames(w.ctx, f, 3, []stream.Frame{{}})
 			w.is(err, flowfabric.ErrNotActive)
 		})
 		w.advance(time.Second)
@@ -193,7 +194,7 @@ var streamScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		w.frames(f, 1, 3)
 		w.unchanged("a gap", func() {
-			_, err := w.e.AppendFrames(w.ctx, f, 5, []engine.Frame{{Payload: []byte("x")}})
+			_, err := w.e.AppendFrames(w.ctx, f, 5, []stream.Frame{{Payload: []byte("x")}})
 			w.is(err, flowfabric.ErrFrameGap)
 			coded, _ := errors.AsType[*flowfabric.Error](err)
 			same(w, "last", coded.Slot(0), "3")

@@ -7,6 +7,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Suspending again, in vain, and on the word of an operator.
@@ -22,7 +24,7 @@ var againScenarios = []scenario{
 		for what, stranger := range everyStranger(c.Fence) {
 			w.refuses("the request of another "+what, flowfabric.ErrNotActive, "S1", w.suspending(stranger, asked("turn")))
 		}
-		w.signal(id, q.Bindings[0].Minted, "go", engine.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
 		w.unchanged("the same again, after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
 			w.no(err)
@@ -44,7 +46,7 @@ var againScenarios = []scenario{
 		w.repeats(c.Fence, q, again)
 		_, c = w.holder()
 		p := w.pend(c.Fence, "wp")
-		w.signal(c.Fence.Execution, p, "go", engine.EffectBuffered)
+		w.signal(c.Fence.Execution, p, "go", waithook.EffectBuffered)
 		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
 		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
 		w.no(w.complete(c.Fence, "").Err)
@@ -53,7 +55,7 @@ var againScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting(awaiting("it"))
 		id := c.Fence.Execution
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		c = k.one(id)
 		pending := w.pend(c.Fence, "p")
 		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "x", w.suspending(c.Fence, onPending(minted("x"))))
@@ -92,18 +94,18 @@ var againScenarios = []scenario{
 		}
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
 		for _, name := range []string{"__operator_only__", "__timeout_only__", "__timeout", "__", ""} {
-			w.refuses(name, flowfabric.ErrInvalidInput, "signal name", w.delivering(s.id, s.wp, engine.NewSignal{Name: name}))
+			w.refuses(name, flowfabric.ErrInvalidInput, "signal name", w.delivering(s.id, s.wp, suspend.SentSignal{Name: name}))
 			w.refuses(name+" of an operator", flowfabric.ErrInvalidInput, "signal name", func() error {
-				_, err := w.e.ApproveWaitpoint(w.ctx, s.id, s.wp.Key, engine.NewSignal{Name: name, Source: "op"})
+				_, err := w.e.ApproveWaitpoint(w.ctx, s.id, s.wp.Key, suspend.SentSignal{Name: name, Source: "op"})
 				return err
 			})
 		}
-		w.signal(s.id, s.wp, "_one", engine.EffectAppended)
+		w.signal(s.id, s.wp, "_one", waithook.EffectAppended)
 	}},
 	{name: "spec 20 §11 #44 an operator resumes once, and only what they mean", run: func(w *world) {
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
-		w.signal(s.id, s.wp, "go", engine.EffectAppended)
+		w.signal(s.id, s.wp, "go", waithook.EffectAppended)
 		resuming := func(q engine.ResumeRequest) func() error {
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}

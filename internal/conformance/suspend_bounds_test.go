@@ -13,6 +13,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Limits, the list, and what is left after the end.
@@ -21,27 +23,27 @@ var boundScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting()
 		id := c.Fence.Execution
-		first := engine.NewSignal{ID: uuid.New(), Name: "first", IdempotencyKey: "key"}
-		w.send(id, m, first, engine.EffectNone)
+		first := suspend.SentSignal{ID: uuid.New(), Name: "first", IdempotencyKey: "key"}
+		w.send(id, m, first, waithook.EffectNone)
 		var failed atomic.Int32
 		together(8, func(int) {
 			for range (flowfabric.MaxSuspensionSignals - 8) / 8 {
-				if _, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "other"}); err != nil {
+				if _, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: "other"}); err != nil {
 					failed.Add(1)
 				}
 			}
 		})
 		same(w, "failed", failed.Load(), 0)
 		for w.record(id).Signals < flowfabric.MaxSuspensionSignals {
-			w.signal(id, m, "other", engine.EffectNone)
+			w.signal(id, m, "other", waithook.EffectNone)
 		}
-		w.refuses("the 10,001st", flowfabric.ErrSignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		w.refuses("the 10,001st", flowfabric.ErrSignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		w.unchanged("a repeat", func() {
 			again := first
 			again.ID = uuid.New()
 			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, again)
 			w.no(err)
-			same(w, "a repeat", words(d.Duplicate, d.Signal, d.Effect), words(true, first.ID, engine.EffectNone))
+			same(w, "a repeat", words(d.Duplicate, d.Signal, d.Effect), words(true, first.ID, waithook.EffectNone))
 		})
 		_, kept, err := w.e.ReadSignals(w.ctx, id, m.ID, 0)
 		w.no(err)
@@ -51,8 +53,8 @@ var boundScenarios = []scenario{
 		k.ttl = time.Hour
 		m = w.stopped(k.one(id).Fence)
 		same(w, "the next starts at", w.record(id).Signals, 0)
-		w.signal(id, m, "other", engine.EffectNone)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 	}},
 	{name: "spec 20 §8 a thousand early signals", needs: []string{"Functions"}, run: func(w *world) {
 		w.seed()
@@ -61,22 +63,22 @@ var boundScenarios = []scenario{
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		w.quiet = true
 		for i := range flowfabric.MaxBufferedSignals {
-			w.signal(id, []engine.Minted{p, q}[i%2], "other", engine.EffectBuffered)
+			w.signal(id, []engine.Minted{p, q}[i%2], "other", waithook.EffectBuffered)
 		}
 		w.quiet = false
 		w.check()
 		for _, m := range []engine.Minted{p, q} {
-			w.refuses("the 1,001st", flowfabric.ErrSignalLimit, "buffered signals: at most 1000", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+			w.refuses("the 1,001st", flowfabric.ErrSignalLimit, "buffered signals: at most 1000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		}
 		w.suspend(c.Fence, onPending(p))
 		same(w, "evaluated", words(w.record(id).Signals, w.record(id).Matched), "500 0")
-		w.signal(id, q, "go", engine.EffectBuffered) // those that were evaluated make room
-		w.signal(id, p, "go", engine.EffectSatisfied)
+		w.signal(id, q, "go", waithook.EffectBuffered) // those that were evaluated make room
+		w.signal(id, p, "go", waithook.EffectSatisfied)
 	}},
 	{name: "signals that outgrow the record of the wait", run: func(w *world) {
 		w.seed()
-		of := func(key, name string, bytes int) engine.NewSignal {
-			return engine.NewSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)), Encoding: "bytes", IdempotencyKey: key}
+		of := func(key, name string, bytes int) suspend.SentSignal {
+			return suspend.SentSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("\x1c", bytes)), Encoding: "bytes", IdempotencyKey: key}
 		}
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -90,10 +92,10 @@ var boundScenarios = []scenario{
 		}
 		type delivery struct {
 			to engine.Minted
-			by engine.Delivered
+			by suspend.Delivered
 		}
 		sent := map[string]delivery{}
-		send := func(m engine.Minted, s engine.NewSignal, effect string) {
+		send := func(m engine.Minted, s suspend.SentSignal, effect string) {
 			w.Helper()
 			sent[s.IdempotencyKey] = delivery{m, w.send(id, m, s, effect)}
 		}
@@ -126,83 +128,83 @@ var boundScenarios = []scenario{
 		}
 
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		send(p, of("1", "one", 300), engine.EffectBuffered)
-		send(q, of("2", "two", 300), engine.EffectBuffered)
+		send(p, of("1", "one", 300), waithook.EffectBuffered)
+		send(q, of("2", "two", 300), waithook.EffectBuffered)
 		same(w, "small ones", words(keys(), kept(p), kept(q)), words(0, "one 300 of 1", "two 300 of 1"))
 		repeats()
-		send(q, of("3", "three", 300), engine.EffectBuffered)
+		send(q, of("3", "three", 300), waithook.EffectBuffered)
 		same(w, "one more", words(keys(), kept(p), kept(q)), words(2, "one 300 of 1", "two 300 three 300 of 2"))
 		repeats()
 		w.suspend(c.Fence, waitFor(count(5, "s", "", 1, 2)), onPending(p, q))
 		same(w, "evaluated", words(keys(), kept(p), kept(q)), words(3, "one 0 of 1", "two 0 three 0 of 2"))
-		send(p, of("4", "four", 300), engine.EffectAppended)
-		send(q, of("5", "five", 300), engine.EffectSatisfied)
+		send(p, of("4", "four", 300), waithook.EffectAppended)
+		send(q, of("5", "five", 300), waithook.EffectSatisfied)
 		same(w, "in order", resumed(), "one 300 two 300 three 300 four 300 five 300 of signal")
 		repeats()
 
 		m := w.stopped(c.Fence, waitFor(names(1, 4, "", "", "", ""), minted("wp")))
 		same(w, "none of them is told again", keys(), 2)
 		twice := of("6", "six", 300)
-		send(m, twice, engine.EffectAppended)
+		send(m, twice, waithook.EffectAppended)
 		twice.IdempotencyKey, twice.Name = "7", "seven"
-		send(m, twice, engine.EffectAppended)
+		send(m, twice, waithook.EffectAppended)
 		same(w, "one id under two keys", words(keys(), kept(m)), words(2, "six 0 seven 0 of 2"))
 		repeats()
-		send(m, of("8", "eight", 20), engine.EffectAppended)
+		send(m, of("8", "eight", 20), waithook.EffectAppended)
 		repeats()
 		same(w, "still small", words(keys(), kept(m)), words(2, "six 0 seven 0 eight 0 of 3"))
-		send(m, of("9", "nine", 1000), engine.EffectSatisfied)
+		send(m, of("9", "nine", 1000), waithook.EffectSatisfied)
 		same(w, "a large one", words(keys(), kept(m)), words(4, "six 0 seven 0 eight 0 nine 0 of 4"))
 		same(w, "an id counts once", resumed(), "seven 300 eight 20 nine 1000 of signal")
 		repeats()
 
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")), within(time.Minute, "auto_resume_with_timeout_signal"))
-		send(m, of("10", "ten", 300), engine.EffectAppended)
+		send(m, of("10", "ten", 300), waithook.EffectAppended)
 		w.advance(time.Minute)
 		w.settleTime()
 		same(w, "a timeout", words(keys(), kept(m)), words(3, "ten 0 of 1"))
 		same(w, "a timeout", resumed(), "__timeout 0 of timeout")
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")))
-		send(m, of("11", "eleven", 300), engine.EffectAppended)
+		send(m, of("11", "eleven", 300), waithook.EffectAppended)
 		w.resume(id)
 		same(w, "an operator", kept(m), "eleven 0 of 1")
 		same(w, "an operator", resumed(), "of operator")
 		m = w.stopped(c.Fence, waitFor(names(1, 1, ""), minted("wp")))
-		send(m, of("12", "twelve", 1100), engine.EffectSatisfied)
+		send(m, of("12", "twelve", 1100), waithook.EffectSatisfied)
 		same(w, "a large one alone", resumed(), "twelve 1100 of signal")
 		m = w.stopped(c.Fence, waitFor(names(1, 2, "", ""), minted("wp")))
 		twice = of("13", "thirteen", 10)
-		send(m, twice, engine.EffectAppended)
+		send(m, twice, waithook.EffectAppended)
 		twice.IdempotencyKey, twice.Name = "14", "fourteen"
-		send(m, twice, engine.EffectSatisfied)
+		send(m, twice, waithook.EffectSatisfied)
 		same(w, "an id under two keys, small", resumed(), "fourteen 10 of signal")
 		repeats()
 	}},
 	{name: "spec 20 §8 bytes that are kept for a wait", run: func(w *world) {
 		w.seed()
-		large := func(n int) engine.NewSignal {
-			return engine.NewSignal{Name: "go", Encoding: "bytes", Payload: make([]byte, n)}
+		large := func(n int) suspend.SentSignal {
+			return suspend.SentSignal{Name: "go", Encoding: "bytes", Payload: make([]byte, n)}
 		}
 		_, c := w.holder()
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		for i := range 3 {
-			w.send(id, []engine.Minted{p, q}[i%2], large(flowfabric.MaxSignal), engine.EffectBuffered)
+			w.send(id, []engine.Minted{p, q}[i%2], large(flowfabric.MaxSignal), waithook.EffectBuffered)
 		}
 		const taken, most = "bytes of the signals that a condition took: at most 262144", "buffered bytes: at most 262144"
 		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, most, w.delivering(id, p, large(flowfabric.MaxSignal)))
-		w.send(id, p, large(flowfabric.MaxSignal-2000), engine.EffectBuffered)
+		w.send(id, p, large(flowfabric.MaxSignal-2000), waithook.EffectBuffered)
 		w.refuses("a little more", flowfabric.ErrSignalLimit, most, w.delivering(id, q, large(2000)))
 		w.suspend(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)) // whatever is buffered fits
 		same(w, "taken", words(w.record(id).Signals, w.record(id).Matched), "3 3")
 
 		s := w.sleeps(waitFor(names(1, 5, "", "", "", "", ""), minted("wp")))
 		for range 3 {
-			w.send(s.id, s.wp, large(flowfabric.MaxSignal), engine.EffectAppended)
+			w.send(s.id, s.wp, large(flowfabric.MaxSignal), waithook.EffectAppended)
 		}
 		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, taken, w.delivering(s.id, s.wp, large(flowfabric.MaxSignal)))
-		w.send(s.id, s.wp, large(1), engine.EffectAppended)
-		w.send(s.id, s.wp, large(1), engine.EffectSatisfied)
+		w.send(s.id, s.wp, large(1), waithook.EffectAppended)
+		w.send(s.id, s.wp, large(1), waithook.EffectSatisfied)
 		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
 	}},
 	{name: "spec 20 §11 #39 payloads", run: func(w *world) {
@@ -217,19 +219,19 @@ var boundScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		p := w.pend(c.Fence, "p")
-		bytes := func(name string, b []byte) engine.NewSignal {
-			return engine.NewSignal{Name: name, Encoding: "bytes", Payload: b, Category: "c", SourceType: "t", Source: "s", Correlation: "r", CreatedAt: time.UnixMilli(1234)}
+		bytes := func(name string, b []byte) suspend.SentSignal {
+			return suspend.SentSignal{Name: name, Encoding: "bytes", Payload: b, Category: "c", SourceType: "t", Source: "s", Correlation: "r", CreatedAt: time.UnixMilli(1234)}
 		}
 		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "signal: at most 65536 bytes", w.delivering(id, p, bytes("x", append(full, 0))))
-		w.send(id, p, bytes("early", all), engine.EffectBuffered)
+		w.send(id, p, bytes("early", all), waithook.EffectBuffered)
 		list, _, err := w.e.ReadSignals(w.ctx, id, p.ID, 0)
 		w.no(err)
 		same(w, "buffered", string(list[0].Payload), string(all))
 		w.suspend(c.Fence, onPending(p), waitFor(names(1, 4, "early", "all", "full", "none")), onPending(p))
 		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "", w.delivering(id, p, bytes("all", append(full, 0))))
-		w.send(id, p, bytes("all", all), engine.EffectAppended)
-		w.send(id, p, bytes("full", full), engine.EffectAppended)
-		w.send(id, p, bytes("none", nil), engine.EffectSatisfied)
+		w.send(id, p, bytes("all", all), waithook.EffectAppended)
+		w.send(id, p, bytes("full", full), waithook.EffectAppended)
+		w.send(id, p, bytes("none", nil), waithook.EffectSatisfied)
 		want := map[string][]byte{"early": all, "all": all, "full": full, "none": nil}
 		for _, g := range w.claims(id).Resume.Signals {
 			same(w, g.Name, string(g.Payload), string(want[g.Name]))
@@ -291,7 +293,7 @@ var boundScenarios = []scenario{
 		same(w, "states", words(w.waitpoint(id, fresh).State, w.waitpoint(id, open[0]).State, w.waitpoint(id, open[1]).State), "active active pending")
 		same(w, "fingerprints", w.waitpoint(id, fresh).Fingerprint == w.waitpoint(id, open[0]).Fingerprint, false)
 		for _, m := range open[1:] {
-			w.signal(id, m, "go", engine.EffectBuffered) // what was listed can still be signalled
+			w.signal(id, m, "go", waithook.EffectBuffered) // what was listed can still be signalled
 		}
 		w.cancel(id)
 		list()
@@ -309,13 +311,13 @@ var boundScenarios = []scenario{
 		closed := w.pend(f, "closed")
 		_, err = w.e.CloseWaitpoint(w.ctx, f, closed.ID)
 		w.no(err)
-		large := func(name string) engine.NewSignal { // more than the record of the wait takes
-			return engine.NewSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)), Encoding: "bytes"}
+		large := func(name string) suspend.SentSignal { // more than the record of the wait takes
+			return suspend.SentSignal{ID: uuid.New(), Name: name, Payload: []byte(strings.Repeat("x", 8<<10)), Encoding: "bytes"}
 		}
-		w.send(id, named, large("early"), engine.EffectBuffered)
+		w.send(id, named, large("early"), waithook.EffectBuffered)
 		m := w.stopped(f, awaiting("it"), waitFor(names(1, 2, "go", "on"), minted("wp")), within(time.Minute, "fail"))
-		w.signal(id, m, "other", engine.EffectNone)
-		w.send(id, m, large("go"), engine.EffectAppended)
+		w.signal(id, m, "other", waithook.EffectNone)
+		w.send(id, m, large("go"), waithook.EffectAppended)
 		mine := func() (found []string) {
 			for _, key := range w.keys() {
 				if rest := strings.TrimPrefix(key, string(w.k)); strings.Contains(rest, id.UUID().String()) {
@@ -326,13 +328,13 @@ var boundScenarios = []scenario{
 			return found
 		}
 		same(w, "while it waits", words(mine()), words([]string{":f:", ":fm:", ":g:", ":g:", ":gd:", ":gd:", ":k:", ":t:", ":u:", ":um:", ":us:", ":x:"}))
-		w.signal(id, m, "on", engine.EffectSatisfied)
+		w.signal(id, m, "on", waithook.EffectSatisfied)
 		f = k.one(id).Fence
 		again := w.stopped(f, awaiting("again"), waitFor(names(1, 2, "go", "on"), minted("wp again")), within(time.Minute, "fail"))
-		w.send(id, again, large("go"), engine.EffectAppended)
-		w.send(id, again, large("on"), engine.EffectSatisfied) // what resumed it is kept until the purge
+		w.send(id, again, large("go"), waithook.EffectAppended)
+		w.send(id, again, large("on"), waithook.EffectSatisfied) // what resumed it is kept until the purge
 		w.no(w.complete(k.one(id).Fence, "").Err)
-		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T1", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		w.refuses("a signal before", flowfabric.ErrNotSignalable, "T1", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		_, err = w.e.PurgeExecution(w.ctx, id, 0)
 		w.no(err)
 		w.check()
@@ -342,6 +344,6 @@ var boundScenarios = []scenario{
 				w.Errorf("left: %s", line)
 			}
 		}
-		w.refuses("a signal after", flowfabric.ErrInvalidToken, "", w.delivering(id, m, engine.NewSignal{Name: "go"}))
+		w.refuses("a signal after", flowfabric.ErrInvalidToken, "", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 	}},
 }

@@ -10,6 +10,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // wrong is a condition that nobody may wait for.
@@ -82,16 +84,16 @@ var compositeScenarios = []scenario{
 			s := w.sleeps(waitFor(conditionOf(names(1, 1, "go"), names(2, 1, "go"), names(3, 1, ""), group(3, 1, 2, 3)), wp...))
 			var ids []string
 			for i, at := range order {
-				effect := engine.EffectAppended
+				effect := waithook.EffectAppended
 				if i == 2 {
-					effect = engine.EffectSatisfied
+					effect = waithook.EffectSatisfied
 				}
 				ids = append(ids, w.signal(s.id, wp[at], "go", effect).Signal.String())
 				if i < 2 {
 					w.code(s.id, "S1")
-					w.signal(s.id, wp[at], "go", engine.EffectAgain)
+					w.signal(s.id, wp[at], "go", waithook.EffectAgain)
 					if at != 2 {
-						w.signal(s.id, wp[at], "other", engine.EffectUnmatched)
+						w.signal(s.id, wp[at], "other", waithook.EffectUnmatched)
 					}
 				}
 			}
@@ -100,7 +102,7 @@ var compositeScenarios = []scenario{
 				p := w.waitpoint(s.id, m)
 				same(w, m.Key, words(p.State, p.CloseReason, p.Matched), "closed resumed 1")
 			}
-			r := w.record(s.id).Resume
+			r := w.record(s.id).Result
 			var got []string
 			for _, g := range r.Signals {
 				got = append(got, g.ID.String())
@@ -116,31 +118,31 @@ var compositeScenarios = []scenario{
 		w.seed()
 		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)), minted("wp")))
 		w.stop()
-		keyed := func(name string) engine.NewSignal {
-			return engine.NewSignal{Name: name, IdempotencyKey: uuid.NewString()}
+		keyed := func(name string) suspend.SentSignal {
+			return suspend.SentSignal{Name: name, IdempotencyKey: uuid.NewString()}
 		}
-		plain := engine.NewSignal{ID: uuid.New(), Name: "approve"} // without a key it counts by its own id
-		w.send(s.id, s.wp, plain, engine.EffectAppended)
+		plain := suspend.SentSignal{ID: uuid.New(), Name: "approve"} // without a key it counts by its own id
+		w.send(s.id, s.wp, plain, waithook.EffectAppended)
 		again, err := w.deliver(s.id, s.wp, plain)
 		w.no(err)
-		same(w, "the same one again", words(again.Signal, again.Effect), words(plain.ID, engine.EffectAppended))
+		same(w, "the same one again", words(again.Signal, again.Effect), words(plain.ID, waithook.EffectAppended))
 		same(w, "it counts once", w.record(s.id).Matched, 1)
-		w.send(s.id, s.wp, keyed("approve"), engine.EffectAppended)
-		w.send(s.id, s.wp, keyed("approve"), engine.EffectAgain)
+		w.send(s.id, s.wp, keyed("approve"), waithook.EffectAppended)
+		w.send(s.id, s.wp, keyed("approve"), waithook.EffectAgain)
 		w.code(s.id, "S1")
-		w.send(s.id, s.wp, keyed("paid"), engine.EffectSatisfied)
+		w.send(s.id, s.wp, keyed("paid"), waithook.EffectSatisfied)
 		same(w, "told", told(w.claims(s.id).Resume), "signal: approve approve paid")
 	}},
 	{name: "spec 20 §11 #35 two sources", run: func(w *world) {
 		w.seed()
-		from := func(kind, who string) engine.NewSignal {
-			return engine.NewSignal{Name: "ok", SourceType: kind, Source: who}
+		from := func(kind, who string) suspend.SentSignal {
+			return suspend.SentSignal{Name: "ok", SourceType: kind, Source: who}
 		}
-		for _, pair := range [][2]engine.NewSignal{{from("person", "ann"), from("person", "bob")}, {from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
+		for _, pair := range [][2]suspend.SentSignal{{from("person", "ann"), from("person", "bob")}, {from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
 			s := w.sleeps(waitFor(conditionOf(count(2, "c", "", 1)), minted("wp")))
-			w.send(s.id, s.wp, pair[0], engine.EffectAppended)
-			w.send(s.id, s.wp, pair[0], engine.EffectAgain)
-			w.send(s.id, s.wp, pair[1], engine.EffectSatisfied)
+			w.send(s.id, s.wp, pair[0], waithook.EffectAppended)
+			w.send(s.id, s.wp, pair[0], waithook.EffectAgain)
+			w.send(s.id, s.wp, pair[1], waithook.EffectSatisfied)
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
@@ -178,14 +180,14 @@ var compositeScenarios = []scenario{
 	{name: "signals of one millisecond in the order in which they were accepted", run: func(w *world) {
 		w.seed()
 		w.stop()
-		descending := func(n int) (all []engine.NewSignal) { // ids that sort the other way round
+		descending := func(n int) (all []suspend.SentSignal) { // ids that sort the other way round
 			for range n {
-				all = append(all, engine.NewSignal{ID: uuid.New(), Name: "go"})
+				all = append(all, suspend.SentSignal{ID: uuid.New(), Name: "go"})
 			}
-			slices.SortFunc(all, func(a, b engine.NewSignal) int { return strings.Compare(b.ID.String(), a.ID.String()) })
+			slices.SortFunc(all, func(a, b suspend.SentSignal) int { return strings.Compare(b.ID.String(), a.ID.String()) })
 			return all
 		}
-		order := func(signals []engine.Signal) (ids []string) {
+		order := func(signals []suspend.StoredSignal) (ids []string) {
 			for i, g := range signals {
 				ids = append(ids, g.ID.String())
 				if i > 0 && g.Order <= signals[i-1].Order {
@@ -194,7 +196,7 @@ var compositeScenarios = []scenario{
 			}
 			return ids
 		}
-		sent := func(signals []engine.NewSignal) (ids []string) {
+		sent := func(signals []suspend.SentSignal) (ids []string) {
 			for _, g := range signals {
 				ids = append(ids, g.ID.String())
 			}
@@ -214,68 +216,68 @@ var compositeScenarios = []scenario{
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		all = descending(12)
 		for i, g := range all[:11] {
-			w.send(id, []engine.Minted{q, p}[i%2], g, engine.EffectBuffered)
+			w.send(id, []engine.Minted{q, p}[i%2], g, waithook.EffectBuffered)
 		}
 		w.suspend(c.Fence, waitFor(conditionOf(count(12, "s", "", 1, 2))), onPending(p, q))
-		w.send(id, p, all[11], engine.EffectSatisfied)
+		w.send(id, p, all[11], waithook.EffectSatisfied)
 		same(w, "early", words(order(w.claims(id).Resume.Signals)), words(sent(all)))
 		// The first one decides, wherever it came.
 		_, c = w.holder()
 		id = c.Fence.Execution
 		p, q = w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		w.send(id, q, engine.NewSignal{Name: "refuse"}, engine.EffectBuffered)
-		w.send(id, p, engine.NewSignal{Name: "approve"}, engine.EffectBuffered)
+		w.send(id, q, suspend.SentSignal{Name: "refuse"}, waithook.EffectBuffered)
+		w.send(id, p, suspend.SentSignal{Name: "approve"}, waithook.EffectBuffered)
 		either := suspension(waitFor(conditionOf(names(1, 1, "approve"), names(2, 1, "refuse"), group(1, 1, 2))), onPending(p, q))
 		r, err := w.e.SuspendExecution(w.ctx, c.Fence, either)
 		w.no(err)
 		w.check()
 		same(w, "first", told(&r.Resume), "already_satisfied: refuse")
-		same(w, "the other one is not looked at", w.logged(id, p), "approve "+engine.EffectBuffered)
+		same(w, "the other one is not looked at", w.logged(id, p), "approve "+waithook.EffectBuffered)
 	}},
 	{name: "spec 20 §11 #37 several parts and early signals", run: func(w *world) {
 		w.seed()
 		both := conditionOf(names(1, 1, "a"), count(2, "c", "b", 2), group(2, 1, 2))
 		w.stop()
-		from := func(name, who string) engine.NewSignal {
+		from := func(name, who string) suspend.SentSignal {
 			w.pass(time.Millisecond)
-			return engine.NewSignal{Name: name, Source: who}
+			return suspend.SentSignal{Name: name, Source: who}
 		}
 		_, c := w.holder()
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
-		w.send(id, p, from("a", ""), engine.EffectBuffered)
+		w.send(id, p, from("a", ""), waithook.EffectBuffered)
 		for _, who := range []string{"ann", "ann", "bob"} {
-			w.send(id, q, from("b", who), engine.EffectBuffered)
+			w.send(id, q, from("b", who), waithook.EffectBuffered)
 		}
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(both), onPending(p, q)))
 		w.no(err)
 		w.check()
 		same(w, "satisfied", words(s.Satisfied, told(&s.Resume)), "true already_satisfied: a b b")
-		same(w, "effects", w.logged(id, q), "b "+engine.EffectAppended+", b "+engine.EffectAgain+", b "+engine.EffectSatisfied)
+		same(w, "effects", w.logged(id, q), "b "+waithook.EffectAppended+", b "+waithook.EffectAgain+", b "+waithook.EffectSatisfied)
 		for _, m := range []engine.Minted{p, q} {
 			same(w, "waitpoint", words(w.waitpoint(id, m).State, w.waitpoint(id, m).CloseReason), "closed resumed")
-			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed", w.delivering(id, m, engine.NewSignal{Name: "a"}))
+			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed", w.delivering(id, m, suspend.SentSignal{Name: "a"}))
 		}
 		w.no(w.complete(c.Fence, "").Err) // the lease was never given up
 		// Half of it came early, the other half goes to a fresh waitpoint.
 		_, c = w.holder()
 		id = c.Fence.Execution
 		q = w.pend(c.Fence, "q")
-		w.send(id, q, from("b", "ann"), engine.EffectBuffered)
-		w.send(id, q, from("other", ""), engine.EffectBuffered)
+		w.send(id, q, from("b", "ann"), waithook.EffectBuffered)
+		w.send(id, q, from("other", ""), waithook.EffectBuffered)
 		mixed := suspension(waitFor(both, minted("p"), q))
 		mixed.Bindings[1].Pending = true
 		s, err = w.e.SuspendExecution(w.ctx, c.Fence, mixed)
 		w.no(err)
 		w.check()
 		same(w, "satisfied", s.Satisfied, false)
-		same(w, "effects", w.logged(id, q), "b "+engine.EffectAppended+", other "+engine.EffectUnmatched)
+		same(w, "effects", w.logged(id, q), "b "+waithook.EffectAppended+", other "+waithook.EffectUnmatched)
 		same(w, "counted", words(w.record(id).Signals, w.record(id).Matched, w.waitpoint(id, q).Signals, w.waitpoint(id, q).Matched), "2 1 2 1")
-		w.send(id, q, from("b", "ann"), engine.EffectAgain)
+		w.send(id, q, from("b", "ann"), waithook.EffectAgain)
 		w.advance(time.Millisecond) // what is told is in the order of time
-		w.send(id, mixed.Bindings[0].Minted, from("a", ""), engine.EffectAppended)
+		w.send(id, mixed.Bindings[0].Minted, from("a", ""), waithook.EffectAppended)
 		w.advance(time.Millisecond)
-		w.send(id, q, from("b", "bob"), engine.EffectSatisfied)
+		w.send(id, q, from("b", "bob"), waithook.EffectSatisfied)
 		same(w, "told", told(w.claims(id).Resume), "signal: b a b")
 	}},
 }

@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // refusal is one way to present a token that opens nothing.
@@ -49,12 +51,12 @@ func (w *world) refusals() (all []refusal) {
 	w.advance(time.Second)
 	add("due", c.Fence.Execution, expired.ID, flip(expired.Digest, 1))
 	w.settleTime()
-	same(w, "expired", w.waitpoint(c.Fence.Execution, expired).State, engine.WaitpointExpired)
+	same(w, "expired", w.waitpoint(c.Fence.Execution, expired).State, suspend.WaitpointExpired)
 	all[len(all)-1].what = "expired"
 	add("pending", c.Fence.Execution, pending.ID, flip(pending.Digest, 1))
 	add("closed", c.Fence.Execution, closed.ID, flip(closed.Digest, 1))
 	resumed := w.sleeps()
-	w.signal(resumed.id, resumed.wp, "go", engine.EffectSatisfied)
+	w.signal(resumed.id, resumed.wp, "go", waithook.EffectSatisfied)
 	w.claims(resumed.id)
 	add("resumed", resumed.id, resumed.wp.ID, flip(resumed.wp.Digest, 1))
 	ended := w.sleeps()
@@ -103,7 +105,7 @@ var forgeryScenarios = []scenario{
 		s, old := w.sleeps(), w.sleeps(within(time.Hour, "fail"))
 		present := func(id flowfabric.ExecutionID, wp uuid.UUID, digest string, want error) {
 			w.Helper()
-			_, err := w.e.DeliverSignal(w.ctx, id, wp, digest, engine.NewSignal{Name: "go"})
+			_, err := w.e.DeliverSignal(w.ctx, id, wp, digest, suspend.SentSignal{Name: "go"})
 			w.is(err, want)
 			w.check()
 		}
@@ -128,7 +130,7 @@ var forgeryScenarios = []scenario{
 			present(flowfabric.NewExecutionID(w.p), uuid.New(), s.wp.Digest, flowfabric.ErrInvalidToken)
 		}
 		same(w, "made up", words(counted()-first, w.size(w.k.Refused())), "304 256")
-		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", engine.EffectSatisfied).Effect, engine.EffectSatisfied)
+		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", waithook.EffectSatisfied).Effect, waithook.EffectSatisfied)
 		same(w, "rotated", w.setKey("rotate", "k2", time.Second, true).code, "OK")
 		w.pass(time.Second)
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
@@ -140,7 +142,7 @@ var forgeryScenarios = []scenario{
 		pending := w.pend(c.Fence, "p")
 		active := w.sleeps(waitFor(names(1, 1, ""), minted("wp")))
 		try := func(id flowfabric.ExecutionID, m engine.Minted, digest string) error {
-			_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digest, engine.NewSignal{Name: "go"})
+			_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digest, suspend.SentSignal{Name: "go"})
 			return err
 		}
 		n := w.rounds(int(min(100000, number("FLOWFABRIC_SOAK", 2000))))
@@ -174,8 +176,8 @@ var forgeryScenarios = []scenario{
 		})
 		same(w, "accepted", accepted.Load(), 0)
 		w.Logf("%d random digests", n)
-		w.signal(c.Fence.Execution, pending, "go", engine.EffectBuffered)
-		w.signal(active.id, active.wp, "go", engine.EffectSatisfied)
+		w.signal(c.Fence.Execution, pending, "go", waithook.EffectBuffered)
+		w.signal(active.id, active.wp, "go", waithook.EffectSatisfied)
 	}},
 	{name: "spec 20 §2.4 four keys within the grace", run: func(w *world) {
 		w.seed()
@@ -192,15 +194,15 @@ var forgeryScenarios = []scenario{
 			}
 		}
 		for _, s := range all {
-			w.signal(s.id, s.wp, "go", engine.EffectAppended)
+			w.signal(s.id, s.wp, "go", waithook.EffectAppended)
 		}
 		w.advance(30 * time.Minute) // the first key was retired an hour ago
 		for i, s := range all {
 			if i == 0 {
-				w.refuses("under the first key", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, engine.NewSignal{Name: "on"}))
+				w.refuses("under the first key", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "on"}))
 				continue
 			}
-			w.signal(s.id, s.wp, "on", engine.EffectSatisfied)
+			w.signal(s.id, s.wp, "on", waithook.EffectSatisfied)
 		}
 	}},
 	{name: "spec 20 §3.4 one signal delivered a thousand times at once", run: func(w *world) {
@@ -210,22 +212,22 @@ var forgeryScenarios = []scenario{
 			n = 40 // Lua is the slow part there
 		}
 		for _, by := range []string{"key", "id"} {
-			for want, condition := range map[string]string{engine.EffectSatisfied: names(1, 1, "go"), engine.EffectAppended: names(1, 2, "go", "go"),
-				engine.EffectNone: names(1, 1, "no"), engine.EffectBuffered: ""} {
+			for want, condition := range map[string]string{waithook.EffectSatisfied: names(1, 1, "go"), waithook.EffectAppended: names(1, 2, "go", "go"),
+				waithook.EffectNone: names(1, 1, "no"), waithook.EffectBuffered: ""} {
 				_, c := w.holder()
 				id := c.Fence.Execution
 				m := minted("wp")
-				if want == engine.EffectBuffered {
+				if want == waithook.EffectBuffered {
 					m = w.pend(c.Fence, "wp")
 				} else {
 					w.suspend(c.Fence, waitFor(condition, m))
 				}
-				answers, errs := make([]engine.Delivered, n), make([]error, n)
-				sent := make([]engine.NewSignal, n)
+				answers, errs := make([]suspend.Delivered, n), make([]error, n)
+				sent := make([]suspend.SentSignal, n)
 				for i := range sent {
-					sent[i] = engine.NewSignal{ID: uuid.New(), Name: "go", IdempotencyKey: "key"}
+					sent[i] = suspend.SentSignal{ID: uuid.New(), Name: "go", IdempotencyKey: "key"}
 					if by == "id" {
-						sent[i] = engine.NewSignal{ID: sent[0].ID, Name: "go"}
+						sent[i] = suspend.SentSignal{ID: sent[0].ID, Name: "go"}
 					}
 				}
 				together(n, func(i int) { answers[i], errs[i] = w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, sent[i]) })
@@ -243,9 +245,9 @@ var forgeryScenarios = []scenario{
 				same(w, what, w.logged(id, m), "go "+want)
 				same(w, what, w.waitpoint(id, m).Signals, 1)
 				switch want {
-				case engine.EffectSatisfied:
+				case waithook.EffectSatisfied:
 					same(w, what, words(told(w.claims(id).Resume), strings.Count(w.kinds(id), "resumed")), "signal: go 1")
-				case engine.EffectBuffered:
+				case waithook.EffectBuffered:
 					w.suspend(c.Fence, waitFor(names(1, 2, "go", "go")), onPending(m))
 					same(w, what, words(w.record(id).Signals, w.record(id).Matched), "1 1")
 				default:

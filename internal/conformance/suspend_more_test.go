@@ -11,6 +11,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // rounds is how often something random or exhaustive is tried on this server.
@@ -76,7 +78,7 @@ func (w *world) refuses(what string, want error, details string, run func() erro
 }
 
 // delivering tells a delivery's error only.
-func (w *world) delivering(id flowfabric.ExecutionID, m engine.Minted, s engine.NewSignal) func() error {
+func (w *world) delivering(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) func() error {
 	return func() error {
 		_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, s)
 		return err
@@ -97,7 +99,7 @@ func (w *world) closing(id flowfabric.ExecutionID) string {
 	if r.ClosedAt.IsZero() {
 		return "open"
 	}
-	return words(r.CloseReason, r.Cause, r.Trigger, told(r.Resume))
+	return words(r.CloseReason, r.Cause, r.Trigger, told(r.Result))
 }
 
 var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, againScenarios,
@@ -110,17 +112,17 @@ var timeoutScenarios = []scenario{
 		for behaviour, want := range map[string]string{"auto_resume": "timeout:", "auto_resume_with_timeout_signal": "timeout: __timeout"} {
 			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour), awaiting("it"))
 			due := w.record(s.id).TimeoutAt
-			w.signal(s.id, s.wp, "a", engine.EffectAppended)
+			w.signal(s.id, s.wp, "a", waithook.EffectAppended)
 			w.advance(time.Minute)
 			same(w, "suspensions", w.tick().Suspensions, 1)
 			same(w, "closed", w.closing(s.id), "timed_out_auto_resume timeout timeout "+want)
 			same(w, "waitpoint", words(w.waitpoint(s.id, s.wp).State, w.waitpoint(s.id, s.wp).CloseReason), "closed timed_out_auto_resume")
 			c := w.claims(s.id)
 			same(w, behaviour, told(c.Resume), want)
-			same(w, "when and what", words(c.Resume.TimeoutAt.Equal(due), c.Resume.ClosedAt.Before(due), c.Resume.Closer, c.Resume.Name), "true false  it")
+			same(w, "when and what", words(c.Resume.TimeoutAt.Equal(due), c.Resume.ResumedAt.Before(due), c.Resume.Closer, c.Resume.Name), "true false  it")
 			same(w, "one attempt", words(c.Type, c.Fence.Attempt), "resumed 0")
 			for _, g := range c.Resume.Signals {
-				same(w, "who says so", words(g.SourceType, g.Effect, g.Waitpoint), words("system", engine.EffectTimeout, uuid.Nil))
+				same(w, "who says so", words(g.SourceType, g.Effect, g.Waitpoint), words("system", waithook.EffectTimeout, uuid.Nil))
 			}
 			w.no(w.complete(c.Fence, "").Err)
 		}
@@ -128,7 +130,7 @@ var timeoutScenarios = []scenario{
 	{name: "spec 20 §11 #27 escalated to an operator", run: func(w *world) {
 		w.seed()
 		ends := map[string]func(s sleeper){
-			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", engine.EffectSatisfied) },
+			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) },
 			"resumed_by_operator operator operator operator:": func(s sleeper) { w.resume(s.id) },
 		}
 		for want, end := range ends {
@@ -173,7 +175,7 @@ var timeoutScenarios = []scenario{
 		w.stop()
 		s := w.sleeps(within(time.Second, "fail"))
 		w.pass(1500 * time.Millisecond)
-		w.signal(s.id, s.wp, "go", engine.EffectSatisfied) // late, but nothing else has ended the wait
+		w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) // late, but nothing else has ended the wait
 		list, _, err := w.e.ReadSignals(w.ctx, s.id, s.wp.ID, 0)
 		w.no(err)
 		same(w, "late by", list[0].LateBy, 500*time.Millisecond)
@@ -184,7 +186,7 @@ var timeoutScenarios = []scenario{
 		w.pass(time.Second - 1)
 		w.pass(time.Millisecond)
 		same(w, "suspensions", w.tick().Suspensions, 1)
-		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, engine.NewSignal{Name: "go"}))
+		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 	}},
 	{name: "spec 20 §11 #28 a timeout and a signal at once", run: func(w *world) {
 		w.seed()
@@ -204,8 +206,8 @@ var timeoutScenarios = []scenario{
 					return
 				}
 				s := batch[i]
-				d, err := w.e.DeliverSignal(w.ctx, s.id, s.wp.ID, s.wp.Digest, engine.NewSignal{Name: "go"})
-				if err == nil && d.Effect != engine.EffectSatisfied {
+				d, err := w.e.DeliverSignal(w.ctx, s.id, s.wp.ID, s.wp.Digest, suspend.SentSignal{Name: "go"})
+				if err == nil && d.Effect != waithook.EffectSatisfied {
 					err = errors.New("effect " + d.Effect)
 				}
 				errs[i] = err
@@ -241,7 +243,7 @@ var timeoutScenarios = []scenario{
 		for what, opts := range map[string][]suspending{"none": nil, "later": {within(time.Hour, "fail")}} {
 			k, c, m := w.waiting(within(time.Minute, "fail"))
 			id := c.Fence.Execution
-			w.signal(id, m, "go", engine.EffectSatisfied)
+			w.signal(id, m, "go", waithook.EffectSatisfied)
 			k.ttl = time.Hour
 			c = k.one(id)
 			w.suspend(c.Fence, opts...)
@@ -262,7 +264,7 @@ var timeoutScenarios = []scenario{
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
 		m, other := w.pend(f, "a"), w.pend(f, "b")
-		w.signal(id, m, "go", engine.EffectBuffered)
+		w.signal(id, m, "go", waithook.EffectBuffered)
 		closing := func(f flowfabric.Fence, wp uuid.UUID) func() error {
 			return func() error { _, err := w.e.CloseWaitpoint(w.ctx, f, wp); return err }
 		}
@@ -282,14 +284,14 @@ var timeoutScenarios = []scenario{
 		}
 		p := w.waitpoint(id, m)
 		same(w, "closed", words(p.State, p.CloseReason, p.ClosedAt.IsZero()), "closed proactive_close false")
-		same(w, "what was buffered is still told", w.logged(id, m), "go "+engine.EffectBuffered)
+		same(w, "what was buffered is still told", w.logged(id, m), "go "+waithook.EffectBuffered)
 		w.refuses("a signal", flowfabric.ErrWaitpointClosed, "proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
-			w.delivering(id, m, engine.NewSignal{Name: "go"}))
+			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		w.refuses("a wait", flowfabric.ErrWaitpointNotPending, "a", w.suspending(f, onPending(m)))
 		q, _ := w.suspend(f, onPending(other))
 		same(w, "nothing is left to expire", w.size(w.k.Pending()), 0)
 		w.refuses("an active one has no holder who could", flowfabric.ErrNotActive, "S1", closing(f, other.ID))
-		w.signal(id, other, "go", engine.EffectSatisfied)
+		w.signal(id, other, "go", waithook.EffectSatisfied)
 		c = k.one(id)
 		w.refuses("a wait for one that was waited for", flowfabric.ErrWaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
 		late := minted("c")
@@ -339,12 +341,12 @@ var timeoutScenarios = []scenario{
 				if errs[i] == nil {
 					indexed := w.do("ZSCORE", w.k.Pending(), id.UUID().String()+":"+p.ID.String()).Error() == nil
 					same(w, "activated", words(w.stateOf(id), p.State, w.closing(id), indexed), "S1 active open false")
-					w.signal(id, pending[i], "go", engine.EffectSatisfied)
+					w.signal(id, pending[i], "go", waithook.EffectSatisfied)
 					activated++
 					continue
 				}
 				w.is(errs[i], flowfabric.ErrWaitpointExpired)
-				same(w, "expired", words(w.stateOf(id), p.State == engine.WaitpointPending || p.State == engine.WaitpointExpired), "A1 true")
+				same(w, "expired", words(w.stateOf(id), p.State == suspend.WaitpointPending || p.State == suspend.WaitpointExpired), "A1 true")
 				w.no(w.complete(c.Fence, "").Err)
 				expired++
 			}
@@ -364,7 +366,7 @@ var timeoutScenarios = []scenario{
 		k, c, m := w.waiting(resumedAfter(time.Second))
 		id := c.Fence.Execution
 		w.unchanged("the old holder while it waits", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.code(id, "R2c")
 		k.nothing()
 		w.advance(time.Second)
@@ -386,7 +388,7 @@ var timeoutScenarios = []scenario{
 		w.seed()
 		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
 		_, c := w.holder()
-		same(w, "none", words(told(c.Resume), w.record(c.Fence.Execution).ID, told(w.record(c.Fence.Execution).Resume)), words("nothing", uuid.Nil, "nothing"))
+		same(w, "none", words(told(c.Resume), w.record(c.Fence.Execution).ID, told(w.record(c.Fence.Execution).Result)), words("nothing", uuid.Nil, "nothing"))
 		w.complete(c.Fence, "")
 		ends := []struct {
 			want string
@@ -404,8 +406,8 @@ var timeoutScenarios = []scenario{
 		}
 		for _, e := range ends {
 			s := w.sleeps(append(e.opts, two)...)
-			w.signal(s.id, s.wp, "a", engine.EffectAppended) // took part, but did not end it (20-S14)
-			same(w, "while it waits", words(w.closing(s.id), told(w.record(s.id).Resume)), "open nothing")
+			w.signal(s.id, s.wp, "a", waithook.EffectAppended) // took part, but did not end it (20-S14)
+			same(w, "while it waits", words(w.closing(s.id), told(w.record(s.id).Result)), "open nothing")
 			e.run(s)
 			w.check()
 			w.code(s.id, e.code)
@@ -418,7 +420,7 @@ var timeoutScenarios = []scenario{
 		_, c = w.holder(retries(1))
 		id := c.Fence.Execution
 		m := w.stopped(c.Fence, awaiting("it"))
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.fail(w.claims(id).Fence, "x")
 		w.advance(time.Minute)
 		w.tick()
@@ -464,7 +466,7 @@ var timeoutScenarios = []scenario{
 		}
 		seen(told("suspended", s.fence, "waiting_for_signal", "first", "", now))
 		pass(time.Second)
-		w.send(id, s.wp, engine.NewSignal{Name: "go", SourceType: "user", Source: "ann"}, engine.EffectSatisfied)
+		w.send(id, s.wp, suspend.SentSignal{Name: "go", SourceType: "user", Source: "ann"}, waithook.EffectSatisfied)
 		seen(told("resumed", s.fence, "signal", "", "user ann", now))
 		pass(time.Second)
 		c := w.claims(id)
@@ -473,7 +475,7 @@ var timeoutScenarios = []scenario{
 		w.no(err)
 		seen(told("priority", c.Fence, "0 7", "", "op", now))
 		pass(time.Second)
-		w.signal(id, w.pend(c.Fence, "early"), "go", engine.EffectBuffered) // a wait on it would not suspend
+		w.signal(id, w.pend(c.Fence, "early"), "go", waithook.EffectBuffered) // a wait on it would not suspend
 		w.stopped(c.Fence, awaiting("second"), within(time.Second, "escalate"))
 		seen(told("suspended", c.Fence, "waiting_for_signal", "second", "", now))
 		pass(time.Second)
@@ -484,14 +486,14 @@ var timeoutScenarios = []scenario{
 		seen(told("resumed", c.Fence, "operator", "", "op", now))
 		c = w.claims(id)
 		m := w.pend(c.Fence, "early too")
-		w.signal(id, m, "go", engine.EffectBuffered)
+		w.signal(id, m, "go", waithook.EffectBuffered)
 		r, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(onPending(m)))
 		w.no(err)
 		same(w, "satisfied at once", r.Satisfied, true)
 		seen() // it never suspended
 		third := w.stopped(c.Fence)
 		seen(told("suspended", c.Fence, "waiting_for_signal", "", "", now))
-		signal := w.signal(id, third, "go", engine.EffectSatisfied).Signal
+		signal := w.signal(id, third, "go", waithook.EffectSatisfied).Signal
 		seen(told("resumed", c.Fence, "signal", "", "signal "+signal.String(), now))
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)

@@ -8,6 +8,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // What a suspension means for streams, delays, sessions and memory.
@@ -22,12 +25,12 @@ var pauseScenarios = []scenario{
 			w.Helper()
 			w.code(id, flowfabric.Code(code))
 			w.refuses("an append in "+code, flowfabric.ErrNotActive, code, func() error {
-				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []engine.Frame{{}})
+				_, err := w.e.AppendFrames(w.ctx, c.Fence, 3, []stream.Frame{{}})
 				return err
 			})
 		}
 		refuse("S1")
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		refuse("R2c")
 		w.advance(time.Second)
 		w.tick()
@@ -37,10 +40,10 @@ var pauseScenarios = []scenario{
 		last := w.frames(again.Fence, 3, 2)
 		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "4 4 1")
 		w.refuses("an append of the old holder", flowfabric.ErrStaleAppend, "superseded", func() error {
-			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []engine.Frame{{}})
+			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})
-		list, err := w.e.ReadFrames(w.ctx, id, 0, engine.StreamID{}, nil, 10)
+		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, nil, 10)
 		w.no(err)
 		for i, x := range list {
 			same(w, "frame", words(x.Sequence, string(x.Payload)), words(i+1, i+1))
@@ -96,7 +99,7 @@ var pauseScenarios = []scenario{
 		k.ttl = time.Hour
 		id := c.Fence.Execution
 		by := map[string]func(m engine.Minted){
-			"policy": func(m engine.Minted) { w.signal(id, m, "go", engine.EffectSatisfied) },
+			"policy": func(m engine.Minted) { w.signal(id, m, "go", waithook.EffectSatisfied) },
 			"operator": func(engine.Minted) {
 				_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 200 * time.Millisecond})
 				w.no(err)
@@ -121,7 +124,7 @@ var pauseScenarios = []scenario{
 		w.seed()
 		replay := func(s sleeper) { w.replay(s.id, engine.Replay{By: "op", Force: true}) }
 		ends := map[string]func(s sleeper){
-			"signal":   func(s sleeper) { w.signal(s.id, s.wp, "go", engine.EffectSatisfied) },
+			"signal":   func(s sleeper) { w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) },
 			"operator": func(s sleeper) { w.resume(s.id) },
 			"timeout":  func(sleeper) { w.advance(time.Minute); w.settleTime() },
 			"cancel":   func(s sleeper) { w.cancel(s.id); replay(s) },
@@ -134,19 +137,19 @@ var pauseScenarios = []scenario{
 			behaviour := map[string]string{"timeout": "auto_resume", "deadline": "escalate", "signal": "fail", "operator": "fail", "cancel": "fail"}[what]
 			s.wp = w.stopped(c.Fence, within(time.Minute, behaviour))
 			end(s)
-			old := w.delivering(s.id, s.wp, engine.NewSignal{Name: "go"})
+			old := w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"})
 			w.refuses(what+": while it is claimable", flowfabric.ErrWaitpointClosed, "", old)
 			c = w.claims(s.id)
 			w.refuses(what+": while it runs", flowfabric.ErrWaitpointClosed, "", old)
 			next := w.stopped(c.Fence)
 			w.refuses(what+": while it waits anew", flowfabric.ErrWaitpointClosed, "", old)
 			if what == "cancel" || what == "deadline" {
-				w.refuses(what+": a pending one", flowfabric.ErrWaitpointClosed, "attempt_ended", w.delivering(s.id, pending, engine.NewSignal{Name: "go"}))
+				w.refuses(what+": a pending one", flowfabric.ErrWaitpointClosed, "attempt_ended", w.delivering(s.id, pending, suspend.SentSignal{Name: "go"}))
 			} else {
-				w.signal(s.id, pending, "go", engine.EffectBuffered) // it is not of the old suspension
+				w.signal(s.id, pending, "go", waithook.EffectBuffered) // it is not of the old suspension
 				w.code(s.id, "S1")
 			}
-			w.signal(s.id, next, "go", engine.EffectSatisfied)
+			w.signal(s.id, next, "go", waithook.EffectSatisfied)
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},

@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var pendingScenarios = []scenario{
@@ -24,9 +26,9 @@ var pendingScenarios = []scenario{
 		same(w, "pending", words(p.State, p.Key, p.Suspension, p.ExpiresAt.Sub(p.CreatedAt)), words("pending", "p", uuid.Nil, time.Hour))
 		x := w.dump()
 		same(w, "due", words(x.ZSets[":pending"]), words(map[string]float64{id.UUID().String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())}))
-		d := w.send(id, m, engine.NewSignal{Name: "go", Payload: []byte("early")}, engine.EffectBuffered)
+		d := w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("early")}, waithook.EffectBuffered)
 		same(w, "open", d.Open, true)
-		w.send(id, m, engine.NewSignal{Name: "go", Payload: []byte("second")}, engine.EffectBuffered)
+		w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("second")}, waithook.EffectBuffered)
 		q := suspension(onPending(m), within(time.Hour, "fail"))
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 		w.no(err)
@@ -46,7 +48,7 @@ var pendingScenarios = []scenario{
 		p = w.waitpoint(id, m) // in what is remembered of the execution, so that a purge finds it
 		same(w, "waitpoint", words(p.State, p.CloseReason, p.Suspension, p.Signals, p.Matched), words("closed", "resumed", q.ID, 2, 1))
 		r := w.record(id)
-		same(w, "record", words(r.ID, r.ClosedAt.IsZero(), r.CloseReason, r.Cause, told(r.Resume), r.Signals, r.Matched), words(q.ID, false, "resumed", "already_satisfied", "already_satisfied: go", 2, 1))
+		same(w, "record", words(r.ID, r.ClosedAt.IsZero(), r.CloseReason, r.Cause, told(r.Result), r.Signals, r.Matched), words(q.ID, false, "resumed", "already_satisfied", "already_satisfied: go", 2, 1))
 		same(w, "log", w.logged(id, m), "go resume_condition_satisfied, go buffered_for_pending_waitpoint")
 		x = w.dump()
 		same(w, "indexes", words(len(x.ZSets[":pending"]), len(x.ZSets[":open:"+kid]), len(x.ZSets[":alarms"])), "0 0 0")
@@ -65,25 +67,25 @@ var pendingScenarios = []scenario{
 		k, c := w.holder()
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "p")
-		w.signal(id, m, "other", engine.EffectBuffered)
+		w.signal(id, m, "other", waithook.EffectBuffered)
 		w.suspend(c.Fence, onPending(m))
 		p, r := w.waitpoint(id, m), w.record(id)
 		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched), "active 1 0 1 0")
 		same(w, "log", w.logged(id, m), "other no_op")
 		same(w, "not pending", len(w.dump().ZSets[":pending"]), 0)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		n := k.one(id)
 		same(w, "told", told(n.Resume), "signal: go")
 		// A part of the condition may be met before the suspension.
 		two := w.pend(n.Fence, "two")
-		w.send(id, two, engine.NewSignal{Name: "b", IdempotencyKey: "k"}, engine.EffectBuffered)
+		w.send(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"}, waithook.EffectBuffered)
 		w.suspend(n.Fence, waitFor(conditionOf(names(1, 2, "a", "b"))), onPending(two))
-		d, err := w.deliver(id, two, engine.NewSignal{Name: "b", IdempotencyKey: "k"})
+		d, err := w.deliver(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"})
 		w.no(err)
-		same(w, "a repeat is told what became of the first", words(d.Duplicate, d.Effect), words(true, engine.EffectAppended))
-		w.signal(id, two, "b", engine.EffectNone)
+		same(w, "a repeat is told what became of the first", words(d.Duplicate, d.Effect), words(true, waithook.EffectAppended))
+		w.signal(id, two, "b", waithook.EffectNone)
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
-		w.signal(id, two, "a", engine.EffectSatisfied)
+		w.signal(id, two, "a", waithook.EffectSatisfied)
 		same(w, "told", told(k.one(id).Resume), "signal: b a")
 	}},
 	{name: "spec 20 §11 #20 a pending waitpoint ends at its time", run: func(w *world) {
@@ -97,8 +99,8 @@ var pendingScenarios = []scenario{
 			w.no(err)
 		}
 		w.pass(5*time.Second - time.Millisecond)
-		w.signal(id, m, "stay", engine.EffectBuffered) // what came in time does not suffice
-		w.signal(id, early, "other", engine.EffectBuffered)
+		w.signal(id, m, "stay", waithook.EffectBuffered) // what came in time does not suffice
+		w.signal(id, early, "other", waithook.EffectBuffered)
 		w.pass(time.Millisecond)
 		refused := func() {
 			w.unchanged("suspend", func() {
@@ -109,7 +111,7 @@ var pendingScenarios = []scenario{
 			w.tooLate("deliver", id, m, "pending_expired")
 		}
 		refused() // by the clock, before the tick has seen it
-		same(w, "open", w.waitpoint(id, m).State, engine.WaitpointPending)
+		same(w, "open", w.waitpoint(id, m).State, suspend.WaitpointPending)
 		same(w, "expired", w.tick().Waitpoints, 2)
 		p := w.waitpoint(id, m)
 		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")
@@ -133,13 +135,13 @@ var pendingScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
-		key := engine.NewSignal{Name: "go", IdempotencyKey: "once"}
-		var first atomic.Pointer[engine.Delivered]
+		key := suspend.SentSignal{Name: "go", IdempotencyKey: "once"}
+		var first atomic.Pointer[suspend.Delivered]
 		var repeats atomic.Int32
 		together(5, func(int) {
 			d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, key)
 			switch {
-			case err != nil || d.Effect != engine.EffectSatisfied || d.Open:
+			case err != nil || d.Effect != waithook.EffectSatisfied || d.Open:
 				w.Errorf("%+v %v", d, err)
 			case d.Duplicate:
 				repeats.Add(1)
@@ -151,9 +153,9 @@ var pendingScenarios = []scenario{
 		same(w, "repeats", repeats.Load(), 4)
 		again := func(when string) {
 			w.unchanged(when, func() {
-				d, err := w.deliver(id, m, engine.NewSignal{Name: "other", IdempotencyKey: "once"})
+				d, err := w.deliver(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "once"})
 				w.no(err)
-				same(w, when, words(d.Signal, d.Effect, d.Duplicate, d.Open), words(first.Load().Signal, engine.EffectSatisfied, true, false))
+				same(w, when, words(d.Signal, d.Effect, d.Duplicate, d.Open), words(first.Load().Signal, waithook.EffectSatisfied, true, false))
 			})
 		}
 		same(w, "counted once", w.waitpoint(id, m).Signals, 1)
@@ -163,17 +165,17 @@ var pendingScenarios = []scenario{
 		next := w.stopped(n.Fence)
 		again("suspended anew")
 		w.tooLate("another signal", id, m, "resumed")
-		w.signal(id, next, "other", engine.EffectNone)
+		w.signal(id, next, "other", waithook.EffectNone)
 		w.cancel(id)
 		again("after the end")
-		_, err := w.deliver(id, next, engine.NewSignal{Name: "go"})
+		_, err := w.deliver(id, next, suspend.SentSignal{Name: "go"})
 		w.is(err, flowfabric.ErrNotSignalable)
 		same(w, "end", detail(err, 0), "T3")
 		// Without a key a signal is known by its own id, so that a call may be repeated after a lost reply.
 		_, c, m = w.waiting()
-		s := engine.NewSignal{ID: uuid.New(), Name: "go"}
-		w.send(c.Fence.Execution, m, s, engine.EffectSatisfied)
-		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, engine.EffectSatisfied) })
+		s := suspend.SentSignal{ID: uuid.New(), Name: "go"}
+		w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied)
+		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied) })
 	}},
 	{name: "spec 20 §11 #23 numbers that are none", run: func(w *world) {
 		w.seed()
@@ -225,10 +227,10 @@ var pendingScenarios = []scenario{
 		pend[12] = "1000"
 		w.must("ff_create_pending_waitpoint", pend...)
 		deliver[5], deliver[11], deliver[12] = "other", "604800000", "9007199254740991"
-		same(w, "delivered", w.must("ff_deliver_signal", deliver...).slots[1], engine.EffectNone)
+		same(w, "delivered", w.must("ff_deliver_signal", deliver...).slots[1], waithook.EffectNone)
 		w.check()
-		w.signal(id, m, "go", engine.EffectSatisfied)
-		w.signal(f.Execution, pending, "go", engine.EffectBuffered)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(f.Execution, pending, "go", waithook.EffectBuffered)
 	}},
 }
 
@@ -254,7 +256,7 @@ func (w *world) race(senders int) {
 		if i == senders/2 {
 			name = "go"
 		}
-		d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: name, Payload: []byte(strconv.Itoa(i))})
+		d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: name, Payload: []byte(strconv.Itoa(i))})
 		if err == nil {
 			effects[i] = d.Effect
 		} else if !errors.Is(err, flowfabric.ErrWaitpointClosed) || name == "go" {
@@ -273,16 +275,16 @@ func (w *world) race(senders int) {
 	p, r := w.waitpoint(id, m), w.record(id)
 	log := w.logged(id, m)
 	same(w, "accepted", words(p.Signals, r.Signals, strings.Count(log, ",")+1), words(accepted, accepted, accepted))
-	same(w, "matched", words(p.State, p.CloseReason, p.Matched, r.Matched, strings.Count(log, "go "+engine.EffectSatisfied)), "closed resumed 1 1 1")
+	same(w, "matched", words(p.State, p.CloseReason, p.Matched, r.Matched, strings.Count(log, "go "+waithook.EffectSatisfied)), "closed resumed 1 1 1")
 	if suspended.Satisfied {
-		same(w, "satisfied at once", words(told(&suspended.Resume), seen[engine.EffectSatisfied]+seen[engine.EffectNone]), "already_satisfied: go 0")
+		same(w, "satisfied at once", words(told(&suspended.Resume), seen[waithook.EffectSatisfied]+seen[waithook.EffectNone]), "already_satisfied: go 0")
 		w.code(id, "A1")
 		w.no(w.complete(c.Fence, "").Err)
 		return
 	}
 	// Everything that was buffered was replayed, whether or not the wanted signal came later.
-	same(w, "never evaluated", strings.Count(log, engine.EffectBuffered), 0)
-	same(w, "told", told(r.Resume), "signal: go")
+	same(w, "never evaluated", strings.Count(log, waithook.EffectBuffered), 0)
+	same(w, "told", told(r.Result), "signal: go")
 	w.code(id, "R1i")
 	n := k.one(id)
 	same(w, "told to the claim", told(n.Resume), "signal: go")
@@ -315,7 +317,7 @@ var suspensionTimeScenarios = []scenario{
 		for cycle := range 2 {
 			m := w.stopped(c.Fence, resumedAfter(500*time.Millisecond))
 			same(w, "recorded", w.record(id).ResumeDelay, 500*time.Millisecond)
-			w.signal(id, m, "go", engine.EffectSatisfied)
+			w.signal(id, m, "go", waithook.EffectSatisfied)
 			s := w.code(id, "R2c")
 			same(w, "shown", words(s.State.Public, s.State.Eligibility, s.State.BlockingReason, s.State.AttemptState, s.DelayUntil.Sub(w.record(id).ClosedAt)),
 				words("delayed", "not_eligible_until_time", "waiting_for_resume_delay", "attempt_interrupted", 500*time.Millisecond))
@@ -342,7 +344,7 @@ var suspensionTimeScenarios = []scenario{
 		same(w, "promoted", w.tick().Promoted, 1)
 		c = k.one(id)
 		m := w.stopped(c.Fence, resumedAfter(time.Hour))
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.cancel(id)
 		same(w, "nothing is delayed", len(w.dump().ZSets[":delayed"]), 0)
 	}},
@@ -364,7 +366,7 @@ func (row timeoutRow) verify(w *world) {
 	w.frames(c.Fence, 1, 1)
 	m := minted("wp")
 	q, _ := w.suspend(c.Fence, waitFor(conditionOf(names(1, 2, "a", "b")), m), within(10*time.Second, row.behaviour))
-	w.signal(id, m, "a", engine.EffectAppended)
+	w.signal(id, m, "a", waithook.EffectAppended)
 	w.pass(10*time.Second - time.Millisecond)
 	same(w, row.behaviour+" is not due", w.tick().Suspensions, 0)
 	w.set("ZADD", w.k.Alarms(), "5", id.UUID().String()) // the record decides, not the index
@@ -398,7 +400,7 @@ func (row timeoutRow) verify(w *world) {
 	same(w, row.behaviour+" waitpoint", words(p.State, p.CloseReason), words("closed", row.reason))
 	same(w, "parts", x.Hashes[":us:"+id.UUID().String()] == nil && len(x.ZSets[":open:"+kid]) == 0, true)
 	w.unchanged("a late signal", func() {
-		_, err := w.deliver(id, m, engine.NewSignal{Name: "b"})
+		_, err := w.deliver(id, m, suspend.SentSignal{Name: "b"})
 		w.is(err, row.late)
 	})
 	if row.attempt != "" {
@@ -423,7 +425,7 @@ func (row timeoutRow) escalated(w *world, id flowfabric.ExecutionID, m engine.Mi
 		"suspended paused_by_operator waiting_for_operator_review true  true 1")
 	same(w, "waitpoint", words(p.State, p.ExpiresAt.IsZero()), "active true")
 	same(w, "history", strings.HasSuffix(w.kinds(id), " escalated"), true)
-	w.signal(id, m, "b", engine.EffectSatisfied)
+	w.signal(id, m, "b", waithook.EffectSatisfied)
 	same(w, "told", told(w.worker("w2").one(id).Resume), "signal: a b")
 }
 

@@ -10,6 +10,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // What a rotation means for waitpoints that are open.
@@ -34,17 +36,17 @@ var rotationScenarios = []scenario{
 		stranding("k1 2 " + strconv.FormatInt(o.ExpiresAt.UnixMilli(), 10))
 		a := w.setKey("rotate", "k2", time.Hour, true)
 		same(w, "forced", words(a.code, strings.Join(a.slots, " ")), "OK rotated k1 0 2")
-		w.signal(s.id, s.wp, "other", engine.EffectNone) // within the grace
+		w.signal(s.id, s.wp, "other", waithook.EffectNone) // within the grace
 		w.advance(time.Hour)
-		w.refuses("after the grace", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, engine.NewSignal{Name: "go"}))
+		w.refuses("after the grace", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 		forged := s.wp
 		forged.Digest = flip(s.wp.Digest, 0)
-		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "", w.delivering(s.id, forged, engine.NewSignal{Name: "go"}))
+		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "", w.delivering(s.id, forged, suspend.SentSignal{Name: "go"}))
 		w.refuses("a token of the old key", flowfabric.ErrKidNotCurrent, "k2", w.reissuing(s.id, anew("k1", s.wp)))
 		fresh := anew("k2", s.wp)
 		w.no(w.reissuing(s.id, fresh)())
 		w.check()
-		w.signal(s.id, fresh, "go", engine.EffectSatisfied)
+		w.signal(s.id, fresh, "go", waithook.EffectSatisfied)
 		w.refuses("a closed waitpoint", flowfabric.ErrWaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
 	}},
 	{name: "spec 20 §11 #45 a new token for an open waitpoint", run: func(w *world) {
@@ -65,8 +67,8 @@ var rotationScenarios = []scenario{
 				w.check()
 				same(w, "key", key, old.Key)
 			}
-			w.refuses("the old token of "+old.Key, flowfabric.ErrInvalidToken, "", w.delivering(id, old, engine.NewSignal{Name: "other"}))
-			d, err := w.deliver(id, fresh, engine.NewSignal{Name: "other"})
+			w.refuses("the old token of "+old.Key, flowfabric.ErrInvalidToken, "", w.delivering(id, old, suspend.SentSignal{Name: "other"}))
+			d, err := w.deliver(id, fresh, suspend.SentSignal{Name: "other"})
 			w.no(err)
 			same(w, "open", d.Open, true)
 			if old == recorded {
@@ -130,9 +132,9 @@ var rotationScenarios = []scenario{
 		kids := map[string]bool{}
 		for i, c := range claims {
 			kids[waits[i].Kid] = true
-			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest, engine.NewSignal{Name: "go"})
+			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest, suspend.SentSignal{Name: "go"})
 			w.no(err)
-			same(w, "effect", d.Effect, engine.EffectSatisfied)
+			same(w, "effect", d.Effect, waithook.EffectSatisfied)
 		}
 		w.check()
 		w.Logf("%d suspensions under %d keys", n, len(kids))

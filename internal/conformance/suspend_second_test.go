@@ -7,6 +7,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // secondScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
@@ -29,7 +31,7 @@ var secondScenarios = []scenario{
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("gate")))
-		approval := engine.NewSignal{ID: uuid.New(), Name: "go", Source: "anna"}
+		approval := suspend.SentSignal{ID: uuid.New(), Name: "go", Source: "anna"}
 		first, err := w.e.ApproveWaitpoint(w.ctx, s.id, "gate", approval)
 		w.no(err)
 		w.suspend(w.claims(s.id).Fence, waitFor(names(1, 1, "go"), minted("gate")))
@@ -46,7 +48,7 @@ var secondScenarios = []scenario{
 			m := minted("p")
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", m, 2*time.Second)
 			w.no(err)
-			w.signal(c.Fence.Execution, m, "go", engine.EffectBuffered)
+			w.signal(c.Fence.Execution, m, "go", waithook.EffectBuffered)
 			w.pass(3 * time.Second)
 			if ticked {
 				w.tick()
@@ -54,7 +56,7 @@ var secondScenarios = []scenario{
 			got, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go")), onPending(m)))
 			w.no(err)
 			w.check()
-			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, engine.WaitpointClosed))
+			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, suspend.WaitpointClosed))
 			w.reset()
 		}
 	}},

@@ -11,6 +11,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // openNamed opens a waitpoint for a while that is kept as a step under its key.
@@ -24,7 +26,7 @@ func (w *world) openNamed(f flowfabric.Fence, m engine.Minted, life time.Duratio
 // again suspends what was resumed before, until go comes, and brings it.
 func (w *world) again(id flowfabric.ExecutionID, opts ...suspending) {
 	w.Helper()
-	w.signal(id, w.stopped(w.holds(id), opts...), "go", engine.EffectSatisfied)
+	w.signal(id, w.stopped(w.holds(id), opts...), "go", waithook.EffectSatisfied)
 }
 
 // holds claims what waits.
@@ -39,23 +41,23 @@ var seedScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
-		first := engine.NewSignal{ID: uuid.New(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
-		w.send(id, m, first, engine.EffectNone)
-		repeats := func(s engine.NewSignal) {
+		first := suspend.SentSignal{ID: uuid.New(), Name: "other", IdempotencyKey: "k", DedupTTL: time.Second}
+		w.send(id, m, first, waithook.EffectNone)
+		repeats := func(s suspend.SentSignal) {
 			w.Helper()
 			d, err := w.deliver(id, m, s)
 			w.no(err)
 			same(w, "first", d.Signal, first.ID)
 		}
-		other := engine.NewSignal{Name: "other", IdempotencyKey: "k"}
+		other := suspend.SentSignal{Name: "other", IdempotencyKey: "k"}
 		w.advance(time.Minute)
 		repeats(other) // an open waitpoint forgets nothing
-		w.send(id, m, engine.NewSignal{Name: "other", IdempotencyKey: first.ID.String()}, engine.EffectNone)
-		w.send(id, m, engine.NewSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"}, engine.EffectNone)
-		w.send(id, m, engine.NewSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"}, engine.EffectNone)
+		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: first.ID.String()}, waithook.EffectNone)
+		w.send(id, m, suspend.SentSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"}, waithook.EffectNone)
+		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"}, waithook.EffectNone)
 		_, c, m = w.waiting()
 		id = c.Fence.Execution
-		w.send(id, m, first, engine.EffectNone)
+		w.send(id, m, first, waithook.EffectNone)
 		w.resume(id)
 		w.advance(800 * time.Millisecond)
 		repeats(other)
@@ -71,7 +73,7 @@ var seedScenarios = []scenario{
 		old := minted("named")
 		_, err := w.openNamed(f, old, time.Second)
 		w.no(err)
-		w.signal(id, old, "go", engine.EffectBuffered)
+		w.signal(id, old, "go", waithook.EffectBuffered)
 		w.advance(time.Second)
 		same(w, "expired", w.tick().Waitpoints, 1)
 		w.quiet = true
@@ -80,7 +82,7 @@ var seedScenarios = []scenario{
 			w.advance(time.Millisecond)
 			w.renew(k, 0)
 			last = w.pend(f, "x")
-			w.signal(id, last, "go", engine.EffectBuffered)
+			w.signal(id, last, "go", waithook.EffectBuffered)
 			_, err := w.e.CloseWaitpoint(w.ctx, f, last.ID)
 			w.no(err)
 		}
@@ -88,7 +90,7 @@ var seedScenarios = []scenario{
 		w.check()
 		_, _, err = w.e.ReadSignals(w.ctx, id, old.ID, 0)
 		w.is(err, flowfabric.ErrWaitpointNotFound)
-		same(w, "the last", w.logged(id, last), "go "+engine.EffectBuffered)
+		same(w, "the last", w.logged(id, last), "go "+waithook.EffectBuffered)
 		again := minted("named")
 		o, err := w.openNamed(f, again, time.Hour) // its step is there, its waitpoint no more
 		w.no(err)
@@ -118,7 +120,7 @@ var seedScenarios = []scenario{
 			}
 			w.advance(time.Millisecond)
 			w.suspend(w.holds(id), waitFor(conditionOf(count(1, "w", "", all...)), fresh...))
-			w.signal(id, fresh[15], "go", engine.EffectSatisfied)
+			w.signal(id, fresh[15], "go", waithook.EffectSatisfied)
 		}
 		w.quiet = false
 		w.check()
@@ -161,14 +163,14 @@ var seedScenarios = []scenario{
 		ear := w.listen(engine.EventChannel(id))
 		m := w.stopped(c.Fence, because("waiting_for_approval"))
 		ear.hears("S2 0")
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		ear.hears("R1i 0")
 		w.suspend(w.holds(id), resumedAfter(time.Hour), within(time.Second, "escalate"))
 		ear.hears("S1 0")
 		w.advance(time.Second)
 		w.settleTime()
 		ear.hears("S5 0")
-		w.signal(id, w.bound(id), "go", engine.EffectSatisfied)
+		w.signal(id, w.bound(id), "go", waithook.EffectSatisfied)
 		ear.hears("R2c 0")
 	}},
 	{name: "spec 10 X4 a deadline before the suspension's timeout", run: func(w *world) {
@@ -190,7 +192,7 @@ var seedScenarios = []scenario{
 		_, c := w.holder()
 		w.pend(c.Fence, "another")
 		early, fresh := w.pend(c.Fence, "early"), minted("fresh")
-		w.signal(c.Fence.Execution, early, "go", engine.EffectBuffered)
+		w.signal(c.Fence.Execution, early, "go", waithook.EffectBuffered)
 		q := suspension(waitFor(conditionOf(count(1, "w", "go", 1, 2)), fresh, early))
 		q.Bindings[1].Pending = true
 		a, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
@@ -328,7 +330,7 @@ var seedScenarios = []scenario{
 		o, err := engine.DecodeOpened(k.one(f.Execution).Steps[engine.StepWaitpoint+"not its key"])
 		w.no(err)
 		same(w, "what the handler gets", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, "a", anew.Kid, anew.Nonce))
-		w.signal(f.Execution, anew, "go", engine.EffectBuffered)
+		w.signal(f.Execution, anew, "go", waithook.EffectBuffered)
 	}},
 	{name: "spec 20-S33 who approves says so, and means the waitpoint that is open", run: func(w *world) {
 		w.seed()
@@ -352,9 +354,9 @@ var seedScenarios = []scenario{
 		same(w, "the last", words(a.code, a.slots), words("waitpoint_closed", []string{"proactive_close", strconv.FormatInt(closed, 10)}))
 		for range 4 { // in which order they are looked at is a matter of chance
 			open := w.pend(c.Fence, "pay")
-			d, err := w.e.ApproveWaitpoint(w.ctx, id, "pay", engine.NewSignal{Name: "go", Source: "me"})
+			d, err := w.e.ApproveWaitpoint(w.ctx, id, "pay", suspend.SentSignal{Name: "go", Source: "me"})
 			w.no(err)
-			same(w, "the open one", words(d.Effect, w.logged(id, open)), words(engine.EffectBuffered, "go "+engine.EffectBuffered))
+			same(w, "the open one", words(d.Effect, w.logged(id, open)), words(waithook.EffectBuffered, "go "+waithook.EffectBuffered))
 			_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, open.ID)
 			w.no(err)
 		}
@@ -369,7 +371,7 @@ var seedScenarios = []scenario{
 		}
 		m := w.stopped(c.Fence, waitFor(conditionOf(names(1, 3, "go", "go", "go")), minted("wp")))
 		for i := range 3 {
-			w.send(id, m, engine.NewSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)}, map[bool]string{true: engine.EffectSatisfied, false: engine.EffectAppended}[i == 2])
+			w.send(id, m, suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)}, map[bool]string{true: waithook.EffectSatisfied, false: waithook.EffectAppended}[i == 2])
 		}
 		k := w.worker("w2")
 		k.nothingYet()
@@ -388,9 +390,9 @@ var seedScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		a, b := w.pend(c.Fence, "a"), w.pend(c.Fence, "b")
-		large := engine.NewSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), flowfabric.MaxSignal)}
+		large := suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), flowfabric.MaxSignal)}
 		for i := range 3 {
-			w.send(id, []engine.Minted{a, b}[i%2], large, engine.EffectBuffered)
+			w.send(id, []engine.Minted{a, b}[i%2], large, waithook.EffectBuffered)
 		}
 		w.refuses("a fourth", flowfabric.ErrSignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 		large.Payload = append(large.Payload, 'p')
@@ -403,7 +405,7 @@ var seedScenarios = []scenario{
 		m := w.pend(c.Fence, "a")
 		w.quiet = true
 		for range 600 {
-			w.signal(id, m, "other", engine.EffectBuffered)
+			w.signal(id, m, "other", waithook.EffectBuffered)
 		}
 		w.quiet = false
 		w.suspend(c.Fence, waitFor(conditionOf(names(1, 1, "go"))), onPending(m))
@@ -424,9 +426,9 @@ var seedScenarios = []scenario{
 		w.again(id, awaiting("it"))
 		f := w.holds(id)
 		m := w.pend(f, "draft")
-		w.signal(id, m, "go", engine.EffectBuffered)
+		w.signal(id, m, "go", waithook.EffectBuffered)
 		m = w.stopped(f, waitFor(conditionOf(names(1, 2, "go", "on")), minted("x")), within(time.Second, "fail"))
-		w.signal(id, m, "go", engine.EffectAppended)
+		w.signal(id, m, "go", waithook.EffectAppended)
 		w.advance(time.Second)
 		w.settleTime()
 		w.code(id, "T2")
@@ -459,7 +461,7 @@ var seedScenarios = []scenario{
 func (w *world) bound(id flowfabric.ExecutionID) engine.Minted {
 	w.Helper()
 	for _, p := range w.record(id).Waitpoints {
-		if p.State == engine.WaitpointActive {
+		if p.State == suspend.WaitpointActive {
 			m := minted(p.Key)
 			m.ID = p.ID
 			_, err := w.e.ReissueToken(w.ctx, id, m, "op")

@@ -10,6 +10,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var suspendScenarios = slices.Concat(suspensionScenarios, tokenScenarios, pendingScenarios, suspensionTimeScenarios)
@@ -48,7 +50,7 @@ func (w *world) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string
 func (w *world) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, reason string) {
 	w.Helper()
 	w.unchanged(what, func() {
-		_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+		_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 		w.is(err, flowfabric.ErrWaitpointClosed)
 		same(w, what, detail(err, 0), reason)
 	})
@@ -76,7 +78,7 @@ var suspensionScenarios = []scenario{
 			w.no(err)
 			same(w, "held", len(held), 0)
 			r := w.record(id)
-			same(w, "record", words(r.Code, r.ID, r.Reason, r.Behaviour, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Cause, r.Resume == nil),
+			same(w, "record", words(r.Code, r.ID, r.Reason, r.Behaviour, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Cause, r.Result == nil),
 				words(row.code, q.ID, row.reason, "fail", true, true, "", true))
 			// What a token is made of comes back; the token (kid:64 hex digits) is the business of who holds the secret.
 			m := q.Bindings[0].Minted
@@ -167,7 +169,7 @@ var suspensionScenarios = []scenario{
 			first.Already = true
 			same(w, "answer", words(again), words(first))
 		})
-		w.signal(id, q.Bindings[0].Minted, "go", engine.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
 		w.unchanged("the same after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
@@ -183,7 +185,7 @@ var suspensionScenarios = []scenario{
 		q, _ := w.suspend(c.Fence, within(2*time.Hour, "fail"))
 		m := q.Bindings[0].Minted
 		w.advance(time.Hour)
-		d := w.send(id, m, engine.NewSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann", Correlation: "c1", Payload: []byte(`{"a":1}`)}, engine.EffectSatisfied)
+		d := w.send(id, m, suspend.SentSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann", Correlation: "c1", Payload: []byte(`{"a":1}`)}, waithook.EffectSatisfied)
 		same(w, "open", d.Open, false)
 		s := w.code(id, "R1i")
 		same(w, "state", words(s.State.BlockingReason, s.State.Eligibility, s.State.AttemptState, s.State.Public, s.Attempts), "waiting_for_worker eligible_now attempt_interrupted waiting 1")
@@ -208,33 +210,33 @@ var suspensionScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
-		d := w.signal(id, m, "other", engine.EffectNone)
+		d := w.signal(id, m, "other", waithook.EffectNone)
 		same(w, "open", d.Open, true)
 		w.code(id, "S1")
 		p, r := w.waitpoint(id, m), w.record(id)
 		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched, r.LastSignalAt.Equal(p.LastSignalAt)), "active 1 0 1 0 true")
 		same(w, "recorded", w.logged(id, m), "other no_op")
 		same(w, "still due", len(w.dump().ZSets[":alarms"]), 1)
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
-		same(w, "told", told(w.record(id).Resume), "signal: go")
+		same(w, "told", told(w.record(id).Result), "signal: go")
 	}},
 	{name: "spec 20 §11 #6 all of two names", run: func(w *world) {
 		w.seed()
 		m := minted("wp")
 		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
 		id := c.Fence.Execution
-		w.signal(id, m, "a", engine.EffectAppended)
+		w.signal(id, m, "a", waithook.EffectAppended)
 		w.code(id, "S1")
-		w.signal(id, m, "a", engine.EffectNone)
+		w.signal(id, m, "a", waithook.EffectNone)
 		w.code(id, "S1")
 		p := w.waitpoint(id, m)
 		same(w, "counted", words(p.Signals, p.Matched), "2 1")
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
-		w.signal(id, m, "b", engine.EffectSatisfied)
+		w.signal(id, m, "b", waithook.EffectSatisfied)
 		w.code(id, "R1i")
 		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
-		same(w, "told", told(w.record(id).Resume), "signal: a b")
+		same(w, "told", told(w.record(id).Result), "signal: a b")
 	}},
 	{name: "spec 20 §11 #7 slots and wildcards", run: func(w *world) {
 		w.seed()
@@ -242,12 +244,12 @@ var suspensionScenarios = []scenario{
 			what, condition string
 			signals         []string // name and effect
 		}{
-			{"two slots of one name", names(1, 2, "a", "a"), []string{"a", engine.EffectAppended, "b", engine.EffectNone, "a", engine.EffectSatisfied}},
-			{"any name", names(1, 1, ""), []string{"whatever", engine.EffectSatisfied}},
-			{"the exact name goes before the wildcard", names(1, 2, "", "a"), []string{"a", engine.EffectAppended, "x", engine.EffectSatisfied}},
-			{"the wildcard takes what is left", names(1, 2, "", "a"), []string{"x", engine.EffectAppended, "x", engine.EffectNone, "a", engine.EffectSatisfied}},
-			{"also the same name", names(1, 2, "", "a"), []string{"a", engine.EffectAppended, "a", engine.EffectSatisfied}},
-			{"two of three", names(1, 2, "a", "b", "c"), []string{"c", engine.EffectAppended, "c", engine.EffectNone, "a", engine.EffectSatisfied}},
+			{"two slots of one name", names(1, 2, "a", "a"), []string{"a", waithook.EffectAppended, "b", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+			{"any name", names(1, 1, ""), []string{"whatever", waithook.EffectSatisfied}},
+			{"the exact name goes before the wildcard", names(1, 2, "", "a"), []string{"a", waithook.EffectAppended, "x", waithook.EffectSatisfied}},
+			{"the wildcard takes what is left", names(1, 2, "", "a"), []string{"x", waithook.EffectAppended, "x", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+			{"also the same name", names(1, 2, "", "a"), []string{"a", waithook.EffectAppended, "a", waithook.EffectSatisfied}},
+			{"two of three", names(1, 2, "a", "b", "c"), []string{"c", waithook.EffectAppended, "c", waithook.EffectNone, "a", waithook.EffectSatisfied}},
 		} {
 			m := minted("wp")
 			_, c, _ := w.waiting(waitFor(conditionOf(x.condition), m))

@@ -10,6 +10,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6 category,
@@ -43,7 +45,7 @@ var tokenScenarios = []scenario{
 			"the last digit": flipped(token, len(token)-1), "space": token + " ", "the token of another": tokenOf(minted("wp")), "its digest": m.Digest,
 		} {
 			w.unchanged(what, func() {
-				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(text), engine.NewSignal{Name: "go"})
+				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(text), suspend.SentSignal{Name: "go"})
 				w.is(err, flowfabric.ErrInvalidToken)
 			})
 		}
@@ -54,7 +56,7 @@ var tokenScenarios = []scenario{
 				same(w, label("%q", digest), words(a), "{0 invalid_token []}")
 			})
 		}
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 	}},
 	{name: "spec 20 §11 #10 a rotated key is good for its grace", run: func(w *world) {
 		w.stop()
@@ -62,16 +64,16 @@ var tokenScenarios = []scenario{
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
 		same(w, "rotated", words(w.setKey("rotate", "k2", time.Minute, true)), "{1 OK [rotated k1 0 1]}")
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		w.pass(time.Minute - time.Millisecond)
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		current, known := w.keyState()
 		same(w, "keys", words(current, len(known), known[kid].Current, known[kid].Open, known["k2"].Current, known["k2"].ExpiresAt.IsZero()), "k2 2 false 1 true true")
 		w.pass(time.Millisecond)
 		w.unchanged("past the grace", func() {
-			_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+			_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrTokenExpired)
-			_, err = w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(flipped(tokenOf(m), len(kid)+1)), engine.NewSignal{Name: "go"})
+			_, err = w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(flipped(tokenOf(m), len(kid)+1)), suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrInvalidToken)
 			_, known = w.keyState()
 			same(w, "keys", len(known), 1)
@@ -94,7 +96,7 @@ var tokenScenarios = []scenario{
 		})
 		n := mintedBy("k2", "wp")
 		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
-		w.signal(f.Execution, n, "go", engine.EffectSatisfied)
+		w.signal(f.Execution, n, "go", waithook.EffectSatisfied)
 	}},
 	{name: "spec 20 §11 #11 any key within its grace verifies", run: func(w *world) {
 		w.stop()
@@ -108,23 +110,23 @@ var tokenScenarios = []scenario{
 		}
 		forced("k2", time.Hour)
 		forced("k3", time.Hour)
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		w.pass(30 * time.Minute)
 		forced(kid, time.Hour)
 		current, known := w.keyState()
 		same(w, "back", words(current, known[kid].ExpiresAt.IsZero(), len(known)), "k1 true 3")
 		w.pass(31 * time.Minute) // past what was the grace of k1
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		same(w, "what was forgotten: k2, of which nothing needs the tokens", forced("k4", time.Hour).slots[2], "1")
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		w.pass(time.Hour - time.Millisecond)
-		w.signal(id, m, "other", engine.EffectNone)
+		w.signal(id, m, "other", waithook.EffectNone)
 		w.pass(time.Millisecond)
-		_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+		_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 		w.is(err, flowfabric.ErrTokenExpired)
 		same(w, "k1 and k3 go", forced("k5", time.Hour).slots[2], "2")
 		w.unchanged("the token of a key that is forgotten", func() {
-			_, err := w.deliver(id, m, engine.NewSignal{Name: "go"})
+			_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrInvalidToken)
 		})
 	}},
@@ -216,14 +218,14 @@ var tokenScenarios = []scenario{
 		f := k.one(w.create()).Fence
 		closed := func(what string, want error) {
 			w.unchanged(what, func() {
-				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "go"})
+				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: "go"})
 				w.is(err, want)
 			})
 		}
 		w.set("DEL", w.k.Kids())
 		closed("no keys", flowfabric.ErrNoTokenKeys)
 		w.unchanged("nothing is told apart", func() {
-			_, err := w.e.DeliverSignal(w.ctx, id, uuid.New(), m.Digest, engine.NewSignal{Name: "go"})
+			_, err := w.e.DeliverSignal(w.ctx, id, uuid.New(), m.Digest, suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrNoTokenKeys)
 		})
 		w.unchanged("mint", func() {
@@ -239,14 +241,14 @@ var tokenScenarios = []scenario{
 		for _, damaged := range []string{"", "x", "0", printOf("secret of " + kid), printOf("secret of "+kid) + " ", printOf("secret of "+kid) + " x", " 0"} {
 			w.set("HSET", w.k.Kids(), "k:"+kid, damaged)
 			w.unchanged("damaged", func() {
-				if d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, engine.NewSignal{Name: "go"}); err == nil {
+				if d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: "go"}); err == nil {
 					w.Fatalf("a token of a key that is %q was accepted: %+v", damaged, d)
 				}
 			})
 		}
 		w.set("DEL", w.k.Kids())
 		w.seed()
-		w.signal(id, m, "go", engine.EffectSatisfied)
+		w.signal(id, m, "go", waithook.EffectSatisfied)
 		w.suspend(f)
 	}},
 	{name: "spec 20 §11 #15 the token of another execution", run: func(w *world) {
@@ -261,13 +263,13 @@ var tokenScenarios = []scenario{
 			{b.Fence.Execution, ma, ma.Digest}, {a.Fence.Execution, mb, mb.Digest}, {b.Fence.Execution, mb, ma.Digest}, {a.Fence.Execution, ma, mb.Digest},
 		} {
 			w.unchanged("a crossed token", func() {
-				_, err := w.e.DeliverSignal(w.ctx, x.id, x.m.ID, x.digest, engine.NewSignal{Name: "go"})
+				_, err := w.e.DeliverSignal(w.ctx, x.id, x.m.ID, x.digest, suspend.SentSignal{Name: "go"})
 				w.is(err, flowfabric.ErrInvalidToken)
 			})
 		}
-		w.signal(a.Fence.Execution, ma, "go", engine.EffectSatisfied)
+		w.signal(a.Fence.Execution, ma, "go", waithook.EffectSatisfied)
 		w.code(b.Fence.Execution, "S1")
-		w.signal(b.Fence.Execution, mb, "go", engine.EffectSatisfied)
+		w.signal(b.Fence.Execution, mb, "go", waithook.EffectSatisfied)
 	}},
 	{name: "spec 20 §11 #16 an old token does not reach a later suspension", run: func(w *world) {
 		w.seed()
@@ -299,10 +301,10 @@ var tokenScenarios = []scenario{
 			next := w.stopped(n.Fence)
 			w.tooLate(end.how+", suspended anew", id, m, end.reason)
 			w.unchanged(end.how+", on an operator's word", func() {
-				_, err := w.e.ApproveWaitpoint(w.ctx, id, m.ID.String(), engine.NewSignal{Name: "go", Source: "ann"})
+				_, err := w.e.ApproveWaitpoint(w.ctx, id, m.ID.String(), suspend.SentSignal{Name: "go", Source: "ann"})
 				w.is(err, flowfabric.ErrWaitpointClosed)
 			})
-			w.signal(id, next, "go", engine.EffectSatisfied)
+			w.signal(id, next, "go", waithook.EffectSatisfied)
 			w.complete(w.worker("w3").one(id).Fence, "")
 		}
 	}},
@@ -314,7 +316,7 @@ var tokenScenarios = []scenario{
 		_, ended, gone := w.waiting()
 		w.cancel(ended.Fence.Execution)
 		_, resumed, used := w.waiting()
-		w.signal(resumed.Fence.Execution, used, "go", engine.EffectSatisfied)
+		w.signal(resumed.Fence.Execution, used, "go", waithook.EffectSatisfied)
 		bad := digestOf("a guess")
 		nobody := flowfabric.NewExecutionID(w.p)
 		w.unchanged("deliveries without the token", func() {

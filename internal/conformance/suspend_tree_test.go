@@ -9,7 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Conditions of several parts, held against what they mean.
@@ -124,7 +125,7 @@ func (t tree) text() string {
 // heard is a signal on one of the tree's waitpoints.
 type heard struct {
 	waitpoint int
-	engine.NewSignal
+	suspend.SentSignal
 }
 
 // accepts tells whether a part is about such a signal.
@@ -189,15 +190,15 @@ func (t tree) effect(signals []heard) string {
 	}
 	switch {
 	case more && t.met(len(t.parts)-1, signals):
-		return engine.EffectSatisfied
+		return waithook.EffectSatisfied
 	case more:
-		return engine.EffectAppended
+		return waithook.EffectAppended
 	case len(t.parts) == 1 && t.parts[0].op == "L":
-		return engine.EffectNone
+		return waithook.EffectNone
 	case fits:
-		return engine.EffectAgain
+		return waithook.EffectAgain
 	}
-	return engine.EffectUnmatched
+	return waithook.EffectUnmatched
 }
 
 // plays waits for a condition and sends random signals, some of them early, some twice. It returns how it ended.
@@ -208,7 +209,7 @@ func (w *world) plays(r *rand.Rand, k *worker, t tree, what string) string {
 	wp := freshly(t.waitpoints)
 	q := suspension(waitFor(t.text(), wp...))
 	utter := func(waitpoint int) heard {
-		g := heard{waitpoint, engine.NewSignal{ID: uuid.New(), Name: []string{"a", "b", "c"}[r.IntN(3)], IdempotencyKey: uuid.NewString()}}
+		g := heard{waitpoint, suspend.SentSignal{ID: uuid.New(), Name: []string{"a", "b", "c"}[r.IntN(3)], IdempotencyKey: uuid.NewString()}}
 		g.SourceType, g.Source = []string{"t", "t:x", ""}[r.IntN(3)], []string{"x", "y", ""}[r.IntN(3)]
 		return g
 	}
@@ -222,7 +223,7 @@ func (w *world) plays(r *rand.Rand, k *worker, t tree, what string) string {
 		q.Bindings[i].Pending = true
 		for range r.IntN(3) {
 			g := utter(i + 1)
-			w.send(id, m, g.NewSignal, engine.EffectBuffered)
+			w.send(id, m, g.SentSignal, waithook.EffectBuffered)
 			signals = append(signals, g)
 		}
 	}
@@ -236,16 +237,16 @@ func (w *world) plays(r *rand.Rand, k *worker, t tree, what string) string {
 	for range 40 {
 		g := utter(1 + r.IntN(t.waitpoints))
 		want := t.effect(append(signals, g))
-		w.send(id, wp[g.waitpoint-1], g.NewSignal, want)
+		w.send(id, wp[g.waitpoint-1], g.SentSignal, want)
 		signals = append(signals, g)
 		if r.IntN(4) == 0 {
-			again := g.NewSignal
+			again := g.SentSignal
 			again.ID = uuid.New()
 			d, err := w.deliver(id, wp[g.waitpoint-1], again)
 			w.no(err)
 			same(w, what+": again", words(d.Duplicate, d.Effect, d.Signal), words(true, want, g.ID))
 		}
-		if want == engine.EffectSatisfied {
+		if want == waithook.EffectSatisfied {
 			w.code(id, "R1i")
 			w.no(w.complete(k.one(id).Fence, "").Err)
 			return "satisfied"

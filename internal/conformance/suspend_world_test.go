@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // kid is the token key that scenarios sign with unless they say otherwise.
@@ -201,7 +202,7 @@ func (w *world) pend(f flowfabric.Fence, key string) engine.Minted {
 }
 
 // deliver brings a signal with the right token.
-func (w *world) deliver(id flowfabric.ExecutionID, m engine.Minted, s engine.NewSignal) (engine.Delivered, error) {
+func (w *world) deliver(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal) (suspend.Delivered, error) {
 	w.Helper()
 	d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, s)
 	w.check()
@@ -209,13 +210,13 @@ func (w *world) deliver(id flowfabric.ExecutionID, m engine.Minted, s engine.New
 }
 
 // signal delivers a new signal by name and fails unless it has the wanted effect.
-func (w *world) signal(id flowfabric.ExecutionID, m engine.Minted, name, effect string) engine.Delivered {
+func (w *world) signal(id flowfabric.ExecutionID, m engine.Minted, name, effect string) suspend.Delivered {
 	w.Helper()
-	return w.send(id, m, engine.NewSignal{Name: name}, effect)
+	return w.send(id, m, suspend.SentSignal{Name: name}, effect)
 }
 
 // send delivers a new signal and fails unless it has the wanted effect.
-func (w *world) send(id flowfabric.ExecutionID, m engine.Minted, s engine.NewSignal, effect string) engine.Delivered {
+func (w *world) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal, effect string) suspend.Delivered {
 	w.Helper()
 	d, err := w.deliver(id, m, s)
 	w.no(err)
@@ -233,7 +234,7 @@ func (w *world) resume(id flowfabric.ExecutionID) {
 }
 
 // record reads the current or last suspension.
-func (w *world) record(id flowfabric.ExecutionID) engine.SuspensionRecord {
+func (w *world) record(id flowfabric.ExecutionID) suspend.Record {
 	w.Helper()
 	r, err := w.e.ReadSuspension(w.ctx, id)
 	w.no(err)
@@ -241,10 +242,10 @@ func (w *world) record(id flowfabric.ExecutionID) engine.SuspensionRecord {
 }
 
 // waitpoint reads one waitpoint.
-func (w *world) waitpoint(id flowfabric.ExecutionID, m engine.Minted) engine.Waitpoint {
+func (w *world) waitpoint(id flowfabric.ExecutionID, m engine.Minted) suspend.Waitpoint {
 	w.Helper()
 	all := w.record(id).Waitpoints
-	i := slices.IndexFunc(all, func(p engine.Waitpoint) bool { return p.ID == m.ID })
+	i := slices.IndexFunc(all, func(p suspend.Waitpoint) bool { return p.ID == m.ID })
 	if i < 0 {
 		w.Fatalf("waitpoint %s (%s) is not among %d", m.ID, m.Key, len(all))
 	}
@@ -269,7 +270,7 @@ func (w *world) logged(id flowfabric.ExecutionID, m engine.Minted) string {
 }
 
 // told is what a resumption says: its cause, and the names of its signals.
-func told(r *engine.Resume) string {
+func told(r *suspend.Result) string {
 	if r == nil {
 		return "nothing"
 	}

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 var timeScenarios = []scenario{
@@ -557,7 +558,7 @@ func (w *world) state(code flowfabric.Code, opts ...option) placed {
 		w.halt(&x, because("manual_pause"))
 	case "R2c":
 		w.halt(&x, resumedAfter(time.Hour))
-		w.signal(x.id, x.waitpoint, "go", engine.EffectSatisfied)
+		w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied)
 	case "R1t", "R2b", "T2":
 		w.fail(x.fence, "x")
 	case "R1p":

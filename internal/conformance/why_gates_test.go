@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
@@ -106,7 +107,7 @@ var whyGateScenarios = []scenario{
 	}},
 	{name: "spec 70 §7 a slot that is free and not yet told is said", run: func(w *world) {
 		g := newGates(w)
-		q := g.quota(engine.QuotaSpec{Cap: 1})
+		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.Quota(q)))
 		k := g.asker("w1")
 		list := k.grants(1)

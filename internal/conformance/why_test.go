@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
@@ -136,7 +137,7 @@ func due(w *world, x placed) {
 	w.settleTime()
 }
 
-func went(w *world, x placed) { w.signal(x.id, x.waitpoint, "go", engine.EffectSatisfied) }
+func went(w *world, x placed) { w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied) }
 
 // halted suspends for a reason that world.state does not know.
 func halted(reason string) func(*world, *placed) placed {

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // worker is one instance with its session in the partition.
@@ -185,9 +186,9 @@ func (w *world) settleTime() (sum engine.TickReply, calls int) {
 // frames appends n frames from sequence first.
 func (w *world) frames(f flowfabric.Fence, first uint64, n int) engine.Appended {
 	w.Helper()
-	list := make([]engine.Frame, n)
+	list := make([]stream.Frame, n)
 	for i := range list {
-		list[i] = engine.Frame{Type: "token", Payload: []byte(strconv.FormatUint(first+uint64(i), 10))}
+		list[i] = stream.Frame{Type: "token", Payload: []byte(strconv.FormatUint(first+uint64(i), 10))}
 	}
 	a, err := w.e.AppendFrames(w.ctx, f, first, list)
 	w.no(err)

@@ -19,8 +19,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/maintain"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Sessions that hold everything expire in the same millisecond: half of it is held by one session of one partition,
@@ -146,7 +147,7 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 		}
 		held += len(reply.Claims)
 		for i := 0; i < len(reply.Claims); i += 10 {
-			if _, err := e.AppendFrames(ctx, reply.Claims[i].Fence, 1, []engine.Frame{{Type: "token", Payload: []byte("a")}}); err != nil {
+			if _, err := e.AppendFrames(ctx, reply.Claims[i].Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("a")}}); err != nil {
 				return err
 			}
 		}

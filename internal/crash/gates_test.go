@@ -17,6 +17,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -65,7 +66,7 @@ func TestGatesUnderFire(t *testing.T) {
 	defer e.Close()
 	l := &limits{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
 	for name, most := range l.caps {
-		if _, _, _, err := e.PutQuota(ctx, engine.QuotaSpec{Name: name, Cap: most}, 0, "test"); err != nil {
+		if _, _, _, err := e.PutQuota(ctx, admission.Quota{Name: name, Cap: most}, 0, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}

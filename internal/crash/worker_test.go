@@ -32,8 +32,8 @@ type answer struct {
 	Worker string
 }
 
-// stream writes numbered frames for about two seconds, half of them before and half after a durable step.
-var stream = handler.Define[job, answer]("crash-stream", handler.Retry(0, time.Second, time.Second))
+// streaming writes numbered frames for about two seconds, half of them before and half after a durable step.
+var streaming = handler.Define[job, answer]("crash-stream", handler.Retry(0, time.Second, time.Second))
 
 // writer holds one execution for long and reports how its context ended.
 var hold = handler.Define[job, answer]("crash-hold", handler.NoRetry())
@@ -66,7 +66,7 @@ func work(url, name string) error {
 		URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 64,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	},
-		handler.Bind(stream, func(ctx context.Context, t *handler.Task, in job) (answer, error) {
+		handler.Bind(streaming, func(ctx context.Context, t *handler.Task, in job) (answer, error) {
 			for i := range tokens / 2 {
 				if err := emit(ctx, t, i); err != nil {
 					return answer{}, err

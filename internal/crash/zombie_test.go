@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // zombies write under the fences of dead workers, as packets that were on their way for long would, and under
@@ -121,7 +122,7 @@ func (z *zombies) haunt(ctx context.Context, old flowfabric.Fence) (done bool) {
 func (z *zombies) attack(ctx context.Context, how string, f flowfabric.Fence, whole bool) {
 	writes := map[string]func() error{
 		"append": func() error {
-			_, err := z.engine.AppendFrames(ctx, f, 1, []engine.Frame{{Type: "token", Payload: []byte("from the grave")}})
+			_, err := z.engine.AppendFrames(ctx, f, 1, []stream.Frame{{Type: "token", Payload: []byte("from the grave")}})
 			return err
 		},
 		"step": func() error {

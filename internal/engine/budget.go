@@ -12,42 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-)
-
-// BudgetSpec is what a budget is (spec 70 §1). Unless it only warns, it enforces its hard limits: what would pass one is refused, and
-// work that asks it waits while one is reached. What its limits do not name is counted all the same, and never refused, unless it has
-// StrictDimensions.
-type BudgetSpec struct {
-	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
-	Scope string // what it is for, for people; at most 128 bytes
-	Warn  bool   // it only warns: counts what passes a hard limit instead of refusing it, and blocks nothing
-	// OnHard is what happens to an execution whose spend is refused. "" is HardReject.
-	OnHard HardAction
-	// WarnSoft writes the crossing of a soft limit into the budget's book, once a period and dimension.
-	WarnSoft bool
-	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 = it never begins anew
-	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrUnknownDimension. Else they are counted only.
-	StrictDimensions bool
-	Refund           []string         // failed, cancelled, expired: what such executions reported in this period is given back
-	Limits           map[string]Limit // by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."
-}
-
-// Limit of a dimension, 0..2^53-1, Soft not above Hard. **0 = UNLIMITED**, and not that nothing may be used.
-type Limit struct {
-	Hard int64 // what would pass it is refused; work waits while it is reached
-	Soft int64 // what passes it is counted, and said: in the report's answer, and with WarnSoft in the book
-}
-
-// HardAction is what a worker does with an execution whose report would pass a hard limit.
-type HardAction string
-
-// The actions. The refused spend is not counted, whatever follows.
-const (
-	HardReject HardAction = "reject" // the handler is told and decides; the default
-	HardFail   HardAction = "fail"   // it is stopped and fails, budget_exceeded, without a retry
-	// HardBlock stops it, puts it back into its queue, and lets it go on, as the same attempt, as soon as there may be room: with the
-	// budget's next period, a higher limit or a refund, else it tries again after 30 s. A spend above the limit itself fails, as with HardFail.
-	HardBlock HardAction = "block"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 // Waiter is a route of a partition that a gate had closed, and that may be opened.
@@ -58,7 +23,7 @@ type Waiter struct {
 
 // PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters are to be woken
 // with OpenRoutes. ErrBudgetSpec; ErrBudgetConflict: another one has the name, or the revision is not expected; ErrBudgetNotFound.
-func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
 	mode, soft := "strict", "allow"
 	if b.Warn {
 		mode = "warn"
@@ -73,7 +38,7 @@ func (e *Engine) PutBudget(ctx context.Context, b BudgetSpec, expected uint64, b
 	slices.Sort(refund)
 	hard := b.OnHard
 	if hard == "" {
-		hard = HardReject
+		hard = admission.HardReject
 	}
 	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft, strconv.FormatInt(b.Reset.Milliseconds(), 10),
 		bit(b.StrictDimensions), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
@@ -131,52 +96,10 @@ func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, e
 	return r.already, nil
 }
 
-// Usage is a report of what was used of a budget. A holder of an execution gives Epoch and Sequence, which counts his reports to this
-// budget under this lease: 1, 2, …; anybody else a Key.
-type Usage struct {
-	Budget    string
-	Execution flowfabric.ExecutionID // whose ledger it goes into; may be zero with a Key
-	Epoch     uint64
-	Sequence  uint64
-	Key       string           // at most 128 printable bytes without spaces; known again for 24 h
-	Amounts   map[string]int64 // by dimension, 0 … 2^53-1
-}
-
-// Reported answers ReportUsage.
-type Reported struct {
-	Verdict  Verdict
-	Applied  bool // it was counted
-	Late     bool // the reporter's lease is not the execution's newest; it was counted all the same
-	Replayed bool // this is the answer of the first time
-	Action   HardAction
-	Left     time.Duration // of the period; 0 = it does not end
-	Period   uint64
-	Breaches []Breach
-}
-
-// Verdict of a report.
-type Verdict string
-
-// The verdicts.
-const (
-	WithinBudget Verdict = "OK"
-	SoftBreach   Verdict = "SOFT_BREACH" // counted, and above a soft limit
-	HardBreach   Verdict = "HARD_BREACH" // it would pass a hard limit: counted only if the budget warns
-)
-
-// Breach is one limit that a report passes, or would.
-type Breach struct {
-	Dimension string
-	Hard      bool
-	Used      int64 // with the report, if it was counted
-	Limit     int64
-	Crossed   bool // a soft limit, passed by this report for the first time in the period
-}
-
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). ErrBudgetNotFound,
 // ErrInvalidDelta, ErrUnknownDimension (by StrictDimensions; the details name them all), ErrIdempotencyConflict; ErrInvalidInput also of
 // what would be a 65th dimension of the period, of which those with limits have theirs kept free; a breach is no error.
-func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
+func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
 		id = spenderText(u.Execution)
@@ -184,13 +107,13 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 	args := []string{u.Budget, id, strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10), u.Key}
 	r, err := e.onBudget(ctx, fnReportUsage, u.Budget, amounts(args, u.Amounts)...)
 	if err != nil {
-		return Reported{}, err
+		return admission.Reported{}, err
 	}
-	out := Reported{Replayed: r.already, Verdict: Verdict(r.text()), Applied: r.flag(), Late: r.flag(), Action: HardAction(r.text()), Left: r.millis(),
+	out := admission.Reported{Replayed: r.already, Verdict: admission.Verdict(r.text()), Applied: r.flag(), Late: r.flag(), Action: admission.HardAction(r.text()), Left: r.millis(),
 		Period: r.unsigned()}
 	for range r.count(1) {
 		h := header{rest: r.text()}
-		b := Breach{Dimension: h.next()}
+		b := admission.Breach{Dimension: h.next()}
 		kind := h.next()
 		b.Hard, b.Used, b.Limit, b.Crossed = kind == "hard", int64(h.unsigned()), int64(h.unsigned()), h.next() == "1"
 		if h.err != nil {
@@ -204,7 +127,7 @@ func (e *Engine) ReportUsage(ctx context.Context, u Usage) (Reported, error) {
 // UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
 // (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
 // waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost. ErrBudgetNotFound.
-func (e *Engine) UndoUsage(ctx context.Context, u Usage) (undone bool, wake []Waiter, err error) {
+func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []Waiter, err error) {
 	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution), strconv.FormatUint(u.Epoch, 10),
 		strconv.FormatUint(u.Sequence, 10))
 	if err != nil {

@@ -10,63 +10,24 @@ import (
 
 	"github.com/redis/rueidis"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
-
-// BudgetRecord is a budget as it is.
-type BudgetRecord struct {
-	BudgetSpec
-	Revision     uint64
-	CreatedAt    time.Time
-	ChangedBy    string
-	Period       uint64 // how often it was reset
-	PeriodBegan  time.Time
-	NextReset    time.Time // zero = never
-	LastReset    time.Time
-	Missed       uint64 // periods that went by unnoticed before the last reset
-	HardBreaches uint64
-	SoftBreaches uint64
-	LastBreach   time.Time // of a hard limit, in this period
-	BreachedDim  string
-	Used         map[string]int64
-	Waiting      int // routes of partitions that wait for it
-	Book         []BookEntry
-	Spenders     []Spender
-}
-
-// BookEntry is what was said of a budget or quota, or happened to it: created, changed, adjusted, period, release, soft_limit. A release
-// begins its detail with the execution that it is of; a soft limit was passed by one, unless By is empty.
-type BookEntry struct {
-	At     time.Time
-	What   string
-	By     string
-	Detail string
-}
-
-// Spender is an execution that reported, with what it did in the period it reported in last.
-type Spender struct {
-	Execution flowfabric.ExecutionID
-	At        time.Time
-	Period    uint64
-	Late      uint64
-	Used      map[string]int64
-}
 
 // ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest book entries (≤ 256)
 // (lua/admission/ff_read_budget.lua). ErrBudgetNotFound.
-func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (BudgetRecord, error) {
+func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error) {
 	r, err := e.onBudget(ctx, fnReadBudget, name, name, strconv.Itoa(spenders), strconv.Itoa(entries))
 	if err != nil {
-		return BudgetRecord{}, err
+		return admission.BudgetRecord{}, err
 	}
 	r.instant()
-	b := BudgetRecord{Waiting: int(r.number())}
+	b := admission.BudgetRecord{Waiting: int(r.number())}
 	b.Name = name
-	b.fields(r)
+	budgetFields(&b, r)
 	b.Used = r.amounts()
-	b.Book = book(r)
-	for i := range b.Book {
-		b.Book[i].ids()
+	b.Audit = book(r)
+	for i := range b.Audit {
+		spelledIDs(&b.Audit[i])
 	}
 	for range r.count(1) {
 		b.Spenders = append(b.Spenders, spender(r))
@@ -74,7 +35,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	return b, r.fail()
 }
 
-func (b *BudgetRecord) fields(r *reader) {
+func budgetFields(b *admission.BudgetRecord, r *reader) {
 	v := r.pairs()
 	number := func(field string) uint64 { n, _ := strconv.ParseUint(v[field], 10, 64); return n }
 	at := func(field string) time.Time {
@@ -83,16 +44,16 @@ func (b *BudgetRecord) fields(r *reader) {
 		}
 		return time.UnixMilli(int64(number(field)))
 	}
-	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", HardAction(v["hd"]), v["sf"] == "warn"
+	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", admission.HardAction(v["hd"]), v["sf"] == "warn"
 	b.Reset, b.StrictDimensions = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
-	b.Limits = map[string]Limit{}
+	b.Limits = map[string]admission.Limit{}
 	for field, text := range v {
 		if dim, ok := strings.CutPrefix(field, "h:"); ok {
 			hard, _ := strconv.ParseInt(text, 10, 64)
-			b.Limits[dim] = Limit{Hard: hard, Soft: int64(number("s:" + dim))}
+			b.Limits[dim] = admission.Limit{Hard: hard, Soft: int64(number("s:" + dim))}
 		}
 	}
 	b.Revision, b.CreatedAt, b.ChangedBy = number("up"), at("ct"), v["by"]
@@ -100,8 +61,8 @@ func (b *BudgetRecord) fields(r *reader) {
 	b.HardBreaches, b.SoftBreaches, b.LastBreach, b.BreachedDim = number("bc"), number("bs"), at("ba"), v["bd"]
 }
 
-func book(r *reader) []BookEntry {
-	var out []BookEntry
+func book(r *reader) []admission.AuditEntry {
+	var out []admission.AuditEntry
 	for range r.count(1) {
 		parts := strings.SplitN(r.text(), "\x1f", 4)
 		if len(parts) != 4 {
@@ -112,13 +73,13 @@ func book(r *reader) []BookEntry {
 		if err != nil {
 			r.stop("book entry: %w", err)
 		}
-		out = append(out, BookEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
+		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
 	}
 	return out
 }
 
-// ids has the executions that a budget's book names written as everywhere else.
-func (e *BookEntry) ids() {
+// spelledIDs has the executions that a budget's book names written as everywhere else.
+func spelledIDs(e *admission.AuditEntry) {
 	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
 	if at == nil {
 		return
@@ -132,10 +93,10 @@ func (e *BookEntry) ids() {
 	}
 }
 
-func spender(r *reader) Spender {
+func spender(r *reader) admission.Spender {
 	h := header{rest: r.text()}
 	id, err := parseSpender(h.next())
-	s := Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
+	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
 		r.stop("spender: %w", err)
 	}

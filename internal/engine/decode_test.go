@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // encodeFrames writes a message the way lua/stream/ff_append_frames.lua does.
@@ -19,7 +20,7 @@ func encodeFrames(m FrameMessage) string {
 		run = m.Frames[0].Run
 	}
 	if r := m.Resumed; r != nil {
-		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded.Sequence, 10), r.Recorded.ID.String()}, " ")
+		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded, 10), "1699999999999-4"}, " ")
 	}
 	b.WriteString(strconv.FormatUint(uint64(m.Attempt), 10) + " " + strconv.Itoa(len(m.Frames)) + " " + strconv.FormatUint(uint64(run), 10) + " ")
 	part := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
@@ -37,9 +38,9 @@ func encodeFrames(m FrameMessage) string {
 		}
 		part(string(f.Payload))
 		switch {
-		case f.Mode == ModeSummary:
+		case f.Mode == stream.ModeSummary:
 			part("s" + strconv.FormatUint(f.SummaryVersion, 10) + "," + strconv.FormatUint(f.Durables, 10))
-		case f.Mode == ModeBestEffort:
+		case f.Mode == stream.ModeBestEffort:
 			part("l" + strconv.FormatInt(f.TTL.Milliseconds(), 10) + "," + strconv.FormatUint(f.Durables, 10))
 		case f.Durables != f.Sequence:
 			part("d," + strconv.FormatUint(f.Durables, 10))
@@ -51,12 +52,12 @@ func encodeFrames(m FrameMessage) string {
 }
 
 func TestDecodeFrames(t *testing.T) {
-	frames := []Frame{
-		{ID: StreamID{1700000000000, 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
-		{ID: StreamID{1700000000001, 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
-		{ID: StreamID{1700000000001, 1}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: ModeSummary, SummaryVersion: 7, Durables: 2},
-		{ID: StreamID{1700000000001, 2}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
-		{ID: StreamID{1700000000001, 3}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
+	frames := []stream.Frame{
+		{ID: stream.Cursor{Ms: 1700000000000, Seq: 3}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 0}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 1}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
 	}
 	message := FrameMessage{Attempt: 7, Frames: frames}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
@@ -68,7 +69,7 @@ func TestDecodeFrames(t *testing.T) {
 	for i := range frames {
 		frames[i].Run = 3
 	}
-	message.Resumed = &Resumption{Run: 3, Epoch: 1700000000009, Reason: ResumedDelayed, First: frames[0].ID, Recorded: FramePlace{12, StreamID{1699999999999, 4}}}
+	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: stream.ResumedDelayed, First: frames[0].ID, Recorded: 12}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -94,8 +95,8 @@ func TestDecodeFrames(t *testing.T) {
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(FrameMessage{Frames: []Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &Resumption{Run: 2, Reason: ResumedReleased}}))
-	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []Frame{{Encoding: "json", Mode: ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: ModeBestEffort, TTL: time.Second}}}))
+	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: stream.ResumedReleased}}))
+	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {
 		decoded, err := DecodeFrames(message)
@@ -113,17 +114,17 @@ func FuzzDecodeFrames(f *testing.F) {
 }
 
 func TestStreamIDs(t *testing.T) {
-	for text, want := range map[string]StreamID{"0-0": {}, "1700000000000-7": {1700000000000, 7}, "18446744073709551615-18446744073709551615": {1<<64 - 1, 1<<64 - 1}} {
+	for text, want := range map[string]stream.Cursor{"0-0": {}, "1700000000000-7": {Ms: 1700000000000, Seq: 7}, "18446744073709551615-18446744073709551615": {Ms: 1<<64 - 1, Seq: 1<<64 - 1}} {
 		if got, err := ParseStreamID(text); err != nil || got != want || got.String() != text {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "-", "1", "1-", "-1", "1--1", "+1-1", "1-+1", "a-b", "1-1-1", " 1-1", "1-1 ", "18446744073709551616-0", "0x1-0", "1_0-0", "$", "+", "(1-1"} {
-		if got, err := ParseStreamID(text); !errors.Is(err, flowfabric.ErrInvalidInput) || got != (StreamID{}) {
+		if got, err := ParseStreamID(text); !errors.Is(err, flowfabric.ErrInvalidInput) || got != (stream.Cursor{}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	ordered := []StreamID{{}, {0, 1}, {1, 0}, {1, 1}, {2, 0}}
+	ordered := []stream.Cursor{{}, {Seq: 1}, {Ms: 1}, {Ms: 1, Seq: 1}, {Ms: 2}}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			if got := a.Compare(b); got < 0 != (i < j) || got > 0 != (i > j) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -176,7 +177,7 @@ func TestRenamedCommands(t *testing.T) {
 				}
 				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
 				if errors.Is(err, flowfabric.ErrPartitionMissing) || errors.Is(err, flowfabric.ErrBudgetNotFound) {
-					_, _, _, err = e.PutBudget(t.Context(), BudgetSpec{Name: "b", Limits: map[string]Limit{"tokens": {Hard: 1}}}, 0, "me")
+					_, _, _, err = e.PutBudget(t.Context(), admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 				}
 				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig, "the server does not know a command of the function library")
 			})
@@ -330,7 +331,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 1, Interest: interest}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
-			if _, _, _, err := e.PutQuota(t.Context(), QuotaSpec{Name: "calls", Rate: 5, Window: time.Minute}, 0, "me"); err != nil {
+			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5, Window: time.Minute}, 0, "me"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second, []Hold{{Execution: x.ID, Epoch: 1}}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Facts is one consistent look at everything in its partition that decides why an execution is where it is. Package client
@@ -46,11 +47,11 @@ type Facts struct {
 	AttemptTimeoutAt time.Time // zero: none
 
 	// While it is suspended, or resumed and not yet suspended again.
-	Suspension     *SuspensionRecord // with the waitpoints that its condition names, numbered from 1
-	Satisfied      map[int]int       // parts of the condition that are satisfied, by node, numbered from 1
-	ResumedBy      string            // who resumed it, if an operator or a policy did
-	OpenWaitpoints int               // how many of its waitpoints take signals, pending ones included
-	TimeoutAt      time.Time         // of the suspension; zero: none
+	Suspension     *suspend.Record // with the waitpoints that its condition names, numbered from 1
+	Satisfied      map[int]int     // parts of the condition that are satisfied, by node, numbered from 1
+	ResumedBy      string          // who resumed it, if an operator or a policy did
+	OpenWaitpoints int             // how many of its waitpoints take signals, pending ones included
+	TimeoutAt      time.Time       // of the suspension; zero: none
 
 	// Released is how its last holder gave it up, if that was the last that happened to the lease: [ReleasedBack],
 	// [ReleasedDelayed], [ReleasedSuspended] or "".
@@ -164,7 +165,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 }
 
 // waitpoints reads those that the condition names, in its order.
-func (f *Facts) waitpoints(r *reader) (points []Waitpoint) {
+func (f *Facts) waitpoints(r *reader) (points []suspend.Waitpoint) {
 	for range r.count(2) {
 		w, err := decodeWaitpoint(r.text(), r.text())
 		if err != nil {
@@ -177,11 +178,11 @@ func (f *Facts) waitpoints(r *reader) (points []Waitpoint) {
 }
 
 // suspended reads the record of the suspension, and of its condition how far it is.
-func (f *Facts) suspended(u map[string]string, points []Waitpoint, r *reader) {
+func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *reader) {
 	if u["id"] == "" {
 		return
 	}
-	f.Suspension = &SuspensionRecord{Code: f.State.Code, Waitpoints: points}
+	f.Suspension = &suspend.Record{Code: f.State.Code, Waitpoints: points}
 	fillSuspension(f.Suspension, u, r)
 	f.ResumedBy, f.Satisfied = u["by"], map[int]int{}
 	n := fields{m: u, r: r}

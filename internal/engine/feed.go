@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // Bounds and defaults of the feed.
@@ -87,8 +88,8 @@ type FeedEvent struct {
 
 // FeedEntry is what one call recorded.
 type FeedEntry struct {
-	ID     StreamID // where to read on
-	Number uint64   // counts up by one; a jump tells that entries were trimmed before they were read
+	ID     stream.Cursor // where to read on
+	Number uint64        // counts up by one; a jump tells that entries were trimmed before they were read
 	Events []FeedEvent
 	Err    error // flowfabric.ErrCorrupt: the entry cannot be read; the ones after it can
 }
@@ -130,7 +131,7 @@ func (e *Engine) NewsChannel(partition uint16) string { return keys.Of(partition
 
 // ReadFeed reads up to limit entries (1..1,000) after the given id (exclusive; the zero id is the oldest that is kept).
 // Plain XRANGE.
-func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after StreamID, limit int) ([]FeedEntry, error) {
+func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cursor, limit int) ([]FeedEntry, error) {
 	if partition >= e.partitions || limit < 1 || limit > 1000 {
 		return nil, fmt.Errorf("read feed: %w: partition %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput, partition, e.partitions, limit)
 	}
@@ -139,7 +140,7 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after StreamID,
 		return nil, err
 	}
 	start := "(" + after.String()
-	if after == (StreamID{}) {
+	if after == (stream.Cursor{}) {
 		start = "-"
 	}
 	key := keys.Of(partition).Feed()

@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 // Answer is what became of one of several things that were asked for.
@@ -155,13 +156,7 @@ func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string)
 	return left, r.fail()
 }
 
-// Scope is where gates are attached: everything (the zero value), a namespace, a lane of a namespace, or a tag and its value.
-type Scope struct {
-	Namespace, Lane string
-	TagKey, Tag     string
-}
-
-func (s Scope) text() string {
+func scopeText(s admission.Scope) string {
 	switch {
 	case s.TagKey != "":
 		return "t\x1f" + s.TagKey + "\x1f" + s.Tag
@@ -173,7 +168,7 @@ func (s Scope) text() string {
 	return "g"
 }
 
-func parseScope(text string) (s Scope, ok bool) {
+func parseScope(text string) (s admission.Scope, ok bool) {
 	parts := strings.Split(text, "\x1f")
 	switch {
 	case text == "g":
@@ -207,12 +202,12 @@ const (
 )
 
 // Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The call may be repeated.
-func (e *Engine) Attach(ctx context.Context, scope Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
+func (e *Engine) Attach(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
 	return e.ChangeAttached(ctx, scope, AttachSet, gates, by)
 }
 
 // ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by one atomic call.
-func (e *Engine) ChangeAttached(ctx context.Context, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) []AttachAnswer {
+func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate, by string) []AttachAnswer {
 	out := make([]AttachAnswer, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
@@ -226,12 +221,12 @@ func (e *Engine) ChangeAttached(ctx context.Context, scope Scope, how AttachHow,
 }
 
 // attach does so in one partition (lua/admission/ff_attach.lua).
-func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, how AttachHow, gates []flowfabric.Gate, by string) (already bool, err error) {
+func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.Scope, how AttachHow, gates []flowfabric.Gate, by string) (already bool, err error) {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	r, err := e.call(ctx, fnAttach, partition, protocol, scope.text(), strings.Join(names, ","), by, string(how))
+	r, err := e.call(ctx, fnAttach, partition, protocol, scopeText(scope), strings.Join(names, ","), by, string(how))
 	if err != nil {
 		return false, err
 	}
@@ -240,7 +235,7 @@ func (e *Engine) attach(ctx context.Context, partition uint16, scope Scope, how 
 
 // Attachment is what was attached to a scope.
 type Attachment struct {
-	Scope Scope
+	Scope admission.Scope
 	Gates []flowfabric.Gate
 	At    time.Time
 	By    string

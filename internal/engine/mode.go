@@ -11,25 +11,26 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// log is the key of an attempt's frames of a mode.
-func (m FrameMode) log(id flowfabric.ExecutionID, attempt uint32) string {
+// logOf is the key of an attempt's frames of a mode.
+func logOf(m stream.FrameMode, id flowfabric.ExecutionID, attempt uint32) string {
 	p := keys.Of(id.Partition())
 	switch m {
-	case ModeSummary:
+	case stream.ModeSummary:
 		return p.Deltas(id.UUID(), attempt)
-	case ModeBestEffort:
+	case stream.ModeBestEffort:
 		return p.Live(id.UUID(), attempt)
 	}
 	return p.Stream(id.UUID(), attempt)
 }
 
 // appendModes adds what a batch has to say of its modes, which is nothing if all its frames are durable.
-func appendModes(args []string, frames []Frame) []string {
+func appendModes(args []string, frames []stream.Frame) []string {
 	mixed := false
 	for i := range frames {
-		mixed = mixed || frames[i].Mode != ModeDurable
+		mixed = mixed || frames[i].Mode != stream.ModeDurable
 	}
 	if !mixed {
 		return args
@@ -38,15 +39,15 @@ func appendModes(args []string, frames []Frame) []string {
 	base, document, keep := "", "", ""
 	for i := range frames {
 		switch x := &frames[i]; x.Mode {
-		case ModeDurable:
+		case stream.ModeDurable:
 			words[i] = "d"
-		case ModeSummary:
+		case stream.ModeSummary:
 			words[i] = "s"
 			if base == "" {
 				base = strconv.FormatUint(x.SummaryVersion-1, 10)
 			}
 			document = rueidis.BinaryString(x.Document)
-		case ModeBestEffort:
+		case stream.ModeBestEffort:
 			words[i], keep = "l"+strconv.FormatInt(x.TTL.Milliseconds(), 10), strconv.Itoa(x.Keep)
 		default:
 			words[i] = "?" // the server says what is wrong with it
@@ -55,9 +56,9 @@ func appendModes(args []string, frames []Frame) []string {
 	return append(args, strings.Join(words, ","), base, document, keep)
 }
 
-// place sets what an entry says beyond its parts: how many durable frames there are up to it (as many as frames when
+// place sets what an entry says of a frame beyond its parts: how many durable frames there are up to it (as many as frames when
 // it does not say), and its version or ttl. It returns false for what is no whole number.
-func (f *Frame) place(durables, detail string) bool {
+func place(f *stream.Frame, durables, detail string) bool {
 	ok := true
 	number := func(text string) uint64 {
 		n, err := strconv.ParseUint(text, 10, 53)
@@ -69,9 +70,9 @@ func (f *Frame) place(durables, detail string) bool {
 		f.Durables = number(durables)
 	}
 	switch f.Mode {
-	case ModeSummary:
+	case stream.ModeSummary:
 		f.SummaryVersion = number(detail)
-	case ModeBestEffort:
+	case stream.ModeBestEffort:
 		ms := number(detail)
 		ok = ok && ms < 1<<40
 		f.TTL = time.Duration(ms) * time.Millisecond
@@ -80,9 +81,9 @@ func (f *Frame) place(durables, detail string) bool {
 }
 
 // spelled is place with the word of a live message: "" or "<d, s or l><version or ttl>,<durables>".
-func (f *Frame) spelled(word string) bool {
+func spelled(f *stream.Frame, word string) bool {
 	if word == "" {
-		return f.place("", "")
+		return place(f, "", "")
 	}
 	mode, durables, found := strings.Cut(word, ",")
 	if !found || mode == "" || durables == "" {
@@ -90,35 +91,35 @@ func (f *Frame) spelled(word string) bool {
 	}
 	switch mode[0] {
 	case 'd':
-		f.Mode = ModeDurable
+		f.Mode = stream.ModeDurable
 	case 's':
-		f.Mode = ModeSummary
+		f.Mode = stream.ModeSummary
 	case 'l':
-		f.Mode = ModeBestEffort
+		f.Mode = stream.ModeBestEffort
 	default:
 		return false
 	}
-	return (f.Mode != ModeDurable || mode == "d") && f.place(durables, mode[1:])
+	return (f.Mode != stream.ModeDurable || mode == "d") && place(f, durables, mode[1:])
 }
 
 // ReadSummary reads the summary document of an attempt; the zero Version says that there is none. A plain read of one
 // hash, so that document and version fit; no lease is needed. Spec 30 §3.1.
-func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (Summary, error) {
+func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
 	if id.Partition() >= e.partitions {
-		return Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+		return stream.Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
-		return Summary{}, err
+		return stream.Summary{}, err
 	}
 	key := keys.Of(id.Partition()).Summary(id.UUID(), attempt)
 	v, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
 		return c.B().Hgetall().Key(key).Build()
 	}).AsStrMap()
 	if err != nil {
-		return Summary{}, callError("read summary", err)
+		return stream.Summary{}, callError("read summary", err)
 	}
-	s := Summary{Attempt: attempt}
+	s := stream.Summary{Attempt: attempt}
 	if len(v) == 0 {
 		return s, nil
 	}
@@ -126,7 +127,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 	first, err2 := strconv.ParseInt(v["f"], 10, 64)
 	last, err3 := strconv.ParseInt(v["l"], 10, 64)
 	if err1 != nil || err2 != nil || err3 != nil || v["d"] == "" {
-		return Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", flowfabric.ErrReply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
+		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", flowfabric.ErrReply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
 	}
 	s.Document, s.Version, s.FirstAt, s.UpdatedAt = []byte(v["d"]), version, time.UnixMilli(first), time.UnixMilli(last)
 	return s, nil

@@ -9,20 +9,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
-
-// QuotaSpec is what a quota is (spec 70 §6). **0 = UNLIMITED**, for the rate as for the cap.
-type QuotaSpec struct {
-	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
-	Scope string // what it is for, for people; at most 128 bytes
-	// Rate is how many executions may start in any window, at most 1,000,000. A start is counted when the quota admits it, on the
-	// server's clock; the handler begins milliseconds later, 5 s at most. So stay a little under the hard limit of an API. Starts are not
-	// spread over the window: all of them may come at once.
-	Rate   int
-	Window time.Duration // that slides, whole ms, at most 30 days; needed with Rate
-	Cap    int           // how many executions run at once, at most 1,000,000
-	Jitter time.Duration // at most this is added to when the next try is worth while, up to 60 s; a tenth of the window, up to 1 s, is anyway
-}
 
 // Hold is one admission: an execution under an epoch.
 type Hold struct {
@@ -60,7 +48,7 @@ func parseSpender(text string) (flowfabric.ExecutionID, error) {
 
 // PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). ErrQuotaSpec, ErrQuotaConflict,
 // ErrQuotaNotFound.
-func (e *Engine) PutQuota(ctx context.Context, q QuotaSpec, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, flowfabric.ErrQuotaSpec)
 	}
@@ -191,35 +179,20 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 	return freed, wake, r.fail()
 }
 
-// QuotaRecord is a quota as it is.
-type QuotaRecord struct {
-	QuotaSpec
-	Revision  uint64
-	CreatedAt time.Time
-	ChangedBy string
-	Started   int // in the window
-	Held      int // slots that are taken
-	Suspect   int // of which nobody has heard for a while
-	ForSlots  int // routes of partitions that wait for a slot
-	ForRate   int // … for the window
-	Book      []BookEntry
-	Holds     []string // as ParseHold reads them, those first that are suspect first
-}
-
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest book entries (≤ 256) (lua/admission/ff_read_quota.lua).
-func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (QuotaRecord, error) {
+func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
 	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
 	if err != nil {
-		return QuotaRecord{}, err
+		return admission.QuotaRecord{}, err
 	}
 	r.instant()
-	q := QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()), ForSlots: int(r.number()), ForRate: int(r.number())}
+	q := admission.QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()), ForSlots: int(r.number()), ForRate: int(r.number())}
 	v := r.pairs()
 	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
 	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
 	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
 	q.Revision, q.CreatedAt, q.ChangedBy = uint64(number("up")), time.UnixMilli(number("ct")), v["by"]
-	q.Book = book(r)
+	q.Audit = book(r)
 	for range r.count(1) {
 		hold, _, _ := strings.Cut(r.text(), " ")
 		q.Holds = append(q.Holds, hold)

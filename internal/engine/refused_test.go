@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // openWithin tries to open a URL for at most half a minute.
@@ -144,7 +145,7 @@ func TestCallsDoNotWaitForTheDialOfAnother(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context) error{
 		"call":  func(ctx context.Context) error { _, _, err := e.Poll(ctx, []uint16{0}); return err },
 		"renew": func(ctx context.Context) error { _, err := e.RenewSession(ctx, 0, "w~1", time.Minute, 0); return err },
-		"read":  func(ctx context.Context) error { _, err := e.ReadFeed(ctx, 0, StreamID{}, 1); return err },
+		"read":  func(ctx context.Context) error { _, err := e.ReadFeed(ctx, 0, stream.Cursor{}, 1); return err },
 	} {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 func init() {
@@ -25,11 +26,11 @@ var (
 // gateCallers call what concerns budgets, quotas and those who ask them.
 var gateCallers = []caller{
 	{"ff_put_budget", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.PutBudget(ctx, BudgetSpec{Name: "b", Limits: map[string]Limit{"tokens": {Hard: 1}}}, 0, "me")
+		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 		return err
 	}},
 	{"ff_report_usage", func(ctx context.Context, e *Engine) error {
-		_, err := e.ReportUsage(ctx, Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+		_, err := e.ReportUsage(ctx, admission.Usage{Budget: "b", Key: "k", Amounts: map[string]int64{"tokens": 1}})
 		return err
 	}},
 	{"ff_adjust_budget", func(ctx context.Context, e *Engine) error {
@@ -50,7 +51,7 @@ var gateCallers = []caller{
 	}},
 	{"ff_read_budget", func(ctx context.Context, e *Engine) error { _, err := e.ReadBudget(ctx, "b", 1, 1); return err }},
 	{"ff_put_quota", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.PutQuota(ctx, QuotaSpec{Name: "q", Cap: 1}, 0, "me")
+		_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Cap: 1}, 0, "me")
 		return err
 	}},
 	{"ff_admit", func(ctx context.Context, e *Engine) error {
@@ -119,11 +120,11 @@ func TestGateInput(t *testing.T) {
 		says string
 	}{
 		"a reset of half a ms": {func() error {
-			_, _, _, err := e.PutBudget(ctx, BudgetSpec{Name: "b", Reset: time.Microsecond}, 0, "")
+			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: time.Microsecond}, 0, "")
 			return err
 		}(), flowfabric.ErrBudgetSpec, "reset"},
 		"a window of half a ms": {func() error {
-			_, _, _, err := e.PutQuota(ctx, QuotaSpec{Name: "q", Window: time.Microsecond}, 0, "")
+			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: time.Microsecond}, 0, "")
 			return err
 		}(), flowfabric.ErrQuotaSpec, "window"},
 		"a negative share":       {func() error { _, err := e.setShare(ctx, 0, "n", "l", -1); return err }(), flowfabric.ErrInvalidInput, "weight"},

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var (
@@ -48,7 +50,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_append_frames", func(ctx context.Context, e *Engine) error {
-		_, err := e.AppendFrames(ctx, sampleFence, 1, []Frame{{}})
+		_, err := e.AppendFrames(ctx, sampleFence, 1, []stream.Frame{{}})
 		return err
 	}},
 	{"ff_read_attempt_stream", func(ctx context.Context, e *Engine) error {
@@ -131,11 +133,11 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_deliver_signal", func(ctx context.Context, e *Engine) error {
-		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", NewSignal{})
+		_, err := e.DeliverSignal(ctx, sampleID, uuid.Nil, "", suspend.SentSignal{})
 		return err
 	}},
 	{"ff_approve_waitpoint", func(ctx context.Context, e *Engine) error {
-		_, err := e.ApproveWaitpoint(ctx, sampleID, "key", NewSignal{})
+		_, err := e.ApproveWaitpoint(ctx, sampleID, "key", suspend.SentSignal{})
 		return err
 	}},
 	{"ff_reissue_token", func(ctx context.Context, e *Engine) error {
@@ -385,9 +387,9 @@ func TestForeignPartitions(t *testing.T) {
 		"mixed":    func() error { _, _, err := e.CompleteExecutions(ctx, 3, []Completion{{Fence: fence}}, nil); return err },
 		"read":     func() error { _, err := e.ReadExecution(ctx, id); return err },
 		"result":   func() error { _, _, err := e.ReadResult(ctx, id, 0); return err },
-		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, StreamID{}, nil, 1); return err },
-		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 10001); return err },
-		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, StreamID{}, nil, 0); return err },
+		"frames":   func() error { _, err := e.ReadFrames(ctx, id, 0, stream.Cursor{}, nil, 1); return err },
+		"limit":    func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 10001); return err },
+		"no limit": func() error { _, err := e.ReadFrames(ctx, sampleID, 0, stream.Cursor{}, nil, 0); return err },
 		"renew":    func() error { _, err := e.RenewSession(ctx, 4, "w~1", time.Second, 0); return err },
 		"poll":     func() error { _, _, err := e.Poll(ctx, []uint16{0, 4}); return err },
 		"no poll":  func() error { _, _, err := e.Poll(ctx, nil); return err },

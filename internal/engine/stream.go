@@ -13,33 +13,18 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// String is the text form "<ms>-<seq>".
-func (s StreamID) String() string {
-	return strconv.FormatUint(s.Ms, 10) + "-" + strconv.FormatUint(s.Seq, 10)
-}
-
-// Compare orders ids: -1, 0 or +1.
-func (s StreamID) Compare(o StreamID) int {
-	switch {
-	case s.Ms < o.Ms || s.Ms == o.Ms && s.Seq < o.Seq:
-		return -1
-	case s == o:
-		return 0
-	}
-	return 1
-}
-
 // ParseStreamID reads "<ms>-<seq>" of plain decimal digits; the error wraps ErrInvalidInput.
-func ParseStreamID(text string) (StreamID, error) {
+func ParseStreamID(text string) (stream.Cursor, error) {
 	ms, seq, ok := strings.Cut(text, "-")
 	a, err1 := strconv.ParseUint(ms, 10, 64)
 	b, err2 := strconv.ParseUint(seq, 10, 64)
 	if !ok || err1 != nil || err2 != nil || ms[0] == '+' || seq[0] == '+' {
-		return StreamID{}, fmt.Errorf("%w: stream id %q is not <ms>-<seq>", flowfabric.ErrInvalidInput, clip(text))
+		return stream.Cursor{}, fmt.Errorf("%w: stream id %q is not <ms>-<seq>", flowfabric.ErrInvalidInput, clip(text))
 	}
-	return StreamID{a, b}, nil
+	return stream.Cursor{Ms: a, Seq: b}, nil
 }
 
 // AppendFrames appends 1..100 frames, at most 512 KiB, to the stream of the held attempt
@@ -50,7 +35,7 @@ func ParseStreamID(text string) (StreamID, error) {
 //
 // Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
 // ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §3, §6.
-func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []Frame) (Appended, error) {
+func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
 	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
 	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
 	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), frameArgs(head, frames)...)
@@ -67,10 +52,10 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 }
 
 // alike tells whether frames are durable, utf8 and of one type, without correlation or a time of their own.
-func alike(frames []Frame) bool {
+func alike(frames []stream.Frame) bool {
 	for i := range frames {
 		x := &frames[i]
-		if x.Mode != ModeDurable || x.Encoding != "" && x.Encoding != "utf8" || x.Correlation != "" || !x.ProducedAt.IsZero() || x.Type != frames[0].Type {
+		if x.Mode != stream.ModeDurable || x.Encoding != "" && x.Encoding != "utf8" || x.Correlation != "" || !x.ProducedAt.IsZero() || x.Type != frames[0].Type {
 			return false
 		}
 	}
@@ -79,7 +64,7 @@ func alike(frames []Frame) bool {
 
 // frameArgs adds the frames of a batch: of those of which nothing is to be said but one type that type, and a payload each; of others
 // five arguments for each, and what is to be said of their modes.
-func frameArgs(args []string, frames []Frame) []string {
+func frameArgs(args []string, frames []stream.Frame) []string {
 	if alike(frames) {
 		args = append(args, frames[0].Type)
 		for i := range frames {
@@ -131,7 +116,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 // ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the given id
 // (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have any, and one for each
 // of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
-func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, limit int) ([]Resumption, error) {
+func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Resumption, error) {
 	if limit < 1 || limit > flowfabric.MaxReadFrames {
 		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
 	}
@@ -143,7 +128,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 		return nil, err
 	}
 	start := "(" + after.String()
-	if after == (StreamID{}) {
+	if after == (stream.Cursor{}) {
 		start = "-"
 	}
 	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
@@ -152,7 +137,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 	if err != nil {
 		return nil, callError("read runs", err)
 	}
-	out := make([]Resumption, 0, len(entries))
+	out := make([]stream.Resumption, 0, len(entries))
 	for _, entry := range entries {
 		v := entry.FieldValues
 		first, err := ParseStreamID(entry.ID)
@@ -171,15 +156,15 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 }
 
 // parseResumption reads "<epoch> <reason> <recorded sequence> <recorded id>".
-func parseResumption(text string) (r Resumption, ok bool) {
+func parseResumption(text string) (r stream.Resumption, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 4 {
 		return r, false
 	}
 	epoch, err1 := strconv.ParseUint(parts[0], 10, 64)
 	sequence, err2 := strconv.ParseUint(parts[2], 10, 64)
-	id, err3 := ParseStreamID(parts[3])
-	r.Epoch, r.Reason, r.Recorded = epoch, parts[1], FramePlace{sequence, id}
+	_, err3 := ParseStreamID(parts[3])
+	r.Epoch, r.Reason, r.Recorded = epoch, parts[1], sequence
 	return r, err1 == nil && err2 == nil && err3 == nil
 }
 
@@ -189,13 +174,13 @@ const chunk = flowfabric.MaxReadBytes / flowfabric.MaxFrame
 // ReadFrames reads up to limit durable frames (1..10,000) of an attempt in order, after the given id (exclusive; the
 // zero id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
 // on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed. Spec 30 §4.
-func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after StreamID, to *StreamID, limit int) ([]Frame, error) {
-	return e.ReadLog(ctx, id, attempt, ModeDurable, after, to, limit)
+func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
+	return e.ReadLog(ctx, id, attempt, stream.ModeDurable, after, to, limit)
 }
 
 // ReadLog is ReadFrames for the frames of one mode: durable frames, summary deltas and best-effort frames have a log
 // each. Their ids are from one order, so that frames read from several logs are merged by it.
-func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode FrameMode, after StreamID, to *StreamID, limit int) ([]Frame, error) {
+func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
 	if limit < 1 || limit > flowfabric.MaxReadFrames {
 		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
 	}
@@ -206,17 +191,17 @@ func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt
 	if err != nil {
 		return nil, err
 	}
-	key := mode.log(id, attempt)
+	key := logOf(mode, id, attempt)
 	end := "+"
 	if to != nil {
 		end = to.String()
 	}
-	var out []Frame
+	var out []stream.Frame
 	left := flowfabric.MaxReadBytes
 	for len(out) < limit && left >= flowfabric.MaxFrame {
 		want := min(limit-len(out), chunk, left/flowfabric.MaxFrame)
 		start := "(" + after.String()
-		if after == (StreamID{}) {
+		if after == (stream.Cursor{}) {
 			start = "-"
 		}
 		entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
@@ -241,28 +226,28 @@ func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt
 	return out, nil
 }
 
-func parseFrame(entry rueidis.XRangeEntry, mode FrameMode) (Frame, error) {
+func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame, error) {
 	id, err := ParseStreamID(entry.ID)
 	if err != nil {
-		return Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
+		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", flowfabric.ErrReply, err)
 	}
 	v := entry.FieldValues
-	f := Frame{ID: id, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
+	f := stream.Frame{ID: id, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
 	if f.Encoding == "" {
 		f.Encoding = "utf8"
 	}
 	if f.Sequence, err = strconv.ParseUint(v["q"], 10, 64); err != nil {
-		return Frame{}, fmt.Errorf("read frames: %w: sequence %q of %s", flowfabric.ErrReply, clip(v["q"]), entry.ID)
+		return stream.Frame{}, fmt.Errorf("read frames: %w: sequence %q of %s", flowfabric.ErrReply, clip(v["q"]), entry.ID)
 	}
 	if w := v["w"]; w != "" {
 		ms, err := strconv.ParseInt(w, 10, 64)
 		if err != nil {
-			return Frame{}, fmt.Errorf("read frames: %w: time %q of %s", flowfabric.ErrReply, clip(w), entry.ID)
+			return stream.Frame{}, fmt.Errorf("read frames: %w: time %q of %s", flowfabric.ErrReply, clip(w), entry.ID)
 		}
 		f.ProducedAt = time.UnixMilli(ms)
 	}
-	if !f.place(v["d"], cmp.Or(v["v"], v["x"])) {
-		return Frame{}, fmt.Errorf("read frames: %w: place of %s", flowfabric.ErrReply, entry.ID)
+	if !place(&f, v["d"], cmp.Or(v["v"], v["x"])) {
+		return stream.Frame{}, fmt.Errorf("read frames: %w: place of %s", flowfabric.ErrReply, entry.ID)
 	}
 	return f, nil
 }
@@ -285,8 +270,8 @@ func BellChannel(partition uint16, instance string) string {
 // FrameMessage is what one append publishes on a [FrameChannel].
 type FrameMessage struct {
 	Attempt uint32
-	Frames  []Frame
-	Resumed *Resumption // when a run begins with the first of the frames, and it is not the attempt's first run
+	Frames  []stream.Frame
+	Resumed *stream.Resumption // when a run begins with the first of the frames, and it is not the attempt's first run
 }
 
 // DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a run that
@@ -297,7 +282,7 @@ func DecodeFrames(message string) (FrameMessage, error) {
 	if d.bad || a > 1<<32-1 || n > flowfabric.MaxAppendFrames || run > 1<<32-1 {
 		return FrameMessage{}, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
 	}
-	m := FrameMessage{Attempt: uint32(a), Frames: make([]Frame, n)}
+	m := FrameMessage{Attempt: uint32(a), Frames: make([]stream.Frame, n)}
 	frames := m.Frames
 	for i := range frames {
 		f := &frames[i]
@@ -308,7 +293,7 @@ func DecodeFrames(message string) (FrameMessage, error) {
 		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
 		produced := d.part()
 		f.Payload = []byte(d.part())
-		placed := f.spelled(d.part())
+		placed := spelled(f, d.part())
 		if d.bad || idErr != nil || seqErr != nil || !placed {
 			return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", flowfabric.ErrReply, i)
 		}

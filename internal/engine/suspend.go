@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // CreatePendingWaitpoint opens a waitpoint while the attempt goes on, for 1 s to 7 days, so that its token can be handed
@@ -118,18 +119,18 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // or key is answered like the first.
 //
 // Spec 20 §3.4.
-func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s NewSignal) (Delivered, error) {
+func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
 	return e.deliver(ctx, fnDeliver, id, s, waitpoint.String(), digest)
 }
 
 // ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua). waitpoint is the id
 // or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound. 20-S33.
-func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s NewSignal) (Delivered, error) {
-	s.SourceType = SourceOperator
+func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error) {
+	s.SourceType = suspend.SourceOperator
 	return e.deliver(ctx, fnApprove, id, s, waitpoint)
 }
 
-func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.ExecutionID, s NewSignal, target ...string) (Delivered, error) {
+func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.ExecutionID, s suspend.SentSignal, target ...string) (suspend.Delivered, error) {
 	if s.ID == uuid.Nil {
 		s.ID = uuid.New()
 	}
@@ -145,9 +146,9 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 		joinTrace(s.Correlation, s.Trace), s.IdempotencyKey, ttl, created, cmp.Or(s.Encoding, "json"), rueidis.BinaryString(s.Payload))
 	r, err := e.call(ctx, f, id.Partition(), args...)
 	if err != nil {
-		return Delivered{}, err
+		return suspend.Delivered{}, err
 	}
-	out := Delivered{Signal: r.uuid(), Effect: r.text()}
+	out := suspend.Delivered{Signal: r.uuid(), Effect: r.text()}
 	out.Open = waitpointStates[r.text()].Open()
 	out.Duplicate = r.already && out.Signal != s.ID
 	return out, r.fail()
@@ -167,12 +168,12 @@ func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m 
 
 // ReadSuspension reads the current or last suspension of an execution and its waitpoints (lua/read/ff_read_suspension.lua).
 // ErrNotFound; ErrResultPurged while a tombstone is left. Spec 20 §3.11, §3.12.
-func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (SuspensionRecord, error) {
+func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
 	r, err := e.call(ctx, fnReadSuspension, id.Partition(), protocol, id.UUID().String())
 	if err != nil {
-		return SuspensionRecord{}, err
+		return suspend.Record{}, err
 	}
-	out := SuspensionRecord{Code: flowfabric.Code(r.text())}
+	out := suspend.Record{Code: flowfabric.Code(r.text())}
 	outcome := r.bytes()
 	u := r.pairs()
 	for range r.count(2) {
@@ -186,13 +187,13 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	for i := range out.Waitpoints {
 		out.Waitpoints[i].RefusedAt = r.instant()
 	}
-	slices.SortFunc(out.Waitpoints, func(a, b Waitpoint) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortFunc(out.Waitpoints, func(a, b suspend.Waitpoint) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	if outcome != nil && r.err == nil {
 		resume, err := DecodeResume(outcome)
 		if err != nil {
 			r.stop("%w", err)
 		}
-		out.Resume = &resume
+		out.Result = &resume
 	}
 	if r.err == nil && u["id"] != "" {
 		fillSuspension(&out, u, r)
@@ -201,7 +202,7 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 }
 
 // fillSuspension reads the fields of lua/lib/suspension.lua.
-func fillSuspension(out *SuspensionRecord, u map[string]string, r *reader) {
+func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	number := func(field string) int64 {
 		if u[field] == "" {
 			return 0
@@ -231,7 +232,7 @@ func fillSuspension(out *SuspensionRecord, u map[string]string, r *reader) {
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are kept, at most
 // 1,000 (lua/read/ff_read_signals.lua). The payload is there only while a signal is buffered. ErrWaitpointNotFound.
-func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (out []Signal, total int, err error) {
+func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (out []suspend.StoredSignal, total int, err error) {
 	r, err := e.call(ctx, fnReadSignals, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), strconv.Itoa(offset))
 	if err != nil {
 		return nil, 0, err

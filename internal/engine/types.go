@@ -6,6 +6,8 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // NewExecution is one item of a create batch. ID, Namespace, Lane and Kind are required; everything else is
@@ -94,7 +96,7 @@ type Claim struct {
 	Flow         flowfabric.FlowID // zero for an execution that is in no flow
 	Node         string            // its name there
 	Inputs       map[string][]byte // what its upstreams left it, by the names it gave them
-	Resume       *Resume           // what ended the last suspension, as long as there was no other
+	Resume       *suspend.Result   // what ended the last suspension, as long as there was no other
 }
 
 // Completion settles one held execution with a result.
@@ -167,103 +169,15 @@ type PollState struct {
 	TickOverdue bool
 }
 
-// Frame is one entry of an attempt's stream.
-type Frame struct {
-	ID          StreamID // given by the server
-	Sequence    uint64   // producer sequence, 1, 2, 3 … per attempt, all modes together
-	Type        string   // ≤ 128 bytes, for example token, log, progress
-	Encoding    string   // utf8 (default), json or bytes
-	Correlation string   // ≤ 256 bytes
-	ProducedAt  time.Time
-	Payload     []byte // ≤ 64 KiB; of a summary delta the merge patch
-
-	Mode FrameMode
-	TTL  time.Duration // best effort: how long the live log outlives its newest frame, half of it; 1 s … 60 s
-
-	// SummaryVersion is the version of the document that a summary delta made. Who appends deltas numbers them, and
-	// gives the last of a batch the Document that it makes, which is not read back with the frame.
-	SummaryVersion uint64
-	Document       []byte
-	// Keep is how many entries the live log should hold, 1..16,384, as the last best-effort frame of a batch says.
-	Keep int
-	// Durables is how many durable frames the attempt has up to this frame, itself included; given when read.
-	Durables uint64
-	// Run is the number of the run that appended the frame, see [Resumption]; 0 when read by [Engine.ReadLog] alone.
-	Run uint32
-}
-
 // FramePlace names a frame of an attempt. The zero value stands before the first one.
 type FramePlace struct {
 	Sequence uint64
-	ID       StreamID
+	ID       stream.Cursor
 }
-
-// Why an attempt went on in another run.
-const (
-	ResumedReleased  = "released"  // its worker handed it back, as a drain does
-	ResumedDelayed   = "delayed"   // the handler asked for a delay
-	ResumedSuspended = "suspended" // it waited, or what it would have waited for had come already
-	ResumedChildren  = "children"  // it waited for children, or they had ended already
-)
-
-// Resumption tells that an attempt went on in another run: the handler began again, so it repeats what it had not recorded
-// as a step. Runs of an attempt that append frames are numbered 1, 2, 3 …; the second and every later one has a Resumption.
-//
-// Who shows the frames of an attempt as one text drops those after Recorded when it meets a Resumption, see
-// [Resumption.Repeats]: what follows takes their place.
-type Resumption struct {
-	Run    uint32   // its number, 2 or more
-	Epoch  uint64   // of its claim; two runs share one if a wait was answered before it began
-	Reason string   // why the run before it stopped: ResumedReleased and the others; "" when unknown
-	First  StreamID // its first frame
-	// Recorded is the last frame that a recorded step covers. The steps of one pass must run one after the other for that to
-	// say which frames are repeated, and the frames must be appended inside them.
-	Recorded FramePlace
-}
-
-// Repeats tells whether f is a frame of an earlier run that no recorded step covers.
-func (r Resumption) Repeats(f Frame) bool {
-	return f.ID.Compare(r.First) < 0 && f.Sequence > r.Recorded.Sequence
-}
-
-// FrameMode says what becomes of a frame (spec 30 §3). The zero value is ModeDurable.
-type FrameMode uint8
-
-// The modes of a frame.
-const (
-	ModeDurable    FrameMode = iota // kept up to the retention of the attempt's frames
-	ModeSummary                     // a delta, merged into the attempt's summary document; about the last 64 are kept
-	ModeBestEffort                  // for those who listen now: gone seconds after the last one
-)
-
-// String is the mode's name: durable, summary or best_effort.
-func (m FrameMode) String() string {
-	switch m {
-	case ModeDurable:
-		return "durable"
-	case ModeSummary:
-		return "summary"
-	case ModeBestEffort:
-		return "best_effort"
-	}
-	return "unknown"
-}
-
-// Summary is the summary document of an attempt. The zero value: it has none.
-type Summary struct {
-	Attempt   uint32
-	Document  []byte // a JSON object
-	Version   uint64 // deltas merged into it so far
-	FirstAt   time.Time
-	UpdatedAt time.Time
-}
-
-// StreamID orders the entries of one stream.
-type StreamID struct{ Ms, Seq uint64 }
 
 // Appended answers AppendFrames.
 type Appended struct {
-	LastID       StreamID
+	LastID       stream.Cursor
 	Count        uint64 // durable frames ever appended to the attempt
 	LastSequence uint64
 	Summary      uint64 // version of the summary document, 0 = none
@@ -276,10 +190,10 @@ type StreamMeta struct {
 	Count        uint64 // durable frames ever appended
 	Bytes        uint64 // payload of all frames
 	LastSequence uint64
-	LastID       StreamID
-	FirstID      StreamID // first retained durable frame
-	Trimmed      uint64   // durable frames no longer retained
-	Closed       bool     // the attempt has ended, with or without a stream
+	LastID       stream.Cursor
+	FirstID      stream.Cursor // first retained durable frame
+	Trimmed      uint64        // durable frames no longer retained
+	Closed       bool          // the attempt has ended, with or without a stream
 	ClosedAt     time.Time
 	ClosedReason string
 	Attempts     uint32 // attempts of the execution so far

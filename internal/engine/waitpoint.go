@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Prefixes of steps that the library records for itself; names of users never begin with the unit separator.
@@ -78,56 +79,23 @@ type Suspended struct {
 	Already    bool // an earlier call had done it
 	Suspension uuid.UUID
 	TimeoutAt  time.Time
-	Resume     Resume
+	Resume     suspend.Result
 	Kid        string // the key that signs in this partition now
 	Waitpoints []Opened
 }
 
-// WaitpointState is where a waitpoint is in its life (spec 20 §6.2).
-type WaitpointState string
-
-// The states of a waitpoint.
-const (
-	WaitpointPending WaitpointState = "pending"
-	WaitpointActive  WaitpointState = "active"
-	WaitpointClosed  WaitpointState = "closed"
-	WaitpointExpired WaitpointState = "expired"
-)
-
-// Open reports whether the waitpoint takes signals.
-func (s WaitpointState) Open() bool { return s == WaitpointPending || s == WaitpointActive }
-
-var waitpointStates = map[string]WaitpointState{"p": WaitpointPending, "a": WaitpointActive, "c": WaitpointClosed, "x": WaitpointExpired}
-
-// Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
-type Waitpoint struct {
-	ID           uuid.UUID
-	Key          string
-	State        WaitpointState
-	Kid          string // of the key its token is signed with
-	Fingerprint  string // of the token, 16 hex digits
-	CreatedAt    time.Time
-	ActivatedAt  time.Time
-	ExpiresAt    time.Time // pending: when it expires; active: the suspension's timeout
-	Suspension   uuid.UUID
-	Signals      int
-	Matched      int
-	LastSignalAt time.Time
-	ClosedAt     time.Time
-	CloseReason  string
-	RefusedAt    time.Time // the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
-}
+var waitpointStates = map[string]suspend.WaitpointState{"p": suspend.WaitpointPending, "a": suspend.WaitpointActive, "c": suspend.WaitpointClosed, "x": suspend.WaitpointExpired}
 
 // waitpointParts is how many parts lua/lib/waitpoint.lua joins.
 const waitpointParts = 15
 
-func decodeWaitpoint(id, text string) (Waitpoint, error) {
+func decodeWaitpoint(id, text string) (suspend.Waitpoint, error) {
 	p := strings.Split(text, unit)
 	state := waitpointStates[p[0]]
 	if len(p) != waitpointParts || state == "" {
-		return Waitpoint{}, fmt.Errorf("%w: waitpoint %s", flowfabric.ErrReply, clip(id))
+		return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s", flowfabric.ErrReply, clip(id))
 	}
-	w := Waitpoint{State: state, Key: p[1], Kid: p[2], Fingerprint: fingerprint(p[3]), CloseReason: p[13]}
+	w := suspend.Waitpoint{State: state, Key: p[1], Kid: p[2], Fingerprint: fingerprint(p[3]), CloseReason: p[13]}
 	var errs [9]error
 	w.ID, errs[0] = uuid.Parse(id)
 	w.CreatedAt, errs[1] = millisAt(p[5])
@@ -142,7 +110,7 @@ func decodeWaitpoint(id, text string) (Waitpoint, error) {
 	w.ClosedAt, errs[8] = millisAt(p[12])
 	for _, err := range errs {
 		if err != nil {
-			return Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", flowfabric.ErrReply, clip(id), err)
+			return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", flowfabric.ErrReply, clip(id), err)
 		}
 	}
 	return w, nil
@@ -152,26 +120,4 @@ func decodeWaitpoint(id, text string) (Waitpoint, error) {
 func fingerprint(digest string) string {
 	sum := sha256.Sum256([]byte(digest))
 	return hex.EncodeToString(sum[:8])
-}
-
-// SuspensionRecord is the current suspension of an execution, or its last one.
-type SuspensionRecord struct {
-	Code         flowfabric.Code // the execution's state now
-	ID           uuid.UUID       // nil: it was never suspended
-	Name         string
-	Reason       string
-	Behaviour    string
-	CreatedAt    time.Time
-	TimeoutAt    time.Time
-	ResumeDelay  time.Duration
-	Condition    string
-	Signals      int
-	Matched      int
-	LastSignalAt time.Time
-	ClosedAt     time.Time // zero: it is open
-	CloseReason  string
-	Cause        string
-	Trigger      string // signal, operator, auto_resume, timeout, cancelled or deadline
-	Resume       *Resume
-	Waitpoints   []Waitpoint // every one that is still known, also of earlier suspensions
 }

@@ -217,7 +217,7 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, la
 			if err != nil {
 				return err
 			}
-			c.Resume = record.Resume
+			c.Resume = record.Result
 		}
 		if m.input {
 			b, err := answers[0].AsBytes()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // inCondition puts what a suspension waits for into words, and how far that is. The form is that of lua/lib/condition.lua.
@@ -26,7 +27,7 @@ func inCondition(f engine.Facts) string {
 }
 
 // part says one node; said are those before it.
-func part(p []string, points []engine.Waitpoint, said []string, have int) string {
+func part(p []string, points []suspend.Waitpoint, said []string, have int) string {
 	key := func(number string) string {
 		if n, err := strconv.Atoi(number); err == nil && n >= 1 && n <= len(points) {
 			return quote(points[n-1].Key)

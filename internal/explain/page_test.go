@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // The examples of docs/why.md are made of these facts by the code that explains real ones; internal/conformance holds that
@@ -46,8 +47,8 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 		f.LeaseExpiresAt = noon.Add(-300 * time.Millisecond)
 	case state.LifecyclePhase == "suspended":
 		f.OpenWaitpoints, f.Satisfied = 1, map[int]int{}
-		f.Suspension = &engine.SuspensionRecord{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour), Behaviour: "fail",
-			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []engine.Waitpoint{{Key: "approve", State: engine.WaitpointActive}}}
+		f.Suspension = &suspend.Record{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour), Behaviour: "fail",
+			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []suspend.Waitpoint{{Key: "approve", State: suspend.WaitpointActive}}}
 	case state.Terminal():
 		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(23*time.Hour)
 	}
@@ -178,7 +179,7 @@ var examples = map[Cause]example{
 		f.AttemptLog[0].Index = 2
 	})},
 	WhyResumeDelay: {facts: in("R2c", func(f *engine.Facts) {
-		f.Suspension, f.ResumedBy = &engine.SuspensionRecord{Trigger: "operator"}, "anna"
+		f.Suspension, f.ResumedBy = &suspend.Record{Trigger: "operator"}, "anna"
 	})},
 	WhyDelayDue: {facts: in("R2af", func(f *engine.Facts) { f.DelayUntil = noon.Add(-200 * time.Millisecond) })},
 
@@ -214,7 +215,7 @@ var examples = map[Cause]example{
 	WhyAwaitingApproval: {facts: in("S2", func(f *engine.Facts) {
 		reviewed("escalate")(f)
 		f.Suspension.Condition, f.Satisfied, f.OpenWaitpoints = "C\x1f2\x1fw\x1fapproved\x1f1\x1f2\x1f3", map[int]int{1: 1}, 3
-		f.Suspension.Waitpoints = []engine.Waitpoint{{Key: "anna", State: engine.WaitpointActive}, {Key: "ben", State: engine.WaitpointActive}, {Key: "cleo", State: engine.WaitpointActive}}
+		f.Suspension.Waitpoints = []suspend.Waitpoint{{Key: "anna", State: suspend.WaitpointActive}, {Key: "ben", State: suspend.WaitpointActive}, {Key: "cleo", State: suspend.WaitpointActive}}
 	})},
 	WhyAwaitingCallback: {facts: in("S3", reviewed("auto_resume_with_timeout_signal"))},
 	WhyAwaitingTool:     {facts: in("S4", reviewed("fail"))},

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var suspensions = map[flowfabric.Code]Cause{
@@ -68,7 +69,7 @@ func suspended(f engine.Facts) account {
 }
 
 // after tells of the delay between resumption and the next claim.
-func after(s *engine.SuspensionRecord) string {
+func after(s *suspend.Record) string {
 	if s.ResumeDelay == 0 {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 // For how long, and of how many gates, it is believed that they exist; and how many are looked up at the same time.
@@ -22,8 +22,8 @@ const (
 
 // GateReader is the part of the engine that finds budgets and quotas.
 type GateReader interface {
-	ReadBudget(ctx context.Context, name string, spenders, entries int) (engine.BudgetRecord, error)
-	ReadQuota(ctx context.Context, name string, holds, entries int) (engine.QuotaRecord, error)
+	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
+	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
 }
 
 // Gates remembers which budgets and quotas exist. It may be used concurrently.

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/suspend"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
 // Connection is a client as package admin sees it. Nothing of it changes after it was made.
 type Connection struct {
-	Engine        *engine.Engine   // nil over a store that a test made up
-	Keyring       *suspend.Keyring // nil: no token keys
-	Namespace     string           // of calls that name none
-	Creator       string           // who asks if a call does not say; may be empty
+	Engine        *engine.Engine     // nil over a store that a test made up
+	Keyring       *tokenkeys.Keyring // nil: no token keys
+	Namespace     string             // of calls that name none
+	Creator       string             // who asks if a call does not say; may be empty
 	SubmitTimeout time.Duration
 	Logger        *slog.Logger
 	Life          context.Context // ends when the client closes

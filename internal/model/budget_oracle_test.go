@@ -9,13 +9,14 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // budgetTruth is a budget as spec 70 §1-§5 describes it: no keys, no fields, no scripts. Every method answers what the engine must
 // answer, with the code of the error, and decides before it changes anything.
 type budgetTruth struct {
-	spec      engine.BudgetSpec
+	spec      admission.Budget
 	revision  uint64
 	created   int64
 	changedBy string
@@ -41,8 +42,8 @@ type budgetTruth struct {
 type ledgerTruth struct {
 	period uint64
 	newest uint64
-	last   map[uint64]uint64 // sequence by epoch
-	reply  engine.Reported   // of the last report of the newest epoch
+	last   map[uint64]uint64  // sequence by epoch
+	reply  admission.Reported // of the last report of the newest epoch
 	late   uint64
 	forget int64 // 0 = its execution was not purged
 	used   map[string]int64
@@ -54,7 +55,7 @@ type reportTruth struct {
 	digest  string
 	until   int64
 	refused bool
-	reply   engine.Reported
+	reply   admission.Reported
 }
 
 // wakeTruth is who was to be woken by a call, which is told again when it is repeated.
@@ -84,9 +85,9 @@ func (w waitlist) take(n int) (out []string) {
 }
 
 // normal is a specification as it is read back.
-func normal(s engine.BudgetSpec) engine.BudgetSpec {
+func normal(s admission.Budget) admission.Budget {
 	if s.OnHard == "" {
-		s.OnHard = engine.HardReject
+		s.OnHard = admission.HardReject
 	}
 	s.Refund = slices.Clone(s.Refund)
 	slices.Sort(s.Refund)
@@ -94,13 +95,13 @@ func normal(s engine.BudgetSpec) engine.BudgetSpec {
 	if len(s.Refund) == 0 {
 		s.Refund = nil
 	}
-	limits := map[string]engine.Limit{}
+	limits := map[string]admission.Limit{}
 	maps.Copy(limits, s.Limits)
 	s.Limits = limits
 	return s
 }
 
-func wrongBudget(s engine.BudgetSpec) bool {
+func wrongBudget(s admission.Budget) bool {
 	for _, l := range s.Limits {
 		if l.Hard < 0 || l.Soft < 0 || l.Hard > 0 && l.Soft > l.Hard {
 			return true
@@ -110,7 +111,7 @@ func wrongBudget(s engine.BudgetSpec) bool {
 }
 
 // put makes or changes a budget and returns it.
-func (b *budgetTruth) put(s engine.BudgetSpec, expected uint64, by string, now int64) (out *budgetTruth, already bool, wake []string, code string) {
+func (b *budgetTruth) put(s admission.Budget, expected uint64, by string, now int64) (out *budgetTruth, already bool, wake []string, code string) {
 	s = normal(s)
 	switch {
 	case wrongBudget(s):
@@ -212,21 +213,21 @@ func (b *budgetTruth) again(call string, now int64) []string {
 }
 
 // report counts all of it or nothing.
-func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string) {
+func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, string) {
 	id := u.Execution.String()
 	for _, n := range u.Amounts {
 		if n < 0 || n > mostUsed {
-			return engine.Reported{}, "invalid_delta"
+			return admission.Reported{}, "invalid_delta"
 		}
 	}
 	if b == nil {
-		return engine.Reported{}, "budget_not_found"
+		return admission.Reported{}, "budget_not_found"
 	}
 	digest := id + fmt.Sprint(u.Amounts)
 	before, again := b.reports[u.Key]
 	again = again && u.Key != "" && now < before.until
 	if again && before.digest != digest {
-		return engine.Reported{}, "idempotency_conflict"
+		return admission.Reported{}, "idempotency_conflict"
 	}
 	if again && !before.refused {
 		before.reply.Replayed = true
@@ -235,7 +236,7 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 	v := b.at(now)
 	for dim := range u.Amounts {
 		if _, ok := v.spec.Limits[dim]; v.spec.StrictDimensions && !ok {
-			return engine.Reported{}, "unknown_dimension"
+			return admission.Reported{}, "unknown_dimension"
 		}
 	}
 	l := b.ledger(id, now)
@@ -244,7 +245,7 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 	}
 	late := u.Sequence > 0 && u.Epoch < l.newest
 	if late && u.Epoch < l.second() {
-		return engine.Reported{Replayed: true, Verdict: engine.WithinBudget, Applied: true, Late: true, Period: l.period}, ""
+		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: true, Period: l.period}, ""
 	}
 	if u.Sequence > 0 && u.Sequence <= l.last[u.Epoch] {
 		if !late && u.Sequence == l.last[u.Epoch] {
@@ -252,11 +253,11 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 			r.Replayed = true
 			return r, ""
 		}
-		return engine.Reported{Replayed: true, Verdict: engine.WithinBudget, Applied: true, Late: late, Period: l.period}, ""
+		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: late, Period: l.period}, ""
 	}
 	r, ok := v.judge(u.Amounts)
 	if !ok {
-		return engine.Reported{}, "invalid_delta"
+		return admission.Reported{}, "invalid_delta"
 	}
 	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, v.left(now), v.period
 	b.roll(now)
@@ -272,16 +273,16 @@ func (b *budgetTruth) report(u engine.Usage, now int64) (engine.Reported, string
 }
 
 // judge says what a report would do; not ok: a total would be too large.
-func (b *budgetTruth) judge(amounts map[string]int64) (r engine.Reported, ok bool) {
-	r = engine.Reported{Verdict: engine.WithinBudget, Applied: true}
+func (b *budgetTruth) judge(amounts map[string]int64) (r admission.Reported, ok bool) {
+	r = admission.Reported{Verdict: admission.WithinBudget, Applied: true}
 	dims := slices.Sorted(maps.Keys(amounts))
 	for _, dim := range dims {
 		if b.used[dim]+amounts[dim] > mostUsed {
 			return r, false
 		}
 		if hard := b.spec.Limits[dim].Hard; hard > 0 && b.used[dim]+amounts[dim] > hard {
-			r.Verdict, r.Applied = engine.HardBreach, b.spec.Warn
-			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
+			r.Verdict, r.Applied = admission.HardBreach, b.spec.Warn
+			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
 		}
 	}
 	if !r.Applied {
@@ -293,16 +294,16 @@ func (b *budgetTruth) judge(amounts map[string]int64) (r engine.Reported, ok boo
 	for _, dim := range dims {
 		soft, used := b.spec.Limits[dim].Soft, b.used[dim]+amounts[dim]
 		if soft > 0 && used > soft {
-			if r.Verdict == engine.WithinBudget {
-				r.Verdict = engine.SoftBreach
+			if r.Verdict == admission.WithinBudget {
+				r.Verdict = admission.SoftBreach
 			}
-			r.Breaches = append(r.Breaches, engine.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})
+			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})
 		}
 	}
 	return r, true
 }
 
-func (b *budgetTruth) count(u engine.Usage, id string, r engine.Reported, again bool, now int64) {
+func (b *budgetTruth) count(u admission.Usage, id string, r admission.Reported, again bool, now int64) {
 	first, soft := "", false
 	for _, x := range r.Breaches {
 		if x.Hard && first == "" {
@@ -333,7 +334,7 @@ func (b *budgetTruth) count(u engine.Usage, id string, r engine.Reported, again 
 	}
 }
 
-func (l *ledgerTruth) add(u engine.Usage, r engine.Reported, period uint64) {
+func (l *ledgerTruth) add(u admission.Usage, r admission.Reported, period uint64) {
 	if l.period != period {
 		l.used, l.undo = map[string]int64{}, nil
 	}
@@ -408,7 +409,7 @@ func (b *budgetTruth) refund(id, outcome, by string, epoch uint64, now int64) bo
 }
 
 // undo takes the last report of the newest holder back, if it was counted and not given back, from the period that it was counted in.
-func (b *budgetTruth) undo(u engine.Usage, now int64) (undone bool, wake []string, code string) {
+func (b *budgetTruth) undo(u admission.Usage, now int64) (undone bool, wake []string, code string) {
 	if b == nil {
 		return false, nil, "budget_not_found"
 	}
@@ -499,7 +500,7 @@ func (b *budgetTruth) record(now int64) string {
 }
 
 // budgetText is the same of what was read.
-func budgetText(b engine.BudgetRecord) string {
+func budgetText(b admission.BudgetRecord) string {
 	at := func(t time.Time) int64 {
 		if t.IsZero() {
 			return 0
@@ -510,10 +511,10 @@ func budgetText(b engine.BudgetRecord) string {
 	for _, s := range b.Spenders {
 		spenders = append(spenders, fmt.Sprint(s.Execution, " ", at(s.At), " ", s.Period, " ", s.Late, " ", s.Used))
 	}
-	for _, x := range b.Book {
+	for _, x := range b.Audit {
 		book = append(book, x.What+" "+x.By)
 	}
-	return fmt.Sprint(b.BudgetSpec, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset), at(b.LastReset), b.Missed,
+	return fmt.Sprint(b.Budget, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset), at(b.LastReset), b.Missed,
 		b.HardBreaches, b.SoftBreaches, at(b.LastBreach), b.BreachedDim, b.Used, b.Waiting, spenders, book)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -168,7 +169,7 @@ type budgets struct {
 	truth  map[string]*budgetTruth
 	ids    []flowfabric.ExecutionID
 	epochs map[flowfabric.ExecutionID]uint64
-	sent   []engine.Usage
+	sent   []admission.Usage
 	keys   int
 }
 
@@ -229,14 +230,14 @@ func (x *budgets) run() {
 	x.read()
 }
 
-func (x *budgets) spec(name string) engine.BudgetSpec {
-	b := engine.BudgetSpec{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20), WarnSoft: x.chance(50), StrictDimensions: x.chance(20),
-		OnHard: []engine.HardAction{"", engine.HardReject, engine.HardFail, engine.HardBlock}[x.r.IntN(4)], Limits: map[string]engine.Limit{}}
+func (x *budgets) spec(name string) admission.Budget {
+	b := admission.Budget{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20), WarnSoft: x.chance(50), StrictDimensions: x.chance(20),
+		OnHard: []admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock}[x.r.IntN(4)], Limits: map[string]admission.Limit{}}
 	if x.chance(60) {
 		b.Reset = time.Duration(1+x.r.IntN(10)) * time.Second
 	}
 	for _, dim := range budgetDims {
-		l := engine.Limit{Hard: int64(x.r.IntN(200)), Soft: int64(x.r.IntN(150))}
+		l := admission.Limit{Hard: int64(x.r.IntN(200)), Soft: int64(x.r.IntN(150))}
 		if l.Hard > 0 && x.chance(95) {
 			l.Soft = min(l.Soft, l.Hard)
 		}
@@ -295,7 +296,7 @@ func (x *budgets) remove(name string) {
 }
 
 func (x *budgets) report(name string) {
-	u := engine.Usage{Budget: name, Amounts: map[string]int64{}}
+	u := admission.Usage{Budget: name, Amounts: map[string]int64{}}
 	for len(u.Amounts) == 0 {
 		for _, dim := range budgetDims {
 			if x.chance(50) {
@@ -355,7 +356,7 @@ func (x *budgets) repeat() {
 // undo takes one of the last reports of holders back, mostly the last.
 func (x *budgets) undo() {
 	x.t.Helper()
-	var last []engine.Usage
+	var last []admission.Usage
 	for _, u := range slices.Backward(x.sent) {
 		if u.Sequence > 0 && u.Epoch > 0 {
 			last = append(last, u)
@@ -374,7 +375,7 @@ func (x *budgets) undo() {
 	x.did["undo"]++
 }
 
-func (x *budgets) send(what string, u engine.Usage) {
+func (x *budgets) send(what string, u admission.Usage) {
 	x.t.Helper()
 	x.say("%s %+v", what, u)
 	got, err := x.s.e.ReportUsage(x.ctx, u)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -44,11 +45,11 @@ var deathQuotas = []string{gateNames["q1"], gateNames["q2"]}
 func newDeath(t *testing.T, s *server) *death {
 	x := &death{checker: invariant.NewChecker()}
 	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2))
-	_, _, _, err := s.e.PutBudget(x.ctx, engine.BudgetSpec{Name: gateNames["b"], Limits: map[string]engine.Limit{"tokens": {Hard: 100}}}, 0, "me")
+	_, _, _, err := s.e.PutBudget(x.ctx, admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0, "me")
 	x.no(err)
 	var gates []flowfabric.Gate
 	for _, name := range deathQuotas {
-		_, _, _, err = s.e.PutQuota(x.ctx, engine.QuotaSpec{Name: name, Cap: 1, Rate: 5, Window: time.Hour}, 0, "me")
+		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5, Window: time.Hour}, 0, "me")
 		x.no(err)
 		gates = append(gates, flowfabric.Quota(name))
 	}
@@ -99,7 +100,7 @@ func (l *life) calls() []func() {
 			l.claim = claims[0]
 		},
 		func() {
-			r, err := x.s.e.ReportUsage(x.ctx, engine.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
+			r, err := x.s.e.ReportUsage(x.ctx, admission.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
 				Amounts: map[string]int64{"tokens": 7}})
 			x.no(err)
 			x.same(r.Applied, true)

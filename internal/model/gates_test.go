@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -83,7 +84,7 @@ type gateRun struct {
 	past    []task // calls that may come once more
 	late    bool   // … in this run
 	faults  bool
-	caps    map[string]engine.QuotaSpec
+	caps    map[string]admission.Quota
 	most    map[string]int   // the highest cap there was
 	started map[string]int64 // in the window of the second quota, by hold
 	ids     []flowfabric.ExecutionID
@@ -110,7 +111,7 @@ var gateNames = map[string]string{"b": nameIn(1, flowfabric.DefaultBudgetPartiti
 	"q2": nameIn(2, flowfabric.DefaultQuotaPartitions, "gb")}
 
 func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateRun {
-	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]engine.QuotaSpec{}, most: map[string]int{},
+	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Quota{}, most: map[string]int{},
 		started: map[string]int64{}, used: map[string]int64{}}
 	roots := []string{keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2)}
 	for p := range uint16(gateParts) {
@@ -123,11 +124,11 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 		x.no(err)
 		x.same(code, "OK")
 	}
-	_, _, _, err := x.e.PutBudget(x.ctx, engine.BudgetSpec{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
-		Limits: map[string]engine.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
+	_, _, _, err := x.e.PutBudget(x.ctx, admission.Budget{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
+		Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
 	x.no(err)
-	x.cap("q1", engine.QuotaSpec{Cap: 1 + x.r.IntN(3)})
-	x.cap("q2", engine.QuotaSpec{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
+	x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
+	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
 	for p := range uint16(gateParts) {
 		x.create(p)
 	}
@@ -141,7 +142,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 }
 
 // cap makes or changes a quota.
-func (x *gateRun) cap(which string, q engine.QuotaSpec) {
+func (x *gateRun) cap(which string, q admission.Quota) {
 	x.t.Helper()
 	q.Name = gateNames[which]
 	old, err := x.e.ReadQuota(x.ctx, q.Name, 0, 0)
@@ -366,7 +367,7 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 	}
 }
 
-func (x *gateRun) quota(name string) engine.QuotaRecord {
+func (x *gateRun) quota(name string) admission.QuotaRecord {
 	x.t.Helper()
 	q, err := x.e.ReadQuota(x.ctx, name, 1000, 0)
 	x.no(err)
@@ -532,7 +533,7 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 
 // report spends; what is beyond the limit is refused, and no matter.
 func (x *gateRun) report(c engine.Claim, name string) task {
-	u := engine.Usage{Budget: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": int64(1 + x.r.IntN(15))}}
+	u := admission.Usage{Budget: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": int64(1 + x.r.IntN(15))}}
 	return func() func() {
 		r, err := x.e.ReportUsage(x.ctx, u)
 		x.no(err)
@@ -631,9 +632,9 @@ func (x *gateRun) operate() {
 			x.did["dead"]++
 		}
 	case 6:
-		x.cap("q1", engine.QuotaSpec{Cap: 1 + x.r.IntN(3)})
+		x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
 	case 7:
-		x.cap("q2", engine.QuotaSpec{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
+		x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // quotaTruth is a quota as spec 70 §6 describes it, with holds that no time frees.
 type quotaTruth struct {
-	spec      engine.QuotaSpec
+	spec      admission.Quota
 	revision  uint64
 	created   int64
 	changedBy string
@@ -27,7 +28,7 @@ type quotaTruth struct {
 	book      []string
 }
 
-func (q *quotaTruth) put(s engine.QuotaSpec, expected uint64, by string, now int64) (out *quotaTruth, already bool, wake []string, code string) {
+func (q *quotaTruth) put(s admission.Quota, expected uint64, by string, now int64) (out *quotaTruth, already bool, wake []string, code string) {
 	switch {
 	case s.Rate < 0 || s.Cap < 0 || s.Window < 0 || s.Rate > 0 && s.Window == 0:
 		return q, false, nil, "invalid_quota_spec"
@@ -206,10 +207,10 @@ func (q *quotaTruth) record(now int64) string {
 		ordered(q.slots))
 }
 
-func quotaText(q engine.QuotaRecord) string {
+func quotaText(q admission.QuotaRecord) string {
 	var book []string
-	for _, x := range q.Book {
+	for _, x := range q.Audit {
 		book = append(book, x.What+" "+x.By)
 	}
-	return fmt.Sprint(q.QuotaSpec, q.Revision, q.CreatedAt.UnixMilli(), q.ChangedBy, q.Started, q.Held, q.Suspect, q.ForSlots, q.ForRate, book, q.Holds)
+	return fmt.Sprint(q.Quota, q.Revision, q.CreatedAt.UnixMilli(), q.ChangedBy, q.Started, q.Held, q.Suspect, q.ForSlots, q.ForRate, book, q.Holds)
 }

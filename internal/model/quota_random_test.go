@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -95,7 +96,7 @@ func (x *quotas) run() {
 
 func (x *quotas) put(name string) {
 	x.t.Helper()
-	q := engine.QuotaSpec{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Cap: x.r.IntN(6), Rate: x.r.IntN(8), Jitter: time.Duration(x.r.IntN(3)*100) * time.Millisecond}
+	q := admission.Quota{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Cap: x.r.IntN(6), Rate: x.r.IntN(8), Jitter: time.Duration(x.r.IntN(3)*100) * time.Millisecond}
 	if x.chance(95) {
 		q.Window = time.Duration(1+x.r.IntN(20)) * 500 * time.Millisecond
 	}

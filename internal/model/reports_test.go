@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -27,7 +28,7 @@ type accounts struct {
 	again   int
 }
 
-func (a *accounts) add(u engine.Usage, r engine.Reported) {
+func (a *accounts) add(u admission.Usage, r admission.Reported) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -47,7 +48,7 @@ func (a *accounts) add(u engine.Usage, r engine.Reported) {
 }
 
 // settle compares a period's total with what the budget says of it.
-func (a *accounts) settle(t *testing.T, period uint64, used map[string]int64, limits map[string]engine.Limit) {
+func (a *accounts) settle(t *testing.T, period uint64, used map[string]int64, limits map[string]admission.Limit) {
 	t.Helper()
 	for dim, l := range limits {
 		if used[dim] != a.sum[period][dim] {
@@ -70,11 +71,11 @@ func TestReports(t *testing.T) {
 		reports = 1_000_000
 	}
 	e, ctx := plainEngine(t, testserver.Redis(t)), t.Context()
-	limits := map[string]engine.Limit{"calls": {Hard: 150}, "cost.cents": {Hard: 400, Soft: 300}, "tokens": {Hard: 500}}
+	limits := map[string]admission.Limit{"calls": {Hard: 150}, "cost.cents": {Hard: 400, Soft: 300}, "tokens": {Hard: 500}}
 	names := []string{"one", "two"}
 	books := map[string]*accounts{}
 	for _, name := range names {
-		_, _, _, err := e.PutBudget(ctx, engine.BudgetSpec{Name: name, StrictDimensions: true, Limits: limits}, 0, "me")
+		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: name, StrictDimensions: true, Limits: limits}, 0, "me")
 		must(t, err)
 		books[name] = &accounts{sum: map[uint64]map[string]int64{}}
 	}
@@ -86,7 +87,7 @@ func TestReports(t *testing.T) {
 			id := flowfabric.NewExecutionID(1)
 			for i := 0; sent.Add(1) <= int64(reports); i++ {
 				name := names[r.IntN(2)]
-				u := engine.Usage{Budget: name, Amounts: map[string]int64{"calls": 1, "tokens": int64(r.IntN(6)), "cost.cents": int64(r.IntN(4))}}
+				u := admission.Usage{Budget: name, Amounts: map[string]int64{"calls": 1, "tokens": int64(r.IntN(6)), "cost.cents": int64(r.IntN(4))}}
 				if n%2 == 0 {
 					u.Execution, u.Epoch, u.Sequence = id, 5, uint64(i+1)
 				} else {
@@ -124,7 +125,7 @@ func TestReports(t *testing.T) {
 		must(t, err)
 		books[name].settle(t, b.Period, b.Used, limits)
 		ended := uint64(0)
-		for _, x := range b.Book {
+		for _, x := range b.Audit {
 			if x.What == "period" {
 				period, used := periodOf(t, x.Detail)
 				books[name].settle(t, period, used, limits)
@@ -185,15 +186,15 @@ func TestReportsAndCrashes(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	e, ctx := plainEngine(t, srv.URL()), t.Context()
-	limits := map[string]engine.Limit{"tokens": {Hard: 3000}}
-	_, _, _, err := e.PutBudget(ctx, engine.BudgetSpec{Name: "one", Limits: limits}, 0, "me")
+	limits := map[string]admission.Limit{"tokens": {Hard: 3000}}
+	_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "one", Limits: limits}, 0, "me")
 	must(t, err)
 	var accepted, refused, again, answered atomic.Int64
 	var all conc.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
 			for i := range 150 {
-				u := engine.Usage{Budget: "one", Key: fmt.Sprint(n, "-", i), Amounts: map[string]int64{"tokens": int64(1 + i%5)}}
+				u := admission.Usage{Budget: "one", Key: fmt.Sprint(n, "-", i), Amounts: map[string]int64{"tokens": int64(1 + i%5)}}
 				out, err := e.ReportUsage(ctx, u)
 				for tries := 0; err != nil; tries++ {
 					if !errors.Is(err, flowfabric.ErrTransport) || tries > 2000 {

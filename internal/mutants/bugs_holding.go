@@ -2,53 +2,53 @@ package main
 
 // holdingMutants break what a worker believes to hold, and the frames it writes and follows.
 var holdingMutants = []Mutant{
-	{"lease: trusted for its whole ttl", "lease.New",
-		`cfg.TTL - margin(cfg.TTL),`, `cfg.TTL,`, in("lease", "^(TestBlackHoleEndsTrust|TestWallClockJump)$")},
-	{"lease: the wall clock is not asked", "lease.Instant.since",
-		`max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))`, `i.Mono - earlier.Mono`, in("lease", "^TestWallClockJump$")},
-	{"lease: the number of a claim is not used up", "lease.Keeper.finish",
-		`		s.number++`, ``, in("lease", "^TestClaimNumbers$")},
-	{"lease: a claim without an answer is forgotten", "lease.Keeper.unresolved",
+	{"lease: trusted for its whole ttl", "internal/keeper.New",
+		`cfg.TTL - margin(cfg.TTL),`, `cfg.TTL,`, in("internal/keeper", "^(TestBlackHoleEndsTrust|TestWallClockJump)$")},
+	{"lease: the wall clock is not asked", "lease.Instant.Since",
+		`max(i.Mono-earlier.Mono, i.Wall.Sub(earlier.Wall))`, `i.Mono - earlier.Mono`, in("internal/keeper", "^TestWallClockJump$")},
+	{"lease: the number of a claim is not used up", "internal/keeper.Keeper.finish",
+		`		s.number++`, ``, in("internal/keeper", "^TestClaimNumbers$")},
+	{"lease: a claim without an answer is forgotten", "internal/keeper.Keeper.unresolved",
 		`	s.pending = true
-`, ``, in("lease", "^(TestLostClaimReplyIsRepeated|TestUnresolvedThenClose|TestNoHandBackWhileAClaimIsPending)$")},
-	{"lease: renewed after its end", "lease.session.untilRenewal",
-		`s.keeper.cfg.TTL/3 - now`, `2*s.keeper.cfg.TTL - now`, in("lease", "^TestRenewalKeepsHoldsAlive$")},
-	{"lease: an older hold goes on", "lease.Keeper.hold",
+`, ``, in("internal/keeper", "^(TestLostClaimReplyIsRepeated|TestUnresolvedThenClose|TestNoHandBackWhileAClaimIsPending)$")},
+	{"lease: renewed after its end", "internal/keeper.session.untilRenewal",
+		`s.keeper.cfg.TTL/3 - now`, `2*s.keeper.cfg.TTL - now`, in("internal/keeper", "^TestRenewalKeepsHoldsAlive$")},
+	{"lease: an older hold goes on", "internal/keeper.Keeper.hold",
 		`		old.lose(flowfabric.ErrLeaseLost)
-`, ``, in("lease", "^TestNewerHoldWins$")},
-	{"lease: a notice that overtakes its claim is lost", "lease.session.notice",
-		`		s.early[lost.Execution] = lost`, `		s.early = nil`, in("lease", "^TestLostNoticeOvertakesClaim$")},
-	{"lease: an expired execution looks cancelled", "lease.causeOf",
-		`		return flowfabric.ErrDeadline`, `		return flowfabric.ErrCancelled`, in("lease", "^TestLostNotices$")},
-	{"lease: acknowledges a notice that is still to come", "lease.Keeper.renewOnce",
-		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("lease", "^TestLostNotices$")},
-	{"lease: the holds of a dead session go on", "lease.Keeper.lose",
+`, ``, in("internal/keeper", "^TestNewerHoldWins$")},
+	{"lease: a notice that overtakes its claim is lost", "internal/keeper.session.notice",
+		`		s.early[lost.Execution] = lost`, `		s.early = nil`, in("internal/keeper", "^TestLostNoticeOvertakesClaim$")},
+	{"lease: an expired execution looks cancelled", "internal/keeper.causeOf",
+		`		return flowfabric.ErrDeadline`, `		return flowfabric.ErrCancelled`, in("internal/keeper", "^TestLostNotices$")},
+	{"lease: acknowledges a notice that is still to come", "internal/keeper.Keeper.renewOnce",
+		`s.generation = reply.Generation //`, `s.generation = reply.Generation + 1 //`, in("internal/keeper", "^TestLostNotices$")},
+	{"lease: the holds of a dead session go on", "internal/keeper.Keeper.lose",
 		`	for h := s.held.first; h != nil; h = h.next {
 		h.lose(flowfabric.ErrLeaseLost)
 	}
-`, ``, in("lease", "^TestExpiredSession$")},
-	{"lease: what was abandoned is kept", "lease.Keeper.forget",
+`, ``, in("internal/keeper", "^TestExpiredSession$")},
+	{"lease: what was abandoned is kept", "internal/keeper.Keeper.forget",
 		`	if !h.session.dead {
 		h.session.doubt(0)
 		k.nudge()
 	}
-`, ``, in("lease", "^TestAbandonedHoldIsHandedBack$")},
-	{"lease: handed back while a claim is in flight", "lease.Keeper.compare",
-		`if s.dead || s.pending || s.retiring {`, `if s.dead || s.retiring {`, in("lease", "^TestLookThatWaitedForALostClaim$")},
-	{"lease: a session that is closed keeps orphans", "lease.Keeper.closeSession",
-		`	if errors.Is(err, flowfabric.ErrSessionHeld) {`, `	if errors.Is(err, flowfabric.ErrConfig) {`, in("lease", "^TestOrphansAreHandedBackBeforeTheClose$")},
+`, ``, in("internal/keeper", "^TestAbandonedHoldIsHandedBack$")},
+	{"lease: handed back while a claim is in flight", "internal/keeper.Keeper.compare",
+		`if s.dead || s.pending || s.retiring {`, `if s.dead || s.retiring {`, in("internal/keeper", "^TestLookThatWaitedForALostClaim$")},
+	{"lease: a session that is closed keeps orphans", "internal/keeper.Keeper.closeSession",
+		`	if errors.Is(err, flowfabric.ErrSessionHeld) {`, `	if errors.Is(err, flowfabric.ErrConfig) {`, in("internal/keeper", "^TestOrphansAreHandedBackBeforeTheClose$")},
 
-	{"writer: a sequence is used twice", "stream.Writer.prepare",
-		`w.acked + 1 + uint64(i)`, `w.acked + max(uint64(i), 1)`, in("stream", "^TestWriterBatchesTenThousandAppendsInOrder$")},
-	{"writer: a short answer is taken for whole", "stream.Writer.send",
-		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("stream", "^TestWriterRefusesAShortAnswer$")},
-	{"writer: an unanswered batch is dropped", "stream.Writer.send",
-		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("stream", "^TestWriterSurvivesLostRepliesExactly$")},
-	{"writer: a fenced task is not cancelled", "stream.Writer.stop",
-		`		w.cfg.Cancel(err)`, ``, in("stream", "^TestWriterFencedInMidStream$")},
-	{"tail: a gap is skipped", "stream.tailer.follow",
-		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("stream", "^TestTailReadsWhatAMessageLost$")},
-	{"tail: frames that were read are delivered again", "stream.tailer.follow",
+	{"writer: a sequence is used twice", "internal/framelog.Writer.prepare",
+		`w.acked + 1 + uint64(i)`, `w.acked + max(uint64(i), 1)`, in("internal/framelog", "^TestWriterBatchesTenThousandAppendsInOrder$")},
+	{"writer: a short answer is taken for whole", "internal/framelog.Writer.send",
+		`answer.LastSequence < last:`, `answer.LastSequence > last:`, in("internal/framelog", "^TestWriterRefusesAShortAnswer$")},
+	{"writer: an unanswered batch is dropped", "internal/framelog.Writer.send",
+		`flowfabric.ClassOf(err) == flowfabric.ClassRetry:`, `flowfabric.ClassOf(err) == 99:`, in("internal/framelog", "^TestWriterSurvivesLostRepliesExactly$")},
+	{"writer: a fenced task is not cancelled", "internal/framelog.Writer.stop",
+		`		w.cfg.Cancel(err)`, ``, in("internal/framelog", "^TestWriterFencedInMidStream$")},
+	{"tail: a gap is skipped", "internal/framelog.tailer.follow",
+		`f.Sequence > t.cursor.sequence+1:`, `f.Sequence > t.cursor.sequence+1000:`, in("internal/framelog", "^TestTailReadsWhatAMessageLost$")},
+	{"tail: frames that were read are delivered again", "internal/framelog.tailer.follow",
 		`		case f.Sequence <= t.cursor.sequence:
 			continue
 		case f.Sequence > t.cursor.sequence+1:
@@ -60,12 +60,12 @@ var holdingMutants = []Mutant{
 		}`, `		case f.Sequence > t.cursor.sequence+1:
 			return false, nil
 		}
-		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("stream", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
-	{"tail: nothing is read after a lost connection", "stream.feed.confirmed",
+		t.cursor.sequence, t.cursor.durables = f.Sequence, f.Durables`, in("internal/framelog", "^TestTail(JoinsABurst|CatchesUpAndGoesLive|ReadsWhatAMessageLost)$")},
+	{"tail: nothing is read after a lost connection", "internal/framelog.feed.confirmed",
 		`	f.mu.Unlock()
-	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("stream", "^TestTailSurvivesALostConnection$")},
-	{"tail: the inbox has no bound", "stream.inbox.push",
-		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("stream", "^TestInboxIsBounded$")},
-	{"hub: the last tailer leaves its subscription behind", "stream.Hub.leave",
-		`		f.stop()`, ``, in("stream", "^TestTailBreakReleasesEverything$")},
+	f.tell(newsBehind)`, `	f.mu.Unlock()`, in("internal/framelog", "^TestTailSurvivesALostConnection$")},
+	{"tail: the inbox has no bound", "internal/framelog.inbox.push",
+		`b.frames+len(m.frames) > inboxFrames || b.bytes+m.bytes > inboxBytes:`, `b.frames < 0:`, in("internal/framelog", "^TestInboxIsBounded$")},
+	{"hub: the last tailer leaves its subscription behind", "internal/framelog.Hub.leave",
+		`		f.stop()`, ``, in("internal/framelog", "^TestTailBreakReleasesEverything$")},
 }

@@ -50,14 +50,14 @@ var scheduleMutants = []Mutant{
 		in("schedule", "^TestFiredAndMissedAreAllInstants$")},
 	{"schedule: rates drift with the tick", "schedule.Spec.Next",
 		`return time.UnixMilli(first + (n+1)*step).UTC()`, `return time.UnixMilli(ms + step).UTC()`, in("schedule", "^TestFixedRate$")},
-	{"schedule: a firing is not followed by a tick", "maintain.run.loop",
-		`			if a.moved {`, `			if false {`, in("maintain", "^TestFiringIsFollowedByATick$")},
-	{"schedule: failed firings do not back off", "maintain.firing.want",
-		`!p.busy && !now.Before(p.until)`, `!p.busy`, in("maintain", "^TestFailedFiringsBackOffAndTicksGoOn$")},
-	{"schedule: unreadable ones hold back the rest", "maintain.firing.fire",
+	{"schedule: a firing is not followed by a tick", "internal/maintain.run.loop",
+		`			if a.moved {`, `			if false {`, in("internal/maintain", "^TestFiringIsFollowedByATick$")},
+	{"schedule: failed firings do not back off", "internal/maintain.firing.want",
+		`!p.busy && !now.Before(p.until)`, `!p.busy`, in("internal/maintain", "^TestFailedFiringsBackOffAndTicksGoOn$")},
+	{"schedule: unreadable ones hold back the rest", "internal/maintain.firing.fire",
 		`case passing(e):
 					passed++`, `case passing(e):
-					passed += 0`, in("maintain", "^TestUnreadable")},
+					passed += 0`, in("internal/maintain", "^TestUnreadable")},
 	{"schedule: a change forgets what was due", "client.change",
 		`q.Next = old.Next // the same times: what is due stays due`, `q.Next = d.Spec.Next(page.Now)`, in("admin", "^TestScheduleChanges$")},
 }

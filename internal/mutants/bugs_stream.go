@@ -62,14 +62,14 @@ var streamMutants = []Mutant{
 `, ``, suite("runs")},
 	{"purge: runs stay", "purge.run",
 		`, keys.runs(r, id, a) }`, ` }`, suite("runs")},
-	{"tail: runs that were read are not told", "stream.tailer.deliver",
+	{"tail: runs that were read are not told", "internal/framelog.tailer.deliver",
 		`	resumed := page.Resumed
 	for _, f := range page.Frames {`, `	resumed := page.Resumed[:0]
-	for _, f := range page.Frames {`, in("stream", "TestTailTellsOfEachRun")},
-	{"tail: runs that were published are not told", "stream.tailer.follow",
-		`i == 0 && m.resumed != nil`, `i < 0 && m.resumed != nil`, in("stream", "TestTailTellsOfEachRun")},
-	{"read: a page has the runs of the next one, too", "stream.readRuns",
-		`next[n].First.Compare(page.Next.id) <= 0`, `next[n].First.Compare(page.Next.id) <= 9`, in("stream", "TestReadTellsOfEachRun")},
+	for _, f := range page.Frames {`, in("internal/framelog", "TestTailTellsOfEachRun")},
+	{"tail: runs that were published are not told", "internal/framelog.tailer.follow",
+		`i == 0 && m.resumed != nil`, `i < 0 && m.resumed != nil`, in("internal/framelog", "TestTailTellsOfEachRun")},
+	{"read: a page has the runs of the next one, too", "internal/framelog.attemptLog.runs",
+		`next[n].First.Compare(page.Next.id) <= 0`, `next[n].First.Compare(page.Next.id) <= 9`, in("internal/framelog", "TestReadTellsOfEachRun")},
 
 	{"history: a success has the category of an earlier failure", "internal/engine.endCategory",
 		`strings.HasPrefix(code, "T1") || `, ``, suite("inspect")},

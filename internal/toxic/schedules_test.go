@@ -20,8 +20,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/maintain"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 

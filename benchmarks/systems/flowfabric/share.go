@@ -10,7 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // SubmitFor implements [driver.Sharer]: a tenant is a namespace.
@@ -37,7 +36,7 @@ func (s *store) WorkForAll(ctx context.Context, w driver.Worker) (stop func() er
 // Gate implements [driver.Gater].
 func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
 	for _, name := range budgets {
-		limits := map[string]engine.Limit{"uses": {Hard: 1 << 50}}
+		limits := map[string]admission.Limit{"uses": {Hard: 1 << 50}}
 		if err := admin.New(s.client).PutBudget(ctx, admission.Budget{Name: name, Limits: limits}, 0); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -50,13 +49,13 @@ type frames struct {
 	store *store
 	task  *handler.Task
 	next  uint64
-	batch []engine.Frame
+	batch []stream.Frame
 }
 
 func (f *frames) Append(ctx context.Context, payloads [][]byte) error {
 	f.batch = f.batch[:0]
 	for _, p := range payloads {
-		f.batch = append(f.batch, engine.Frame{Type: "token", Payload: p})
+		f.batch = append(f.batch, stream.Frame{Type: "token", Payload: p})
 	}
 	_, err := f.store.engine.AppendFrames(ctx, f.task.Fence(), f.next, f.batch)
 	if err == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -77,7 +76,7 @@ func (s *store) parked(ctx context.Context, token suspend.Token) error {
 		if err != nil {
 			return err
 		}
-		if r.ID != (engine.SuspensionRecord{}).ID && r.ClosedAt.IsZero() {
+		if r.ID != (suspend.Record{}).ID && r.ClosedAt.IsZero() {
 			return nil
 		}
 	}

@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Usage reports what was used of a budget. The holder of an execution sets Epoch and Sequence, which counts its reports to this budget
+// under this lease: 1, 2, …; everybody else sets Key. A repeated report changes nothing.
+type Usage struct {
+	Budget    string
+	Execution flowfabric.ExecutionID // whose ledger it goes into; may be zero with a Key
+	Epoch     uint64
+	Sequence  uint64
+	Key       string           // at most 128 printable bytes without spaces; known again for 24 h
+	Amounts   map[string]int64 // by dimension, 0 … 2^53-1
+}
+
+// Reported answers a report of usage.
+type Reported struct {
+	Verdict  Verdict
+	Applied  bool // the report was counted
+	Late     bool // the reporter's lease is not the execution's newest; it was counted all the same
+	Replayed bool // this is the answer of the first time
+	Action   HardAction
+	Left     time.Duration // of the period; 0 = it does not end
+	Period   uint64
+	Breaches []Breach
+}
+
+// Verdict is what a budget says to a report.
+type Verdict string
+
+// The verdicts.
+const (
+	WithinBudget Verdict = "OK"          // counted, and no limit is passed
+	SoftBreach   Verdict = "SOFT_BREACH" // counted, and above a soft limit
+	HardBreach   Verdict = "HARD_BREACH" // it would pass a hard limit: counted only if the budget warns
+)
+
+// Breach is one limit that a report passes, or would.
+type Breach struct {
+	Dimension string
+	Hard      bool
+	Used      int64 // with the report, if it was counted
+	Limit     int64
+	Crossed   bool // a soft limit, passed by this report for the first time in the period
+}

@@ -1,0 +1,4 @@
+package handler
+
+// ErrorText is what the logging middleware says of an error.
+var ErrorText = errorText

@@ -1,0 +1,393 @@
+package admit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+const (
+	holdTTL    = 10 * time.Second // a hold is good: as long as a grant, and as long again
+	heldTTL    = 10 * time.Minute // one that its execution's partition vouched for
+	askTimeout = 1500 * time.Millisecond
+	// releaseTimeout bounds the call that gives back what does not run, also when the caller has gone.
+	releaseTimeout = 2 * time.Second
+	// checkTimeout is for all partitions of suspects together: what is certain does not wait for what is not.
+	checkTimeout = 200 * time.Millisecond
+	silence      = 5 * time.Second // for so long one that did not answer is not asked
+	maxRoutes    = 4               // routes of one claim that are asked for at once
+)
+
+// Engine is what an admitter needs of the server.
+type Engine interface {
+	Waker
+	ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
+	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) ([]engine.Room, error)
+	Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []engine.Hold) (engine.Admitted, error)
+	CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]engine.HoldState, error)
+	SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string, states []engine.HoldState) (freed int, wake []engine.Waiter, err error)
+	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []engine.Grant) ([]engine.Answer, []engine.Claim, error)
+	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error
+}
+
+// Config says whom an admitter asks. Engine is required.
+type Config struct {
+	Engine Engine
+	// Logger receives what was granted and could not be given back, which comes back by itself. Default slog.Default().
+	Logger *slog.Logger
+	// OnAsked is told of every claim that was granted something: how many, how many of them run, and how long asking took.
+	OnAsked func(granted, admitted int, took time.Duration)
+	// OnRefused is told of every route that was closed, why, and for how many grants. It is called from several goroutines. Neither may
+	// block. Default: nobody is told.
+	OnRefused func(r Refusal, grants int)
+}
+
+// Admitter claims work for a worker, and asks the gates of what has some. Nothing that a gate refuses, or that could not be asked, is
+// claimed. Safe for concurrent use, but for claims of one partition, which come one after another.
+type Admitter struct {
+	cfg    Config
+	tables tables
+	silent silent
+}
+
+// New builds an admitter; it makes no call before the first claim.
+func New(cfg Config) *Admitter {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.OnAsked == nil {
+		cfg.OnAsked = func(int, int, time.Duration) {}
+	}
+	if cfg.OnRefused == nil {
+		cfg.OnRefused = func(Refusal, int) {}
+	}
+	return &Admitter{cfg: cfg, tables: tables{by: map[uint16]*table{}}, silent: silent{until: map[uint16]time.Time{}}}
+}
+
+// ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
+// unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Interest)
+// gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
+func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
+	req.Gates, req.MaxGrants = true, g.tables.most(req.Partition)
+	if g.tables.blind(req.Partition) {
+		req.Table = 0
+	}
+	reply, err := g.cfg.Engine.ClaimNext(ctx, req)
+	if err != nil {
+		return reply, err
+	}
+	g.tables.learn(req.Partition, reply)
+	if len(reply.Grants) == 0 {
+		return reply, nil
+	}
+	began := time.Now()
+	p := g.pass(req, reply)
+	if req.Interest == "" {
+		p.giveUp()
+	} else {
+		p.ask(ctx)
+	}
+	claims, err := p.settle(ctx)
+	if err != nil {
+		return engine.ClaimReply{}, err
+	}
+	g.tables.passed(req.Partition, len(reply.Grants), len(claims))
+	g.cfg.OnAsked(len(reply.Grants), len(claims), time.Since(began))
+	reply.More = reply.More || len(claims) < len(reply.Grants)
+	reply.Claims, reply.Grants, reply.Granted = append(reply.Claims, claims...), nil, true
+	return reply, nil
+}
+
+// pass is what one claim was granted, on its way through the gates.
+type pass struct {
+	*Admitter
+	req      engine.ClaimRequest
+	repeated bool // quotas may have admitted some of it before
+	routes   []*routePass
+}
+
+// routePass are the grants of one route: those that may run, in order, and those that go back.
+type routePass struct {
+	id       uint64
+	gates    []flowfabric.Gate
+	known    bool
+	wakes    uint64 // when it was granted: who was woken since stays open
+	admitted []engine.Grant
+	back     []engine.GrantReturn
+	refusal  Refusal
+}
+
+func (g *Admitter) pass(req engine.ClaimRequest, reply engine.ClaimReply) *pass {
+	p := &pass{Admitter: g, req: req, repeated: reply.Duplicate}
+	by := map[uint64]*routePass{}
+	for _, x := range reply.Grants {
+		r := by[x.Route]
+		if r == nil {
+			r = &routePass{id: x.Route, wakes: x.Wakes}
+			r.gates, r.known = g.tables.gates(req.Partition, x.Route)
+			by[x.Route] = r
+			p.routes = append(p.routes, r)
+		}
+		r.admitted = append(r.admitted, x)
+	}
+	return p
+}
+
+func (p *pass) giveUp() {
+	for _, r := range p.routes {
+		r.refuse(0, true)
+	}
+}
+
+// ask asks the gates of all routes.
+func (p *pass) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	asking := pool.New().WithMaxGoroutines(maxRoutes)
+	for _, r := range p.routes {
+		asking.Go(func() { p.askFor(ctx, r) })
+	}
+	asking.Wait()
+}
+
+// settle claims what was admitted, and gives the rest back. An error leaves everything to a repeat of the claim.
+func (p *pass) settle(ctx context.Context) ([]engine.Claim, error) {
+	var run []engine.Grant
+	for _, r := range p.routes {
+		run = append(run, r.admitted...)
+	}
+	var claims []engine.Claim
+	if len(run) > 0 {
+		answers, list, err := p.cfg.Engine.ClaimGranted(ctx, p.req.Partition, p.req.Session, p.req.Number, run)
+		if err != nil {
+			return nil, err
+		}
+		claims = list
+		p.lost(run, answers)
+	}
+	if err := p.release(ctx); err != nil {
+		if len(claims) == 0 {
+			return nil, err
+		}
+		p.cfg.Logger.Warn("flowfabric: what gates refused was not given back; it comes back by itself", "partition", p.req.Partition,
+			"within", "5s", "error", err)
+	}
+	return claims, nil
+}
+
+// lost has the holds released of what was taken back meanwhile.
+func (p *pass) lost(run []engine.Grant, answers []engine.Answer) {
+	for i, a := range answers {
+		if a.Err == nil {
+			continue
+		}
+		for _, r := range p.routes {
+			if r.id == run[i].Route {
+				r.back = append(r.back, engine.GrantReturn{Grant: run[i], Reserved: true})
+			}
+		}
+	}
+}
+
+// release gives back what does not run and closes routes, then asks again whether that is still right: whoever makes room between
+// a refusal and the closing wakes nobody.
+func (p *pass) release(ctx context.Context) error {
+	var back []engine.GrantReturn
+	var closings []engine.RouteClosing
+	for _, r := range p.routes {
+		back = append(back, r.back...)
+		if r.refusal.For > 0 {
+			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text(), Wakes: r.wakes})
+			p.cfg.OnRefused(r.refusal, len(r.back))
+		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := p.cfg.Engine.ReleaseGrants(last, p.req.Partition, p.req.Session, back, closings); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		p.reconsider(last)
+	}
+	return nil
+}
+
+// reconsider opens routes again that were closed for want of room, if there is some now.
+func (p *pass) reconsider(ctx context.Context) {
+	var open []uint64
+	for _, r := range p.routes {
+		if r.refusal.For > 0 && p.roomNow(ctx, r) {
+			open = append(open, r.id)
+		}
+	}
+	if len(open) > 0 {
+		_, _ = p.cfg.Engine.OpenRoutes(ctx, p.req.Partition, open) // else they open by themselves
+	}
+}
+
+func (p *pass) roomNow(ctx context.Context, r *routePass) bool {
+	switch r.refusal.Kind {
+	case RefusedBudget:
+		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()})
+		return err == nil && len(rooms) == 1 && rooms[0].Open
+	case RefusedCap: // a window has room by time alone: then comes who was told so
+		a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), p.req.Partition, r.id, holdTTL, nil)
+		return err == nil && a.Why == ""
+	}
+	return false
+}
+
+// refuse gives back all but the first n that had been admitted so far.
+func (r *routePass) refuse(n int, reserved bool) {
+	for _, x := range r.admitted[n:] {
+		r.back = append(r.back, engine.GrantReturn{Grant: x, Reserved: reserved})
+	}
+	r.admitted = r.admitted[:n]
+}
+
+// close gives all but n back and remembers why. What refused last is what the others wait for, too.
+func (r *routePass) close(n int, reserved bool, why Refusal) {
+	r.refuse(n, reserved)
+	why.For = min(why.For, longestPause)
+	r.refusal = why
+}
+
+// askFor asks the gates of one route: budgets, then quotas in the order of names.
+func (p *pass) askFor(ctx context.Context, r *routePass) {
+	if !r.known { // the table is read anew with the next claim
+		p.tables.forget(p.req.Partition)
+		r.close(0, p.repeated, Refusal{Kind: RefusedUnknown, For: errorPause})
+		return
+	}
+	var budgets, quotas []string
+	for _, gate := range r.gates {
+		if gate.IsBudget() {
+			budgets = append(budgets, gate.Name())
+		} else {
+			quotas = append(quotas, gate.Name())
+		}
+	}
+	if why, ok := p.checkBudgets(ctx, r, budgets); !ok {
+		r.close(0, p.repeated, why)
+	}
+	reserved := p.repeated
+	for _, name := range quotas {
+		if len(r.admitted) == 0 {
+			return
+		}
+		if n, why := p.admit(ctx, r, name); n < len(r.admitted) {
+			r.close(n, reserved || why.Kind == RefusedError || why.Kind == "", why)
+		}
+		reserved = true
+	}
+}
+
+// checkBudgets tells whether all budgets have room, or why not.
+func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (why Refusal, ok bool) {
+	if len(names) == 0 {
+		return Refusal{}, true
+	}
+	rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, names)
+	if err != nil {
+		return failed(ctx, flowfabric.Budget(names[0]), err), false
+	}
+	for i, room := range rooms {
+		gate := flowfabric.Budget(names[i])
+		switch {
+		case room.Err != nil:
+			return failed(ctx, gate, room.Err), false
+		case !room.Open:
+			return exhausted(gate, room), false
+		}
+	}
+	return Refusal{}, true
+}
+
+// admit asks one quota, and once more if suspects turned out to be gone. It returns how many of the route's grants may go on.
+func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why Refusal) {
+	gate := flowfabric.Quota(name)
+	holds := make([]engine.Hold, len(r.admitted))
+	for i, x := range r.admitted {
+		holds[i] = engine.Hold{Execution: x.Execution, Epoch: x.Epoch}
+	}
+	a, err := p.cfg.Engine.Admit(ctx, name, p.req.Partition, r.id, holdTTL, holds)
+	if err == nil && len(a.Suspects) > 0 {
+		if freed := p.clear(ctx, name, a.Suspects); freed > 0 {
+			a, err = p.cfg.Engine.Admit(ctx, name, p.req.Partition, r.id, holdTTL, holds)
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, failed(ctx, gate, err)
+	case a.Count < len(holds):
+		return a.Count, full(gate, a)
+	}
+	return len(holds), Refusal{}
+}
+
+// clear asks the partitions of suspects whether they are still held, tells the quota, and wakes who waits for what that frees. A partition that
+// does not answer in time leaves its suspects as they are.
+func (p *pass) clear(ctx context.Context, quota string, suspects []string) (freed int) {
+	by := map[uint16][]engine.Hold{}
+	for _, text := range suspects {
+		if h, err := engine.ParseHold(text); err == nil && !p.silent.is(h.Execution.Partition()) {
+			by[h.Execution.Partition()] = append(by[h.Execution.Partition()], h)
+		}
+	}
+	texts, states := p.checkHolds(ctx, by)
+	if len(texts) == 0 {
+		return 0
+	}
+	freed, waiters, err := p.cfg.Engine.SettleHolds(ctx, quota, heldTTL, texts, states)
+	if err != nil {
+		return 0
+	}
+	_, _ = wake(ctx, p.cfg.Engine, waiters) // else they open by themselves
+	return freed
+}
+
+// checkHolds asks all partitions at once.
+func (p *pass) checkHolds(ctx context.Context, by map[uint16][]engine.Hold) (texts []string, states []engine.HoldState) {
+	timed, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	asking := pool.New()
+	for partition, holds := range by {
+		asking.Go(func() {
+			answers, err := p.cfg.Engine.CheckHolds(timed, partition, holds)
+			if err != nil || len(answers) != len(holds) {
+				if ctx.Err() == nil {
+					p.silent.note(partition)
+				}
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, h := range holds {
+				texts, states = append(texts, h.String()), append(states, answers[i])
+			}
+		})
+	}
+	asking.Wait()
+	return texts, states
+}
+
+// failed is a gate that is not there, or could not be asked: nothing runs. That the caller went away closes nothing.
+func failed(ctx context.Context, gate flowfabric.Gate, err error) Refusal {
+	switch {
+	case errors.Is(err, flowfabric.ErrBudgetNotFound) || errors.Is(err, flowfabric.ErrQuotaNotFound):
+		return Refusal{Kind: RefusedNotFound, Gate: gate, For: missingPause}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Refusal{}
+	}
+	return Refusal{Kind: RefusedError, Gate: gate, For: errorPause}
+}

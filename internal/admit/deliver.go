@@ -1,0 +1,189 @@
+package admit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+const (
+	maxItems   = flowfabric.MaxBatch // releases or refunds of one call
+	maxWaiters = 256                 // that a call returns, or is given
+	// maxRounds bounds how often a freed slot is offered on, when nothing waits any more where it was offered.
+	maxRounds = 8
+	// maxPages bounds how far behind what cannot be delivered is looked.
+	maxPages = 64
+)
+
+// Waker opens routes that gates had closed.
+type Waker interface {
+	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
+}
+
+// Outbox is what delivering needs of the server; *engine.Engine is one.
+type Outbox interface {
+	Waker
+	ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error)
+	TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error)
+	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	BudgetPartitions() uint16
+	QuotaPartitions() uint16
+}
+
+// recipient is a partition of budgets, or of quotas.
+type recipient struct {
+	budgets   bool
+	partition uint16
+}
+
+// delivery is one go; stuck are those that did not answer: they are told nothing more, so that each hears everything in order.
+type delivery struct {
+	box   Outbox
+	stuck map[recipient]bool
+}
+
+// Deliver tells budgets and quotas what a partition's outbox has for them, about 100 entries of it, opens the routes that wait for what
+// became free, and forgets what was delivered. It returns how many entries that were; 0 when there is nothing. Whoever owns
+// the partition's tick calls it; that two do, or one again after an error or a crash, is harmless. With an error of a budget's or quota's
+// partition the entries for it stay, and those behind them are looked at, too, up to 6,400.
+func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, err error) {
+	d := delivery{box: box, stuck: map[recipient]bool{}}
+	after := ""
+	for range maxPages {
+		entries, _, e := box.ReadOutbox(ctx, partition, after)
+		if e != nil || len(entries) == 0 {
+			return delivered, errors.Join(err, e)
+		}
+		err = errors.Join(err, d.tell(ctx, entries))
+		n, e := d.trim(ctx, partition, entries)
+		delivered += n
+		if err = errors.Join(err, e); e != nil || len(d.stuck) == 0 || ctx.Err() != nil {
+			break
+		}
+		after = entries[len(entries)-1].ID
+	}
+	return delivered, err
+}
+
+func (d *delivery) tell(ctx context.Context, entries []engine.OutboxEntry) error {
+	var holds []engine.Released
+	var refunds []engine.Refund
+	for _, x := range entries {
+		holds = append(holds, x.Released...)
+		refunds = append(refunds, x.Refunds...)
+	}
+	return errors.Join(d.releaseUsage(ctx, refunds), d.releaseHolds(ctx, holds))
+}
+
+// trim forgets the entries of which everybody was told.
+func (d *delivery) trim(ctx context.Context, partition uint16, entries []engine.OutboxEntry) (n int, err error) {
+	var ids []string
+	for _, x := range entries {
+		if !slices.ContainsFunc(x.Released, func(r engine.Released) bool { return d.stuck[d.quota(r)] }) &&
+			!slices.ContainsFunc(x.Refunds, func(r engine.Refund) bool { return d.stuck[d.budget(r)] }) {
+			ids = append(ids, x.ID)
+		}
+	}
+	for batch := range slices.Chunk(ids, maxItems) {
+		if _, err := d.box.TrimOutbox(ctx, partition, batch); err != nil {
+			return n, err
+		}
+		n += len(batch)
+	}
+	return n, nil
+}
+
+func (d *delivery) quota(x engine.Released) recipient {
+	return recipient{partition: flowfabric.GatePartition(x.Quota, d.box.QuotaPartitions())}
+}
+
+func (d *delivery) budget(x engine.Refund) recipient {
+	return recipient{budgets: true, partition: flowfabric.GatePartition(x.Budget, d.box.BudgetPartitions())}
+}
+
+// releaseHolds tells each partition of quotas what concerns it, in order. One that does not answer keeps no other waiting.
+func (d *delivery) releaseHolds(ctx context.Context, items []engine.Released) (failed error) {
+	for _, batch := range batches(items, d.quota) {
+		if d.stuck[d.quota(batch[0])] {
+			continue
+		}
+		// Where nothing waits any more nobody takes the slot: the same call again offers it to others, and a call wakes only so many.
+		for again, round := true, 0; again && round < maxRounds; round++ {
+			_, waiters, err := d.box.ReleaseHolds(ctx, batch)
+			if err != nil && !absent(err) {
+				failed = errors.Join(failed, err)
+				d.stuck[d.quota(batch[0])] = true
+			}
+			idle, _ := wake(ctx, d.box, waiters) // what is not woken opens by itself
+			again = idle > 0 || len(waiters) >= maxWaiters
+		}
+	}
+	return failed
+}
+
+// releaseUsage does so for budgets.
+func (d *delivery) releaseUsage(ctx context.Context, items []engine.Refund) (failed error) {
+	for _, batch := range batches(items, d.budget) {
+		if d.stuck[d.budget(batch[0])] {
+			continue
+		}
+		_, waiters, err := d.box.ReleaseUsage(ctx, "outbox", batch)
+		if err != nil && !absent(err) {
+			failed = errors.Join(failed, err)
+			d.stuck[d.budget(batch[0])] = true
+		}
+		_, _ = wake(ctx, d.box, waiters)
+	}
+	return failed
+}
+
+// absent tells that there is no such partition, so nothing that could be told.
+func absent(err error) bool { return errors.Is(err, flowfabric.ErrPartitionMissing) }
+
+// batches groups items by recipient, in order, at most a call's worth in each.
+func batches[T any](items []T, whose func(T) recipient) (out [][]T) {
+	by := map[recipient][]T{}
+	var order []recipient
+	for _, x := range items {
+		p := whose(x)
+		if by[p] == nil {
+			order = append(order, p)
+		}
+		by[p] = append(by[p], x)
+	}
+	for _, p := range order {
+		out = slices.AppendSeq(out, slices.Chunk(by[p], maxItems))
+	}
+	return out
+}
+
+// wake opens routes and returns in how many of them nothing waits. All partitions are tried.
+func wake(ctx context.Context, w Waker, waiters []engine.Waiter) (idle int, err error) {
+	by := map[uint16][]uint64{}
+	for _, x := range waiters {
+		by[x.Partition] = append(by[x.Partition], x.Route)
+	}
+	for partition, routes := range by {
+		for batch := range slices.Chunk(routes, maxWaiters) {
+			waiting, e := w.OpenRoutes(ctx, partition, batch)
+			err = errors.Join(err, e)
+			for _, some := range waiting {
+				if !some {
+					idle++
+				}
+			}
+		}
+	}
+	return idle, err
+}
+
+// Wake opens the routes that a change of a budget or a quota returned: there may be room for what waits there. An error leaves
+// some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
+func Wake(ctx context.Context, w Waker, waiters []engine.Waiter) error {
+	_, err := wake(ctx, w, waiters)
+	return err
+}

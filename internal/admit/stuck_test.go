@@ -1,0 +1,196 @@
+package admit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// frozen is a server on which the partition of a quota takes no release.
+type frozen struct {
+	*engine.Engine
+	quota string
+}
+
+func (f frozen) ReleaseHolds(ctx context.Context, items []engine.Released) (int, []engine.Waiter, error) {
+	if items[0].Quota == f.quota {
+		return 0, nil, flowfabric.NewError("test", "partition_frozen", "")
+	}
+	return f.Engine.ReleaseHolds(ctx, items)
+}
+
+// What cannot be delivered keeps nothing else waiting, however much it is, and is delivered in the end.
+func TestDeliveryReadsOnPastWhatIsStuck(t *testing.T) {
+	servers(t, func(w *world) {
+		a, b := w.quota(admission.Quota{Name: "a", Cap: 500}), w.quota(admission.Quota{Name: "b", Cap: 2})
+		for range 110 {
+			w.create(0, a)
+		}
+		w.create(0, a, b)
+		k := w.worker(w.e, 0)
+		for done := 0; done < 111; {
+			for _, c := range k.claim(32) {
+				w.complete(c)
+				done++
+			}
+		}
+		w.create(0, b)
+		w.complete(k.one())
+		n, err := admit.Deliver(w.ctx, frozen{w.e, "a"}, 0)
+		if !errors.Is(err, flowfabric.ErrPartitionFrozen) {
+			t.Error(err)
+		}
+		same(w, "of b", fmt.Sprint(n, w.held(b)), "1 0")
+		n, err = admit.Deliver(w.ctx, frozen{w.e, "a"}, 0)
+		same(w, "again", fmt.Sprint(n, err != nil, w.held(a)), "0 true 111")
+		same(w, "all", fmt.Sprint(w.deliver(0), w.held(a)), "111 0")
+	})
+}
+
+// A call wakes 256 at most, whatever it released; who is not woken waits still.
+func TestReleaseWakesABoundedNumber(t *testing.T) {
+	servers(t, func(w *world) {
+		var names []string
+		for i := 0; len(names) < 3; i++ {
+			if n := fmt.Sprint("u", i); flowfabric.GatePartition(n, w.e.QuotaPartitions()) == 0 {
+				names = append(names, n)
+			}
+		}
+		var items []engine.Released
+		for _, n := range names {
+			w.quota(admission.Quota{Name: n, Cap: 100})
+			var all []engine.Hold
+			for i := range uint64(100) {
+				all = append(all, engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: i + 1})
+				items = append(items, engine.Released{Quota: n, Hold: all[i], Ran: true})
+			}
+			_, err := w.e.Admit(w.ctx, n, 0, 1, 10*time.Minute, all)
+			w.no(err)
+			for route := range uint64(200) {
+				_, err := w.e.Admit(w.ctx, n, 0, route+1, 10*time.Minute, nil)
+				w.no(err)
+			}
+		}
+		woken, waiting := 0, 0
+		for i := 0; i < len(items); i += 100 {
+			_, wake, err := w.e.ReleaseHolds(w.ctx, items[i:i+100])
+			w.no(err)
+			woken += len(wake)
+		}
+		same(w, "woken", woken, 306)
+		var some []engine.Released
+		for _, n := range names {
+			some = append(some, engine.Released{Quota: n, Hold: items[0].Hold, Ran: true})
+		}
+		_, wake, err := w.e.ReleaseHolds(w.ctx, some)
+		w.no(err)
+		for _, n := range names {
+			q, err := w.e.ReadQuota(w.ctx, n, 0, 0)
+			w.no(err)
+			waiting += q.ForSlots
+		}
+		same(w, "of three quotas at once", fmt.Sprint(len(wake), waiting), "256 38")
+	})
+}
+
+// hangs is a server on which one partition does not answer questions about holds.
+type hangs struct {
+	*engine.Engine
+	asked *int
+}
+
+func (h hangs) CheckHolds(ctx context.Context, p uint16, holds []engine.Hold) ([]engine.HoldState, error) {
+	if p != 1 {
+		return h.Engine.CheckHolds(ctx, p, holds)
+	}
+	*h.asked++
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A partition that does not answer delays a claim by 200 ms, and that once in 5 s; suspects of another one are settled meanwhile.
+func TestSilentPartitionDelaysLittle(t *testing.T) {
+	servers(t, func(w *world) {
+		q := w.quota(admission.Quota{Name: "q", Cap: 2})
+		w.create(1, q)
+		w.worker(w.e, 1).one()
+		w.no2(w.e.Admit(w.ctx, "q", 0, 1, 10*time.Second, []engine.Hold{{Execution: w.create(0), Epoch: 7}})) // whose worker died
+		w.advance(11 * time.Second)
+		asked := 0
+		w.create(0, q)
+		began := time.Now()
+		k := w.worker(hangs{w.e, &asked}, 0)
+		claims := k.claim(10) // the one without gates, maybe, and the gated one
+		claims = append(claims, k.claim(10)...)
+		same(w, "claimed", len(claims), 2)
+		w.create(0, q)
+		k.nothing()
+		w.advance(11 * time.Second)
+		w.tick(0)
+		k.nothing()
+		same(w, "asked", asked, 1)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// A slot is not spent on routes whose lane is paused.
+func TestSlotsPassBySilencedLanes(t *testing.T) {
+	servers(t, func(w *world) {
+		g := w.quota(admission.Quota{Name: "q", Cap: 1})
+		create := func(lane, kind string) {
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: lane, Kind: kind, Payload: []byte("{}"), Gates: []flowfabric.Gate{g}}
+			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
+			w.no(err)
+			w.no(c[0].Err)
+		}
+		create("x", "first")
+		k := w.worker(w.e, 0)
+		c := k.one()
+		for i := range 6 {
+			create("p", fmt.Sprint("k", i))
+		}
+		k.nothing()
+		w.advance(time.Millisecond)
+		create("x", "last")
+		k.nothing()
+		for _, a := range w.e.SetLane(w.ctx, "default", "p", engine.LaneChange{State: engine.LanePaused}) {
+			w.no(a.Err)
+		}
+		w.complete(c)
+		w.deliver(0)
+		k.one()
+	})
+}
+
+// Who drew the half of the ready routes in which nothing can be taken is not sent to sleep: the other half has some.
+func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
+	servers(t, func(w *world) {
+		g := w.quota(admission.Quota{Name: "q", Cap: 1})
+		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}"), Gates: gates, Deadline: deadline}
+			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
+			w.no(err)
+			w.no(c[0].Err)
+		}
+		create(time.Second, g)
+		create(0)
+		w.advance(2 * time.Second)
+		digest, err := w.e.SetInterest(w.ctx, 0, []uint64{1, 2})
+		w.no(err)
+		for i, want := range []string{"0 false", "1 false"} {
+			r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: engine.NewSessionID("a"), Number: 1, TTL: time.Minute, Max: 5,
+				Interest: digest, Wait: true, Gates: true, Rotation: uint64(i + 1)})
+			w.no(err)
+			same(w, "claimed, registered", fmt.Sprint(len(r.Claims), r.Registered), want)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package framelog
+
+import (
+	"math"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// Place is a place in one attempt's stream. The zero value is before the first frame. One that came from a [Page] or a frame also
+// knows how many frames lie before it, which makes the report of a trim gap exact. What follows a place in the middle of a run is
+// the rest of that run; the next run is told of before its first frame.
+type Place struct {
+	id       stream.Cursor
+	sequence uint64 // of the last frame at or before id
+	durables uint64 // durable frames at or before id
+	known    bool   // sequence and durables are meaningful
+}
+
+var greatest = stream.Cursor{Ms: math.MaxUint64, Seq: math.MaxUint64}
+
+// PlaceAt is the place of an entry.
+func PlaceAt(id stream.Cursor) Place { return Place{id: id, known: id == stream.Cursor{}} }
+
+// PlaceOf is the place of a frame: reading after it continues with the next one.
+func PlaceOf(f stream.Frame) Place {
+	return Place{id: f.ID, sequence: f.Sequence, durables: f.Durables, known: true}
+}
+
+// orStart is p; the zero value stands for the beginning, before which there is nothing.
+func (p Place) orStart() Place {
+	p.known = p.known || p.id == stream.Cursor{}
+	return p
+}
+
+// Cursor names the entry of the place.
+func (p Place) Cursor() stream.Cursor { return p.id }
+
+// gap is what lies between two places of a stream and cannot be read any more.
+type gap struct {
+	trimmed uint64 // durable frames
+	missed  uint64 // frames of other modes, as far as both places are known
+}
+
+// advance moves c past f and returns what is missing between the two. When the place of c is not known, every durable
+// frame before f counts if c lies before the first retained one: an upper bound.
+func (c *Place) advance(f stream.Frame, meta engine.StreamMeta) (missing gap) {
+	before := f.Durables
+	if f.Mode == stream.ModeDurable && before > 0 {
+		before--
+	}
+	switch {
+	case c.known:
+		missing = c.missing(f.Sequence-min(f.Sequence, 1), before)
+	case meta.Trimmed > 0 && c.id.Compare(meta.FirstID) < 0:
+		missing.trimmed = before
+	}
+	*c = PlaceOf(f)
+	return missing
+}
+
+// missing is what was never delivered between a known c and a place with so many frames before it.
+func (c *Place) missing(frames, durables uint64) (g gap) {
+	g.trimmed = durables - min(c.durables, durables)
+	all := frames - min(c.sequence, frames)
+	g.missed = all - min(g.trimmed, all)
+	return g
+}

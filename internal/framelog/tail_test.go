@@ -1,0 +1,567 @@
+package framelog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// story writes a tail's events down in short: "A0 f1..3 E0:attempt_success END:T1"; frames must be contiguous.
+type story struct {
+	words       []string
+	first, last uint64
+}
+
+func (s *story) add(e stream.TailEvent) {
+	if e.Kind == stream.TailFrame {
+		if s.last > 0 && e.Frame.Sequence == s.last+1 {
+			s.last++
+			return
+		}
+		s.flush()
+		s.first, s.last = e.Frame.Sequence, e.Frame.Sequence
+		return
+	}
+	s.flush()
+	switch e.Kind {
+	case stream.TailAttempt:
+		s.words = append(s.words, fmt.Sprintf("A%d", e.Attempt))
+	case stream.TailGap:
+		s.words = append(s.words, fmt.Sprintf("gap%d", e.Trimmed))
+	case stream.TailResumed:
+		s.words = append(s.words, fmt.Sprintf("R%d:%s>%d", e.Resumed.Run, e.Resumed.Reason, e.Resumed.Recorded))
+	case stream.TailAttemptEnd:
+		s.words = append(s.words, fmt.Sprintf("E%d:%s", e.Attempt, e.Reason))
+	case stream.TailEnd:
+		s.words = append(s.words, fmt.Sprintf("END:%s", e.Code))
+	}
+}
+
+func (s *story) flush() {
+	if s.last > 0 {
+		s.words = append(s.words, fmt.Sprintf("f%d..%d", s.first, s.last))
+	}
+	s.first, s.last = 0, 0
+}
+
+func (s *story) String() string {
+	s.flush()
+	return strings.Join(s.words, " ")
+}
+
+// tailing runs one tail in the background of a bubble.
+type tailing struct {
+	story story
+	seen  atomic.Uint64 // last frame
+	err   error
+	took  time.Duration // until it ended
+	group conc.WaitGroup
+	leave context.CancelFunc
+}
+
+func follow(ctx context.Context, h *framelog.Hub, o stream.TailOptions, each ...func(stream.TailEvent)) *tailing {
+	f := &tailing{}
+	ctx, f.leave = context.WithCancel(ctx)
+	begin := time.Now()
+	f.group.Go(func() {
+		for e, err := range h.Tail(ctx, execution, o) {
+			if err != nil {
+				f.err = err
+				break
+			}
+			f.story.add(e)
+			if e.Kind == stream.TailFrame {
+				f.seen.Store(e.Frame.Sequence)
+			}
+			for _, fn := range each {
+				fn(e)
+			}
+		}
+		f.took = time.Since(begin)
+	})
+	return f
+}
+
+func (f *tailing) want(t *testing.T, story string) {
+	t.Helper()
+	f.group.Wait()
+	f.leave()
+	if f.err != nil {
+		t.Errorf("ended with %v", f.err)
+	}
+	if got := f.story.String(); got != story {
+		t.Errorf("story is %s\nwant     %s", got, story)
+	}
+}
+
+func inBubble(t *testing.T, body func(t *testing.T, s *server, h *framelog.Hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		h := framelog.NewHub(s)
+		defer h.Close()
+		body(t, s, h)
+		synctest.Wait()
+		if n := s.listeners(); n != 0 {
+			t.Errorf("%d subscriptions left", n)
+		}
+	})
+}
+
+const whole = "A0 f1..30 E0:attempt_success END:T1"
+
+// catch up, then live, no duplicate and no hole.
+func TestTailCatchesUpAndGoesLive(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 10)
+		f := follow(t.Context(), h, stream.TailOptions{})
+		synctest.Wait()
+		if f.seen.Load() != 10 {
+			t.Errorf("caught up to %d", f.seen.Load())
+		}
+		reads := s.count(&s.reads)
+		if reads != 1 {
+			t.Errorf("%d range reads to catch up", reads)
+		}
+		for range 20 {
+			begin := time.Now()
+			n := s.frames(t, 1)
+			synctest.Wait()
+			if f.seen.Load() != n || time.Since(begin) > 50*time.Millisecond {
+				t.Errorf("frame %d: saw %d after %v", n, f.seen.Load(), time.Since(begin))
+			}
+		}
+		if more := s.count(&s.reads) - reads; more != 0 {
+			t.Errorf("%d range reads while live", more)
+		}
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, whole)
+	})
+}
+
+// join in the middle of a burst.
+func TestTailJoinsABurst(t *testing.T) {
+	s := newServer()
+	h := framelog.NewHub(s)
+	defer h.Close()
+	var burst conc.WaitGroup
+	joins := make(chan struct{}, 10)
+	burst.Go(func() {
+		for i := range 2000 {
+			if i%200 == 0 {
+				joins <- struct{}{}
+			}
+			s.frames(t, 1)
+		}
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+	})
+	tails := make([]*tailing, cap(joins))
+	for i := range tails {
+		<-joins
+		tails[i] = follow(t.Context(), h, stream.TailOptions{})
+	}
+	burst.Wait()
+	for _, f := range tails {
+		f.want(t, "A0 f1..2000 E0:attempt_success END:T1")
+	}
+}
+
+func TestTailersShareOneSubscription(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		tails := make([]*tailing, 50)
+		for i := range tails {
+			tails[i] = follow(t.Context(), h, stream.TailOptions{})
+		}
+		synctest.Wait()
+		if s.subscribe != 1 || s.listeners() != 1 {
+			t.Errorf("%d subscriptions, %d live", s.subscribe, s.listeners())
+		}
+		s.frames(t, 30)
+		synctest.Wait()
+		states := s.count(&s.states)
+		time.Sleep(10 * time.Second) // five routine looks each, answered together
+		if looks := s.count(&s.states) - states; looks > 10 {
+			t.Errorf("%d calls for the routine looks of 50 tailers in 10 s", looks)
+		}
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		for _, f := range tails {
+			f.want(t, whole)
+		}
+		synctest.Wait()
+		if s.listeners() != 0 {
+			t.Error("the subscription outlived its last tailer")
+		}
+		follow(t.Context(), h, stream.TailOptions{}).want(t, whole) // a new feed
+	})
+}
+
+// the end of the attempt wakes the tail at once.
+func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		f := follow(t.Context(), h, stream.TailOptions{})
+		s.frames(t, 1)
+		time.Sleep(time.Second)
+		s.settle(flowfabric.CodeCancelled, "attempt_cancelled")
+		f.want(t, "A0 f1..1 E0:attempt_cancelled END:T3")
+		if f.took > 1200*time.Millisecond {
+			t.Errorf("ended after %v", f.took)
+		}
+	})
+}
+
+func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
+	for name, muffled := range map[string]bool{"event": false, "event lost": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+				if muffled {
+					s.muffle = func(string, string) string { return "" }
+				}
+				f := follow(t.Context(), h, stream.TailOptions{})
+				time.Sleep(time.Second)
+				s.settle(flowfabric.CodeFailed, "attempt_failure")
+				f.want(t, "A0 E0:attempt_failure END:T2")
+				if limit := map[bool]time.Duration{false: time.Second, true: 4 * time.Second}[muffled]; f.took > limit {
+					t.Errorf("ended after %v", f.took)
+				}
+			})
+		})
+	}
+}
+
+func TestTailRefusesItsOptions(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		one := uint32(1)
+		for name, o := range map[string]stream.TailOptions{
+			"after, twice":     {AfterFrame: &stream.Frame{}, After: cursor(t, "1-0")},
+			"now and frame":    {FromNow: true, AfterFrame: &stream.Frame{}},
+			"now and after":    {FromNow: true, After: cursor(t, "5-0")},
+			"now and from":     {FromNow: true, From: 1},
+			"attempt and from": {Attempt: &one, From: 1},
+		} {
+			for _, err := range h.Tail(t.Context(), execution, o) {
+				if !errors.Is(err, flowfabric.ErrInvalidInput) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		if s.subscribe != 0 {
+			t.Error("subscribed before looking at the options")
+		}
+	})
+}
+
+func TestTailFollowsAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.attempts, s.code = nil, flowfabric.CodeWaitingFirst
+		f := follow(t.Context(), h, stream.TailOptions{})
+		second := uint32(1)
+		only := follow(t.Context(), h, stream.TailOptions{Attempt: &second})
+		from := follow(t.Context(), h, stream.TailOptions{From: 2})
+		time.Sleep(5 * time.Second)
+		s.claim()
+		s.frames(t, 3)
+		s.settle(flowfabric.CodeRetryBackoff, "attempt_failure")
+		time.Sleep(5 * time.Second)
+		s.claim()
+		s.settle(flowfabric.CodeWaitingReclaim, "lease_expired")
+		s.claim()
+		s.frames(t, 5)
+		time.Sleep(time.Second)
+		s.frames(t, 5)
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, "A0 f1..3 E0:attempt_failure A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
+		only.want(t, "A1 E1:lease_expired")
+		from.want(t, "A2 f1..10 E2:attempt_success END:T1")
+		// The same afterwards, from what is stored.
+		follow(t.Context(), h, stream.TailOptions{}).want(t,
+			"A0 f1..3 E0:attempt_failure A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
+		third := uint32(3)
+		follow(t.Context(), h, stream.TailOptions{Attempt: &third}).want(t, "END:T1")
+	})
+}
+
+func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.attempts, s.code = nil, flowfabric.CodeDelayedFirst
+		f := follow(t.Context(), h, stream.TailOptions{})
+		synctest.Wait()
+		s.settle(flowfabric.CodeCancelN, "")
+		f.want(t, "END:T3n")
+	})
+}
+
+func TestTailEndsBetweenAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 1)
+		s.settle(flowfabric.CodeRetryBackoff, "attempt_failure")
+		f := follow(t.Context(), h, stream.TailOptions{})
+		time.Sleep(time.Minute)
+		s.settle(flowfabric.CodeCancelled, "attempt_cancelled")
+		f.want(t, "A0 f1..1 E0:attempt_failure END:T3")
+	})
+}
+
+func TestTailResumesFromACursor(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 30)
+		at := s.stored(0)[11]
+		f := follow(t.Context(), h, stream.TailOptions{AfterFrame: &at})
+		g := follow(t.Context(), h, stream.TailOptions{After: at.ID})
+		ahead := follow(t.Context(), h, stream.TailOptions{After: stream.Cursor{Ms: 9999}})
+		now := follow(t.Context(), h, stream.TailOptions{FromNow: true})
+		synctest.Wait()
+		s.frames(t, 10)
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, "A0 f13..40 E0:attempt_success END:T1")
+		g.want(t, "A0 f13..40 E0:attempt_success END:T1")
+		ahead.want(t, "A0 E0:attempt_success END:T1")
+		now.want(t, "A0 f31..40 E0:attempt_success END:T1")
+	})
+}
+
+func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 3)
+		s.settle(flowfabric.CodeWaitingRetry, "attempt_failure")
+		s.claim()
+		s.frames(t, 4)
+		f := follow(t.Context(), h, stream.TailOptions{FromNow: true})
+		synctest.Wait()
+		s.frames(t, 1)
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, "A1 f5..5 E1:attempt_success END:T1")
+	})
+}
+
+// a stalled tailer costs the others nothing and loses nothing.
+func TestTailStalledTailer(t *testing.T) {
+	for name, c := range map[string]struct{ frames, size int }{"many": {5000, 10}, "large": {100, 60_000}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+				stall := make(chan struct{})
+				slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+					if e.Kind == stream.TailFrame && e.Frame.Sequence == 3 {
+						<-stall
+					}
+				})
+				fast := follow(t.Context(), h, stream.TailOptions{})
+				synctest.Wait()
+				w := writer(s)
+				for range c.frames {
+					must(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
+					if c.size > 100 {
+						time.Sleep(time.Second)
+					}
+				}
+				must(t, w.Close(t.Context()))
+				synctest.Wait()
+				if fast.seen.Load() != uint64(c.frames) || slow.seen.Load() != 3 {
+					t.Errorf("fast saw %d, slow %d", fast.seen.Load(), slow.seen.Load())
+				}
+				time.Sleep(time.Minute)
+				s.settle(flowfabric.CodeCompleted, "attempt_success")
+				want := fmt.Sprintf("A0 f1..%d E0:attempt_success END:T1", c.frames)
+				fast.want(t, want)
+				close(stall)
+				slow.want(t, want)
+			})
+		})
+	}
+}
+
+func TestTailReportsATrimGap(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 100)
+		stall := make(chan struct{})
+		slow := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+			if e.Kind == stream.TailFrame && e.Frame.Sequence == 100 {
+				<-stall
+			}
+		})
+		synctest.Wait()
+		s.trim(0, 40)
+		late := follow(t.Context(), h, stream.TailOptions{})
+		resumed := follow(t.Context(), h, stream.TailOptions{After: cursor(t, "1000-5")})
+		synctest.Wait()
+		s.frames(t, 900)
+		synctest.Wait()
+		s.trim(0, 300)
+		close(stall)
+		synctest.Wait()
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		slow.want(t, "A0 f1..100 gap600 f701..1000 E0:attempt_success END:T1")
+		late.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
+		resumed.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
+		s.trim(0, 0)
+		follow(t.Context(), h, stream.TailOptions{}).want(t, "A0 gap1000 E0:attempt_success END:T1")
+	})
+}
+
+func TestTailReadsWhatAMessageLost(t *testing.T) {
+	for name, muffle := range map[string]func(string, string) string{
+		"lost":        func(_, text string) string { return "" },
+		"undecodable": func(_, text string) string { return "0 1 broken" }, // T23
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+				f := follow(t.Context(), h, stream.TailOptions{})
+				synctest.Wait()
+				s.frames(t, 10)
+				s.muffle = muffle
+				s.frames(t, 10)
+				s.muffle = nil
+				s.frames(t, 10)
+				synctest.Wait()
+				if f.seen.Load() != 30 {
+					t.Errorf("saw %d", f.seen.Load())
+				}
+				s.settle(flowfabric.CodeCompleted, "attempt_success")
+				f.want(t, whole)
+			})
+		})
+	}
+}
+
+func TestTailSurvivesALostConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		f := follow(t.Context(), h, stream.TailOptions{})
+		synctest.Wait()
+		s.frames(t, 10)
+		s.disconnect(nil)
+		s.frames(t, 5) // nobody hears it
+		time.Sleep(time.Second)
+		if f.seen.Load() != 15 || s.subscribe != 2 {
+			t.Errorf("saw %d, subscribed %d times", f.seen.Load(), s.subscribe)
+		}
+		// Subscribing stays impossible: the routine look carries the tail.
+		s.disconnect(errLost)
+		s.frames(t, 5)
+		time.Sleep(3 * time.Second)
+		if f.seen.Load() != 20 {
+			t.Errorf("saw %d without a subscription", f.seen.Load())
+		}
+		// Nor can it read: it waits and goes on.
+		s.mu.Lock()
+		s.onRead = func() error { return errLost }
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		s.onRead = nil
+		s.mu.Unlock()
+		s.reconnect()
+		time.Sleep(10 * time.Second)
+		s.frames(t, 10)
+		synctest.Wait()
+		if f.seen.Load() != 30 || s.listeners() != 1 {
+			t.Errorf("saw %d, %d listeners", f.seen.Load(), s.listeners())
+		}
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, whole)
+	})
+}
+
+func TestTailErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		errs := func(ctx context.Context, id flowfabric.ExecutionID) (out []error) {
+			for _, err := range h.Tail(ctx, id, stream.TailOptions{}) {
+				if err != nil {
+					out = append(out, err)
+				}
+			}
+			return out
+		}
+		id := flowfabric.MakeExecutionID(execution.Partition(), flowfabric.NewExecutionID(0).UUID())
+		if got := errs(t.Context(), id); len(got) != 1 || !errors.Is(got[0], flowfabric.ErrNotFound) {
+			t.Errorf("unknown execution: %v", got)
+		}
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := time.AfterFunc(time.Minute, func() { cancel(why) })
+		defer stop.Stop()
+		if got := errs(ctx, execution); len(got) != 1 || !errors.Is(got[0], why) {
+			t.Errorf("cancelled: %v", got)
+		}
+		s.disconnect(flowfabric.ErrAuth)
+		if got := errs(t.Context(), execution); len(got) != 1 || !errors.Is(got[0], flowfabric.ErrAuth) {
+			t.Errorf("refused subscription: %v", got)
+		}
+		s.reconnect()
+		s.mu.Lock()
+		s.onRead = func() error { return flowfabric.ErrPartitionMissing }
+		s.mu.Unlock()
+		if got := errs(t.Context(), execution); len(got) != 1 || !errors.Is(got[0], flowfabric.ErrPartitionMissing) {
+			t.Errorf("missing partition: %v", got)
+		}
+	})
+}
+
+func TestTailBreakReleasesEverything(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		s.frames(t, 10)
+		for _, kind := range []stream.TailKind{stream.TailAttempt, stream.TailFrame} {
+			for e, err := range h.Tail(t.Context(), execution, stream.TailOptions{}) {
+				must(t, err)
+				if e.Kind == kind {
+					break
+				}
+			}
+			synctest.Wait()
+			if s.listeners() != 0 {
+				t.Errorf("subscribed after break at %v", kind)
+			}
+		}
+	})
+}
+
+func TestHubCloseEndsTails(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		idle := follow(t.Context(), h, stream.TailOptions{})
+		body := make(chan struct{})
+		busy := follow(t.Context(), h, stream.TailOptions{}, func(stream.TailEvent) { <-body })
+		synctest.Wait()
+		h.Close() // does not wait for loop bodies
+		h.Close()
+		close(body)
+		for _, f := range []*tailing{idle, busy, follow(t.Context(), h, stream.TailOptions{})} {
+			f.group.Wait()
+			f.leave()
+			wantIs(t, f.err, framelog.ErrHubClosed)
+		}
+	})
+}
+
+func TestWriterToTail(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+		var payloads []string
+		f := follow(t.Context(), h, stream.TailOptions{}, func(e stream.TailEvent) {
+			if e.Kind == stream.TailFrame {
+				payloads = append(payloads, string(e.Frame.Payload))
+			}
+		})
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
+		}
+		w := writer(s)
+		must(t, w.Append(t.Context(), stream.Frame{Type: "blob", Encoding: stream.Bytes, Payload: all}))
+		must(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
+		must(t, w.Close(t.Context()))
+		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		f.want(t, "A0 f1..2 E0:attempt_success END:T1")
+		if !slices.Equal(payloads, []string{string(all), "{}"}) {
+			t.Errorf("payloads %q", payloads)
+		}
+	})
+}

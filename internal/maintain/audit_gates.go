@@ -1,0 +1,266 @@
+package maintain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+const (
+	auditHolds = 1000             // holds of a quota that are looked at, those first of which nobody has heard for longest
+	auditHeld  = 10 * time.Minute // for which a hold that is asked about is good
+)
+
+// AuditedGates is what an audit found in the partitions of budgets and quotas.
+type AuditedGates struct {
+	Budgets, Quotas        int
+	Holds                  int // that were asked about
+	Kinds                  map[string]int
+	Healed, Healable, Lost int
+	Err                    error // why they were not audited to their end
+}
+
+var gateAreas = map[string][]string{
+	"b": {"", "budgets", "bd", "bu", "bx", "bl", "br", "bh", "bw"},
+	"q": {"", "quotas", "qd", "qw", "qs", "qh", "qc", "qr"},
+}
+
+// place is a name and the partition in which something has it.
+type place struct {
+	partition uint16
+	name      string
+}
+
+// gates is the audit of one kind of partitions.
+type gates struct {
+	*audit
+	out     *AuditedGates
+	kept    []engine.Finding
+	kind    string
+	names   map[place]bool
+	present map[uint16]bool
+}
+
+// budgetsAndQuotas audits the partitions of both kinds.
+func (a *audit) budgetsAndQuotas(ctx context.Context, primaries []engine.Primary) (AuditedGates, []engine.Finding) {
+	out := AuditedGates{Kinds: map[string]int{}}
+	var kept []engine.Finding
+	for _, kind := range []string{"b", "q"} {
+		g := &gates{audit: a, out: &out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}
+		for _, p := range primaries {
+			g.scan(ctx, p)
+		}
+		g.indexes(ctx)
+		for _, at := range g.sorted() {
+			g.one(ctx, at)
+			a.pause(ctx)
+		}
+		kept = append(kept, g.kept...)
+	}
+	return out, kept
+}
+
+func (g *gates) failed(err error) {
+	if err != nil && g.out.Err == nil {
+		g.out.Err = err
+	}
+}
+
+func (g *gates) found(list []engine.Finding, err error) {
+	for _, f := range list {
+		g.out.Kinds[f.Kind]++
+		switch {
+		case f.Healed:
+			g.out.Healed++
+		case f.Healable:
+			g.out.Healable++
+		default:
+			g.out.Lost++
+		}
+		if len(g.kept) < g.cfg.MaxFindings {
+			g.kept = append(g.kept, f)
+		}
+		if g.cfg.OnFinding != nil {
+			g.cfg.OnFinding(f)
+		}
+	}
+	g.failed(err)
+}
+
+// scan lists the keys once: whose definition is gone has others that name it.
+func (g *gates) scan(ctx context.Context, server engine.Primary) {
+	for cursor := uint64(0); ; {
+		list, next, err := server.ScanGates(ctx, g.kind == "b", cursor)
+		if err != nil {
+			g.failed(err)
+			return
+		}
+		for _, k := range list {
+			g.present[k.Partition] = true
+			name, _, _ := strings.Cut(k.Of, ":")
+			switch {
+			case !slices.Contains(gateAreas[g.kind], k.Area):
+				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
+			case flowfabric.ValidateGateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
+				g.names[place{k.Partition, name}] = true
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return
+		}
+		g.pause(ctx)
+	}
+}
+
+func (g *gates) indexes(ctx context.Context) {
+	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
+	for partition := range g.present {
+		for cursor := ""; g.out.Err == nil; {
+			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Heal, index, cursor, auditBatch)
+			if errors.Is(err, flowfabric.ErrPartitionMissing) {
+				break // each name in it is told
+			}
+			g.found(list, err)
+			if next == "" || next == cursor {
+				break
+			}
+			cursor = next
+		}
+	}
+}
+
+func (g *gates) sorted() []place {
+	return slices.SortedFunc(maps.Keys(g.names), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.name, b.name))
+	})
+}
+
+// one compares one budget or quota, where it belongs and where else its name occurs.
+func (g *gates) one(ctx context.Context, at place) {
+	budgets, quotas := g.cfg.Engine.GatePartitions()
+	partitions, area := quotas, "qd:"
+	if g.kind == "b" {
+		partitions, area = budgets, "bd:"
+	}
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Heal, area+at.name, "", auditBatch)
+	if errors.Is(err, flowfabric.ErrPartitionMissing) {
+		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
+		return
+	}
+	g.found(list, err)
+	switch {
+	case err != nil || at.partition != flowfabric.GatePartition(at.name, partitions):
+	case g.kind == "b":
+		g.budget(ctx, at.name, at.partition)
+	default:
+		g.quota(ctx, at.name, at.partition)
+	}
+}
+
+// budget compares what the last spenders reported in this period with what was used. It may be more after a correction only. That is
+// reported, and never changed: what was used is what somebody counted.
+func (g *gates) budget(ctx context.Context, name string, partition uint16) {
+	b, err := g.cfg.Engine.ReadBudget(ctx, name, 100, 256)
+	if errors.Is(err, flowfabric.ErrBudgetNotFound) {
+		return
+	}
+	if err != nil {
+		g.failed(err)
+		return
+	}
+	g.out.Budgets++
+	for _, e := range b.Audit {
+		if e.What == "adjusted" && !e.At.Before(b.PeriodBegan) {
+			return
+		}
+	}
+	sums := map[string]int64{}
+	for _, s := range b.Spenders {
+		if s.Period == b.Period && !s.At.Before(b.PeriodBegan) {
+			for dim, n := range s.Used {
+				sums[dim] += n
+			}
+		}
+	}
+	for dim, sum := range sums {
+		if sum > b.Used[dim] {
+			g.found([]engine.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name, Member: dim,
+				Detail: fmt.Sprintf("%d used, executions reported %d", b.Used[dim], sum)}}, nil)
+		}
+	}
+}
+
+// quota asks the partitions of executions about holds that nobody has heard of for a while, at most 100 a call, and tells the quota. A hold
+// that is in order, and one that cannot be asked about, stays. No count is set: a slot is free because its hold is gone.
+func (g *gates) quota(ctx context.Context, name string, partition uint16) {
+	q, err := g.cfg.Engine.ReadQuota(ctx, name, auditHolds, 0)
+	if errors.Is(err, flowfabric.ErrQuotaNotFound) {
+		return
+	}
+	if err != nil {
+		g.failed(err)
+		return
+	}
+	g.out.Quotas++
+	by := map[uint16][]engine.Hold{}
+	var broken []string
+	for i, text := range q.Holds {
+		h, err := engine.ParseHold(text)
+		switch {
+		case err != nil || h.Execution.Partition() >= g.cfg.Engine.Partitions():
+			broken = append(broken, text)
+		case i < q.Suspect:
+			by[h.Execution.Partition()] = append(by[h.Execution.Partition()], h)
+		}
+	}
+	for list := range slices.Chunk(broken, auditBatch) {
+		g.settle(ctx, name, partition, list, slices.Repeat([]engine.HoldState{engine.HoldGone}, len(list)), "it is no hold")
+	}
+	if !g.cfg.Heal { // asking takes back grants that are over
+		return
+	}
+	for p, holds := range by {
+		for list := range slices.Chunk(holds, auditBatch) {
+			g.out.Holds += len(list)
+			states, err := g.cfg.Engine.CheckHolds(ctx, p, list)
+			if err != nil {
+				g.failed(err)
+				return
+			}
+			texts := make([]string, len(list))
+			for i, h := range list {
+				texts[i] = h.String()
+			}
+			g.settle(ctx, name, partition, texts, states, "its execution holds it no more")
+		}
+	}
+}
+
+// settle tells a quota what became of holds; those that are gone are findings.
+func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []string, states []engine.HoldState, why string) {
+	var list []engine.Finding
+	for i, text := range holds {
+		if states[i] != engine.HoldHeld {
+			list = append(list, engine.Finding{Partition: partition, Kind: engine.FindingPhantom, Index: "qs:" + name, Member: text, Detail: why,
+				Healed: g.cfg.Heal, Healable: true})
+		}
+	}
+	g.found(list, nil)
+	if !g.cfg.Heal {
+		return
+	}
+	_, wake, err := g.cfg.Engine.SettleHolds(ctx, name, auditHeld, holds, states)
+	g.failed(err)
+	for _, w := range wake {
+		_, err := g.cfg.Engine.OpenRoutes(ctx, w.Partition, []uint64{w.Route})
+		g.failed(err)
+	}
+}

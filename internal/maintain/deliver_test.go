@@ -1,0 +1,134 @@
+package maintain_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/maintain"
+)
+
+// post is a fake server with an outbox in partition 0: its ticks tell how many entries there are.
+type post struct {
+	*ticker
+
+	mu       sync.Mutex
+	entries  []string
+	told     []string // holds that the quota was told of
+	deaf     bool     // the quota does not answer
+	tries    int
+	panicked bool
+}
+
+func newPost(n int) *post {
+	p := &post{}
+	for i := range n {
+		p.entries = append(p.entries, fmt.Sprintf("%d-0", i))
+	}
+	p.ticker = newTicker(1, func(context.Context, uint16, int) (engine.TickReply, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return engine.TickReply{Owner: true, Next: time.Second, Outbox: len(p.entries)}, nil
+	})
+	return p
+}
+
+func (p *post) ReadOutbox(_ context.Context, _ uint16, after string) (out []engine.OutboxEntry, total int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rest := p.entries[slices.Index(p.entries, after)+1:]
+	for _, id := range rest[:min(100, len(rest))] {
+		out = append(out, engine.OutboxEntry{ID: id, Released: []engine.Released{{Quota: "q" + id}}})
+	}
+	return out, len(p.entries), nil
+}
+
+func (p *post) TrimOutbox(_ context.Context, _ uint16, ids []string) (left int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.entries = p.entries[len(ids):]
+	return len(p.entries), nil
+}
+
+func (p *post) ReleaseHolds(_ context.Context, items []engine.Released) (int, []engine.Waiter, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tries++
+	if !p.panicked {
+		p.panicked = true
+		panic("of the test")
+	}
+	if p.deaf {
+		return 0, nil, errors.New("deaf")
+	}
+	for _, x := range items {
+		p.told = append(p.told, x.Quota)
+	}
+	return len(items), nil, nil
+}
+
+func (p *post) ReleaseUsage(context.Context, string, []engine.Refund) ([]bool, []engine.Waiter, error) {
+	panic("nothing is refunded")
+}
+
+func (p *post) OpenRoutes(context.Context, uint16, []uint64) ([]bool, error) { panic("nobody waits") }
+func (p *post) BudgetPartitions() uint16                                     { return 1 }
+func (p *post) QuotaPartitions() uint16                                      { return 1 }
+
+// What a tick finds in an outbox is delivered at once and to the last entry. While the quota does not answer nothing is forgotten, the
+// ticks go on, and one line is logged; a panic is such a failure, too.
+func TestOutboxIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := newPost(2250) // more than one go
+		p.deaf = true
+		delivered := 0
+		l := maintain.New(maintain.Config{Engine: p, Owner: "me", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			OnDeliver: func(_ uint16, n int, _ error) { delivered += n }})
+		ctx, stop := context.WithCancel(t.Context())
+		var running conc.WaitGroup
+		running.Go(func() { _ = l.Run(ctx) })
+
+		time.Sleep(20 * time.Second)
+		p.mu.Lock()
+		if len(p.entries) != 2250 || p.tries < 4 || p.tries > 21 {
+			t.Errorf("%d entries after %d tries", len(p.entries), p.tries)
+		}
+		p.deaf = false
+		p.mu.Unlock()
+		if n := len(p.of(0)); n < 20 {
+			t.Errorf("%d ticks in 20 s", n)
+		}
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if len(p.entries) > 0 || len(p.told) != 2250 || delivered != 2250 {
+			t.Errorf("%d left, %d told, %d delivered", len(p.entries), len(p.told), delivered)
+		}
+
+		ticks := len(p.of(0))
+		p.mu.Lock()
+		p.entries = []string{"9999-0"}
+		p.mu.Unlock()
+		l.Ring(0)
+		synctest.Wait()
+		if len(p.entries) > 0 || len(p.of(0)) > ticks+2 {
+			t.Errorf("rung: %d left after %d ticks", len(p.entries), len(p.of(0))-ticks)
+		}
+		stop()
+		running.Wait()
+		if n := strings.Count(log.String(), "budgets and quotas were not told"); n != 1 || !strings.Contains(log.String(), "told again") {
+			t.Errorf("%d complaints: %s", n, log.String())
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package taskhook
+
+import (
+	"context"
+	"log/slog"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// ResultReader reads the result of an attempt; *engine.Engine is one.
+type ResultReader interface {
+	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
+}
+
+// ProgressRecorder stores how far an attempt got, under a fence; *engine.Engine is one.
+type ProgressRecorder interface {
+	UpdateProgress(ctx context.Context, fence flowfabric.Fence, percent int, message string) error
+}
+
+// Spender counts what was used of budgets; *engine.Engine is one.
+type Spender interface {
+	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
+	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in wake.
+	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
+}
+
+// StepRecorder stores the value of a step under a fence; *engine.Engine is one.
+type StepRecorder interface {
+	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte) (already bool, err error)
+}
+
+// FrameWriter takes the frames of one attempt; *framelog.Writer is one. Who made it closes it, after the handler and
+// before the settling call.
+type FrameWriter interface {
+	Append(ctx context.Context, f stream.Frame) error
+	Flush(ctx context.Context) error
+	LastAcknowledged() uint64 // producer sequence of the last stored frame
+}
+
+// FrameReader reads stored frames in order; *engine.Engine is one.
+type FrameReader interface {
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error)
+}
+
+// Lease tells whether the execution may still be acted on; *keeper.Held is one.
+type Lease interface {
+	Check() error  // nil while this process is the holder, else the cause
+	Healthy() bool // trusted, and fewer than three renewals failed in a row
+	Failures() int // renewals that failed in a row
+}
+
+// Config is what a task is made of. The zero value is a task that works alone: frames are discarded, steps are
+// memoised in memory, and the lease is always healthy; it is enough for a unit test of a handler.
+type Config struct {
+	Claim  *engine.Claim // what the server handed out; neither changed nor copied. nil: an empty one
+	Route  engine.Route  // namespace, lane and kind
+	Frames FrameWriter   // nil: frames are discarded
+	Reader FrameReader   // nil: Task.Stream yields nothing
+	Steps  StepRecorder  // nil: steps last as long as the task
+	Lease  Lease         // nil: always held and healthy
+	// Progress takes what [handler.Task.Progress] is told. nil: it is only checked.
+	Progress ProgressRecorder
+
+	// Spender counts what [handler.Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only checked.
+	Spender Spender
+
+	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without waitpoints.
+	Keyring *tokenkeys.Keyring
+	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
+	Waitpoints waits.Opener
+
+	// Results reads what children left. nil: only that they ended.
+	Results ResultReader
+
+	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
+	// a step or progress because another process holds the execution, or with an [*handler.OverBudgetError]. May be nil.
+	Cancel func(cause error)
+	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
+	// Default: slog.Default() with the first four.
+	Logger *slog.Logger
+}

@@ -1,0 +1,37 @@
+package tokenkeys
+
+import (
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/suspend"
+	"go.uber.org/goleak"
+
+	"strings"
+	"testing"
+)
+
+// Secrets of test keys, 32 bytes each.
+var (
+	secretA = strings.Repeat("a1", 32)
+	secretB = strings.Repeat("b2", 32)
+)
+
+func keyring(t testing.TB, text string) *Keyring {
+	t.Helper()
+	k, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// aToken is a token of partition 1 for the key "approve".
+func aToken(t testing.TB) suspend.Token {
+	t.Helper()
+	_, token, err := keyring(t, "k1:"+secretA).Mint(flowfabric.NewExecutionID(1), "approve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}

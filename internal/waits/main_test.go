@@ -1,0 +1,27 @@
+package waits
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Secrets of test keys, 32 bytes each.
+var (
+	secretA = strings.Repeat("a1", 32)
+	secretB = strings.Repeat("b2", 32)
+)
+
+func keyring(t testing.TB, text string) *tokenkeys.Keyring {
+	t.Helper()
+	k, err := tokenkeys.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

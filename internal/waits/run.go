@@ -1,0 +1,353 @@
+// Package waits is what waits know while a handler runs: what earlier runs were answered, and which waitpoints are open.
+package waits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Opener opens pending waitpoints under a fence, and tells which waitpoints are open; *engine.Engine is one.
+type Opener interface {
+	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
+}
+
+// Config is what a pass is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
+// for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest is more.
+type Config struct {
+	Claim   engine.Claim
+	Keyring *tokenkeys.Keyring // nil: only waits without waitpoints
+	Opener  Opener             // nil: pending waitpoints are not stored
+	// Inside names the step that ctx belongs to, or "". Waiting inside a step is an error. May be nil.
+	Inside func(ctx context.Context) string
+	// Refused looks at an error of Opener and may end the handler's context. May be nil.
+	Refused func(err error) error
+	// Ended says that the handler has returned before the pass was made.
+	Ended bool
+}
+
+// Run is what waits know while a handler runs: what earlier passes were answered, and which waitpoints are open. Package
+// handler makes one for each task; handlers use it through the functions of this package. Safe for concurrent use.
+type Run struct {
+	cfg Config
+
+	mu      sync.Mutex
+	answers map[string][]byte         // by name, as kept by the server
+	told    map[string]suspend.Result // by name, what was answered under this hold before last
+	last    *suspend.Result           // of the last suspension, with or without a name
+	opened  map[string]engine.Opened  // pending waitpoints by key
+	closed  map[uuid.UUID]bool        // those of opened that the store says are closed
+	asked   map[string]bool           // names of this pass, with the prefix of what they are
+	wanted  string                    // the wait that this pass asked for
+	ended   bool
+}
+
+// New reads what the claim brought.
+func New(cfg Config) *Run {
+	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, last: cfg.Claim.Resume,
+		ended: cfg.Ended}
+	for name, value := range cfg.Claim.Steps {
+		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
+			p.answers[wait] = value
+		} else if key, ok := strings.CutPrefix(name, engine.StepWaitpoint); ok {
+			if w, err := engine.DecodeOpened(value); err == nil { // else Pending is refused by the server, and says so
+				p.opened[key] = w
+			}
+		}
+	}
+	return p
+}
+
+// Begin opens a pass: names may be used again.
+func (p *Run) Begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted, p.ended = "", false
+	clear(p.asked)
+}
+
+// End closes it: a goroutine that outlived its handler waits for nothing more.
+func (p *Run) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+}
+
+// Resumed notes that a suspension was answered at once, because signals had come early: another pass follows, with what was
+// answered before and with this.
+func (p *Run) Resumed(r suspend.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last != nil && p.last.Name != "" { // the server keeps it as a step, which only the next claim would bring
+		p.told[p.last.Name] = *p.last
+	}
+	p.last = &r
+}
+
+// Wanted is the name of a wait that this pass asked for, "" for none: a handler that completes nevertheless has lost the
+// error of its wait.
+func (p *Run) Wanted() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted
+}
+
+// Unasked is the name of the answer that resumed this pass if it was not asked for; "" if it was, or there is none.
+func (p *Run) Unasked() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil || p.last.Name == "" || p.asked[waitName(p.last.Name)] {
+		return ""
+	}
+	return p.last.Name
+}
+
+// Unused lists, sorted, the answers and pending waitpoints that earlier passes left and this one did not ask for.
+func (p *Run) Unused() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var unused []string
+	names := slices.AppendSeq(slices.Collect(maps.Keys(p.answers)), maps.Keys(p.told))
+	if p.last != nil && p.last.Name != "" {
+		names = append(names, p.last.Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !p.asked[waitName(name)] {
+			unused = append(unused, "wait "+name)
+		}
+	}
+	for key := range p.opened {
+		if !p.asked[pendingName(key)] {
+			unused = append(unused, "waitpoint "+key)
+		}
+	}
+	slices.Sort(unused)
+	return unused
+}
+
+func waitName(name string) string   { return "wait\x00" + name }
+func pendingName(key string) string { return "pending\x00" + key }
+
+// Ask takes a wait's name for this pass and returns what it was answered, nil if it was not.
+func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
+	if err := waithook.CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := p.inside(ctx, "wait "+name); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, fmt.Errorf("wait %s: %w: the handler has returned", name, flowfabric.ErrTaskConsumed)
+	}
+	if p.asked[waitName(name)] {
+		return nil, fmt.Errorf("%w: wait %s was already used in this pass; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+	}
+	p.asked[waitName(name)] = true
+	if p.last != nil && p.last.Name == name {
+		return p.last, nil
+	}
+	if earlier, ok := p.told[name]; ok {
+		return &earlier, nil
+	}
+	kept, ok := p.answers[name]
+	if !ok {
+		return nil, nil
+	}
+	r, err := engine.DecodeResume(kept)
+	if err != nil {
+		return nil, fmt.Errorf("wait %s: %w", name, err)
+	}
+	return &r, nil
+}
+
+func (p *Run) inside(ctx context.Context, what string) error {
+	if p.cfg.Inside == nil {
+		return nil
+	}
+	if step := p.cfg.Inside(ctx); step != "" {
+		return fmt.Errorf("%w: %s is inside step %s; a step runs without stopping", flowfabric.ErrInvalidInput, what, step)
+	}
+	return nil
+}
+
+// Want notes that this pass asked for a wait that has no answer yet.
+func (p *Run) Want(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = name
+}
+
+// Last is what ended the last suspension, nil if there was none.
+func (p *Run) Last() *suspend.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// Pending opens the waitpoint of a key, the first time, and returns its token.
+func (p *Run) Pending(ctx context.Context, key string, life time.Duration) (suspend.Token, error) {
+	if err := p.inside(ctx, "waitpoint "+key); err != nil {
+		return suspend.Token{}, err
+	}
+	w, err := p.open(ctx, key, life)
+	if err != nil {
+		if errors.Is(err, flowfabric.ErrNoTokenKeys) {
+			return suspend.Token{}, err // it names the waitpoint
+		}
+		return suspend.Token{}, fmt.Errorf("waitpoint %s: %w", key, err)
+	}
+	return p.token(ctx, w)
+}
+
+// open returns the pending waitpoint of a key, opening it the first time.
+func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
+	p.mu.Lock()
+	w, ok := p.opened[key]
+	p.asked[pendingName(key)] = true
+	ended := p.ended
+	p.mu.Unlock()
+	switch {
+	case ended:
+		return w, fmt.Errorf("%w: the handler has returned", flowfabric.ErrTaskConsumed)
+	case ok:
+		return w, nil
+	case ctx.Err() != nil:
+		return w, context.Cause(ctx)
+	}
+	w, err := p.create(ctx, key, life)
+	if err != nil {
+		return w, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opened[key] = w
+	return w, nil
+}
+
+// create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change meanwhile.
+func (p *Run) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
+	fence := p.cfg.Claim.Fence
+	for try := 0; ; try++ {
+		m, _, err := p.cfg.Keyring.Mint(fence.Execution, key)
+		if err != nil {
+			return engine.Opened{}, err
+		}
+		if p.cfg.Opener == nil {
+			return engine.Opened{ID: m.ID, Key: key, Kid: m.Kid, Nonce: m.Nonce}, nil
+		}
+		w, err := p.cfg.Opener.CreatePendingWaitpoint(ctx, fence, key, m, life)
+		if err == nil {
+			return w, nil
+		}
+		if try < maxRemints && p.learn(fence.Execution.Partition(), err) {
+			continue
+		}
+		if p.cfg.Refused != nil {
+			err = p.cfg.Refused(err)
+		}
+		return w, err
+	}
+}
+
+// token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the waitpoint still
+// takes signals; the token of one that is closed is good for nothing, and is empty then. Only the store knows: neither the name
+// of a wait nor the signals that it took tell which waitpoints it closed.
+func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error) {
+	id := p.cfg.Claim.Fence.Execution
+	token, missing := p.cfg.Keyring.Token(id, w)
+	if !errors.Is(missing, flowfabric.ErrNoTokenKeys) || p.cfg.Opener == nil {
+		return token, missing
+	}
+	p.mu.Lock()
+	closed := p.closed[w.ID]
+	p.mu.Unlock()
+	if closed {
+		return suspend.Token{}, nil
+	}
+	r, err := p.cfg.Opener.ReadSuspension(ctx, id)
+	if err != nil {
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
+	}
+	open := map[uuid.UUID]bool{}
+	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
+		open[stored.ID] = stored.State.Open()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, known := range p.opened {
+		p.closed[known.ID] = !open[known.ID]
+	}
+	if open[w.ID] {
+		return suspend.Token{}, missing
+	}
+	return suspend.Token{}, nil
+}
+
+// learn notes the key that a refusal says is in use, and reports whether it helps to mint again.
+func (p *Run) learn(partition uint16, err error) bool {
+	refusal, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) || !p.cfg.Keyring.Has(refusal.Slot(0)) {
+		return false
+	}
+	p.cfg.Keyring.Use(partition, refusal.Slot(0))
+	return true
+}
+
+// maxRemints is how often keys may be rotated while one waitpoint is made.
+const maxRemints = 3
+
+// Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no key.
+func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := engine.Suspension{ID: uuid.New(), Name: w.Name, Reason: w.Reason, Timeout: w.Within,
+		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
+	for _, key := range w.Keys {
+		if pending, ok := p.opened[key]; ok {
+			q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true})
+			continue
+		}
+		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, key)
+		if err != nil {
+			return engine.Suspension{}, err
+		}
+		q.Bindings = append(q.Bindings, engine.Binding{Minted: m})
+	}
+	return q, nil
+}
+
+// Remint makes the fresh waitpoints of a suspension anew after a refusal that says which key is in use. It reports false if
+// that cannot help.
+func (p *Run) Remint(q *engine.Suspension, refusal error) bool {
+	if !p.learn(p.cfg.Claim.Fence.Execution.Partition(), refusal) {
+		return false
+	}
+	for i, b := range q.Bindings {
+		if b.Pending {
+			continue
+		}
+		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, b.Key)
+		if err != nil {
+			return false
+		}
+		q.Bindings[i].Minted = m
+	}
+	return true
+}

@@ -1,0 +1,442 @@
+package waits
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// task is the part of a handler's task that waiting needs.
+type task struct {
+	id   flowfabric.ExecutionID
+	pass *Run
+}
+
+func (t task) ID() flowfabric.ExecutionID { return t.id }
+
+func init() { waithook.Of = func(t any) any { return t.(task).pass } }
+
+// newTask makes a task of one pass with a key k1 and, behind it, k2.
+func newTask(t *testing.T, cfg Config) task {
+	t.Helper()
+	if cfg.Claim.Fence.Execution.IsZero() {
+		cfg.Claim.Fence.Execution = flowfabric.NewExecutionID(1)
+	}
+	if cfg.Keyring == nil {
+		cfg.Keyring = keyring(t, "k1:"+secretA+",k2:"+secretB)
+	}
+	return task{cfg.Claim.Fence.Execution, New(cfg)}
+}
+
+// told is a resumption as the server tells of it (lua/lib/suspension.lua).
+func told(name, cause string, signals ...string) []byte {
+	parts := []string{name, cause, uuid.NewString(), "1000", "", "", "", "", strconv.Itoa(len(signals))}
+	for i, payload := range signals {
+		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000", "json", waithook.EffectSatisfied, "", strconv.Itoa(i + 1), payload}, "\x1f")
+		parts = append(parts, strconv.Itoa(len(s))+":"+s)
+	}
+	return []byte(strings.Join(parts, "\x1f"))
+}
+
+func answered(t *testing.T, name, cause string, signals ...string) *suspend.Result {
+	t.Helper()
+	r, err := engine.DecodeResume(told(name, cause, signals...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func TestAwaitAsksThenAnswers(t *testing.T) {
+	x := newTask(t, Config{})
+	value, err := suspend.Await[bool](t.Context(), x, "approve")
+	w, ok := errors.AsType[*waithook.Wanted](err)
+	if value || !ok || w.Name != "approve" || x.pass.Wanted() != "approve" || !suspend.IsWanted(err) {
+		t.Fatalf("%t, %v, wanted %q", value, err, x.pass.Wanted())
+	}
+	q, err := x.pass.Suspension(w)
+	if err != nil || q.Name != "approve" || len(q.Bindings) != 1 || q.Bindings[0].Key != "approve" || q.Bindings[0].Pending || q.Bindings[0].Kid != "k1" ||
+		q.Behaviour != "fail" || q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
+		t.Errorf("%+v, %v", q, err)
+	}
+	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", suspend.CauseSignal, "true")}})
+	if value, err = suspend.Await[bool](t.Context(), x, "approve"); err != nil || !value || x.pass.Wanted() != "" {
+		t.Errorf("%t, %v", value, err)
+	}
+}
+
+// What the error of a wait is wrapped in does not matter; that it was lost does.
+func TestAWaitWhoseErrorIsLost(t *testing.T) {
+	x := newTask(t, Config{})
+	_, _ = suspend.Await[bool](t.Context(), x, "approve")
+	if x.pass.Wanted() != "approve" {
+		t.Error("nobody would notice")
+	}
+	x.pass.Begin()
+	if x.pass.Wanted() != "" {
+		t.Error("the next pass begins with the wait of the one before")
+	}
+}
+
+// Answers of earlier passes are kept as steps; the last one comes with the claim.
+func TestAnswersOfEarlierPasses(t *testing.T) {
+	x := newTask(t, Config{Claim: engine.Claim{
+		Steps:  map[string][]byte{engine.StepAwait + "first": told("first", suspend.CauseSignal, "1"), "mine": []byte("x"), engine.StepAwait + "torn": []byte("?")},
+		Resume: answered(t, "second", suspend.CauseSignal, "2"),
+	}})
+	for i, name := range []string{"first", "second"} {
+		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+	if _, err := suspend.Await[int](t.Context(), x, "torn"); !errors.Is(err, flowfabric.ErrReply) {
+		t.Errorf("an answer that cannot be read: %v", err)
+	}
+	if _, err := suspend.Await[int](t.Context(), x, "third"); !suspend.IsWanted(err) {
+		t.Errorf("the next one: %v", err)
+	}
+	if got := x.pass.Unused(); len(got) != 0 {
+		t.Errorf("unused: %v", got)
+	}
+}
+
+// When signals had come early, the next pass runs under the same hold: it must know this answer and those before.
+func TestAnswersUnderTheSameHold(t *testing.T) {
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "1")}})
+	for i, name := range []string{"b", "c"} {
+		x.pass.Resumed(*answered(t, name, suspend.CauseAlreadySatisfied, strconv.Itoa(i+2)))
+	}
+	x.pass.Begin()
+	for i, name := range []string{"a", "b", "c"} {
+		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+	}
+}
+
+func TestNamesAreUsedOnceInAPass(t *testing.T) {
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	for pass := range 2 {
+		if _, err := suspend.Await[bool](t.Context(), x, "a"); err != nil {
+			t.Fatalf("pass %d: %v", pass, err)
+		}
+		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "wait a was already used in this pass") {
+			t.Errorf("pass %d, again: %v", pass, err)
+		}
+		x.pass.Begin()
+	}
+}
+
+func TestNamesThatAreRefused(t *testing.T) {
+	x := newTask(t, Config{})
+	for _, name := range []string{"", strings.Repeat("n", 129), "é", "a\nb", "a\x7f"} {
+		if _, err := suspend.Await[bool](t.Context(), x, name); !errors.Is(err, flowfabric.ErrInvalidInput) || suspend.IsWanted(err) {
+			t.Errorf("Await(%q): %v", name, err)
+		}
+		if _, err := suspend.Pending(t.Context(), x, name, time.Hour); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("Pending(%q): %v", name, err)
+		}
+	}
+	for _, life := range []time.Duration{0, -1, time.Second - 1, flowfabric.MaxWaitpointLife + 1} {
+		if _, err := suspend.Pending(t.Context(), x, "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "want 1s..168h0m0s") {
+			t.Errorf("Pending for %v: %v", life, err)
+		}
+	}
+	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err, flowfabric.ErrInvalidInput) || x.pass.Wanted() != "" {
+		t.Errorf("%v; wanted %q", err, x.pass.Wanted())
+	}
+}
+
+func TestWaitsInsideAStep(t *testing.T) {
+	x := newTask(t, Config{Inside: func(context.Context) string { return "send" }, Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	_, wait := suspend.Await[bool](t.Context(), x, "a")
+	_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
+	for what, err := range map[string]error{"wait a": wait, "waitpoint b": pending} {
+		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), what+" is inside step send") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestWaitsAfterTheHandlerReturned(t *testing.T) {
+	x := newTask(t, Config{})
+	x.pass.End()
+	late := newTask(t, Config{Ended: true})
+	for _, x := range []task{x, late} {
+		_, wait := suspend.Await[bool](t.Context(), x, "a")
+		_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
+		if !errors.Is(wait, flowfabric.ErrTaskConsumed) || !errors.Is(pending, flowfabric.ErrTaskConsumed) {
+			t.Errorf("%v, %v", wait, pending)
+		}
+	}
+	x.pass.Begin()
+	if _, err := suspend.Await[bool](t.Context(), x, "a"); !suspend.IsWanted(err) {
+		t.Errorf("in the next pass: %v", err)
+	}
+}
+
+// A context that has ended must not suspend what is being cancelled; an answer that is there may still be read.
+func TestWaitsOfAnEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(flowfabric.ErrDraining)
+	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", suspend.CauseSignal, "true")}})
+	if ok, err := suspend.Await[bool](ctx, x, "a"); err != nil || !ok {
+		t.Errorf("%t, %v", ok, err)
+	}
+	if _, err := suspend.Await[bool](ctx, x, "b"); !errors.Is(err, flowfabric.ErrDraining) {
+		t.Error(err)
+	}
+	if _, err := suspend.Pending(ctx, x, "c", time.Hour); !errors.Is(err, flowfabric.ErrDraining) {
+		t.Error(err)
+	}
+}
+
+// 20 §3.11: what else may end a wait.
+func TestAnswersWithoutASignal(t *testing.T) {
+	resumed := func(cause string, signals ...string) task {
+		r := answered(t, "a", cause, signals...)
+		r.By, r.Reason = "anna", "waited long enough"
+		return newTask(t, Config{Claim: engine.Claim{Resume: r}})
+	}
+	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseOperator), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by anna: waited long enough`) {
+		t.Errorf("operator: %v", err)
+	}
+	if r, err := suspend.Wait(t.Context(), resumed(suspend.CauseOperator), "a", suspend.Operator()); err != nil || r.By != "anna" || r.Cause != suspend.CauseOperator {
+		t.Errorf("operator: %+v, %v", r, err)
+	}
+	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseTimeout), "a"); !errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
+		t.Errorf("timeout: %v", err)
+	}
+	if r, ok := suspend.Resumed(resumed(suspend.CauseTimeout)); !ok || r.Cause != suspend.CauseTimeout {
+		t.Errorf("timeout, told: %+v, %t", r, ok)
+	}
+	if _, ok := suspend.Resumed(newTask(t, Config{})); ok {
+		t.Error("it was never suspended")
+	}
+	if _, err := suspend.Await[bool](t.Context(), resumed(suspend.CauseSignal, `"yes"`), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
+		t.Errorf("another type: %v", err)
+	}
+}
+
+// opener stores pending waitpoints as a server would, and answers from replies first.
+type opener struct {
+	replies []error
+	asked   []engine.Minted
+	kept    []suspend.Waitpoint // what the store knows
+	reads   int
+	lost    error // of a read
+}
+
+func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
+	o.reads++
+	return suspend.Record{Waitpoints: o.kept}, o.lost
+}
+
+func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error) {
+	o.asked = append(o.asked, m)
+	if len(o.replies) > 0 {
+		err := o.replies[0]
+		o.replies = o.replies[1:]
+		if err != nil {
+			return engine.Opened{}, err
+		}
+	}
+	return engine.Opened{ID: m.ID, Key: m.Key, Kid: m.Kid, Nonce: m.Nonce}, nil
+}
+
+func TestPendingIsOpenedOnce(t *testing.T) {
+	o := &opener{}
+	x := newTask(t, Config{Opener: o})
+	one, err := suspend.Pending(t.Context(), x, "approve", time.Hour)
+	if err != nil || one.Execution() != x.id || one.Digest() != o.asked[0].Digest {
+		t.Fatalf("%v, %v", one, err)
+	}
+	for range 2 {
+		if two, err := suspend.Pending(t.Context(), x, "approve", time.Hour); err != nil || two != one {
+			t.Errorf("again: %v, %v", two, err)
+		}
+		x.pass.Begin()
+	}
+	if other, err := suspend.Pending(t.Context(), x, "other", time.Hour); err != nil || other == one || len(o.asked) != 2 {
+		t.Errorf("another key: %v, %v, %d calls", other, err, len(o.asked))
+	}
+	_, err = suspend.Await[bool](t.Context(), x, "approve")
+	w, _ := errors.AsType[*waithook.Wanted](err)
+	q, err := x.pass.Suspension(w)
+	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() || q.Bindings[0].Digest != "" {
+		t.Errorf("the wait does not use it: %+v, %v", q.Bindings, err)
+	}
+}
+
+// The next process finds the waitpoint in the steps of its claim and makes the same token.
+func TestPendingIsKeptAcrossAttempts(t *testing.T) {
+	first := newTask(t, Config{Opener: &opener{}})
+	one, err := suspend.Pending(t.Context(), first, "approve", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := first.pass.opened["approve"]
+	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
+	o := &opener{}
+	claim := engine.Claim{Fence: flowfabric.Fence{Execution: first.id}, Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
+	second := newTask(t, Config{Opener: o, Claim: claim})
+	if got := second.pass.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
+		t.Errorf("unused: %v", got)
+	}
+	two, err := suspend.Pending(t.Context(), second, "approve", time.Hour)
+	if err != nil || two != one || len(o.asked) != 0 || len(second.pass.Unused()) != 0 {
+		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.pass.Unused())
+	}
+	third := newTask(t, Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
+	if _, err := suspend.Pending(t.Context(), third, "approve", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
+		t.Errorf("without its key: %v", err)
+	}
+	claim.Steps[engine.StepWaitpoint+"approve"] = []byte("torn")
+	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Opener: o, Claim: claim}), "approve", time.Hour); err != nil || len(o.asked) != 1 {
+		t.Errorf("a record that cannot be read: %v; the server decides, asked %d times", err, len(o.asked))
+	}
+}
+
+// 20 §2.6: the partition says which key is in use; it may be rotated again while a waitpoint is made.
+func TestPendingLearnsTheKeyInUse(t *testing.T) {
+	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
+	for what, x := range map[string]struct {
+		replies []error
+		want    error
+		kids    string
+	}{
+		"first try":       {nil, nil, "k1"},
+		"second try":      {[]error{stale("k2")}, nil, "k1 k2"},
+		"changes again":   {[]error{stale("k2"), stale("k1")}, nil, "k1 k2 k1"},
+		"for ever":        {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "k1 k2 k1 k2"},
+		"a key not ours":  {[]error{stale("k9")}, flowfabric.ErrKidNotCurrent, "k1"},
+		"another refusal": {[]error{flowfabric.NewError("fake", "waitpoint_limit_exceeded")}, flowfabric.ErrWaitpointLimit, "k1"},
+		"no connection":   {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "k1"},
+	} {
+		o := &opener{replies: x.replies}
+		task := newTask(t, Config{Opener: o, Refused: func(err error) error { return errors.Join(errors.New("looked at"), err) }})
+		token, err := suspend.Pending(t.Context(), task, "approve", time.Hour)
+		var kids []string
+		for _, m := range o.asked {
+			kids = append(kids, m.Kid)
+		}
+		if !errors.Is(err, x.want) || strings.Join(kids, " ") != x.kids || (err == nil) == token.IsZero() {
+			t.Errorf("%s: %v, %v, signed with %v", what, token, err, kids)
+		}
+		if err != nil && !strings.Contains(err.Error(), "looked at") {
+			t.Errorf("%s: Refused was not asked: %v", what, err)
+		}
+	}
+}
+
+func TestRemint(t *testing.T) {
+	x := newTask(t, Config{Opener: &opener{}})
+	if _, err := suspend.Pending(t.Context(), x, "early", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	_, err := suspend.Wait(t.Context(), x, "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
+	w, _ := errors.AsType[*waithook.Wanted](err)
+	q, err := x.pass.Suspension(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(q.Bindings)
+	for _, err := range []error{flowfabric.NewError("fake", "kid_not_current", "k9"), flowfabric.NewError("fake", "invalid_input", "k2"), flowfabric.ErrTransport} {
+		if x.pass.Remint(&q, err) || !slices.Equal(q.Bindings, before) {
+			t.Errorf("minted anew after %v", err)
+		}
+	}
+	if !x.pass.Remint(&q, flowfabric.NewError("fake", "kid_not_current", "k2")) {
+		t.Fatal("not minted anew")
+	}
+	if q.Bindings[0] != before[0] || q.Bindings[1].Kid != "k2" || q.Bindings[1].Digest == before[1].Digest || q.Bindings[1].Key != "late" {
+		t.Errorf("%+v, then %+v", before, q.Bindings)
+	}
+}
+
+// A handler that changed between two passes leaves answers that nobody asks for.
+func TestUnused(t *testing.T) {
+	x := newTask(t, Config{Claim: engine.Claim{
+		Steps:  map[string][]byte{engine.StepAwait + "old": told("old", suspend.CauseSignal, "1"), engine.StepAwait + "older": told("older", suspend.CauseSignal, "1")},
+		Resume: answered(t, "new", suspend.CauseSignal, "1"),
+	}})
+	if got := x.pass.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
+		t.Errorf("%v", got)
+	}
+	_, _ = suspend.Await[int](t.Context(), x, "old")
+	_, _ = suspend.Await[int](t.Context(), x, "new")
+	if got := x.pass.Unused(); !slices.Equal(got, []string{"wait older"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// Without a key a handler can still wait for an operator, but for no signal.
+func TestWaitsWithoutKeys(t *testing.T) {
+	pass := New(Config{})
+	if _, err := pass.Suspension(suspend.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
+		t.Error(err)
+	}
+	if _, err := pass.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+		t.Error(err)
+	}
+}
+
+// Named narrows Await; anywhere else it would be ignored.
+func TestNamedIsForAwait(t *testing.T) {
+	if _, err := suspend.Wait(t.Context(), newTask(t, Config{}), "a", suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+	if err := suspend.On(suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+	_, err := suspend.Await[bool](t.Context(), newTask(t, Config{}), "a", suspend.Named("go"))
+	if w, ok := errors.AsType[*waithook.Wanted](err); !ok || w.Condition != "L\x1f1\x1f1\x1fgo" {
+		t.Errorf("%v", err)
+	}
+}
+
+// The token of a waitpoint that is closed is needed no more, so its key may be gone, whatever the wait that closed it was called;
+// as long as it is open it may not, whatever was answered.
+func TestPendingWithoutItsKey(t *testing.T) {
+	kept := func(id uuid.UUID, key string) []byte {
+		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
+	}
+	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
+	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: suspend.WaitpointActive}, {ID: closed, State: suspend.WaitpointClosed}}}
+	claim := engine.Claim{Steps: map[string][]byte{
+		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
+		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
+		engine.StepAwait + "open":          told("open", suspend.CauseSignal, "true"), // a wait of that name, on another waitpoint
+	}}
+	x := newTask(t, Config{Claim: claim, Opener: o})
+	o.lost = flowfabric.ErrTransport
+	if token, err := suspend.Pending(t.Context(), x, "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) || !token.IsZero() {
+		t.Errorf("nobody knows whether it is open: %v, %v", token, err)
+	}
+	o.lost, o.reads = nil, 0
+	for _, key := range []string{"closed", "forgotten"} {
+		if token, err := suspend.Pending(t.Context(), x, key, time.Hour); err != nil || !token.IsZero() {
+			t.Errorf("%s: %v, %v", key, token, err)
+		}
+	}
+	if o.reads != 1 {
+		t.Errorf("the store was asked %d times, want once for all that is closed", o.reads)
+	}
+	if token, err := suspend.Pending(t.Context(), x, "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !token.IsZero() {
+		t.Errorf("open: %v, %v", token, err)
+	}
+	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Claim: claim}), "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+		t.Errorf("without a store: %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package stream
+
+import flowfabric "github.com/flowfabric/flowfabric-go"
+
+// TailKind says what a [TailEvent] tells.
+type TailKind uint8
+
+// The kinds of events, in the order a tail sees them.
+const (
+	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
+	TailGap                            // Trimmed and Missed frames were gone before they could be read
+	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
+	TailFrame                          // Frame
+	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
+	TailEnd                            // the execution has ended with Code; the last event
+)
+
+func (k TailKind) String() string {
+	switch k {
+	case TailAttempt:
+		return "attempt"
+	case TailGap:
+		return "gap"
+	case TailResumed:
+		return "resumed"
+	case TailFrame:
+		return "frame"
+	case TailAttemptEnd:
+		return "attempt_end"
+	case TailEnd:
+		return "end"
+	}
+	return "unknown"
+}
+
+// TailEvent is one step of a tail. Attempt and Kind are always set.
+type TailEvent struct {
+	Attempt uint32 // with TailEnd the last one, 0 if there was none
+	Kind    TailKind
+	Frame   Frame           // TailFrame; do not change its Payload, tailers share it
+	Resumed Resumption      // TailResumed: number and reason of the run, and which frames it repeats
+	Reason  string          // TailAttemptEnd: the closed reason, "" when unknown
+	Code    flowfabric.Code // TailEnd
+	Trimmed uint64          // TailGap: durable frames that the server dropped
+	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt
+	// repeats the frames after it.
+	Recorded uint64
+	Missed   uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
+}
+
+// TailOptions selects what a tail delivers. The zero value follows all attempts from the first frame to the end.
+type TailOptions struct {
+	// Attempt, when set, is the only attempt delivered; the tail ends after its TailAttemptEnd, or with TailEnd
+	// when the execution ends without it. It may lie in the future.
+	Attempt *uint32
+	// From is the first attempt followed when Attempt is nil. With After or AfterFrame it resumes a tail: the Attempt
+	// and the ID of the Frame of the last event seen.
+	From uint32
+	// After is the exclusive place in the first attempt delivered.
+	After Cursor
+	// AfterFrame is After with the frame itself, when it is at hand: the counts of a TailGap are exact then, and otherwise at most
+	// too large by frames that were delivered already. It excludes After.
+	AfterFrame *Frame
+	// FromNow skips what is stored: it begins after the last frame of Attempt or, if that is nil, of the newest
+	// attempt, as it is when the tail begins. It excludes From, After and AfterFrame.
+	FromNow           bool
+	WithoutBestEffort bool // only durable frames and summary deltas
+}

@@ -1,0 +1,29 @@
+package stream
+
+// Why an attempt went on in another run.
+const (
+	ResumedReleased  = "released"  // its worker handed it back, as a drain does
+	ResumedDelayed   = "delayed"   // the handler asked for a delay
+	ResumedSuspended = "suspended" // it waited, or what it would have waited for had come already
+	ResumedChildren  = "children"  // it waited for children, or they had ended already
+)
+
+// Resumption tells that an attempt went on in another run: the handler began again, so it repeats what it had not recorded
+// as a step. Runs of an attempt that append frames are numbered 1, 2, 3 …; the second and every later one has a Resumption.
+//
+// Who shows the frames of an attempt as one text drops those after Recorded when it meets a Resumption, see
+// [Resumption.Repeats]: what follows takes their place.
+type Resumption struct {
+	Run    uint32 // its number, 2 or more
+	Epoch  uint64 // of its claim; two runs share one if a wait was answered before it began
+	Reason string // why the run before it stopped: ResumedReleased and the others; "" when unknown
+	First  Cursor // its first frame
+	// Recorded is the sequence of the last frame that a recorded step covers, 0 for none. The steps of one run must run one after the other for that to
+	// say which frames are repeated, and the frames must be appended inside them.
+	Recorded uint64
+}
+
+// Repeats tells whether f is a frame of an earlier run that no recorded step covers.
+func (r Resumption) Repeats(f Frame) bool {
+	return f.ID.Compare(r.First) < 0 && f.Sequence > r.Recorded
+}

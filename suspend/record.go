@@ -1,0 +1,64 @@
+package suspend
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// WaitpointState is where a waitpoint is in its life.
+type WaitpointState string
+
+// The states of a waitpoint.
+const (
+	WaitpointPending WaitpointState = "pending"
+	WaitpointActive  WaitpointState = "active"
+	WaitpointClosed  WaitpointState = "closed"
+	WaitpointExpired WaitpointState = "expired"
+)
+
+// Open reports whether the waitpoint takes signals.
+func (s WaitpointState) Open() bool { return s == WaitpointPending || s == WaitpointActive }
+
+// Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
+type Waitpoint struct {
+	ID           uuid.UUID
+	Key          string
+	State        WaitpointState
+	Kid          string // of the key its token is signed with
+	Fingerprint  string // of the token, 16 hex digits
+	CreatedAt    time.Time
+	ActivatedAt  time.Time
+	ExpiresAt    time.Time // pending: when it expires; active: the suspension's timeout
+	Suspension   uuid.UUID
+	Signals      int
+	Matched      int
+	LastSignalAt time.Time
+	ClosedAt     time.Time
+	CloseReason  string
+	RefusedAt    time.Time // the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
+}
+
+// Record is the current suspension of an execution, or its last one.
+type Record struct {
+	Code         flowfabric.Code // the execution's state now
+	ID           uuid.UUID       // nil: it was never suspended
+	Name         string
+	Reason       string
+	Behaviour    string
+	CreatedAt    time.Time
+	TimeoutAt    time.Time
+	ResumeDelay  time.Duration
+	Condition    string
+	Signals      int
+	Matched      int
+	LastSignalAt time.Time
+	ClosedAt     time.Time // zero: it is open
+	CloseReason  string
+	Cause        string
+	Trigger      string // signal, operator, auto_resume, timeout, cancelled or deadline
+	Result       *Result
+	Waitpoints   []Waitpoint // every one that is still known, also of earlier suspensions
+}
