@@ -10,8 +10,8 @@
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //
-// Nothing here talks to a server by itself: a task is given what it needs ([taskhook.Config]), so the same handler runs
-// in a worker, under the testing kit, or in a plain unit test with an empty configuration.
+// Nothing here talks to a server by itself: whoever makes a task gives it what it needs, so the same handler runs in a worker,
+// under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
 //
 // # What a return means
 //

@@ -7,7 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Progress tells whoever looks at the execution how far this attempt got (engine.Snapshot.Progress): percent is
+// Progress tells whoever looks at the execution how far this attempt got: percent is
 // 0..100, or -1 to keep the last one; message is up to 1 KiB, "" keeps the last one. It overwrites what was there and
 // leaves no trace; a new attempt begins without progress. It is one call to the server, so a loop should not make it
 // for every item; for output that must not be lost there are frames.

@@ -40,7 +40,8 @@ type Config struct {
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool
 
-	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…", see [tokenkeys.Parse]. Default the environment
+	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32..64
+	// bytes; the first one signs, the others are still good. Default the environment
 	// variable FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
 	// signals.
 	TokenKeys string
@@ -84,7 +85,7 @@ type Config struct {
 	// more. Default 15 s.
 	ReadyWindow time.Duration
 
-	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
+	// OnCall is told every call of a server function, with how long it took, for metrics or tracing. It must not block. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
 	// package otel, as soon as one is set; without any, nothing is traced. See docs/tracing.md.

@@ -3,7 +3,7 @@
 //
 //	Spec ── Next ──▶ instants ── Plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
 //
-// A definition is stored on the server as bytes that only Go reads. Any process with a maintenance loop (maintain.Loop)
+// A definition is stored on the server as bytes that only Go reads. Any process that runs maintenance, as every worker does,
 // fires it: it reads what is due, plans with this package, and makes one call that creates the execution and moves the
 // schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run
 // and whatever replies get lost, and an instant that is not submitted is counted together with the reason.
