@@ -10,10 +10,12 @@ var engineMutants = []Mutant{
 		`	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err`, `	if err == nil {
 		return r, err`, in("internal/engine", "^TestOneCallOneRefusal$")},
+	{"engine: a create call is repeated, as its caller does, too", "internal/engine.Engine.run",
+		` || f.once`, ``, in("internal/engine", "^TestACreateCallIsMadeOnce$")},
 	{"engine: a lost library is not loaded again", "internal/engine.Engine.once",
-		`	if missingFunction(err) {
-		r, err = e.loaded(`, `	if false {
-		r, err = e.loaded(`, in("internal/engine", "^TestReload$")},
+		`	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
+	if missingFunction(err) {`, `	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
+	if missingFunction(err) && false {`, in("internal/engine", "^TestReload$")},
 	{"engine: each call boots a lost store for itself", "internal/engine.Engine.bootAgain",
 		`	if e.reboots.count.Load() != seen {`, `	if seen > 1<<62 {`, in("internal/engine", "^TestFlushedStoreIsBootedAgain$")},
 	{"engine: a store of other counts is booted", "internal/engine.Engine.sameCounts",

@@ -85,27 +85,27 @@ var workerMutants = []Mutant{
 		`		p.gone = true
 `, ``, in("internal/coalesce", "^TestCallerLeavesTheQueue$")},
 
-	{"maintain: never ticks again", "maintain.run.settle",
+	{"maintain: never ticks again", "internal/maintain.run.settle",
 		`	case p.owned && !res.reply.Idle:
 		r.schedule.at(p, now.Add(max(res.reply.Next, minPause)))
-`, ``, in("maintain", "^TestOwnerTicksWhenDue$")},
-	{"maintain: ticks what others own", "maintain.run.settle",
-		`	case p.owned && !res.reply.Idle:`, `	case !res.reply.Idle:`, in("maintain", "^TestOwnershipLost$")},
-	{"maintain: keeps what it owned", "maintain.run.release",
-		`		if p.owned || p.unsure {`, `		if p.unsure {`, in("maintain", "^TestEndReleases$")},
-	{"maintain: a ring during a tick is lost", "maintain.run.ring",
+`, ``, in("internal/maintain", "^TestOwnerTicksWhenDue$")},
+	{"maintain: ticks what others own", "internal/maintain.run.settle",
+		`	case p.owned && !res.reply.Idle:`, `	case !res.reply.Idle:`, in("internal/maintain", "^TestOwnershipLost$")},
+	{"maintain: keeps what it owned", "internal/maintain.run.release",
+		`		if p.owned || p.unsure {`, `		if p.unsure {`, in("internal/maintain", "^TestEndReleases$")},
+	{"maintain: a ring during a tick is lost", "internal/maintain.run.ring",
 		`	case p.state == ticking:
 		p.again = true`, `	case p.state == ticking:
-		p.again = false`, in("maintain", "^TestRingDuringATickIsNotLost$")},
-	{"maintain: a take-over makes nobody ask for the others", "maintain.run.settle",
-		`	if took {`, `	if took && false {`, in("maintain", "^TestTakeOverAsksTheOthers$")},
-	{"maintain: every take-over asks at once", "maintain.run.sweep",
-		`later(now, r.swept.Add(sweepPause))`, `now`, in("maintain", "^TestSweepsArePaced$")},
+		p.again = false`, in("internal/maintain", "^TestRingDuringATickIsNotLost$")},
+	{"maintain: a take-over makes nobody ask for the others", "internal/maintain.run.settle",
+		`	if took {`, `	if took && false {`, in("internal/maintain", "^TestTakeOverAsksTheOthers$")},
+	{"maintain: every take-over asks at once", "internal/maintain.run.sweep",
+		`later(now, r.swept.Add(sweepPause))`, `now`, in("internal/maintain", "^TestSweepsArePaced$")},
 	{"runtime: a new subscription asks for no tick", "runtime.doorbell.keep",
 		`					d.run.ticks.Ask(p.id)
 `, ``, in("runtime", "^TestTimerSetWhileNobodyListens$")},
-	{"maintain: a refused take-over is tried at once", "maintain.partition.afterRefusal",
-		`	return later(now, p.ended.Add(bystanderPause))`, `	return now`, in("maintain", "^TestBystander$")},
-	{"maintain: nobody takes over", "maintain.run.ring",
-		`		r.schedule.soonest(p, p.afterRefusal(now))`, ``, in("maintain", "^TestFleet$")},
+	{"maintain: a refused take-over is tried at once", "internal/maintain.partition.afterRefusal",
+		`	return later(now, p.ended.Add(bystanderPause))`, `	return now`, in("internal/maintain", "^TestBystander$")},
+	{"maintain: nobody takes over", "internal/maintain.run.ring",
+		`		r.schedule.soonest(p, p.afterRefusal(now))`, ``, in("internal/maintain", "^TestFleet$")},
 }
