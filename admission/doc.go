@@ -31,7 +31,7 @@
 //	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, client.Quotas("llm"))
 //
 // All fields, with bounds and defaults: [engine.BudgetSpec] and [engine.QuotaSpec]. **In both, a limit of 0 is no limit.** A budget that only
-// warns (Warn) counts what passes a hard limit, and keeps nothing waiting. What is in the way of an execution says client.Why.
+// warns (Warn) counts what passes a hard limit, and keeps nothing waiting. What is in the way of an execution says admin.Why.
 //
 // # How it works
 //

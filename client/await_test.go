@@ -219,13 +219,13 @@ func TestCancelNamesTheState(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var got engine.Cancellation
 		f.cancel = func(_ flowfabric.ExecutionID, c engine.Cancellation) (bool, error) { got = c; return true, nil }
-		if err := e.Cancel(t.Context(), "why"); err != nil || got.Source != engine.CancelOperator || got.Reason != "why" {
+		if err := e.Cancel(t.Context(), flowfabric.Reason("why")); err != nil || got.Source != engine.CancelOperator || got.Reason != "why" {
 			t.Errorf("%v, %+v", err, got)
 		}
 		f.cancel = func(flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
 			return false, flowfabric.NewError("fake", "execution_not_active", "T2", "1", "0", "")
 		}
-		err := e.Cancel(t.Context(), "why")
+		err := e.Cancel(t.Context(), flowfabric.Reason("why"))
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+flowfabric.ErrTerminal.Error()+": it is failed" {
 			t.Errorf("%v", err)
 		}

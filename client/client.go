@@ -20,7 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -48,17 +48,18 @@ type Config struct {
 
 	// Namespace of submissions that name none, 1..64 printable ASCII bytes without braces. Default "default".
 	Namespace string
-	// Creator is stored with every submission, at most 64 bytes, and named as who asked for a replay, a revocation or
-	// another priority ([By] wins) and as the source of signals ([SignalSource] wins). Default none.
+	// Creator is stored with every submission, at most 64 bytes, and asks for changes (flowfabric.By wins) and is the source of
+	// signals ([SignalSource] wins). Default none.
 	Creator string
 	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see suspend.ParseKeyring. Only
-	// [Client.ReissueToken] and [Client.RotateTokenKeys] need it; signals need none. Default the environment variable
+	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string
 	// SubmitTimeout is how long a create call is repeated while it is not answered, unless the caller's context ends before; then the
 	// outcome is unknown ([UnknownOutcomeError]), or nothing was sent, if no connection could be made (flowfabric.ErrTransport). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
 	SubmitTimeout time.Duration
-	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
+	// OnCall is told every call of a server function once it has ended, with its repeats, for metrics or tracing. It must be fast, and
+	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one is set;
 	// without any, nothing is traced. See docs/tracing.md.
@@ -100,16 +101,11 @@ func (c Config) validate() error {
 type store interface {
 	coalesce.Creator
 	subscriber
-	operator
 	signaller
 	flows
 	summaries
-	feeds
-	inspector
 	scheduler
-	admitter
-	explain.Source
-	registry
+	link.GateReader
 	Partitions() uint16
 	Ping(ctx context.Context) error
 	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
@@ -135,7 +131,7 @@ type Client struct {
 	tracer  *tracing.Tracer
 	submits *coalesce.Coalescer
 	waits   *hub
-	known   knownGates
+	link    *link.Connection
 	end     context.CancelCauseFunc // ends waits and late batches
 	release []func()                // in the order they must run
 	once    sync.Once
@@ -168,19 +164,44 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a client that is printed shows no secret
-	return newClient(cfg, eng, stream.NewHub(eng), keyring, eng.Close, release), nil
+	c := newClient(cfg, eng, stream.NewHub(eng), keyring, eng.Close, release)
+	c.link.Engine = eng
+	return c, nil
 }
 
 // newClient expects a config with its defaults filled in.
 func newClient(cfg Config, s store, tails tailer, keyring *suspend.Keyring, release ...func()) *Client {
 	life, end := context.WithCancelCause(context.Background())
-	return &Client{
+	c := &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
 		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
 		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout, Closed: ErrClosed,
 			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{id, cause} }}),
 		waits: newHub(life, s),
 	}
+	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator, SubmitTimeout: cfg.SubmitTimeout, Logger: cfg.Logger,
+		Life: life, Closed: c.ended, Gates: link.NewGates(s, cfg.SubmitTimeout)}
+	return c
+}
+
+func init() {
+	link.Of = func(c any) *link.Connection { return c.(*Client).link }
+}
+
+// ended is [ErrClosed] once Close was called.
+func (c *Client) ended() error {
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// by names who asks if the call does not say.
+func (c *Client) by() string { return cmp.Or(c.cfg.Creator, link.DefaultBy) }
+
+// admit refuses a call that cannot be made: on a closed client, or about no execution.
+func (c *Client) admit(verb string, id flowfabric.ExecutionID) error {
+	return link.Admit(verb, id, c.ended())
 }
 
 // Ping makes one round trip to the store. Errors: flowfabric.ErrTransport, ErrAuth; [ErrClosed].

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,12 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 }
 
 // AttachKey returns a handle on the execution that [Submit] of def makes, or made, under an [IdempotencyKey], in the client's namespace
-// or another one ([Namespace]). Like [Attach] it makes no call; for a key that is not legal its methods answer
+// or another one. Like [Attach] it makes no call; for a key that is not legal its methods answer
 // flowfabric.ErrInvalidInput.
-func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, opts ...NamespaceOption) *Execution[Out] {
+func AttachKey[In, Out any](c *Client, def *handler.Definition[In, Out], key string, namespace ...Namespace) *Execution[Out] {
 	s := submission{key: key, item: engine.NewExecution{Namespace: c.cfg.Namespace}}
-	for _, o := range opts {
-		o.submit(&s)
+	for _, n := range namespace {
+		n.submit(&s)
 	}
 	if def.Err() != nil || s.validateKey() != nil || flowfabric.ValidateName("namespace", s.item.Namespace) != nil {
 		return Attach(c, def, flowfabric.ExecutionID{})
@@ -57,13 +58,13 @@ func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
 
 // Get reads a snapshot, see [Client.Get].
-func (e *Execution[Out]) Get(ctx context.Context) (engine.Snapshot, error) {
+func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 	return e.client.Get(ctx, e.id)
 }
 
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
 // execution's event, and reads again every 5 s in case one was lost. A server that is away does not end the
-// wait, so ctx should have a deadline when that matters. After a [Client.Replay] has returned, only the new end
+// wait, so ctx should have a deadline when that matters. After an admin.Replay has returned, only the new end
 // counts.
 //
 // Errors: [*OutcomeError] (flowfabric.ErrFailed, ErrCancelled, ErrExpired, ErrSkipped) for an execution that
@@ -91,38 +92,8 @@ func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2
 }
 
 // Cancel ends the execution, see [Client.Cancel].
-func (e *Execution[Out]) Cancel(ctx context.Context, reason string, opts ...CancelOption) error {
-	return e.client.Cancel(ctx, e.id, reason, opts...)
-}
-
-// Replay runs the execution again after it has ended, see [Client.Replay]. A Result asked for afterwards is the new one.
-func (e *Execution[Out]) Replay(ctx context.Context, opts ...ReplayOption) error {
-	return e.client.Replay(ctx, e.id, opts...)
-}
-
-// ChangePriority moves the execution within its queue, see [Client.ChangePriority].
-func (e *Execution[Out]) ChangePriority(ctx context.Context, priority int, opts ...PriorityOption) error {
-	return e.client.ChangePriority(ctx, e.id, priority, opts...)
-}
-
-// Revoke takes the execution away from its worker, see [Client.Revoke].
-func (e *Execution[Out]) Revoke(ctx context.Context, reason string, opts ...RevokeOption) error {
-	return e.client.Revoke(ctx, e.id, reason, opts...)
-}
-
-// SetTags sets and removes tags, see [Client.SetTags].
-func (e *Execution[Out]) SetTags(ctx context.Context, set map[string]string, remove ...string) error {
-	return e.client.SetTags(ctx, e.id, set, remove...)
-}
-
-// History tells what happened to the execution, see [Client.History].
-func (e *Execution[Out]) History(ctx context.Context) ([]engine.Event, error) {
-	return e.client.History(ctx, e.id)
-}
-
-// Purge removes the execution after it has ended, see [Client.Purge].
-func (e *Execution[Out]) Purge(ctx context.Context, opts ...PurgeOption) error {
-	return e.client.Purge(ctx, e.id, opts...)
+func (e *Execution[Out]) Cancel(ctx context.Context, opts ...flowfabric.ActOption) error {
+	return e.client.Cancel(ctx, e.id, opts...)
 }
 
 // TailOption changes where a tail begins.
@@ -152,13 +123,13 @@ func FromNow() TailOption {
 
 // Get reads a consistent snapshot of an execution: state, attempts, times, tags, progress, failure.
 // flowfabric.ErrNotFound when it never existed or was purged long ago; ErrResultPurged while its tombstone is left.
-func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error) {
+func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (flowfabric.Snapshot, error) {
 	if err := c.admit("get", id); err != nil {
-		return engine.Snapshot{}, err
+		return flowfabric.Snapshot{}, err
 	}
 	s, err := c.store.ReadExecution(ctx, id)
 	if err != nil {
-		return engine.Snapshot{}, link.Operated("get", id, err)
+		return flowfabric.Snapshot{}, link.Operated("get", id, err)
 	}
 	return s, nil
 }
@@ -210,22 +181,21 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
-// flowfabric.ErrCancelled. reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots, history and
-// [OutcomeError] say who cancelled: operator_override:anna with [By], or else with Config.Creator; operator_override without both.
+// flowfabric.ErrCancelled. The reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots, history and
+// [OutcomeError] say who cancelled: operator_override:anna with flowfabric.By, or else with Config.Creator; operator_override without
+// both.
 //
 // Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
 // ErrInvalidInput for a By of more than 64 bytes.
-func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, reason string, opts ...CancelOption) error {
-	by := c.cfg.Creator
-	for _, o := range opts {
-		o.cancel(&by)
-	}
+func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	if err := c.admit("cancel", id); err != nil {
 		return err
 	}
-	err := validateBy(by)
+	act := flowfabric.NewAct(opts...)
+	act.By = cmp.Or(act.By, c.cfg.Creator)
+	err := link.CheckBy(act.By)
 	if err == nil {
-		_, err = c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: reason, Source: engine.CancelOperator, By: by})
+		_, err = c.store.CancelExecution(ctx, id, engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
 	}
 	return link.Operated("cancel", id, err)
 }

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -21,12 +21,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fakeStore is an in-memory engine of four partitions. A test blocks its create calls with gate, makes them fail
 // with fail, and drives events with publish.
 type fakeStore struct {
-	feeds     // not faked
-	flows     // nil: flows are tested on servers
-	scheduler // nil: schedules are tested on a server
-	admitter  // nil: budgets and quotas are tested on servers
+	flows           // nil: flows are tested on servers
+	scheduler       // nil: schedules are tested on a server
+	link.GateReader // nil: budgets and quotas are tested on servers
 
-	registry  // workers are tested on servers
 	mu        sync.Mutex
 	calls     []createCall
 	inFlight  int
@@ -45,20 +43,6 @@ type fakeStore struct {
 	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
 	asked     []any                                                                // operator calls, what each was asked
 	refusal   error                                                                // of operator calls
-	reissue   []error                                                              // replies of ReissueToken
-	rotated   []engine.KeyRotated                                                  // reply of RotateTokenKey
-}
-
-type repriority struct {
-	to int
-	by string
-}
-
-type revoked struct{ session, by, reason string }
-
-type retag struct {
-	set    map[string]string
-	remove []string
 }
 
 type createCall struct {
@@ -182,30 +166,6 @@ func (f *fakeStore) ask(what any) error {
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, what)
 	return f.refusal
-}
-
-func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.Replay) (bool, error) {
-	return false, f.ask(q)
-}
-
-func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int, by string) (int, int, error) {
-	return 0, 0, f.ask(repriority{priority, by})
-}
-
-func (f *fakeStore) RevokeLease(_ context.Context, _ flowfabric.ExecutionID, session, by, reason string) (bool, error) {
-	return false, f.ask(revoked{session, by, reason})
-}
-
-func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map[string]string, remove []string) error {
-	return f.ask(retag{set, remove})
-}
-
-func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]engine.Event, error) {
-	return []engine.Event{{Kind: engine.EventCreated}}, f.ask("history")
-}
-
-func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {
-	return false, f.ask(keep)
 }
 
 func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {

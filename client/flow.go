@@ -12,23 +12,14 @@ import (
 
 // flows is the part of the engine behind the calls about flows. Each of them may be repeated.
 type flows interface {
+	link.FlowReader
 	CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error)
 	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error)
 	SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (flowfabric.FlowState, bool, error)
-	SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error
-	DrainFlows(ctx context.Context, partition uint16) (more bool, err error)
 	CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (engine.FlowCancelled, error)
-	ReplayFlow(ctx context.Context, id flowfabric.FlowID, q engine.Replay, members []flowfabric.ExecutionID) ([]engine.FlowReplayed, error)
-	DescribeFlow(ctx context.Context, id flowfabric.FlowID) (engine.FlowRecord, error)
-	FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (engine.FlowMembersPage, error)
-	ListFlows(ctx context.Context, partition uint16, newest bool, after engine.Position, limit int) (engine.FlowsPage, error)
 }
 
-// maxDrains is how many calls one operation spends on the backlog of a partition before it leaves the rest to the tick: enough
-// for a flow of the greatest size.
-const maxDrains = 200
-
-// Flow is a handle on one flow: a graph of executions that resolves by itself (spec 60). It holds no connection and no
+// Flow is a handle on one flow: a graph of executions that resolves by itself. It holds no connection and no
 // goroutine, may be dropped at any time, and can be made again from the id with [Client.Flow]. Its methods may be called
 // concurrently.
 type Flow struct {
@@ -56,24 +47,13 @@ func (f *Flow) Member(node string) flowfabric.ExecutionID { return f.id.Member(n
 // Describe reads the header of the flow: its state, the exact counters of its members by state, how it was released and
 // cancelled, and its tags. It is one call however large the flow is.
 //
-// Errors: flowfabric.ErrFlowNotFound; ErrResultPurged while the tombstone of a purged flow is left. Spec 60 §8.
-func (f *Flow) Describe(ctx context.Context) (engine.FlowRecord, error) {
+// Errors: flowfabric.ErrFlowNotFound; ErrResultPurged while the tombstone of a purged flow is left.
+func (f *Flow) Describe(ctx context.Context) (flowfabric.FlowRecord, error) {
 	if err := f.admit("describe"); err != nil {
-		return engine.FlowRecord{}, err
+		return flowfabric.FlowRecord{}, err
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
 	return record, link.AboutFlow("describe", f.id, err)
-}
-
-// SetTags sets and removes tags of the flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
-// keys and values are bounded as by [Tags]. The tags of its members are their own.
-//
-// Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrFlowNotFound. Spec 60 §1.1.
-func (f *Flow) SetTags(ctx context.Context, set map[string]string, remove ...string) error {
-	if err := f.admit("set tags of"); err != nil {
-		return err
-	}
-	return link.AboutFlow("set tags of", f.id, f.client.store.SetFlowTags(ctx, f.id, set, remove))
 }
 
 // Seal ends the growth of a flow that was released as flow.Unsealed or flow.Growing: it takes no members any more, also none from
@@ -81,7 +61,7 @@ func (f *Flow) SetTags(ctx context.Context, set map[string]string, remove ...str
 // again, under its key.
 //
 // Errors: flowfabric.ErrFlowNotFound; ErrFlowTerminal, with the state, for one that has ended; ErrFlowIncomplete for one that is
-// staged only. Spec 60 §1.7.
+// staged only.
 func (f *Flow) Seal(ctx context.Context) error {
 	if err := f.admit("seal"); err != nil {
 		return err
@@ -93,32 +73,13 @@ func (f *Flow) Seal(ctx context.Context) error {
 	if err == nil {
 		var more bool
 		if _, more, err = f.client.store.SealFlow(ctx, f.id, engine.SealClosed, 0, 0); err == nil && more {
-			f.client.drain(ctx, f.id.Partition())
+			link.Drain(ctx, f.client.store, f.id.Partition())
 		}
 	}
 	return link.AboutFlow("seal", f.id, err)
 }
 
-// drain works off the backlog of a partition while something is left, within bounds. Nobody depends on it, the tick does the same.
-func (c *Client) drain(ctx context.Context, partition uint16) {
-	for range maxDrains {
-		if more, err := c.store.DrainFlows(ctx, partition); err != nil || !more {
-			return
-		}
-	}
-}
-
-func (f *Flow) admit(verb string) error {
-	switch {
-	case f.id.IsZero() && !f.client.closed.Load():
-		return fmt.Errorf("%s: %w: the flow id is empty", verb, flowfabric.ErrInvalidInput)
-	case f.id.IsZero():
-		return fmt.Errorf("%s: %w", verb, ErrClosed)
-	case f.client.closed.Load():
-		return fmt.Errorf("%s flow %s: %w", verb, f.id, ErrClosed)
-	}
-	return nil
-}
+func (f *Flow) admit(verb string) error { return link.AdmitFlow(verb, f.id, f.client.ended()) }
 
 // Wait waits until the last member of the flow has ended and returns how all of them did. That a flow failed or was cancelled is
 // no error of Wait: it is in State, and each node says how it ended. A flow that was cancelled with
@@ -128,7 +89,7 @@ func (f *Flow) admit(verb string) error {
 // Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. A server that is away does
 // not end the wait, so ctx should have a deadline when that matters.
 //
-// Errors: flowfabric.ErrFlowNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed]. Spec 60 §8.1.
+// Errors: flowfabric.ErrFlowNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed].
 func (f *Flow) Wait(ctx context.Context) (FlowSnapshot, error) {
 	if err := f.admit("wait for"); err != nil {
 		return FlowSnapshot{}, err

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,38 +10,18 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// ErrPartiallyCancelled is matched by what [Flow.Cancel] with [UntilCancelled] returns when its time ran out: the flow is
+// ErrPartiallyCancelled is matched by what [Flow.CancelAndWait] returns when its time ran out: the flow is
 // cancelled, nothing that the policy covers is handed out any more, and the rest is being cancelled.
 var ErrPartiallyCancelled = errors.New("the flow is cancelled, and some of its members are not yet")
 
-// DefaultCancelWait is how long [Flow.Cancel] with [UntilCancelled] waits when its context has no deadline.
-const DefaultCancelWait = 30 * time.Second
+// cancelWait is how long [Flow.CancelAndWait] waits when its context has no deadline.
+const cancelWait = 30 * time.Second
 
 // maxLeft is how many nodes a partial cancellation names.
 const maxLeft = 1000
-
-// FlowCancelOption changes a [Flow.Cancel]: [By], [Reason], [UntilCancelled].
-type FlowCancelOption interface{ cancelFlow(q *flowCancelling) }
-
-type flowCancelling struct {
-	by, reason string
-	wait       bool
-}
-
-type cancelFlowFunc func(*flowCancelling)
-
-func (f cancelFlowFunc) cancelFlow(q *flowCancelling) { f(q) }
-
-// UntilCancelled lets [Flow.Cancel] return only once nothing that the policy covers is left: no member at all of
-// flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for
-// [DefaultCancelWait] without one.
-func UntilCancelled() FlowCancelOption {
-	return cancelFlowFunc(func(q *flowCancelling) { q.wait = true })
-}
 
 // FlowCancellation is what became of a [Flow.Cancel].
 type FlowCancellation struct {
@@ -48,8 +29,8 @@ type FlowCancellation struct {
 	Policy  flowfabric.CancellationPolicy
 	Reason  string
 	Unended int // members that had not ended when the answer was given, active ones of CancelPending and all of CancelFlow included
-	// Left are members that are still to be cancelled when a call with [UntilCancelled] ran out of time: the first 1,000.
-	Left []engine.MemberRecord
+	// Left are members that are still to be cancelled when [Flow.CancelAndWait] ran out of time: the first 1,000.
+	Left []flowfabric.MemberRecord
 }
 
 // Cancel cancels the flow: it takes no members any more, and its own become what policy says. flowfabric.CancelAll cancels every
@@ -60,38 +41,50 @@ type FlowCancellation struct {
 // others by calls that Cancel makes before it returns, at the latest by the tick. When the last member has ended the flow has,
 // see [Flow.Wait].
 //
-// Cancelling twice is no error: the first policy and reason stand, and are returned. reason is cut to 1 KiB; without [Reason] it
+// Cancelling twice is no error: the first policy and reason stand, and are returned. The reason is cut to 1 KiB; without one it
 // is "flow_cancelled".
 //
 // Errors: flowfabric.ErrCancellationPolicy for another policy; ErrFlowTerminal, with the state, for a flow that has completed or
-// failed; ErrFlowNotFound; ErrInvalidInput for a [By] of more than 64 bytes. With [UntilCancelled] also [ErrPartiallyCancelled],
-// together with the context's error; then the FlowCancellation is valid. Spec 60 §6.
-func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...FlowCancelOption) (FlowCancellation, error) {
-	if err := f.admit("cancel"); err != nil {
-		return FlowCancellation{}, err
-	}
-	q := flowCancelling{by: f.client.by()}
-	for _, o := range opts {
-		o.cancelFlow(&q)
-	}
-	if err := validateBy(q.by); err != nil {
-		return FlowCancellation{}, link.AboutFlow("cancel", f.id, err)
-	}
-	done, err := f.client.store.CancelFlow(ctx, f.id, policy, q.by, q.reason)
-	if err != nil {
-		return FlowCancellation{}, link.AboutFlow("cancel", f.id, err)
-	}
-	out := FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended}
-	if q.wait {
-		return f.untilCancelled(ctx, out)
-	}
-	if done.More {
-		f.client.drain(ctx, f.id.Partition())
+// failed; ErrFlowNotFound; ErrInvalidInput for a By of more than 64 bytes.
+func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...flowfabric.ActOption) (FlowCancellation, error) {
+	out, more, err := f.cancel(ctx, policy, opts)
+	if err == nil && more {
+		link.Drain(ctx, f.client.store, f.id.Partition())
 		if record, err := f.client.store.DescribeFlow(ctx, f.id); err == nil { // it is cancelled, whether or not that is answered
 			out.Unended = unended(record)
 		}
 	}
-	return out, nil
+	return out, err
+}
+
+// CancelAndWait is [Flow.Cancel] that returns only once nothing that the policy covers is left: no member at all of
+// flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for 30 s without one.
+//
+// Errors: those of Cancel; [ErrPartiallyCancelled], together with the context's error, when time ran out; then the FlowCancellation is
+// valid.
+func (f *Flow) CancelAndWait(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...flowfabric.ActOption) (FlowCancellation, error) {
+	out, _, err := f.cancel(ctx, policy, opts)
+	if err != nil {
+		return out, err
+	}
+	return f.untilCancelled(ctx, out)
+}
+
+// cancel makes the call; more: the backlog goes on with it.
+func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts []flowfabric.ActOption) (out FlowCancellation, more bool, err error) {
+	if err := f.admit("cancel"); err != nil {
+		return out, false, err
+	}
+	act := flowfabric.NewAct(opts...)
+	act.By = cmp.Or(act.By, f.client.by())
+	if err := link.CheckBy(act.By); err != nil {
+		return out, false, link.AboutFlow("cancel", f.id, err)
+	}
+	done, err := f.client.store.CancelFlow(ctx, f.id, policy, act.By, act.Reason)
+	if err != nil {
+		return out, false, link.AboutFlow("cancel", f.id, err)
+	}
+	return FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended}, done.More, nil
 }
 
 // untilCancelled works off the backlog until nothing that the policy covers is left.
@@ -99,7 +92,7 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 	within := ctx
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, DefaultCancelWait)
+		within, cancel = context.WithTimeout(ctx, cancelWait)
 		defer cancel()
 	}
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
@@ -150,7 +143,7 @@ func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation,
 }
 
 // covered is how many members of a cancelled flow are still to be cancelled.
-func covered(r engine.FlowRecord) int {
+func covered(r flowfabric.FlowRecord) int {
 	switch r.Policy {
 	case flowfabric.CancelAll:
 		return unended(r)

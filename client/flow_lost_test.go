@@ -136,12 +136,12 @@ func TestFlowThatIsCancelledInPart(t *testing.T) {
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.stuck = cancel
-	out, err := fl.Cancel(short, flowfabric.CancelAll, UntilCancelled())
+	out, err := fl.CancelAndWait(short, flowfabric.CancelAll)
 	if !errors.Is(err, ErrPartiallyCancelled) || !errors.Is(err, context.Canceled) || out.Unended == 0 || len(out.Left) != out.Unended {
 		t.Fatalf("%d of %d left, %v", len(out.Left), out.Unended, err)
 	}
 	l.stuck = nil
-	if out, err = fl.Cancel(ctx, flowfabric.CancelAll, UntilCancelled()); err != nil || !out.Already || out.Unended != 0 {
+	if out, err = fl.CancelAndWait(ctx, flowfabric.CancelAll); err != nil || !out.Already || out.Unended != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -11,121 +11,12 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
-
-// hands does the work of one partition as a worker would.
-type hands struct {
-	ctx       context.Context
-	t         *testing.T
-	e         *engine.Engine
-	partition uint16
-}
-
-func newHands(ctx context.Context, t *testing.T, e *engine.Engine, partition uint16) *hands {
-	return &hands{ctx, t, e, partition}
-}
-
-func (h *hands) no(err error) {
-	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// claim takes everything that can be claimed, by node, in a session of its own.
-func (h *hands) claim() map[string]engine.Claim {
-	h.t.Helper()
-	q := engine.ClaimRequest{Partition: h.partition, Session: engine.NewSessionID("hands"), Number: 1, TTL: time.Minute, Max: 100}
-	table, err := h.e.ClaimNext(h.ctx, q)
-	h.no(err)
-	var routes []uint64
-	for _, r := range table.Routes {
-		routes = append(routes, r.ID)
-	}
-	q.Interest, err = h.e.SetInterest(h.ctx, h.partition, routes)
-	h.no(err)
-	q.Table = table.Table
-	reply, err := h.e.ClaimNext(h.ctx, q)
-	h.no(err)
-	out := map[string]engine.Claim{}
-	for _, c := range reply.Claims {
-		out[c.Node] = c
-	}
-	return out
-}
-
-// complete ends claims with a text; none are all that can be claimed.
-func (h *hands) complete(text string, claims ...engine.Claim) {
-	h.t.Helper()
-	for _, c := range claims {
-		out, _, err := h.e.CompleteExecutions(h.ctx, h.partition, []engine.Completion{{Fence: c.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
-		h.no(err)
-		h.no(out[0].Err)
-	}
-}
-
-// fail ends a claim for good.
-func (h *hands) fail(c engine.Claim) {
-	h.t.Helper()
-	_, err := h.e.FailExecution(h.ctx, c.Fence, engine.Failure{Category: "broken", Permanent: true})
-	h.no(err)
-}
-
-var left, right = flow.NewInput[verdict]("left"), flow.NewInput[verdict]("right")
-
-// diamond is a flow of four nodes.
-func diamond(kind string, opts ...flow.FlowOption) (f *flow.Flow, join *flow.Node[verdict]) {
-	f = flow.New(kind, opts...)
-	a := flow.Add(f, "a", write, draft{"a"})
-	b := flow.Add(f, "b", write, draft{"b"}, flow.After(a))
-	c := flow.Add(f, "c", write, draft{"c"}, flow.After(a))
-	return f, flow.Add(f, "d", write, draft{"d"}, left.From(b), right.From(c))
-}
-
-// chain is a flow of n nodes, each after the one before.
-func chain(n int) *flow.Flow {
-	f := flow.New("chain")
-	var last *flow.Node[verdict]
-	for i := range n {
-		var opts []flow.Option
-		if last != nil {
-			opts = append(opts, flow.After(last))
-		}
-		last = flow.Add(f, fmt.Sprintf("n%03d", i), write, draft{"x"}, opts...)
-	}
-	return f
-}
-
-func submitFlow(ctx context.Context, t *testing.T, c *client.Client, f *flow.Flow, opts ...client.FlowOption) *client.Flow {
-	t.Helper()
-	fl, err := client.SubmitFlow(ctx, c, f, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fl
-}
-
-func snapshot(ctx context.Context, t *testing.T, fl *client.Flow) client.FlowSnapshot {
-	t.Helper()
-	s, err := fl.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// states are the nodes of a flow by state, in order.
-func states(s client.FlowSnapshot) string {
-	by := map[flowfabric.PublicState][]string{}
-	for _, m := range s.Nodes {
-		by[m.State.Public] = append(by[m.State.Public], m.Node)
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(by), "map["), "]")
-}
 
 func TestFlowFromSubmitToEnd(t *testing.T) { // spec 60 §12 FS12
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
@@ -166,14 +57,14 @@ func TestFlowFromSubmitToEnd(t *testing.T) { // spec 60 §12 FS12
 			t.Error("there is no such node")
 		}
 		h := newHands(ctx, t, e, fl.ID().Partition())
-		h.complete("one", h.claim()["a"])
-		two := h.claim()
-		h.complete("two", two["b"], two["c"])
-		last := h.claim()["d"]
+		h.Complete("one", h.Claim()["a"])
+		two := h.Claim()
+		h.Complete("two", two["b"], two["c"])
+		last := h.Claim()["d"]
 		if string(last.Inputs["left"]) != `{"Text":"two"}` {
 			t.Errorf("%q", last.Inputs)
 		}
-		h.complete("done", last)
+		h.Complete("done", last)
 		if s, err := fl.Wait(ctx); err != nil || s.Count[flowfabric.Completed] != 4 || s.Unended() != 0 { // after the end
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
@@ -186,7 +77,7 @@ func TestFlowThatFails(t *testing.T) {
 		f, join := diamond("article")
 		fl := submitFlow(ctx, t, c, f)
 		h := newHands(ctx, t, e, fl.ID().Partition())
-		h.fail(h.claim()["a"])
+		h.Fail(h.Claim()["a"])
 		s, err := fl.Wait(ctx)
 		if err != nil || s.State != flowfabric.FlowFailed || states(s) != "failed:[a] skipped:[b c d]" || s.Failing != 1 {
 			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
@@ -197,7 +88,7 @@ func TestFlowThatFails(t *testing.T) {
 		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); !errors.Is(err, flowfabric.ErrFlowTerminal) || !strings.Contains(err.Error(), "it is failed") {
 			t.Errorf("%v", err)
 		}
-		done, err := fl.Replay(ctx, client.By("anna"), client.Reason("the model is back"))
+		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}, flowfabric.By("anna"), flowfabric.Reason("the model is back"))
 		if err != nil || done.Blocked != 3 || done.Runnable != 1 || len(done.Refused) != 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
@@ -205,19 +96,19 @@ func TestFlowThatFails(t *testing.T) {
 		if s.State != flowfabric.FlowOpen || !s.EndedAt.IsZero() || states(s) != "waiting:[a] waiting_children:[b c d]" {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
-		events, err := c.History(ctx, fl.Member("a"))
-		if err != nil || !slices.ContainsFunc(events, func(e engine.Event) bool { return e.Kind == engine.EventReplayed && e.By == "anna" }) {
+		events, err := admin.New(c).History(ctx, fl.Member("a"))
+		if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool { return e.Kind == string(engine.EventReplayed) && e.By == "anna" }) {
 			t.Errorf("%v, %v", events, err)
 		}
 		for range 3 {
-			for _, x := range h.claim() {
-				h.complete("again", x)
+			for _, x := range h.Claim() {
+				h.Complete("again", x)
 			}
 		}
 		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
-		if done, err := fl.Replay(ctx); err != nil || done.Blocked+done.Runnable+len(done.Refused) != 0 {
+		if done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}); err != nil || done.Blocked+done.Runnable+len(done.Refused) != 0 {
 			t.Errorf("nothing is left to replay: %+v, %v", done, err)
 		}
 	})
@@ -228,9 +119,9 @@ func TestMembersAreExecutions(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f, _ := diamond("article")
 		fl := submitFlow(ctx, t, c, f)
-		blocked := client.Filter{States: []flowfabric.PublicState{flowfabric.WaitingChildren}}
-		list := func(f client.Filter) (n int) {
-			for x, err := range c.List(ctx, f) {
+		blocked := admin.Filter{States: []flowfabric.PublicState{flowfabric.WaitingChildren}}
+		list := func(f admin.Filter) (n int) {
+			for x, err := range admin.New(c).List(ctx, f) {
 				if err != nil || x.Drift != "" {
 					t.Fatalf("%+v, %v", x, err)
 				}
@@ -238,32 +129,32 @@ func TestMembersAreExecutions(t *testing.T) {
 			}
 			return n
 		}
-		if n, all := list(blocked), list(client.Filter{}); n != 3 || all != 4 {
+		if n, all := list(blocked), list(admin.Filter{}); n != 3 || all != 4 {
 			t.Errorf("%d blocked of %d", n, all)
 		}
-		why, err := c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != explain.WhyAwaitingOthers || !strings.Contains(why.String(), `"b" is waiting_children`) {
+		why, err := admin.New(c).Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != string(explain.WhyAwaitingOthers) || !strings.Contains(why.String(), `"b" is waiting_children`) {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
-		newHands(ctx, t, e, fl.ID().Partition()).fail(newHands(ctx, t, e, fl.ID().Partition()).claim()["a"])
-		if n, all := list(blocked), list(client.Filter{States: []flowfabric.PublicState{client.Ended}}); n != 0 || all != 4 {
+		newHands(ctx, t, e, fl.ID().Partition()).Fail(newHands(ctx, t, e, fl.ID().Partition()).Claim()["a"])
+		if n, all := list(blocked), list(admin.Filter{States: []flowfabric.PublicState{admin.Ended}}); n != 0 || all != 4 {
 			t.Errorf("%d blocked, %d ended", n, all)
 		}
-		why, err = c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != explain.WhySkipped || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
+		why, err = admin.New(c).Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != string(explain.WhySkipped) || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
-		events, err := c.History(ctx, fl.Member("d"))
-		if err != nil || !slices.ContainsFunc(events, func(e engine.Event) bool {
-			return e.Kind == engine.EventSkipped && strings.Contains(e.String(), "did not succeed")
+		events, err := admin.New(c).History(ctx, fl.Member("d"))
+		if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool {
+			return e.Kind == string(engine.EventSkipped) && strings.Contains(e.String(), "did not succeed")
 		}) {
 			t.Errorf("%v, %v", events, err)
 		}
-		if _, err := fl.Replay(ctx, client.FromNode("d")); err != nil {
+		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"d"}}); err != nil {
 			t.Fatal(err)
 		}
-		why, err = c.Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != explain.WhyAwaitingReplay || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
+		why, err = admin.New(c).Why(ctx, fl.Member("d"))
+		if err != nil || why.Reason != string(explain.WhyAwaitingReplay) || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
 			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
 	})
@@ -328,12 +219,12 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 		id := flowfabric.DeriveFlowID(2, "default", "chain", "k")
 		plan, err := f.Build(id, flow.Defaults{Namespace: "default"})
 		h := newHands(ctx, t, e, id.Partition())
-		h.no(err)
+		h.No(err)
 		_, err = e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Digest: plan.Digest})
-		h.no(err)
+		h.No(err)
 		_, err = e.StageFlow(ctx, id, nil, plan.Members[:70])
-		h.no(err)
-		if got := h.claim(); len(got) != 0 {
+		h.No(err)
+		if got := h.Claim(); len(got) != 0 {
 			t.Fatalf("half a flow runs: %v", got)
 		}
 		half := c.Flow(id)
@@ -347,7 +238,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 		if s := snapshot(ctx, t, fl); s.State != flowfabric.FlowOpen || len(s.Nodes) != 150 || s.Edges != 149 || fl.Duplicate() {
 			t.Errorf("%+v", s.FlowRecord)
 		}
-		if got := h.claim(); len(got) != 1 || got["n000"].Node == "" {
+		if got := h.Claim(); len(got) != 1 || got["n000"].Node == "" {
 			t.Errorf("%v", got)
 		}
 	})
@@ -357,13 +248,13 @@ func TestCancelFlow(t *testing.T) { // spec 60 §12 FS30 FS32 FS33
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(200)
 		for i := range 200 {
-			flow.Add(f, fmt.Sprintf("r%03d", i), write, draft{"x"})
+			flow.Add(f, fmt.Sprintf("r%03d", i), write, draft{Topic: "x"})
 		}
 		fl := submitFlow(ctx, t, c, f)
 		if _, err := fl.Cancel(ctx, "cancel_some"); !errors.Is(err, flowfabric.ErrCancellationPolicy) {
 			t.Errorf("%v", err)
 		}
-		out, err := fl.Cancel(ctx, flowfabric.CancelAll, client.By("anna"), client.Reason("too late"), client.UntilCancelled())
+		out, err := fl.CancelAndWait(ctx, flowfabric.CancelAll, flowfabric.By("anna"), flowfabric.Reason("too late"))
 		if err != nil || out.Already || out.Policy != flowfabric.CancelAll || out.Unended != 0 || len(out.Left) != 0 {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -371,126 +262,44 @@ func TestCancelFlow(t *testing.T) { // spec 60 §12 FS30 FS32 FS33
 		if err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Cancelled] != 400 || s.CancelBy != "anna" || s.Reason != "too late" {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
-		out, err = fl.Cancel(ctx, flowfabric.CancelFlow, client.Reason("other"))
+		out, err = fl.Cancel(ctx, flowfabric.CancelFlow, flowfabric.Reason("other"))
 		if err != nil || !out.Already || out.Policy != flowfabric.CancelAll || out.Reason != "too late" {
 			t.Errorf("%+v, %v", out, err)
 		}
-		if _, err := fl.Replay(ctx); !errors.Is(err, flowfabric.ErrFlowCancelled) {
+		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}); !errors.Is(err, flowfabric.ErrFlowCancelled) {
 			t.Errorf("%v", err)
 		}
 
 		f, _ = diamond("pending")
-		flow.Add(f, "alone", write, draft{"x"})
+		flow.Add(f, "alone", write, draft{Topic: "x"})
 		fl = submitFlow(ctx, t, c, f)
 		h := newHands(ctx, t, e, fl.ID().Partition())
-		held := h.claim()
-		out, err = fl.Cancel(ctx, flowfabric.CancelPending, client.UntilCancelled())
+		held := h.Claim()
+		out, err = fl.CancelAndWait(ctx, flowfabric.CancelPending)
 		if err != nil || out.Unended != 2 { // what is active is not waited for
 			t.Errorf("%+v, %v", out, err)
 		}
 		if s := snapshot(ctx, t, fl); states(s) != "active:[a alone] cancelled:[b c d]" || !s.EndedAt.IsZero() || s.CancelBy != "billing" {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
-		h.complete("x", held["a"], held["alone"])
+		h.Complete("x", held["a"], held["alone"])
 		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Completed] != 2 {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 
 		f, _ = diamond("only")
 		fl = submitFlow(ctx, t, c, f)
-		if out, err = fl.Cancel(ctx, flowfabric.CancelFlow, client.UntilCancelled()); err != nil || out.Unended != 4 {
+		if out, err = fl.CancelAndWait(ctx, flowfabric.CancelFlow); err != nil || out.Unended != 4 {
 			t.Errorf("%+v, %v", out, err)
 		}
 		h = newHands(ctx, t, e, fl.ID().Partition())
 		for range 3 {
-			for _, x := range h.claim() {
-				h.complete("x", x)
+			for _, x := range h.Claim() {
+				h.Complete("x", x)
 			}
 		}
 		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Completed] != 4 {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
-		}
-	})
-}
-
-func TestReplayFlow(t *testing.T) { // spec 60 §12 FS44
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		fl := submitFlow(ctx, t, c, chain(200)) // more than a call takes, and than a call skips
-		h := newHands(ctx, t, e, fl.ID().Partition())
-		h.fail(h.claim()["n000"])
-		done, err := fl.Replay(ctx, client.FromNode("n000"))
-		if err != nil || done.Blocked != 199 || done.Runnable != 1 || len(done.Refused) != 0 {
-			t.Fatalf("%+v, %v", done, err)
-		}
-		again, err := fl.Replay(ctx, client.FromNode("n000"), client.ReplayRequest(done.Request))
-		if err != nil || again.Already != 1 || again.Runnable != 1 || again.Blocked != 0 {
-			t.Errorf("%+v, %v", again, err)
-		}
-		another, err := fl.Replay(ctx, client.FromNode("n000"))
-		if err != nil || len(another.Refused) != 1 || another.Refused[0].Node != "n000" || !errors.Is(another.Refused[0], flowfabric.ErrNotTerminal) {
-			t.Errorf("%+v, %v", another, err)
-		}
-		h.complete("x", h.claim()["n000"])
-		if got := h.claim(); len(got) != 1 || got["n001"].Type != flowfabric.AttemptReplay && got["n001"].Type != flowfabric.AttemptInitial {
-			t.Errorf("%+v", got)
-		}
-		if _, err := fl.Replay(ctx, client.FromNode("nobody")); !errors.Is(err, flowfabric.ErrNotInFlow) {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
-// One of two branches is replayed: the other stays as it is, and so does what succeeded.
-func TestReplayFromANode(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		f := flow.New("branches")
-		a, b := flow.Add(f, "a", write, draft{"a"}), flow.Add(f, "b", write, draft{"b"})
-		flow.Add(f, "a1", write, draft{"x"}, flow.After(a))
-		flow.Add(f, "b1", write, draft{"x"}, flow.After(b))
-		flow.Add(f, "ok", write, draft{"x"})
-		fl := submitFlow(ctx, t, c, f)
-		h := newHands(ctx, t, e, fl.ID().Partition())
-		first := h.claim()
-		h.fail(first["a"])
-		h.fail(first["b"])
-		h.complete("x", first["ok"])
-		done, err := fl.Replay(ctx, client.FromNode("a"))
-		if err != nil || done.Blocked != 1 || done.Runnable != 1 {
-			t.Errorf("%+v, %v", done, err)
-		}
-		if s := snapshot(ctx, t, fl); states(s) != "completed:[ok] failed:[b] skipped:[b1] waiting:[a] waiting_children:[a1]" {
-			t.Error(states(s))
-		}
-		done, err = fl.Replay(ctx, client.FromNode("ok"))
-		if err != nil || len(done.Refused) != 1 || !errors.Is(done.Refused[0], flowfabric.ErrReplayNotAllowed) {
-			t.Errorf("%+v, %v", done, err)
-		}
-		if done, err = fl.Replay(ctx, client.FromNode("ok"), client.Force(), client.FromScratch()); err != nil || done.Runnable != 1 {
-			t.Errorf("%+v, %v", done, err)
-		}
-	})
-}
-
-// The losers of a race are not run again unless somebody asks for everything.
-func TestReplayLeavesWhatNobodyNeeds(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		f := flow.New("race")
-		a, b := flow.Add(f, "a", write, draft{"a"}), flow.Add(f, "b", write, draft{"b"})
-		flow.Add(f, "join", write, draft{"x"}, flow.After(a, b), flow.AnyOf(), flow.CancelRemaining())
-		fl := submitFlow(ctx, t, c, f)
-		h := newHands(ctx, t, e, fl.ID().Partition())
-		h.complete("x", h.claim()["a"])
-		h.fail(h.claim()["join"])
-		s, err := fl.Wait(ctx)
-		if err != nil || states(s) != "cancelled:[b] completed:[a] failed:[join]" || s.Siblings.Cancelled != 1 {
-			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
-		}
-		done, err := fl.Replay(ctx)
-		if err != nil || done.Runnable != 1 || done.Unneeded != 1 {
-			t.Errorf("%+v, %v", done, err)
-		}
-		if done, err = fl.Replay(ctx, client.Everything()); err != nil || done.Runnable != 1 || done.Unneeded != 0 {
-			t.Errorf("%+v, %v", done, err)
 		}
 	})
 }
@@ -501,12 +310,12 @@ func TestSealAndTagFlow(t *testing.T) {
 		fl := submitFlow(ctx, t, c, f)
 		h := newHands(ctx, t, e, fl.ID().Partition())
 		for range 3 {
-			for _, x := range h.claim() {
-				h.complete("x", x)
+			for _, x := range h.Claim() {
+				h.Complete("x", x)
 			}
 		}
 		s := snapshot(ctx, t, fl)
-		if s.State != flowfabric.FlowOpen || s.Unended() != 0 || s.Seal != engine.SealOpen {
+		if s.State != flowfabric.FlowOpen || s.Unended() != 0 || s.Seal != string(engine.SealOpen) {
 			t.Errorf("%+v", s.FlowRecord)
 		}
 		for range 2 {
@@ -514,21 +323,21 @@ func TestSealAndTagFlow(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || s.Seal != engine.SealClosed {
+		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || s.Seal != string(engine.SealClosed) {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
-		h.no(fl.SetTags(ctx, map[string]string{"a.b": "1", "c.d": "2"}))
-		h.no(fl.SetTags(ctx, map[string]string{"a.b": "3"}, "c.d"))
+		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "1", "c.d": "2"}))
+		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "3"}, "c.d"))
 		if record, err := fl.Describe(ctx); err != nil || fmt.Sprint(record.Tags) != "map[a.b:3]" {
 			t.Errorf("%v, %v", record.Tags, err)
 		}
-		if err := fl.SetTags(ctx, map[string]string{"plain": ""}); !errors.Is(err, flowfabric.ErrInvalidTagKey) {
+		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}); !errors.Is(err, flowfabric.ErrInvalidTagKey) {
 			t.Errorf("%v", err)
 		}
 		growing, _ := diamond("grows", flow.Growing())
 		fl = submitFlow(ctx, t, c, growing)
-		h.no(fl.Seal(ctx))
-		if record, err := fl.Describe(ctx); err != nil || record.Seal != engine.SealClosed || record.State != flowfabric.FlowOpen {
+		h.No(fl.Seal(ctx))
+		if record, err := fl.Describe(ctx); err != nil || record.Seal != string(engine.SealClosed) || record.State != flowfabric.FlowOpen {
 			t.Errorf("%+v, %v", record, err)
 		}
 	})
@@ -537,7 +346,7 @@ func TestSealAndTagFlow(t *testing.T) {
 func TestFlowsThatAreNone(t *testing.T) {
 	ctx, c, _ := open(t)
 	nobody := c.Flow(flowfabric.NewFlowID(1))
-	for verb, call := range aboutFlows(ctx) {
+	for verb, call := range aboutFlows(ctx, c) {
 		if err := call(nobody); !errors.Is(err, flowfabric.ErrFlowNotFound) || !strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
 			t.Errorf("%s: %v", verb, err)
 		}
@@ -549,7 +358,7 @@ func TestFlowsThatAreNone(t *testing.T) {
 		}
 	}
 	c.Close()
-	for verb, call := range aboutFlows(ctx) {
+	for verb, call := range aboutFlows(ctx, c) {
 		if err := call(nobody); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("%s: %v", verb, err)
 		}
@@ -559,7 +368,7 @@ func TestFlowsThatAreNone(t *testing.T) {
 	}
 	f, node := diamond("late")
 	_, submit := client.SubmitFlow(ctx, c, f)
-	_, page := c.FlowsPage(ctx, client.FlowQuery{}, "", 0)
+	_, page := admin.New(c).FlowsPage(ctx, admin.FlowQuery{}, "", 0)
 	_, result := client.NodeResult(ctx, nobody, node)
 	for what, err := range map[string]error{"submit": submit, "list": page, "result": result} {
 		if !errors.Is(err, client.ErrClosed) {
@@ -569,15 +378,20 @@ func TestFlowsThatAreNone(t *testing.T) {
 }
 
 // aboutFlows is every method of a handle, by the verb its errors begin with.
-func aboutFlows(ctx context.Context) map[string]func(*client.Flow) error {
+func aboutFlows(ctx context.Context, c *client.Client) map[string]func(*client.Flow) error {
 	return map[string]func(*client.Flow) error{
-		"describe":    func(f *client.Flow) error { _, err := f.Describe(ctx); return err },
-		"read":        func(f *client.Flow) error { _, err := f.Snapshot(ctx); return err },
-		"wait for":    func(f *client.Flow) error { _, err := f.Wait(ctx); return err },
-		"cancel":      func(f *client.Flow) error { _, err := f.Cancel(ctx, flowfabric.CancelAll); return err },
-		"replay":      func(f *client.Flow) error { _, err := f.Replay(ctx); return err },
-		"seal":        func(f *client.Flow) error { return f.Seal(ctx) },
-		"set tags of": func(f *client.Flow) error { return f.SetTags(ctx, map[string]string{"a.b": "c"}) },
+		"describe": func(f *client.Flow) error { _, err := f.Describe(ctx); return err },
+		"read":     func(f *client.Flow) error { _, err := f.Snapshot(ctx); return err },
+		"wait for": func(f *client.Flow) error { _, err := f.Wait(ctx); return err },
+		"cancel":   func(f *client.Flow) error { _, err := f.Cancel(ctx, flowfabric.CancelAll); return err },
+		"replay": func(f *client.Flow) error {
+			_, err := admin.New(c).ReplayFlow(ctx, f.ID(), admin.FlowReplay{})
+			return err
+		},
+		"seal": func(f *client.Flow) error { return f.Seal(ctx) },
+		"set tags of": func(f *client.Flow) error {
+			return admin.New(c).SetFlowTags(ctx, f.ID(), map[string]string{"a.b": "c"})
+		},
 	}
 }
 
@@ -599,99 +413,4 @@ func TestWaitForAFlowEndsWithItsContext(t *testing.T) {
 		}
 	})
 	time.AfterFunc(10*time.Millisecond, c.Close)
-}
-
-func TestListFlows(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		var ids []flowfabric.FlowID
-		for i := range 25 {
-			kind := "even"
-			if i%2 == 1 {
-				kind = "odd"
-			}
-			f := flow.New(kind)
-			flow.Add(f, "a", write, draft{"x"})
-			ids = append(ids, submitFlow(ctx, t, c, f).ID())
-		}
-		f, _ := diamond("elsewhere")
-		other := submitFlow(ctx, t, c, f, client.Namespace("other"))
-		for _, id := range ids[:5] {
-			if _, err := c.Flow(id).Cancel(ctx, flowfabric.CancelAll); err != nil {
-				t.Fatal(err)
-			}
-		}
-		list := func(q client.FlowQuery, limit int) (out []flowfabric.FlowID) {
-			t.Helper()
-			for cursor := ""; ; {
-				page, err := c.FlowsPage(ctx, q, cursor, limit)
-				if err != nil || len(page.Flows) > limit {
-					t.Fatalf("%d, %v", len(page.Flows), err)
-				}
-				for _, x := range page.Flows {
-					out = append(out, x.ID)
-				}
-				if cursor = page.Cursor; cursor == "" {
-					return out
-				}
-			}
-		}
-		sorted := func(all []flowfabric.FlowID) (names []string) {
-			for _, id := range all {
-				names = append(names, id.String())
-			}
-			slices.Sort(names)
-			return names
-		}
-		for _, limit := range []int{1, 7, 100} {
-			if got := list(client.FlowQuery{}, limit); !slices.Equal(sorted(got), sorted(ids)) {
-				t.Errorf("limit %d: %d flows", limit, len(got))
-			}
-		}
-		var last time.Time
-		for x, err := range c.Flows(ctx, client.FlowQuery{AllNamespaces: true}) {
-			if err != nil || !last.IsZero() && x.CreatedAt.After(last) {
-				t.Fatalf("%v after %v, %v", x.CreatedAt, last, err)
-			}
-			last = x.CreatedAt
-		}
-		if got := list(client.FlowQuery{Oldest: true, AllNamespaces: true}, 10); len(got) != 26 {
-			t.Errorf("%d flows", len(got))
-		}
-		for what, q := range map[string]struct {
-			q client.FlowQuery
-			n int
-		}{
-			"kind": {client.FlowQuery{Kind: "odd"}, 12}, "cancelled": {client.FlowQuery{States: []flowfabric.FlowState{flowfabric.FlowCancelled}}, 5},
-			"both":  {client.FlowQuery{Kind: "odd", States: []flowfabric.FlowState{flowfabric.FlowOpen, flowfabric.FlowStaging}}, 10},
-			"other": {client.FlowQuery{Namespace: "other"}, 1}, "nothing": {client.FlowQuery{Kind: "none"}, 0},
-		} {
-			if got := list(q.q, 3); len(got) != q.n {
-				t.Errorf("%s: %d flows, want %d", what, len(got), q.n)
-			}
-		}
-		if got := list(client.FlowQuery{Namespace: "other"}, 3); got[0] != other.ID() {
-			t.Error(got)
-		}
-		page, err := c.FlowsPage(ctx, client.FlowQuery{}, "", 2)
-		if err != nil || page.Cursor == "" {
-			t.Fatal(err)
-		}
-		for what, bad := range map[string]func() error{
-			"another query": func() error { _, err := c.FlowsPage(ctx, client.FlowQuery{Kind: "odd"}, page.Cursor, 2); return err },
-			"no cursor":     func() error { _, err := c.FlowsPage(ctx, client.FlowQuery{}, "x", 2); return err },
-			"limit":         func() error { _, err := c.FlowsPage(ctx, client.FlowQuery{}, "", 1001); return err },
-			"state": func() error {
-				_, err := c.FlowsPage(ctx, client.FlowQuery{States: []flowfabric.FlowState{"gone"}}, "", 1)
-				return err
-			},
-			"namespaces": func() error {
-				_, err := c.FlowsPage(ctx, client.FlowQuery{Namespace: "a", AllNamespaces: true}, "", 1)
-				return err
-			},
-		} {
-			if err := bad(); !errors.Is(err, flowfabric.ErrInvalidInput) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-	})
 }

@@ -1,14 +1,10 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"io"
-	"slices"
-	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowdraw"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -16,39 +12,26 @@ import (
 // FlowSnapshot is a flow as it was read: its header with the exact counters, and every member with its state, what it depends on,
 // and how those ended. It renders itself, see [FlowSnapshot.Text], [FlowSnapshot.Mermaid] and [FlowSnapshot.Graphviz].
 type FlowSnapshot struct {
-	engine.FlowRecord
+	flowfabric.FlowRecord
 	// Nodes are the members in an order in which whoever depends on others comes after them: the order in which they joined.
 	// One that was purged meanwhile has no State.Code. The edges into a node are in the order of the nodes they come from.
-	Nodes []engine.MemberRecord
-}
-
-// sort orders edges, for which the store has no order.
-func (s *FlowSnapshot) sort() {
-	number := make(map[flowfabric.ExecutionID]int, len(s.Nodes))
-	for i, m := range s.Nodes {
-		number[m.ID] = i
-	}
-	for _, m := range s.Nodes {
-		slices.SortFunc(m.Edges, func(a, b engine.EdgeRecord) int {
-			return cmp.Or(cmp.Compare(number[a.From], number[b.From]), strings.Compare(a.From.String(), b.From.String()))
-		})
-	}
+	Nodes []flowfabric.MemberRecord
 }
 
 // Node finds a member by its name in the flow. Children of different parents may have the same name: then it is the first.
-func (s *FlowSnapshot) Node(name string) (engine.MemberRecord, bool) {
+func (s *FlowSnapshot) Node(name string) (flowfabric.MemberRecord, bool) {
 	for _, m := range s.Nodes {
 		if m.Node == name {
 			return m, true
 		}
 	}
-	return engine.MemberRecord{}, false
+	return flowfabric.MemberRecord{}, false
 }
 
 // Unended is how many members have not ended.
 func (s *FlowSnapshot) Unended() int { return unended(s.FlowRecord) }
 
-func unended(r engine.FlowRecord) int {
+func unended(r flowfabric.FlowRecord) int {
 	n := 0
 	for state, count := range r.Count {
 		if !state.Terminal() {
@@ -84,26 +67,7 @@ func (f *Flow) Snapshot(ctx context.Context) (FlowSnapshot, error) {
 	return s, link.AboutFlow("read", f.id, err)
 }
 
-func (f *Flow) snapshot(ctx context.Context) (FlowSnapshot, error) {
-	for {
-		before, err := f.client.store.DescribeFlow(ctx, f.id)
-		if err != nil {
-			return FlowSnapshot{}, err
-		}
-		s := FlowSnapshot{}
-		for next := int64(0); next >= 0; {
-			page, err := f.client.store.FlowMembers(ctx, f.id, next, flowfabric.MaxBatch, true)
-			if err != nil {
-				return FlowSnapshot{}, err
-			}
-			s.Nodes, next = append(s.Nodes, page.Members...), page.Next
-		}
-		if s.FlowRecord, err = f.client.store.DescribeFlow(ctx, f.id); err != nil {
-			return FlowSnapshot{}, err
-		}
-		s.sort()
-		if s.EndedAt.IsZero() || s.EndedAt.Equal(before.EndedAt) {
-			return s, nil
-		}
-	}
+func (f *Flow) snapshot(ctx context.Context) (s FlowSnapshot, err error) {
+	s.FlowRecord, s.Nodes, err = link.ReadFlow(ctx, f.client.store, f.id)
+	return s, err
 }

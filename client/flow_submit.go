@@ -63,7 +63,6 @@ func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 // ErrBudgetNotFound and ErrQuotaNotFound for budgets and quotas that a node names, before anything is made; ErrFlowConflict; ErrFlowTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrTooManyRoutes and
 // ErrIdempotencyConflict, with the node they are about, which leave the flow staged: once their cause is mended the same submit
 // with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
-// Spec 60 §2.6, §1.7.
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q := flowSubmission{namespace: c.cfg.Namespace, creator: c.cfg.Creator}
 	for _, o := range opts {
@@ -75,7 +74,7 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 	defer c.submits.End()
 	id, plan, err := c.plan(f, q)
 	if err == nil {
-		err = c.requireGates(ctx, gatesOf(plan.Members))
+		err = c.link.Gates.Require(ctx, gatesOf(plan.Members))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
@@ -161,7 +160,7 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 		return false, flowError(ctx, id, q, err)
 	}
 	if more {
-		c.drain(ctx, id.Partition())
+		link.Drain(ctx, c.store, id.Partition())
 	}
 	return false, nil
 }
@@ -184,7 +183,7 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 // a node that failed, was cancelled, expired or was skipped is an [*OutcomeError]. The node must be one of the definition
 // that the flow was submitted from: its name and its type are what matters.
 //
-// Errors: those of [Execution.Result]; flowfabric.ErrNotFound for a node that the flow does not have. Spec 60 §5.
+// Errors: those of [Execution.Result]; flowfabric.ErrNotFound for a node that the flow does not have.
 func NodeResult[Out any](ctx context.Context, f *Flow, node *flow.Node[Out]) (Out, error) {
 	var none Out
 	if err := f.admit("result of a node of"); err != nil {

@@ -1,118 +1,15 @@
 package client
 
 import (
-	"context"
 	"errors"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
-
-func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
-	f := newFake()
-	c := f.client(t)
-	x := Attach(c, echo, flowfabric.NewExecutionID(1))
-	ctx, request := t.Context(), uuid.New()
-	tags := map[string]string{"team.name": "sea"}
-	for _, step := range []struct {
-		call func() error
-		want any
-	}{
-		{func() error {
-			return x.Replay(ctx, By("anna"), Reason("fixed"), FromScratch(), Force(), ReplayRequest(request))
-		}, engine.Replay{Request: request, DropSteps: true, Force: true, By: "anna", Reason: "fixed"}},
-		{func() error { return x.ChangePriority(ctx, 0) }, repriority{0, "client"}},
-		{func() error { return x.ChangePriority(ctx, 9000, By("anna")) }, repriority{9000, "anna"}},
-		{func() error { return x.Revoke(ctx, "stuck") }, revoked{"", "client", "stuck"}},
-		{func() error { return x.Revoke(ctx, "stuck", By("anna"), HeldBy("w~1")) }, revoked{"w~1", "anna", "stuck"}},
-		{func() error { return x.SetTags(ctx, tags, "team.old", "team.older") }, retag{tags, []string{"team.old", "team.older"}}},
-		{func() error { _, err := x.History(ctx); return err }, "history"},
-		{func() error { return x.Purge(ctx) }, 24 * time.Hour},
-		{func() error { return x.Purge(ctx, Tombstone(MaxTombstone)) }, MaxTombstone},
-	} {
-		f.asked = nil
-		if err := step.call(); err != nil || len(f.asked) != 1 || !reflect.DeepEqual(f.asked[0], step.want) {
-			t.Errorf("asked %+v, %v; want %+v", f.asked, err, step.want)
-		}
-	}
-	c.cfg.Creator, f.asked = "billing", nil
-	for range 2 {
-		if err := x.Replay(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	one, two := f.asked[0].(engine.Replay), f.asked[1].(engine.Replay)
-	if one.Request == uuid.Nil || one.Request == two.Request || one.By != "billing" || one.DropSteps || one.Force {
-		t.Errorf("%+v, then %+v; want a request of its own for each", one, two)
-	}
-}
-
-func TestOperatorCallsRefusedBeforeAnyCall(t *testing.T) {
-	f := newFake()
-	x := Attach(f.client(t), echo, flowfabric.NewExecutionID(1))
-	long := By(strings.Repeat("x", 65))
-	for what, step := range map[string]struct {
-		err  error
-		says string
-	}{
-		"priority below":  {x.ChangePriority(t.Context(), -1), "priority -1, want 0..9000"},
-		"priority above":  {x.ChangePriority(t.Context(), 9001), "priority 9001, want 0..9000"},
-		"priority by":     {x.ChangePriority(t.Context(), 1, long), "By has 65 bytes, want at most 64"},
-		"replay by":       {x.Replay(t.Context(), long), "By has 65 bytes"},
-		"revoke by":       {x.Revoke(t.Context(), "", long), "By has 65 bytes"},
-		"tombstone below": {x.Purge(t.Context(), Tombstone(24*time.Hour-1)), "want 24h..10 years"},
-		"tombstone above": {x.Purge(t.Context(), Tombstone(MaxTombstone+1)), "want 24h..10 years"},
-	} {
-		if !errors.Is(step.err, flowfabric.ErrInvalidInput) || !strings.Contains(step.err.Error(), step.says) {
-			t.Errorf("%s: %v, want %q", what, step.err, step.says)
-		}
-	}
-	if len(f.asked) != 0 {
-		t.Errorf("the server was asked %+v", f.asked)
-	}
-}
-
-// What the server refuses keeps its sentinel; only a change of what has ended is told in its own words.
-func TestOperatorErrors(t *testing.T) {
-	f := newFake()
-	x := Attach(f.client(t), echo, flowfabric.NewExecutionID(1))
-	verbs := map[string]func(context.Context) error{
-		"replay":             func(ctx context.Context) error { return x.Replay(ctx) },
-		"change priority of": func(ctx context.Context) error { return x.ChangePriority(ctx, 1) },
-		"revoke":             func(ctx context.Context) error { return x.Revoke(ctx, "") },
-		"set tags of":        func(ctx context.Context) error { return x.SetTags(ctx, nil) },
-		"history of":         func(ctx context.Context) error { _, err := x.History(ctx); return err },
-		"purge":              func(ctx context.Context) error { return x.Purge(ctx) },
-	}
-	for verb, call := range verbs {
-		for code, want := range map[string]error{
-			"execution_not_found": flowfabric.ErrNotFound, "stale_lease": flowfabric.ErrStaleLease, "replay_not_allowed": flowfabric.ErrReplayNotAllowed,
-		} {
-			f.refusal = flowfabric.NewError("fake", code)
-			if err := call(t.Context()); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), verb+" "+x.ID().String()+": ") {
-				t.Errorf("%s, %s: %v", verb, code, err)
-			}
-		}
-		f.refusal = flowfabric.NewError("fake", "execution_not_active", "T3n", "1", "0", "")
-		err := call(t.Context())
-		want := verb + " " + x.ID().String() + ": " + flowfabric.ErrTerminal.Error() + ": it is cancelled"
-		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-		f.refusal = flowfabric.NewError("fake", "execution_not_active", "R1f", "1", "0", "")
-		if err := call(t.Context()); !errors.Is(err, flowfabric.ErrNotActive) || errors.Is(err, flowfabric.ErrTerminal) {
-			t.Errorf("%s of one that waits: %v", verb, err)
-		}
-	}
-}
 
 // The event of the end before a replay may come after the replay has returned: it must not answer who waits for the
 // new end, neither while the replay waits nor while it runs.

@@ -32,6 +32,12 @@ type workFunc func(*submission)
 func (f workFunc) submit(s *submission)   { f(s) }
 func (f workFunc) schedule(s *scheduling) { f(&s.submission) }
 
+// CommonOption is an option of [Submit], [Schedule] and [SubmitFlow].
+type CommonOption interface {
+	WorkOption
+	FlowOption
+}
+
 // KeyOption is [IdempotencyKey], an option of [Submit], [Client.Signal] and [Client.Approve].
 type KeyOption interface {
 	SubmitOption
@@ -42,6 +48,9 @@ type idempotencyKey string
 
 func (k idempotencyKey) submit(s *submission) { s.keyed, s.key = true, string(k) }
 func (k idempotencyKey) signal(s *sending)    { s.keyed, s.IdempotencyKey = true, string(k) }
+
+// Act does nothing: it makes the key an option of [Client.Approve].
+func (k idempotencyKey) Act(*flowfabric.Act) {}
 
 // submission is one input on its way to the server.
 type submission struct {
@@ -55,10 +64,10 @@ type submission struct {
 // IdempotencyKey makes the id depend on (namespace, kind, key) alone: as long as the execution is retained, a
 // second submit with an equal key and an equal payload returns the first execution ([Execution.Duplicate]), and
 // with a different payload it fails with flowfabric.ErrIdempotencyConflict. The payload is compared as encoded,
-// before any encryption hook. 1..256 bytes. Not for [SubmitMany], see [IdempotencyKeys]. Spec 10 D44.
+// before any encryption hook. 1..256 bytes. Not for [SubmitMany], see [IdempotencyKeys].
 //
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
-// (engine.Delivered.Duplicate). So the key names the question that is answered, not the answer. Spec 20 S33.
+// (Duplicate of the answer). So the key names the question that is answered, not the answer.
 func IdempotencyKey(key string) KeyOption { return idempotencyKey(key) }
 
 // IdempotencyKeys gives every input of a [SubmitMany] its own [IdempotencyKey]; key is called once per index.
@@ -106,15 +115,6 @@ func Lane(name string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Lane = name })
 }
 
-// NamespaceOption is [Namespace], an option of [Submit] and [SubmitFlow], of the calls that change a lane, and of [Client.Lanes] and
-// [Client.Queues].
-type NamespaceOption interface {
-	WorkOption
-	FlowOption
-	LaneOption
-	ScopeOption
-}
-
 // Retention overrides for how long the execution is kept after its end, see handler.Retention: whole seconds, 1 s..10 years.
 // 0 takes back what the definition says: the lane decides.
 func Retention(d time.Duration) WorkOption {
@@ -132,37 +132,25 @@ func Timeout(d time.Duration) WorkOption {
 	return workFunc(func(s *submission) { s.item.Policy.AttemptTimeout = d })
 }
 
-type namespace string
+// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces. It is a [CommonOption].
+type Namespace string
 
-func (n namespace) submit(s *submission)         { s.item.Namespace = string(n) }
-func (n namespace) schedule(s *scheduling)       { n.submit(&s.submission) }
-func (n namespace) submitFlow(q *flowSubmission) { q.namespace = string(n) }
-func (n namespace) lane(q *laneCall)             { q.namespace = string(n) }
-func (n namespace) within(s *scope)              { s.namespace, s.all = string(n), false }
-
-// Namespace overrides Config.Namespace: 1..64 printable ASCII bytes without braces.
-func Namespace(name string) NamespaceOption { return namespace(name) }
+func (n Namespace) submit(s *submission)         { s.item.Namespace = string(n) }
+func (n Namespace) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n Namespace) submitFlow(q *flowSubmission) { q.namespace = string(n) }
 
 // Capabilities replaces the definition's required capabilities: a worker claims the execution only if it has all
-// of them. At most 256 tokens and 4,096 bytes. Spec 10 §6.
+// of them. At most 256 tokens and 4,096 bytes.
 func Capabilities(tokens ...string) WorkOption {
 	return workFunc(func(s *submission) { s.item.Capabilities = tokens })
 }
 
-// CreatorOption is [Creator], an option of [Submit], [Schedule] and [SubmitFlow].
-type CreatorOption interface {
-	WorkOption
-	FlowOption
-}
+// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes. It is a [CommonOption].
+type Creator string
 
-type creatorName string
-
-func (n creatorName) submit(s *submission)         { s.item.Creator = string(n) }
-func (n creatorName) schedule(s *scheduling)       { n.submit(&s.submission) }
-func (n creatorName) submitFlow(q *flowSubmission) { q.creator = string(n) }
-
-// Creator overrides Config.Creator, a note of who submitted: at most 64 bytes.
-func Creator(name string) CreatorOption { return creatorName(name) }
+func (n Creator) submit(s *submission)         { s.item.Creator = string(n) }
+func (n Creator) schedule(s *scheduling)       { n.submit(&s.submission) }
+func (n Creator) submitFlow(q *flowSubmission) { q.creator = string(n) }
 
 // validate checks what options can say, before any I/O, and normalises capabilities; the definition has checked
 // policy and payload. A mistake must not reach a batch, where it would be somebody else's error too.

@@ -12,74 +12,16 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-type draft struct{ Topic string }
-type verdict struct{ Text string }
-
-var write = handler.Define[draft, verdict]("write-article", handler.NoRetry())
-
-// open starts an embedded server of its own with a client and an engine for the worker's part.
-func open(t *testing.T) (context.Context, *client.Client, *engine.Engine) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	quiet := slog.New(slog.DiscardHandler)
-	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	c, err := client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 4, Creator: "tests", Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return ctx, c, e
-}
-
-// claim takes one execution as a worker would.
-func claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) engine.Claim {
-	t.Helper()
-	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1, TTL: time.Minute, Max: 10}
-	table, err := e.ClaimNext(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var routes []uint64
-	for _, r := range table.Routes {
-		routes = append(routes, r.ID)
-	}
-	if q.Interest, err = e.SetInterest(ctx, q.Partition, routes); err != nil {
-		t.Fatal(err)
-	}
-	q.Table = table.Table
-	reply, err := e.ClaimNext(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range reply.Claims {
-		if x.Fence.Execution == id {
-			return x
-		}
-	}
-	t.Fatalf("%s was not claimed: %+v", id, reply)
-	return engine.Claim{}
-}
-
 func TestSubmitAndResult(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.Priority(5), client.Tags(map[string]string{"team.name": "sea"}))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.Priority(5), client.Tags(map[string]string{"team.name": "sea"}))
 	if err != nil || x.Duplicate() {
 		t.Fatalf("%v", err)
 	}
@@ -123,25 +65,25 @@ func TestSubmitAndResult(t *testing.T) {
 	if text.String() != "wet" || !strings.HasSuffix(kinds.String(), "end ") {
 		t.Errorf("tail %q: %s", text.String(), kinds.String())
 	}
-	if err := x.Cancel(ctx, "too late"); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "completed") {
+	if err := x.Cancel(ctx, flowfabric.Reason("too late")); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "completed") {
 		t.Errorf("cancel of a completed execution: %v", err)
 	}
 }
 
 func TestIdempotency(t *testing.T) { // spec 10 D44
 	ctx, c, _ := open(t)
-	first, err := client.Submit(ctx, c, write, draft{"tides"}, client.IdempotencyKey("tides-1"))
+	first, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.IdempotencyKey("tides-1"))
 	if err != nil || first.Duplicate() {
 		t.Fatalf("%v", err)
 	}
-	again, err := client.Submit(ctx, c, write, draft{"tides"}, client.IdempotencyKey("tides-1"))
+	again, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.IdempotencyKey("tides-1"))
 	if err != nil || !again.Duplicate() || again.ID() != first.ID() {
 		t.Errorf("%v: %v, want a duplicate of %s", again, err, first.ID())
 	}
-	if _, err := client.Submit(ctx, c, write, draft{"moons"}, client.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
+	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, client.IdempotencyKey("tides-1")); !errors.Is(err, flowfabric.ErrIdempotencyConflict) {
 		t.Errorf("%v, want ErrIdempotencyConflict", err)
 	}
-	blue, err := client.Submit(ctx, c, write, draft{"moons"}, client.IdempotencyKey("tides-1"), client.Namespace("blue"))
+	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, client.IdempotencyKey("tides-1"), client.Namespace("blue"))
 	if err != nil || blue.ID() == first.ID() {
 		t.Errorf("the key of another namespace: %v", err)
 	}
@@ -149,7 +91,7 @@ func TestIdempotency(t *testing.T) { // spec 10 D44
 
 func TestFailureAndCancel(t *testing.T) {
 	ctx, c, e := open(t)
-	bad, err := client.Submit(ctx, c, write, draft{"tides"})
+	bad, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +102,7 @@ func TestFailureAndCancel(t *testing.T) {
 	if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrFailed) || o.Category != "handler_error" || o.Reason != "no ink" || o.Attempts != 1 {
 		t.Errorf("%v", err)
 	}
-	stopped, err := client.Submit(ctx, c, write, draft{"moons"})
+	stopped, err := client.Submit(ctx, c, write, draft{Topic: "moons"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,13 +114,13 @@ func TestFailureAndCancel(t *testing.T) {
 		}
 	})
 	for range 2 { // twice is no error
-		if err := stopped.Cancel(ctx, "changed my mind", client.By("anna")); err != nil {
+		if err := stopped.Cancel(ctx, flowfabric.Reason("changed my mind"), flowfabric.By("anna")); err != nil {
 			t.Error(err)
 		}
 	}
 	wg.Wait()
 	nobody := flowfabric.NewExecutionID(1)
-	if err := c.Cancel(ctx, nobody, ""); !errors.Is(err, flowfabric.ErrNotFound) {
+	if err := c.Cancel(ctx, nobody); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v, want ErrNotFound", err)
 	}
 	if _, err := c.Get(ctx, flowfabric.NewExecutionID(4)); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -188,7 +130,7 @@ func TestFailureAndCancel(t *testing.T) {
 
 func TestDelayAndDeadline(t *testing.T) {
 	ctx, c, _ := open(t)
-	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.Delay(time.Hour), client.Deadline(2*time.Hour))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.Delay(time.Hour), client.Deadline(2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +175,7 @@ func TestConcurrentSubmitsOnAServer(t *testing.T) {
 	for g := range 16 {
 		wg.Go(func() {
 			for i := range 20 {
-				if _, err := client.Submit(ctx, c, write, draft{fmt.Sprint(g, i)}); err != nil {
+				if _, err := client.Submit(ctx, c, write, draft{Topic: fmt.Sprint(g, i)}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -254,7 +196,7 @@ func TestEmbeddedURLIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.Close()
-	x, err := client.Submit(t.Context(), one, write, draft{"tides"})
+	x, err := client.Submit(t.Context(), one, write, draft{Topic: "tides"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +225,7 @@ func TestProducerLinksNeitherFxNorZap(t *testing.T) {
 // Close ends a tail that is under way with the client's own error.
 func TestCloseEndsTails(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{"tides"})
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +249,7 @@ func TestCloseEndsTails(t *testing.T) {
 // A deadline that has passed is no mistake of the submit: the execution expires.
 func TestDeadlineInThePast(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{"tides"}, client.DeadlineAt(time.Now().Add(-time.Hour)))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.DeadlineAt(time.Now().Add(-time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +264,7 @@ func TestDeadlineInThePast(t *testing.T) {
 // What was submitted can be read as long as the execution is there; an empty input is not a missing one.
 func TestRawInput(t *testing.T) {
 	ctx, c, _ := open(t)
-	x, err := client.Submit(ctx, c, write, draft{"tides"})
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +278,7 @@ func TestRawInput(t *testing.T) {
 	if raw, err := c.RawInput(ctx, empty.ID()); len(raw) != 0 || err != nil {
 		t.Errorf("an empty input: %q, %v", raw, err)
 	}
-	if err := errors.Join(c.Cancel(ctx, x.ID(), "enough"), c.Purge(ctx, x.ID())); err != nil {
+	if err := errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")), admin.New(c).Purge(ctx, x.ID(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(), flowfabric.ErrNotFound: flowfabric.NewExecutionID(1),

@@ -1,11 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,11 +21,7 @@ import (
 type signaller interface {
 	suspend.Deliverer
 	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s engine.NewSignal) (engine.Delivered, error)
-	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
-	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
-	RotateTokenKey(ctx context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated
-	TokenKeys(ctx context.Context) []engine.PartitionKeys
 }
 
 // defaultSignal is the name of a signal that was given none, and the source type of what a client sends.
@@ -42,11 +38,18 @@ type sending struct {
 
 // SignalOption changes a [Client.Signal] or a [Client.Approve]: [IdempotencyKey], [SignalName], [SignalSource], [SignalCategory],
 // [SignalCorrelation], [SignalSentAt], [SignalRemembered].
-type SignalOption interface{ signal(s *sending) }
+type SignalOption interface {
+	ApproveOption
+	signal(s *sending)
+}
+
+// ApproveOption is an option of [Client.Approve]: flowfabric.By and every [SignalOption].
+type ApproveOption interface{ Act(a *flowfabric.Act) }
 
 type signalFunc func(*sending)
 
-func (f signalFunc) signal(s *sending) { f(s) }
+func (f signalFunc) signal(s *sending)   { f(s) }
+func (f signalFunc) Act(*flowfabric.Act) {}
 
 // SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal", and for a
 // suspend.Answer its choice.
@@ -55,7 +58,7 @@ func SignalName(name string) SignalOption {
 }
 
 // SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes). Default
-// "client" and Config.Creator. Approve ignores it: there the source is an operator, named by its argument.
+// "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
 	return signalFunc(func(s *sending) { s.SourceType, s.Source = kind, who })
 }
@@ -90,7 +93,7 @@ func SignalRemembered(d time.Duration) SignalOption {
 //
 // Errors: flowfabric.ErrMissingToken for the zero token; ErrInvalidToken for one that opens nothing here, whatever the
 // reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrNotSignalable
-// for a signal that comes too late; ErrSignalLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput. Spec 20 §3.4.
+// for a signal that comes too late; ErrSignalLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
 func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (engine.Delivered, error) {
 	if token.IsZero() && !c.closed.Load() {
 		return engine.Delivered{}, fmt.Errorf("signal: %w", flowfabric.ErrMissingToken)
@@ -133,19 +136,33 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	return engine.Delivered{}, link.Signalled("signal", id, err)
 }
 
-// Approve answers a waitpoint on the word of an operator, who needs no token: whoever may call it, may answer for anybody.
-// waitpoint is its id or its key; of several with the key the open one is meant. by says who, 1..256 bytes, and is kept with
-// the signal as its source. Name, payload and the rest are as in [Client.Signal].
+// Approve answers a waitpoint on the word of an operator, who needs no token: a program that may call it may answer for anybody.
+// waitpoint is its id or its key; of several with the key the open one is meant. The signal keeps as its source who answered: without
+// flowfabric.By the client's Creator answers, 1..256 bytes, and without either it is refused. Name, payload and the rest are as in
+// [Client.Signal].
 //
-// Errors: flowfabric.ErrInvalidInput without by; ErrNotFound; ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable;
-// ErrSignalLimit; ErrPayloadTooLarge. Spec 20 §2.8, S33.
-func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint, by string, payload any, opts ...SignalOption) (engine.Delivered, error) {
-	s, err := c.newSignal(payload, opts)
-	if err == nil {
-		s.SourceType, s.Source = engine.SourceOperator, by
-		err = errors.Join(named(by, flowfabric.MaxSignalSource), suspend.CheckSignal(s))
+// Errors: flowfabric.ErrInvalidInput when nobody answers, or for a flowfabric.Reason, which no signal keeps; ErrNotFound;
+// ErrWaitpointNotFound; ErrWaitpointClosed, ErrNotSignalable; ErrSignalLimit; ErrPayloadTooLarge.
+func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (engine.Delivered, error) {
+	var act flowfabric.Act
+	var signals []SignalOption
+	for _, o := range opts {
+		if s, ok := o.(SignalOption); ok {
+			signals = append(signals, s)
+		} else {
+			o.Act(&act)
+		}
 	}
-	if err == nil && waitpoint == "" {
+	s, err := c.newSignal(payload, signals)
+	if err == nil {
+		s.SourceType, s.Source = engine.SourceOperator, cmp.Or(act.By, c.cfg.Creator)
+		err = errors.Join(link.CheckNamed(s.Source, flowfabric.MaxSignalSource), suspend.CheckSignal(s))
+	}
+	switch {
+	case err != nil:
+	case act.Reason != "":
+		err = fmt.Errorf("%w: a signal keeps no reason; say it in the payload", flowfabric.ErrInvalidInput)
+	case waitpoint == "":
 		err = fmt.Errorf("%w: the waitpoint is empty, want its id or its key", flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
@@ -164,53 +181,6 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	}
 	span.Ended(err)
 	return d, err
-}
-
-// ResumeOption changes a [Client.Resume]: [Reason], [OnlySuspension], [ResumeDelay], [ResumeRequest].
-type ResumeOption interface{ resume(q *engine.ResumeRequest) }
-
-type resumeFunc func(*engine.ResumeRequest)
-
-func (f resumeFunc) resume(q *engine.ResumeRequest) { f(q) }
-
-// OnlySuspension resumes only if this is still the suspension (engine.SuspensionRecord.ID as [Client.Suspension] showed it);
-// otherwise Resume answers flowfabric.ErrSuspensionChanged.
-func OnlySuspension(id uuid.UUID) ResumeOption {
-	return resumeFunc(func(q *engine.ResumeRequest) { q.Suspension = id })
-}
-
-// ResumeDelay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
-func ResumeDelay(d time.Duration) ResumeOption {
-	return resumeFunc(func(q *engine.ResumeRequest) { q.Delay = d })
-}
-
-// ResumeRequest names the request, for a caller that repeats an unanswered [Client.Resume] itself: the same id resumes only
-// once. Default a new id for every call, which makes the client's own repeats harmless.
-func ResumeRequest(id uuid.UUID) ResumeOption {
-	return resumeFunc(func(q *engine.ResumeRequest) { q.Request = id })
-}
-
-// Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns flowfabric.ErrNoSignal, a
-// suspend.Wait a Result with by and [Reason]; to give it an answer instead, [Client.Approve]. by says who, 1..64 bytes.
-//
-// Errors: flowfabric.ErrNotSuspended, with the state; ErrSuspensionChanged, see [OnlySuspension]; ErrNotFound;
-// ErrInvalidInput. Spec 20 §3.7.
-func (c *Client) Resume(ctx context.Context, id flowfabric.ExecutionID, by string, opts ...ResumeOption) error {
-	q := engine.ResumeRequest{Request: uuid.New(), By: by}
-	for _, o := range opts {
-		o.resume(&q)
-	}
-	if err := c.admit("resume", id); err != nil {
-		return err
-	}
-	err := named(by, flowfabric.MaxName)
-	if q.Delay < 0 || q.Delay > flowfabric.MaxResumeDelay {
-		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, q.Delay)
-	}
-	if err == nil {
-		_, err = c.store.ResumeExecution(ctx, id, q)
-	}
-	return link.Signalled("resume", id, err)
 }
 
 // newSignal makes what Signal and Approve send.
@@ -250,12 +220,4 @@ func (c *Client) refuse(verb string, id flowfabric.ExecutionID, err error) error
 		return refused
 	}
 	return link.Operated(verb, id, err)
-}
-
-// named checks who an operator says they are. There is no default: these calls decide something in somebody's name.
-func named(by string, limit int) error {
-	if by == "" || len(by) > limit || strings.ContainsFunc(by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return fmt.Errorf("%w: by has %d bytes, want 1..%d without control characters that say who asks", flowfabric.ErrInvalidInput, len(by), limit)
-	}
-	return nil
 }

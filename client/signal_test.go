@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,11 +22,6 @@ type (
 		target string
 		signal engine.NewSignal
 	}
-	rekey struct {
-		key   engine.TokenKey
-		grace time.Duration
-		force bool
-	}
 )
 
 func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s engine.NewSignal) (engine.Delivered, error) {
@@ -38,10 +32,6 @@ func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID
 	return engine.Delivered{Effect: engine.EffectNone}, f.ask(delivery{waitpoint, s})
 }
 
-func (f *fakeStore) ResumeExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.ResumeRequest) (bool, error) {
-	return false, f.ask(q)
-}
-
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	return engine.SuspensionRecord{Waitpoints: []engine.Waitpoint{
@@ -50,40 +40,10 @@ func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (eng
 	}}, f.ask("suspension")
 }
 
-func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m engine.Minted, by string) (string, error) {
-	f.ask(by + " " + m.Kid)
-	if len(f.reissue) > 0 {
-		err := f.reissue[0]
-		f.reissue = f.reissue[1:]
-		return "early", err
-	}
-	return "early", nil
-}
-
-func (f *fakeStore) RotateTokenKey(_ context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated {
-	_ = f.ask(rekey{k, grace, force})
-	return f.rotated
-}
-
-func (f *fakeStore) TokenKeys(context.Context) []engine.PartitionKeys {
-	return []engine.PartitionKeys{{Partition: 0, Current: "k1"}, {Partition: 1, Err: f.ask("keys")}}
-}
-
 var (
 	known   = uuid.MustParse("11111111-2222-4333-8444-555555555555")
 	twoKeys = "k1:" + strings.Repeat("a1", 32) + ",k2:" + strings.Repeat("b2", 32)
 )
-
-// withKeys is a client of the fake with keys k1 and k2.
-func (f *fakeStore) withKeys(t *testing.T) *Client {
-	t.Helper()
-	c := f.client(t)
-	var err error
-	if c.keyring, err = suspend.ParseKeyring(twoKeys); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // tokenIn is a token of a partition, of a waitpoint that the fake knows.
 func tokenIn(t *testing.T, partition uint16) suspend.Token {
@@ -137,7 +97,11 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 		f.asked = nil
 		var err error
 		if x.approve {
-			_, err = c.Approve(ctx, id, "release", "otto", x.payload, x.opts...)
+			opts := []ApproveOption{flowfabric.By("otto")}
+			for _, o := range x.opts {
+				opts = append(opts, o)
+			}
+			_, err = c.Approve(ctx, id, "release", x.payload, opts...)
 		} else {
 			_, err = c.Signal(ctx, token, x.payload, x.opts...)
 		}
@@ -155,22 +119,17 @@ type draft struct{ Topic string }
 
 func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
-	c, ctx, id := f.withKeys(t), t.Context(), flowfabric.NewExecutionID(1)
+	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
 	signal := func(payload any, opts ...SignalOption) error {
 		_, err := c.Signal(ctx, tokenIn(t, 1), payload, opts...)
 		return err
 	}
-	approve := func(waitpoint, by string, opts ...SignalOption) error {
-		_, err := c.Approve(ctx, id, waitpoint, by, nil, opts...)
+	approve := func(waitpoint string, by flowfabric.By, opts ...ApproveOption) error {
+		_, err := c.Approve(ctx, id, waitpoint, nil, append(opts, by)...)
 		return err
 	}
-	reissue := func(by string) error { _, err := c.ReissueToken(ctx, id, known, by); return err }
 	zero := func() error { _, err := c.Signal(ctx, suspend.Token{}, nil); return err }()
 	foreign := func() error { _, err := c.Signal(ctx, tokenIn(t, 4), nil); return err }()
-	rotate := func(c *Client, kid string, grace time.Duration) error {
-		_, err := c.RotateTokenKeys(ctx, kid, grace)
-		return err
-	}
 	for what, x := range map[string]struct {
 		err  error
 		want error
@@ -187,20 +146,12 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"no JSON":             {signal(make(chan int)), flowfabric.ErrInvalidInput, "does not encode as JSON"},
 		"raw but no JSON":     {signal(json.RawMessage("{")), flowfabric.ErrInvalidInput, "json.RawMessage that is not JSON"},
 		"64 KiB and one":      {signal(make([]byte, flowfabric.MaxSignal+1)), flowfabric.ErrPayloadTooLarge, "a signal of 65537 bytes, want at most 65536"},
-		"approve by nobody":   {approve("release", ""), flowfabric.ErrInvalidInput, "by has 0 bytes, want 1..256"}, // S33
+		"approve by nobody":   {approve("release", ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..256"},
+		"approve because":     {approve("release", "anna", flowfabric.Reason("why")), flowfabric.ErrInvalidInput, "a signal keeps no reason"},
 		"approve by newline":  {approve("release", "a\nb"), flowfabric.ErrInvalidInput, "without control characters"},
-		"approve by too long": {approve("release", strings.Repeat("x", 257)), flowfabric.ErrInvalidInput, "by has 257 bytes"},
+		"approve by too long": {approve("release", flowfabric.By(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "By has 257 bytes"},
 		"approve what":        {approve("", "anna"), flowfabric.ErrInvalidInput, "the waitpoint is empty"},
 		"approve name":        {approve("release", "anna", SignalName("__x")), flowfabric.ErrInvalidInput, "do not begin with __"},
-		"resume by nobody":    {c.Resume(ctx, id, ""), flowfabric.ErrInvalidInput, "by has 0 bytes, want 1..64"},
-		"resume by too long":  {c.Resume(ctx, id, strings.Repeat("x", 65)), flowfabric.ErrInvalidInput, "by has 65 bytes, want 1..64"},
-		"resume delay":        {c.Resume(ctx, id, "anna", ResumeDelay(31*24*time.Hour)), flowfabric.ErrInvalidInput, "want 0..30 days"},
-		"resume delay below":  {c.Resume(ctx, id, "anna", ResumeDelay(-1)), flowfabric.ErrInvalidInput, "want 0..30 days"},
-		"reissue by nobody":   {reissue(""), flowfabric.ErrInvalidInput, "by has 0 bytes, want 1..64"},
-		"rotate to unknown":   {rotate(c, "k3", 0), flowfabric.ErrConfig, `the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
-		"rotate without keys": {rotate(newFake().client(t), "k1", 0), flowfabric.ErrNoTokenKeys, "this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
-		"grace -1":            {rotate(c, "k2", -1), flowfabric.ErrInvalidGrace, "the grace is -1ns, want 1 ms or more"},
-		"grace 1.5 ms":        {rotate(c, "k2", 1500*time.Microsecond), flowfabric.ErrInvalidGrace, "the grace is 1.5ms"},
 	} {
 		if !errors.Is(x.err, x.want) || !strings.Contains(x.err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", what, x.err, x.says)
@@ -211,53 +162,27 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 	}
 }
 
-func TestResumeCarriesWhatWasAsked(t *testing.T) {
-	f := newFake()
-	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
-	request, suspension := uuid.New(), uuid.New()
-	err := c.Resume(ctx, id, "anna", Reason("seen"), OnlySuspension(suspension), ResumeDelay(time.Minute), ResumeRequest(request))
-	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen", Delay: time.Minute}); err != nil || f.asked[0] != any(want) {
-		t.Errorf("asked %+v, %v", f.asked, err)
-	}
-	f.asked = nil
-	for range 2 {
-		if err := c.Resume(ctx, id, "anna"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if one, two := f.asked[0].(engine.ResumeRequest).Request, f.asked[1].(engine.ResumeRequest).Request; one == uuid.Nil || one == two {
-		t.Errorf("requests %s, %s", one, two)
-	}
-}
-
 // A refusal tells what to do, and matches what the server said.
 func TestSignalRefusalsInWords(t *testing.T) {
 	f := newFake()
-	c, ctx, id := f.withKeys(t), t.Context(), flowfabric.NewExecutionID(1)
+	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
 	token := tokenIn(t, 1)
 	signal := func() error { _, err := c.Signal(ctx, token, nil); return err }
-	resume := func() error { return c.Resume(ctx, id, "anna") }
-	approve := func() error { _, err := c.Approve(ctx, id, "release", "anna", nil); return err }
-	reissue := func() error { _, err := c.ReissueToken(ctx, id, known, "anna"); return err }
+	approve := func() error { _, err := c.Approve(ctx, id, "release", nil, flowfabric.By("anna")); return err }
 	for _, x := range []struct {
 		call   func() error
 		code   string
 		detail []string
 		says   string
 	}{
-		{signal, "invalid_token", nil, "signal " + token.Execution().String() + ": invalid_token: the token opens no waitpoint of this store: it is of another store, was replaced by client.ReissueToken, or is of an execution that was purged"},
-		{signal, "token_expired", nil, "token_expired: the key of the token was rotated out; client.ReissueToken makes a new token for its waitpoint"},
-		{signal, "hmac_secret_not_initialized", nil, "the store knows no token key; start a worker with Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS), or call client.RotateTokenKeys"},
+		{signal, "invalid_token", nil, "signal " + token.Execution().String() + ": invalid_token: the token opens no waitpoint of this store: it is of another store, was replaced by admin.ReissueToken, or is of an execution that was purged"},
+		{signal, "token_expired", nil, "token_expired: the key of the token was rotated out; admin.ReissueToken makes a new token for its waitpoint"},
+		{signal, "hmac_secret_not_initialized", nil, "the store knows no token key; start a worker with Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS), or call admin.RotateTokenKeys"},
 		{signal, "waitpoint_closed", []string{"resumed", "1700000000000"}, "waitpoint_closed: it came too late, the waitpoint closed at 2023-11-14T22:13:20Z (resumed)"},
 		{signal, "waitpoint_closed", nil, "waitpoint_closed: it came too late, the waitpoint closed"},
 		{approve, "waitpoint_not_found", []string{"release"}, `approve ` + id.String() + `: waitpoint_not_found: the execution has no waitpoint "release"; client.Waitpoints lists those it has`},
 		{signal, "target_not_signalable", []string{"T1"}, "target_not_signalable: it has ended, it is completed; nobody waits for a signal"},
 		{signal, "signal_limit_exceeded", []string{"buffered signals: at most 1000"}, "(buffered signals: at most 1000)"},
-		{resume, "execution_not_suspended", []string{string(flowfabric.CodeActive)}, "execution_not_suspended: only a suspended execution is resumed, it is active"},
-		{resume, "suspension_changed", []string{"s-2"}, "it is suspended anew, as s-2; look at client.Suspension before you resume that one"},
-		{resume, "execution_not_found", nil, "execution_not_found: "},
-		{reissue, "execution_not_found", nil, "reissue token of " + id.String() + ": fake: execution_not_found"},
-		{reissue, "result_purged", []string{"T1"}, "it was purged; it was completed"},
 	} {
 		f.refusal = flowfabric.NewError("fake", x.code, x.detail...)
 		err := x.call()
@@ -267,13 +192,6 @@ func TestSignalRefusalsInWords(t *testing.T) {
 		if strings.Contains(err.Error(), token.Digest()) {
 			t.Errorf("%s shows the digest", x.code)
 		}
-	}
-	f.refusal, f.reissue = nil, []error{flowfabric.NewError("fake", "waitpoint_not_open", "resumed")}
-	if err := reissue(); !errors.Is(err, flowfabric.ErrWaitpointNotOpen) || !strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
-		t.Error(err)
-	}
-	if _, err := c.ReissueToken(ctx, id, uuid.New(), "anna"); !errors.Is(err, flowfabric.ErrWaitpointNotFound) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
-		t.Error(err)
 	}
 }
 
@@ -285,96 +203,6 @@ func TestWaitpointsOpenOnesFirst(t *testing.T) { // 20 §3.12
 	}
 	if got := strings.Join(keys, " "); err != nil || got != "early late old gone" {
 		t.Errorf("%s, %v", got, err)
-	}
-}
-
-// The partition says which key is in use, and one repeat with it is enough.
-func TestReissueLearnsTheKeyInUse(t *testing.T) {
-	stale := func(kid string) error { return flowfabric.NewError("fake", "kid_not_current", kid) }
-	for what, x := range map[string]struct {
-		replies []error
-		want    error
-		asked   string
-	}{
-		"first try":      {nil, nil, "[suspension anna k1]"},
-		"second try":     {[]error{stale("k2")}, nil, "[suspension anna k1 anna k2]"},
-		"changes again":  {[]error{stale("k2"), stale("k1")}, flowfabric.ErrKidNotCurrent, "[suspension anna k1 anna k2]"},
-		"a key not ours": {[]error{stale("k9")}, flowfabric.ErrKidNotCurrent, "[suspension anna k1]"},
-		"no connection":  {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "[suspension anna k1]"},
-	} {
-		f := newFake()
-		f.reissue = x.replies
-		token, err := f.withKeys(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known, "anna")
-		if asked := fmt.Sprint(f.asked); !errors.Is(err, x.want) || asked != x.asked || (err == nil) != (token.Waitpoint() == known) {
-			t.Errorf("%s: %v, %v, asked %s", what, token, err, asked)
-		}
-		if what == "a key not ours" && !strings.HasSuffix(err.Error(), `tokens are signed with kid "k9" now, which is not among this client's token keys; add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`) {
-			t.Error(err)
-		}
-	}
-	if _, err := newFake().client(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known, "anna"); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
-		t.Errorf("without keys: %v", err)
-	}
-}
-
-func TestRotationSumsUp(t *testing.T) { // 20 §2.4, S43
-	short := func(kid, open, needed string) error {
-		return flowfabric.NewError("fake", "grace_too_short", kid, open, needed)
-	}
-	for what, x := range map[string]struct {
-		errs []error
-		want []error
-		says string
-	}{
-		"all good": {[]error{nil, nil, nil}, nil, ""},
-		"too short": {[]error{short("k1", "2", "1700000000000"), nil, short("k1", "3", "1600000000000")}, []error{flowfabric.ErrGraceTooShort},
-			`rotate token keys to "k2": 2 of 3 partitions: grace_too_short: waitpoints open under kid "k1": 5, the last one until 2023-11-14T22:13:20Z; rotate with a longer grace, or with client.Force() and then client.ReissueToken for each`},
-		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil}, []error{flowfabric.ErrGraceTooShort},
-			`waitpoints open under kid "k1": 4, some of them have no end;`},
-		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport}, []error{flowfabric.ErrGraceTooShort, flowfabric.ErrTransport},
-			`2 of 3 partitions: transport: the server could not be reached or did not answer in time (partitions 0, 2); 1 of 3 partitions: grace_too_short: `},
-		"conflict": {[]error{nil, nil, flowfabric.NewError("fake", "rotation_conflict", "k2")}, []error{flowfabric.ErrKeyConflict}, "(k2) (partition 2)"},
-	} {
-		f := newFake()
-		for i, err := range x.errs {
-			f.rotated = append(f.rotated, engine.KeyRotated{Partition: uint16(i), Err: err})
-		}
-		c := f.withKeys(t)
-		rotated, err := c.RotateTokenKeys(t.Context(), "k2", 0)
-		if len(rotated) != 3 || (err == nil) != (x.want == nil) {
-			t.Errorf("%s: %v, %v", what, rotated, err)
-		}
-		for _, want := range x.want {
-			if !errors.Is(err, want) || !strings.Contains(err.Error(), x.says) {
-				t.Errorf("%s: %v, want %q", what, err, x.says)
-			}
-		}
-		key, _ := c.keyring.Key("k2")
-		if f.asked[0] != any(rekey{key, 24 * time.Hour, false}) {
-			t.Errorf("%s: asked %+v", what, f.asked)
-		}
-	}
-	f := newFake()
-	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), "k1", time.Millisecond, Force()); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
-		t.Errorf("asked %+v, %v", f.asked, err)
-	}
-	f.refusal = flowfabric.ErrTransport
-	if list, err := f.client(t).TokenKeys(t.Context()); len(list) != 2 || !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), "list token keys: 1 of 2 partitions: transport") {
-		t.Errorf("%v, %v", list, err)
-	}
-}
-
-// After a rotation this client signs with the new key where it is in use, and nowhere else.
-func TestRotationIsLearned(t *testing.T) {
-	f := newFake()
-	f.rotated = []engine.KeyRotated{{Partition: 0}, {Partition: 1, Err: flowfabric.ErrTransport}}
-	c := f.withKeys(t)
-	_, _ = c.RotateTokenKeys(t.Context(), "k2", 0)
-	for partition, kid := range []string{"k2", "k1"} {
-		f.asked = nil
-		if _, err := c.ReissueToken(t.Context(), flowfabric.NewExecutionID(uint16(partition)), known, "anna"); err != nil || f.asked[1] != any("anna "+kid) {
-			t.Errorf("partition %d: %v, %v", partition, f.asked, err)
-		}
 	}
 }
 

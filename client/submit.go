@@ -35,7 +35,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.requireGates(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
@@ -86,7 +86,7 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.requireGates(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))

@@ -15,26 +15,24 @@ type summaries interface {
 	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.Summary, error)
 }
 
-// SummaryOption changes a [Client.Summary]: [OfAttempt].
-type SummaryOption func(attempt *int64)
-
-// OfAttempt reads the document of one attempt (zero based) instead of the newest one's.
-func OfAttempt(index uint32) SummaryOption {
-	return func(attempt *int64) { *attempt = int64(index) }
+// Summary reads the summary document that the handler's Task.Summary calls have made so far, of the newest attempt. It is there until
+// the execution is purged, and needs no tail. Version 0: the attempt has none (yet), or there is no such attempt. Document is one JSON
+// object; json.Unmarshal reads it.
+//
+// Errors: flowfabric.ErrNotFound, ErrResultPurged.
+func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID) (stream.Summary, error) {
+	return c.summary(ctx, id, -1)
 }
 
-// Summary reads the summary document that the handler's Task.Summary calls have made so far, of the newest attempt unless
-// [OfAttempt] says otherwise. It is there until the execution is purged, and needs no tail. Version 0: the attempt has none
-// (yet), or there is no such attempt. Document is one JSON object; json.Unmarshal reads it.
-//
-// Errors: flowfabric.ErrNotFound, ErrResultPurged. Spec 30 §3.1.
-func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID, opts ...SummaryOption) (stream.Summary, error) {
+// SummaryOf is [Client.Summary] of one attempt (zero based).
+func (c *Client) SummaryOf(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
+	return c.summary(ctx, id, int64(attempt))
+}
+
+// summary reads the document of an attempt, -1 is the newest.
+func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt int64) (stream.Summary, error) {
 	if err := c.admit("summary of", id); err != nil {
 		return stream.Summary{}, err
-	}
-	attempt := int64(-1)
-	for _, o := range opts {
-		o(&attempt)
 	}
 	meta, err := c.store.ReadAttemptStream(ctx, id, uint32(max(attempt, 0)))
 	if err != nil {
@@ -51,8 +49,8 @@ func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID, opts ..
 }
 
 // Summary reads the handler's summary document, see [Client.Summary].
-func (e *Execution[Out]) Summary(ctx context.Context, opts ...SummaryOption) (stream.Summary, error) {
-	return e.client.Summary(ctx, e.id, opts...)
+func (e *Execution[Out]) Summary(ctx context.Context) (stream.Summary, error) {
+	return e.client.Summary(ctx, e.id)
 }
 
 // WithoutBestEffort leaves out the frames that were not meant to last; durable frames and summary deltas remain.

@@ -31,8 +31,11 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	ended := f.ended[id]
 	ended.Attempts = 3
 	f.ended[id] = ended
-	for want, opts := range map[uint32][]SummaryOption{2: nil, 0: {OfAttempt(0)}, 1: {OfAttempt(1)}} {
-		s, err := c.Summary(ctx, id, opts...)
+	if s, err := c.Summary(ctx, id); err != nil || s.Attempt != 2 {
+		t.Errorf("%+v, %v, want the newest", s, err)
+	}
+	for want := range uint32(3) {
+		s, err := c.SummaryOf(ctx, id, want)
 		if err != nil || s.Attempt != want || s.Version != 1 {
 			t.Errorf("%+v, %v, want attempt %d", s, err, want)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// Suspended waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
+// AwaitSuspension waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
 // instead; ErrNotFound, ErrResultPurged; the context's cause.
-func (c *Client) Suspended(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+func (c *Client) AwaitSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
 	s, done, err := c.suspension(ctx, id)
 	if done {
 		return s, err
@@ -53,9 +53,9 @@ func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s e
 	return s, state.Public == flowfabric.Suspended, nil
 }
 
-// Suspended waits until the execution is suspended; see [Client.Suspended].
-func (e *Execution[Out]) Suspended(ctx context.Context) (engine.SuspensionRecord, error) {
-	return e.client.Suspended(ctx, e.id)
+// AwaitSuspension waits until the execution is suspended; see [Client.AwaitSuspension].
+func (e *Execution[Out]) AwaitSuspension(ctx context.Context) (engine.SuspensionRecord, error) {
+	return e.client.AwaitSuspension(ctx, e.id)
 }
 
 // Suspension tells what the execution waits for, or last waited for; see [Client.Suspension].
@@ -69,11 +69,6 @@ func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]engine.Waitpoint, er
 }
 
 // Approve answers one of its waitpoints on the word of an operator; see [Client.Approve].
-func (e *Execution[Out]) Approve(ctx context.Context, waitpoint, by string, payload any, opts ...SignalOption) (engine.Delivered, error) {
-	return e.client.Approve(ctx, e.id, waitpoint, by, payload, opts...)
-}
-
-// Resume goes on without an answer; see [Client.Resume].
-func (e *Execution[Out]) Resume(ctx context.Context, by string, opts ...ResumeOption) error {
-	return e.client.Resume(ctx, e.id, by, opts...)
+func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any, opts ...ApproveOption) (engine.Delivered, error) {
+	return e.client.Approve(ctx, e.id, waitpoint, payload, opts...)
 }

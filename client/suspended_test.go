@@ -12,38 +12,38 @@ import (
 )
 
 // Whoever waits for a suspension learns of it whether it came before or comes later, and that it will not come any more.
-func TestSuspended(t *testing.T) {
-	b := newBooth(t).seed()
-	x, token := b.park(0)
-	s, err := x.Suspended(b.ctx)
+func TestAwaitSuspension(t *testing.T) {
+	b := newBooth(t).Seed()
+	x, token := b.Park(0)
+	s, err := x.AwaitSuspension(b.Ctx)
 	if err != nil || s.Name != "release" || s.Reason != "waiting_for_approval" {
 		t.Fatalf("suspended before: %+v, %v", s, err)
 	}
-	if err := b.signal(token); err != nil {
+	if err := b.Signal(token); err != nil {
 		t.Fatal(err)
 	}
 
 	var later conc.WaitGroup
 	later.Go(func() {
-		s, err := x.Suspended(b.ctx)
+		s, err := x.AwaitSuspension(b.Ctx)
 		if err != nil || s.Name != "again" {
 			t.Errorf("suspended later: %+v, %v", s, err)
 		}
 	})
-	held := claim(b.ctx, t, b.engine, x.ID())
+	held := claim(b.Ctx, t, b.Engine, x.ID())
 	q := engine.Suspension{ID: [16]byte{15: 1}, Name: "again", Reason: "manual_pause", Behaviour: "fail", Condition: "O"}
-	if _, err := b.engine.SuspendExecution(b.ctx, held.Fence, q); err != nil {
+	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence, q); err != nil {
 		t.Fatal(err)
 	}
 	later.Wait()
 
-	if err := x.Cancel(b.ctx, "enough"); err != nil {
+	if err := x.Cancel(b.Ctx, flowfabric.Reason("enough")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Suspended(b.ctx); !errors.Is(err, flowfabric.ErrTerminal) {
+	if _, err := x.AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrTerminal) {
 		t.Errorf("of an execution that has ended: %v", err)
 	}
-	if _, err := client.Attach(b.client, Render, flowfabric.NewExecutionID(1)).Suspended(b.ctx); !errors.Is(err, flowfabric.ErrNotFound) {
+	if _, err := client.Attach(b.Client, write, flowfabric.NewExecutionID(1)).AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
 }

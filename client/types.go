@@ -2,10 +2,8 @@ package client
 
 import "github.com/flowfabric/flowfabric-go/internal/engine"
 
-// What reads of the client return.
+// What calls about waitpoints take and return.
 type (
-	Snapshot         = engine.Snapshot
-	AttemptRecord    = engine.AttemptRecord
 	SuspensionRecord = engine.SuspensionRecord
 	NewSignal        = engine.NewSignal
 	Delivered        = engine.Delivered

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -23,11 +24,15 @@ type Answer struct {
 	do        deed
 	waitpoint string
 	token     suspend.Token
-	by        string // the operator
+	act       []flowfabric.ActOption // of a resumption
 	payload   any
 	opts      []client.SignalOption
+	approval  []client.ApproveOption
 	after     time.Duration
 }
+
+// operator is who approves and resumes if nobody says.
+const operator = flowfabric.By("fftest")
 
 type deed uint8
 
@@ -50,13 +55,13 @@ func SignalWith(token suspend.Token, payload any, opts ...client.SignalOption) A
 	return Answer{do: signalToken, token: token, payload: payload, opts: opts}
 }
 
-// Approve answers the wait on the waitpoint of this key as the operator called by, who needs no token.
-func Approve(waitpoint, by string, payload any, opts ...client.SignalOption) Answer {
-	return Answer{do: approve, waitpoint: waitpoint, by: by, payload: payload, opts: opts}
+// Approve answers the wait on the waitpoint of this key as an operator, who needs no token: "fftest", unless flowfabric.By says who.
+func Approve(waitpoint string, payload any, opts ...client.ApproveOption) Answer {
+	return Answer{do: approve, waitpoint: waitpoint, payload: payload, approval: opts}
 }
 
-// Resume lets the execution go on without a signal, whatever it waits for, as the operator called by.
-func Resume(by string) Answer { return Answer{do: resume, by: by} }
+// Resume lets the execution go on without a signal, whatever it waits for, as an operator: "fftest", unless flowfabric.By says who.
+func Resume(opts ...flowfabric.ActOption) Answer { return Answer{do: resume, act: opts} }
 
 // After puts an answer off until d of virtual time after the execution suspended; for [SignalWith], after it is given.
 func (a Answer) After(d time.Duration) Answer {
@@ -72,9 +77,9 @@ func (a Answer) String() string {
 	case signalToken:
 		return "signal with token " + a.token.String()
 	case approve:
-		return "approval of waitpoint " + a.waitpoint + " by " + a.by
+		return "approval of waitpoint " + a.waitpoint
 	case resume:
-		return "resumption by " + a.by
+		return "resumption"
 	}
 	return "an empty answer; build it with Signal, SignalWith, Approve or Resume"
 }
@@ -138,9 +143,9 @@ func (x *Execution[Out]) Answer(a Answer) engine.Delivered {
 	}
 }
 
-// Suspended waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
+// AwaitSuspension waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
 // or does not get there within Patience of its [World], ends the test.
-func (x *Execution[Out]) Suspended() engine.SuspensionRecord {
+func (x *Execution[Out]) AwaitSuspension() engine.SuspensionRecord {
 	x.world.t.Helper()
 	return x.waits(Answer{do: resume})
 }
@@ -276,9 +281,9 @@ func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer
 	case signalToken:
 		return w.client.Signal(ctx, a.token, a.payload, a.opts...)
 	case approve:
-		return w.client.Approve(ctx, id, a.waitpoint, a.by, a.payload, a.opts...)
+		return w.client.Approve(ctx, id, a.waitpoint, a.payload, append([]client.ApproveOption{operator}, a.approval...)...)
 	case resume:
-		return engine.Delivered{}, w.client.Resume(ctx, id, a.by)
+		return engine.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
 	}
 	return engine.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a)
 }

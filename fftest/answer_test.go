@@ -96,7 +96,7 @@ func TestSignalAtOnce(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Approve("approve", "anna", "fine")), "")
+	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Approve("approve", "fine", flowfabric.By("anna"))), "")
 	r.WantResult("fine")
 	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != engine.SourceOperator || s.Source != "anna" {
 		t.Errorf("signal %+v", s)
@@ -105,7 +105,7 @@ func TestApproval(t *testing.T) {
 
 // An operator who only resumes gives no value: Await says so, Wait tells who it was.
 func TestResume(t *testing.T) {
-	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Resume("bob")), "")
+	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Resume(flowfabric.By("bob"))), "")
 	r.WantState(flowfabric.Failed)
 	r.WantWaits("approve")
 	r.WantCauses(engine.CauseOperator)
@@ -117,7 +117,7 @@ func TestResume(t *testing.T) {
 	r = fftest.Run(t, greet, fftest.Answered(func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		got, err := suspend.Wait(ctx, task, "approve", suspend.Operator())
 		return got.Cause + " " + got.By, err
-	}, fftest.Resume("bob").After(time.Hour)), "")
+	}, fftest.Resume(flowfabric.By("bob")).After(time.Hour)), "")
 	r.WantResult("operator bob")
 	r.WantSuspended(time.Hour, time.Hour+time.Second)
 }
@@ -166,14 +166,14 @@ func TestEscalation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, newAsking(suspend.Within(2*day), suspend.OnTimeout(suspend.Escalate)).Handle))
 		x := fftest.Submit(w, greet, "")
-		if s := x.Suspended(); s.Reason != string(suspend.ReasonSignal) || s.TimeoutAt.Sub(s.CreatedAt) != 2*day {
+		if s := x.AwaitSuspension(); s.Reason != string(suspend.ReasonSignal) || s.TimeoutAt.Sub(s.CreatedAt) != 2*day {
 			t.Errorf("at first %+v", s)
 		}
 		w.Sleep(3 * day)
-		if s := x.Suspended(); s.Reason != string(suspend.ReasonReview) || !s.TimeoutAt.IsZero() {
+		if s := x.AwaitSuspension(); s.Reason != string(suspend.ReasonReview) || !s.TimeoutAt.IsZero() {
 			t.Errorf("after the timeout %+v", s)
 		}
-		if d := x.Answer(fftest.Approve("approve", "boss", "so be it").After(5 * day)); d.Effect != engine.EffectSatisfied {
+		if d := x.Answer(fftest.Approve("approve", "so be it", flowfabric.By("boss")).After(5 * day)); d.Effect != engine.EffectSatisfied {
 			t.Errorf("answer %+v", d)
 		}
 		r := x.Wait()
@@ -253,7 +253,7 @@ func TestClientSignals(t *testing.T) {
 		l := &letter{mail: func(_ context.Context, given suspend.Token) error { token = given; return nil }}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, l.Handle))
 		x := fftest.Submit(w, greet, "")
-		if s := x.Suspended(); s.Name != "reply" || len(s.Waitpoints) != 1 || s.Waitpoints[0].ID != token.Waitpoint() {
+		if s := x.AwaitSuspension(); s.Name != "reply" || len(s.Waitpoints) != 1 || s.Waitpoints[0].ID != token.Waitpoint() {
 			t.Fatalf("suspended as %+v, token of %s", s, token.Waitpoint())
 		}
 		var wg sync.WaitGroup
@@ -295,7 +295,7 @@ func TestLoop(t *testing.T) {
 		}
 		return strings.Join(all, " "), nil
 	}
-	r := fftest.Run(t, greet, fftest.Answered(rounds, fftest.Signal("round-0", "a"), fftest.Approve("round-1", "bob", "b").After(day),
+	r := fftest.Run(t, greet, fftest.Answered(rounds, fftest.Signal("round-0", "a"), fftest.Approve("round-1", "b", flowfabric.By("bob")).After(day),
 		fftest.Signal("round-2", "c").After(time.Minute), fftest.Signal("round-3", "d")), "")
 	r.WantResult("a b c d")
 	r.WantWaits("round-0", "round-1", "round-2", "round-3")
@@ -378,7 +378,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 		a := newAsking()
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, a.Handle))
 		x := fftest.Submit(w, greet, "")
-		x.Suspended()
+		x.AwaitSuspension()
 		w.Kill()
 		w.Sleep(day)
 		w.Drain()
@@ -434,7 +434,7 @@ func TestUnansweredIsNamed(t *testing.T) {
 			`open waitpoints: ["approve"]`},
 		"ended before": {func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, echo))
-			fftest.Submit(w, greet, "").Suspended()
+			fftest.Submit(w, greet, "").AwaitSuspension()
 		}, "it is completed"},
 		"refused": {func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, newAsking().Handle))
@@ -450,8 +450,8 @@ func TestUnansweredIsNamed(t *testing.T) {
 		want    string
 	}{
 		"left":     {[]fftest.Answer{fftest.Signal("approve", "yes"), fftest.Signal("approve", "again")}, "signal on waitpoint approve was never given"},
-		"too late": {[]fftest.Answer{fftest.Resume("bob").After(5 * time.Hour)}, "resumption by bob was never given"},
-		"refused":  {[]fftest.Answer{fftest.Approve("approve", "", "yes")}, "approval of waitpoint approve by : "},
+		"too late": {[]fftest.Answer{fftest.Resume(flowfabric.By("bob")).After(5 * time.Hour)}, "resumption was never given"},
+		"refused":  {[]fftest.Answer{fftest.Approve("approve", "yes", flowfabric.Reason("why"))}, "approval of waitpoint approve: "},
 		"empty":    {[]fftest.Answer{{}}, "an empty answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (w *World) makeBudgets(opts []client.SubmitOption) {
 	for _, opt := range opts {
 		with, _ := opt.(withBudgets)
 		for _, b := range with.budgets {
-			if err := w.client.CreateBudget(w.t.Context(), b); err != nil {
+			if err := w.admin.PutBudget(w.t.Context(), b, 0); err != nil {
 				w.t.Fatalf("fftest: %v", err)
 			}
 		}
@@ -41,7 +41,7 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 		if !g.IsBudget() {
 			continue
 		}
-		b, err := x.world.client.GetBudget(ctx, g.Name())
+		b, err := x.world.admin.GetBudget(ctx, g.Name())
 		if err != nil {
 			return err
 		}

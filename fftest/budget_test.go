@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -83,7 +84,7 @@ func TestBlockedByABudget(t *testing.T) {
 			if tc.raised > 0 {
 				w.Sleep(tc.raised)
 				b.Limits["tokens"] = engine.Limit{Hard: 6}
-				if err := w.Client().UpdateBudget(t.Context(), b, 1); err != nil {
+				if err := admin.New(w.Client()).PutBudget(t.Context(), b, 1); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -42,7 +42,7 @@ func TestCrashesAroundWaits(t *testing.T) {
 					}
 					_, err = handler.Step(ctx, task, "print", func(context.Context) (int, error) { fx.Did("print"); return 1, nil })
 					return reply + " " + review.Signals[0].Source, err
-				}, fftest.Approve("review", "anna", true))
+				}, fftest.Approve("review", true, flowfabric.By("anna")))
 			}, "", func(r *fftest.Report[string]) {
 				if after > 0 {
 					r.WantResult("dear")

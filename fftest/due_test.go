@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -67,7 +68,7 @@ func inOffice(t *testing.T, cfg runtime.Config, f func(o *office), more ...handl
 		}, more...)
 		o.World = fftest.New(t, cfg, bindings...)
 		o.parked = fftest.Submit(o.World, parked, "")
-		o.parked.Suspended()
+		o.parked.AwaitSuspension()
 		f(o)
 		for _, cause := range o.ends {
 			t.Errorf("a handler was interrupted: %v", cause)
@@ -193,7 +194,7 @@ func TestSleepWaitsForHandlersAtWork(t *testing.T) {
 // A quota's window and the end of retention are due, too.
 func TestSleepStepsToQuotasAndRetention(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
-		if err := o.Client().CreateQuota(o.t.Context(), admission.Quota{Name: "hourly", Rate: 1, Window: 2 * time.Hour}); err != nil {
+		if err := admin.New(o.Client()).PutQuota(o.t.Context(), admission.Quota{Name: "hourly", Rate: 1, Window: 2 * time.Hour}, 0); err != nil {
 			o.t.Fatal(err)
 		}
 		for range 3 {

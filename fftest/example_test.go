@@ -131,7 +131,7 @@ func ExampleAnswered() {
 	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
 
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
-	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", "anna", false)), Draft{"tides"})
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
 	r.WantCauses(engine.CauseSignal)
 
@@ -148,7 +148,7 @@ func ExampleExecution_Answer() {
 		silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(Publish, silent.Handle))
 		x := fftest.Submit(w, Publish, Draft{"tides"})
-		x.Suspended()
+		x.AwaitSuspension()
 		w.Kill()
 		w.Sleep(48 * time.Hour)
 		x.Answer(fftest.Signal("decision", true))
@@ -172,7 +172,7 @@ func TestApprovalExamples(t *testing.T) {
 	}
 
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
-	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", "anna", false)), Draft{"tides"})
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
 	r.WantCauses(engine.CauseSignal)
 
@@ -184,7 +184,7 @@ func TestApprovalExamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(Publish, silent.Handle))
 		x := fftest.Submit(w, Publish, Draft{"tides"})
-		x.Suspended()
+		x.AwaitSuspension()
 		w.Kill()
 		w.Sleep(48 * time.Hour)
 		x.Answer(fftest.Signal("decision", true))

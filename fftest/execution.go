@@ -40,11 +40,8 @@ func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts
 // ID names the execution.
 func (x *Execution[Out]) ID() flowfabric.ExecutionID { return x.handle.ID() }
 
-// State reads the public state as it is now.
-func (x *Execution[Out]) State() flowfabric.PublicState { return x.Snapshot().State.Public }
-
 // Snapshot reads everything about the execution as it is now.
-func (x *Execution[Out]) Snapshot() engine.Snapshot {
+func (x *Execution[Out]) Snapshot() flowfabric.Snapshot {
 	x.world.t.Helper()
 	s, err := x.handle.Get(x.world.t.Context())
 	if err != nil {
@@ -55,9 +52,9 @@ func (x *Execution[Out]) Snapshot() engine.Snapshot {
 
 // Cancel cancels the execution from outside; a handler that runs it sees its context end with
 // [flowfabric.ErrCancelled]. An execution that has ended otherwise ends the test.
-func (x *Execution[Out]) Cancel(reason string) {
+func (x *Execution[Out]) Cancel(opts ...flowfabric.ActOption) {
 	x.world.t.Helper()
-	if err := x.handle.Cancel(x.world.t.Context(), reason); err != nil {
+	if err := x.handle.Cancel(x.world.t.Context(), opts...); err != nil {
 		x.world.t.Fatalf("fftest: %v", err)
 	}
 }
@@ -133,15 +130,15 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 }
 
 // attempts is the log with the last attempt, which is in it only if it failed.
-func attempts(s engine.Snapshot) []engine.AttemptRecord {
+func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 	log := slices.Clone(s.AttemptLog)
-	if n := s.Attempts; n > 0 && !slices.ContainsFunc(log, func(a engine.AttemptRecord) bool { return a.Index == n-1 }) {
-		log = append(log, engine.AttemptRecord{
+	if n := s.Attempts; n > 0 && !slices.ContainsFunc(log, func(a flowfabric.AttemptRecord) bool { return a.Index == n-1 }) {
+		log = append(log, flowfabric.AttemptRecord{
 			Index: n - 1, Type: s.AttemptType, State: string(s.State.Public), ClaimedAt: s.ClaimedAt, EndedAt: s.CompletedAt,
 			Worker: engine.Instance(s.Session),
 		})
 	}
-	slices.SortFunc(log, func(a, b engine.AttemptRecord) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(log, func(a, b flowfabric.AttemptRecord) int { return cmp.Compare(a.Index, b.Index) })
 	return log
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -85,7 +86,7 @@ func TestMisuse(t *testing.T) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, echo))
 			x := fftest.Submit(w, greet, "")
 			x.Wait()
-			x.Cancel("too late")
+			x.Cancel(flowfabric.Reason("too late"))
 		}, "it is completed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
@@ -38,7 +38,7 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 		return o, nil
 	}
 	sent := w.worker.link.sent.Load()
-	partitions, err := w.client.Partitions(ctx)
+	partitions, err := w.admin.Partitions(ctx)
 	if err != nil {
 		return o, err
 	}
@@ -52,10 +52,10 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 				return o, err
 			}
 		}
-		for _, t := range []engine.Timer{p.Delayed, p.Alarms} {
+		for _, t := range []admin.Timer{p.Delayed, p.Alarms} {
 			o.moves(t.Head)
 		}
-		for _, t := range []engine.Timer{p.Pending, p.Done, p.Schedules, p.FlowDue} {
+		for _, t := range []admin.Timer{p.Pending, p.Done, p.Schedules, p.FlowDue} {
 			o.sooner(t.Head)
 		}
 		if p.Closed.Count > 0 {
@@ -79,7 +79,7 @@ func (w *World) outlook(ctx context.Context) (o outlook, err error) {
 // held reports whether the worker holds something, be it on the way to or from a handler. What dead ones hold is due when their
 // leases run out.
 func (w *World) held(ctx context.Context, o *outlook) (busy bool, err error) {
-	workers, err := w.client.Workers(ctx)
+	workers, err := w.admin.Workers(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -104,13 +104,13 @@ func (w *World) claimable(ctx context.Context, partition uint16) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	queues, err := w.client.Queues(ctx, client.AllNamespaces())
+	queues, err := w.admin.Queues(ctx, admin.AllNamespaces)
 	if err != nil {
 		return false, err
 	}
 	for _, q := range queues {
 		for _, x := range q.Partitions {
-			if x.Partition == partition && x.Depth > 0 && w.serves(x.Route) && slices.Contains(ready, strconv.FormatUint(x.Route.ID, 10)) {
+			if x.Partition == partition && x.Depth > 0 && w.serves(q) && slices.Contains(ready, strconv.FormatUint(x.Route, 10)) {
 				return true, nil
 			}
 		}
@@ -118,8 +118,8 @@ func (w *World) claimable(ctx context.Context, partition uint16) (bool, error) {
 	return false, nil
 }
 
-// serves reports whether the world's workers take work of a route.
-func (w *World) serves(r engine.Route) bool {
+// serves reports whether the world's workers take work of a queue.
+func (w *World) serves(r admin.Queue) bool {
 	cfg := w.cfg.WithDefaults()
 	info := engine.WorkerInfo{Namespace: cfg.Namespace, Namespaces: cfg.Namespaces}
 	for _, c := range r.Capabilities {
@@ -157,7 +157,7 @@ func (w *World) openings(ctx context.Context, partition uint16, o *outlook) erro
 }
 
 // reopens is when a gate that keeps an execution waiting opens by itself; zero: never, or none does.
-func (w *World) reopens(ctx context.Context, s engine.Snapshot) (opens time.Time, err error) {
+func (w *World) reopens(ctx context.Context, s flowfabric.Snapshot) (opens time.Time, err error) {
 	if len(s.Route.Gates) == 0 {
 		return opens, nil
 	}

@@ -45,14 +45,14 @@ type Report[Out any] struct {
 	// result does not decode.
 	Err error
 
-	Frames   []Frame                // of all attempts, in order; best-effort ones only as far as they have not expired
-	Resumed  []Resumed              // runs that went on with an attempt and appended frames, in order
-	Summary  stream.Summary         // of the last attempt
-	Steps    []Step                 // recorded ones, in the order of their recording
-	Waits    []Wait                 // in the order in which they began
-	Attempts []engine.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
-	Elapsed  time.Duration          // virtual time from creation to end
-	Snapshot engine.Snapshot        // everything else
+	Frames   []Frame                    // of all attempts, in order; best-effort ones only as far as they have not expired
+	Resumed  []Resumed                  // runs that went on with an attempt and appended frames, in order
+	Summary  stream.Summary             // of the last attempt
+	Steps    []Step                     // recorded ones, in the order of their recording
+	Waits    []Wait                     // in the order in which they began
+	Attempts []flowfabric.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
+	Elapsed  time.Duration              // virtual time from creation to end
+	Snapshot flowfabric.Snapshot        // everything else
 	// Spent is what the execution has spent, by budget and dimension, in the last period of each in which it spent.
 	Spent map[string]map[string]int64
 	// Crash is where [Crashes] let the worker die, "died before call 3 of ff_record_step"; "" if it did not.
@@ -122,8 +122,8 @@ func (r *Report[Out]) WantAttempts(types ...flowfabric.AttemptType) {
 	}
 }
 
-// StepNames are the recorded steps by name, in the order of their recording.
-func (r *Report[Out]) StepNames() []string {
+// stepNames are the recorded steps by name, in the order of their recording.
+func (r *Report[Out]) stepNames() []string {
 	var names []string
 	for _, s := range r.Steps {
 		names = append(names, s.Name)
@@ -134,7 +134,7 @@ func (r *Report[Out]) StepNames() []string {
 // WantSteps demands that these steps were recorded, in this order, and no others.
 func (r *Report[Out]) WantSteps(names ...string) {
 	r.t.Helper()
-	if got := r.StepNames(); !slices.Equal(got, names) {
+	if got := r.stepNames(); !slices.Equal(got, names) {
 		r.errorf("steps %q, want %q", got, names)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -16,7 +17,7 @@ type Wait struct {
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual
 	Lasted time.Duration // virtual; 0 if signals came before
-	// Cause is what ended it: engine.CauseSignal, CauseOperator, CauseTimeout or CauseAlreadySatisfied, else "cancelled"
+	// Cause is what ended it: signal, operator, timeout or already_satisfied, else "cancelled"
 	// or "deadline".
 	Cause string
 	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
@@ -24,7 +25,7 @@ type Wait struct {
 }
 
 // waited collects the waits of an execution that has ended: the history knows when, the kept answers know what.
-func (x *Execution[Out]) waited(ctx context.Context, s engine.Snapshot, stored map[string]string) ([]Wait, error) {
+func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stored map[string]string) ([]Wait, error) {
 	last, err := x.world.waits(ctx, x.ID())
 	if err != nil || len(last.Suspension) == 0 { // it never waited
 		return nil, err
@@ -33,7 +34,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s engine.Snapshot, stored m
 	if err != nil {
 		return nil, err
 	}
-	events, err := x.handle.History(ctx)
+	events, err := x.world.admin.History(ctx, x.ID())
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +47,9 @@ func (x *Execution[Out]) waited(ctx context.Context, s engine.Snapshot, stored m
 	}
 	for _, e := range events {
 		switch w := open(); {
-		case e.Kind == engine.EventSuspended:
+		case e.Kind == string(engine.EventSuspended):
 			waits = append(waits, Wait{Name: e.Reason, Reason: e.Detail, Began: e.At})
-		case e.Kind == engine.EventResumed && w != nil:
+		case e.Kind == string(engine.EventResumed) && w != nil:
 			w.Lasted, w.Cause = e.At.Sub(w.Began), e.Detail
 			w.Answer = take(&answers, w.Name, e.At)
 		}
@@ -98,8 +99,8 @@ func take(all *[]engine.Resume, name string, at time.Time) *engine.Resume {
 	return &a
 }
 
-// Suspended is how much virtual time the execution was suspended for, all waits together.
-func (r *Report[Out]) Suspended() (total time.Duration) {
+// suspended is how much virtual time the execution was suspended for, all waits together.
+func (r *Report[Out]) suspended() (total time.Duration) {
 	for _, w := range r.Waits {
 		total += w.Lasted
 	}
@@ -133,7 +134,7 @@ func (r *Report[Out]) WantCauses(causes ...string) {
 // WantSuspended demands that the execution was suspended for at least and at most so much virtual time, all waits together.
 func (r *Report[Out]) WantSuspended(least, most time.Duration) {
 	r.t.Helper()
-	if total := r.Suspended(); total < least || total > most {
+	if total := r.suspended(); total < least || total > most {
 		r.errorf("suspended for %s, want %s..%s", total, least, most)
 	}
 }

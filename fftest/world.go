@@ -14,6 +14,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -22,8 +23,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// DefaultPatience is how long [Execution.Wait] waits while something could happen, in virtual time.
-const DefaultPatience = 24 * time.Hour
+// defaultPatience is how long [Execution.Wait] waits while something could happen, in virtual time.
+const defaultPatience = 24 * time.Hour
 
 // longNap is how far away the next due time must be for the worker to be stopped until then.
 const longNap = 30 * time.Second
@@ -33,7 +34,7 @@ const longNap = 30 * time.Second
 // [Execution]) is best called from the test's own.
 type World struct {
 	// Patience is how long Wait goes on, in virtual time, while no execution is merely waiting for a due time; see
-	// [Execution.Wait]. Default [DefaultPatience]. Set it before the first Wait.
+	// [Execution.Wait]. Default 24 h. Set it before the first Wait.
 	Patience time.Duration
 
 	t        testing.TB
@@ -42,6 +43,7 @@ type World struct {
 	server   *embedded.Server
 	dial     inproc.Dialer
 	client   *client.Client
+	admin    *admin.Admin
 	keyring  *suspend.Keyring
 	journal  *journal
 	running  sync.WaitGroup // worker processes, who replaces them, and who answers waits
@@ -87,7 +89,7 @@ func newWorld(t testing.TB, cfg runtime.Config, bindings []handler.Binding, j *j
 		t.Fatalf("fftest: Config.URL is %q; the store is the world's own", cfg.URL)
 	}
 	w := &World{
-		Patience: DefaultPatience, t: t, cfg: withDefaults(t, cfg, bindings), bindings: bindings,
+		Patience: defaultPatience, t: t, cfg: withDefaults(t, cfg, bindings), bindings: bindings,
 		journal: j, turn: make(chan struct{}, 1), poke: make(chan struct{}), release: func() {},
 		answer: map[flowfabric.ExecutionID][]Answer{}, dues: map[time.Time]int{},
 	}
@@ -144,6 +146,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	w.admin = admin.New(w.client)
 	w.take()
 	defer w.give()
 	return w.startWorker()

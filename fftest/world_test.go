@@ -48,7 +48,7 @@ func scenario(t *testing.T, cfg runtime.Config, then func(w *fftest.World, x *ff
 		w.Patience = time.Hour
 		x := fftest.Submit(w, greet, "")
 		time.Sleep(50 * time.Second)
-		if got := x.State(); got != flowfabric.Active {
+		if got := x.Snapshot().State.Public; got != flowfabric.Active {
 			t.Errorf("after 50 s it is %s", got)
 		}
 		then(w, x)
@@ -111,7 +111,7 @@ func TestDrainHandsBack(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	r := scenario(t, runtime.Config{}, func(w *fftest.World, x *fftest.Execution[string]) { x.Cancel("stop it") })
+	r := scenario(t, runtime.Config{}, func(w *fftest.World, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
 	r.WantState(flowfabric.Cancelled)
 	r.WantElapsed(50*time.Second, 51*time.Second)
 	if !errors.Is(r.Err, flowfabric.ErrCancelled) || r.Snapshot.CancelReason != "stop it" {
@@ -128,7 +128,7 @@ func TestCauses(t *testing.T) {
 		"kill":   {func(w *fftest.World, _ *fftest.Execution[string]) { w.Kill() }, flowfabric.ErrLeaseLost},
 		"lose":   {func(w *fftest.World, _ *fftest.Execution[string]) { w.LoseLease() }, flowfabric.ErrLeaseLost},
 		"drain":  {func(w *fftest.World, _ *fftest.Execution[string]) { w.Drain() }, flowfabric.ErrDraining},
-		"cancel": {func(_ *fftest.World, x *fftest.Execution[string]) { x.Cancel("") }, flowfabric.ErrCancelled},
+		"cancel": {func(_ *fftest.World, x *fftest.Execution[string]) { x.Cancel() }, flowfabric.ErrCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var causes []error

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
@@ -97,7 +98,7 @@ func (s *stage) suspended() (*client.Execution[string], suspend.Token) {
 	s.until(x, flowfabric.Suspended)
 	points, err := x.Waitpoints(s.ctx)
 	s.no(err)
-	token, err := s.o.ReissueToken(s.ctx, x.ID(), points[0].ID, "me")
+	token, err := admin.New(s.o).ReissueToken(s.ctx, x.ID(), points[0].ID, flowfabric.By("me"))
 	s.no(err)
 	return x, token
 }
@@ -112,14 +113,14 @@ func (s *stage) active() *client.Execution[string] {
 func (s *stage) budget() string {
 	s.Helper()
 	name := s.name("b")
-	s.no(s.o.CreateBudget(s.ctx, admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}))
+	s.no(admin.New(s.o).PutBudget(s.ctx, admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0))
 	return name
 }
 
 func (s *stage) quota() string {
 	s.Helper()
 	name := s.name("q")
-	s.no(s.o.CreateQuota(s.ctx, admission.Quota{Name: name, Cap: 3}))
+	s.no(admin.New(s.o).PutQuota(s.ctx, admission.Quota{Name: name, Cap: 3}, 0))
 	return name
 }
 
@@ -191,11 +192,15 @@ var methods = []method{
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
 	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
 	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
-	{"Client.History", true, func(s *stage, c *client.Client) error { return second(c.History(s.ctx, s.ended().ID())) }},
+	{"Admin.History", true, func(s *stage, c *client.Client) error { return second(admin.New(c).History(s.ctx, s.ended().ID())) }},
 	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
 	{"Client.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.Summary(s.ctx, x.ID()))
+	}},
+	{"Client.SummaryOf", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.SummaryOf(s.ctx, x.ID(), 0))
 	}},
 	{"Client.Signal", true, func(s *stage, c *client.Client) error {
 		_, token := s.suspended()
@@ -205,9 +210,9 @@ var methods = []method{
 		x, token := s.suspended()
 		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), engine.NewSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
-	{"Client.Suspended", true, func(s *stage, c *client.Client) error {
+	{"Client.AwaitSuspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.Suspended(s.ctx, x.ID()))
+		return second(c.AwaitSuspension(s.ctx, x.ID()))
 	}},
 	{"Client.Suspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
@@ -220,117 +225,144 @@ var methods = []method{
 
 	{"Client.Approve", false, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.Approve(s.ctx, x.ID(), "go", "me", "on"))
+		return second(c.Approve(s.ctx, x.ID(), "go", "on", flowfabric.By("me")))
 	}},
-	{"Client.ReissueToken", false, func(s *stage, c *client.Client) error {
+	{"Admin.RevokeFrom", false, func(s *stage, c *client.Client) error {
+		err := admin.New(c).RevokeFrom(s.ctx, s.active().ID(), "nobody~1")
+		if errors.Is(err, flowfabric.ErrStaleLease) {
+			return nil // it looked who holds it
+		}
+		return err
+	}},
+	{"Admin.Freeze", false, func(s *stage, c *client.Client) error {
+		defer func() { s.no(admin.New(s.o).Thaw(s.ctx, 1)) }()
+		return admin.New(c).Freeze(s.ctx, 1)
+	}},
+	{"Admin.Thaw", false, func(s *stage, c *client.Client) error { return admin.New(c).Thaw(s.ctx, 1) }},
+	{"Admin.ReissueToken", false, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
-		return second(c.ReissueToken(s.ctx, x.ID(), token.Waitpoint(), "me"))
+		return second(admin.New(c).ReissueToken(s.ctx, x.ID(), token.Waitpoint(), flowfabric.By("me")))
 	}},
-	{"Client.Resume", false, func(s *stage, c *client.Client) error {
+	{"Admin.Resume", false, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return c.Resume(s.ctx, x.ID(), "me")
+		return admin.New(c).Resume(s.ctx, x.ID(), admin.Resume{}, flowfabric.By("me"))
 	}},
-	{"Client.Cancel", false, func(s *stage, c *client.Client) error { return c.Cancel(s.ctx, s.waiting().ID(), "why") }},
-	{"Client.ChangePriority", false, func(s *stage, c *client.Client) error { return c.ChangePriority(s.ctx, s.waiting().ID(), 7) }},
-	{"Client.Pause", false, func(s *stage, c *client.Client) error { return c.Pause(s.ctx, s.waiting().ID(), "why") }},
-	{"Client.Unpause", false, func(s *stage, c *client.Client) error {
+	{"Client.Cancel", false, func(s *stage, c *client.Client) error {
+		return c.Cancel(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
+	}},
+	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error { return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7) }},
+	{"Admin.Pause", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).Pause(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
+	}},
+	{"Admin.Unpause", false, func(s *stage, c *client.Client) error {
 		x := s.waiting()
-		s.no(s.o.Pause(s.ctx, x.ID(), "why"))
-		return c.Unpause(s.ctx, x.ID())
+		s.no(admin.New(s.o).Pause(s.ctx, x.ID(), flowfabric.Reason("why")))
+		return admin.New(c).Unpause(s.ctx, x.ID())
 	}},
-	{"Client.Purge", false, func(s *stage, c *client.Client) error { return c.Purge(s.ctx, s.ended().ID()) }},
-	{"Client.Replay", false, func(s *stage, c *client.Client) error { return c.Replay(s.ctx, s.ended().ID(), client.Force()) }},
-	{"Client.Revoke", false, func(s *stage, c *client.Client) error { return c.Revoke(s.ctx, s.active().ID(), "why") }},
-	{"Client.SetTags", false, func(s *stage, c *client.Client) error {
-		return c.SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, "d.e")
+	{"Admin.Purge", false, func(s *stage, c *client.Client) error { return admin.New(c).Purge(s.ctx, s.ended().ID(), 0) }},
+	{"Admin.Replay", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).Replay(s.ctx, s.ended().ID(), admin.Replay{Force: true})
 	}},
-	{"Client.Why", false, func(s *stage, c *client.Client) error { return second(c.Why(s.ctx, s.waiting().ID())) }},
-	{"Client.List", false, func(s *stage, c *client.Client) error { s.waiting(); return first(c.List(s.ctx, client.Filter{})) }},
-	{"Client.ListPage", false, func(s *stage, c *client.Client) error {
-		return second(c.ListPage(s.ctx, client.Filter{Tags: map[string]string{"a.b": "c"}}, "", 10))
+	{"Admin.Revoke", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).Revoke(s.ctx, s.active().ID(), flowfabric.Reason("why"))
 	}},
-	{"Client.Held", false, func(s *stage, c *client.Client) error { return first(c.Held(s.ctx, "one")) }},
-	{"Client.Flows", false, func(s *stage, c *client.Client) error { return first(c.Flows(s.ctx, client.FlowQuery{})) }},
-	{"Client.FlowsPage", false, func(s *stage, c *client.Client) error { return second(c.FlowsPage(s.ctx, client.FlowQuery{}, "", 10)) }},
-	{"Client.Partitions", false, func(s *stage, c *client.Client) error { return second(c.Partitions(s.ctx)) }},
-	{"Client.Queues", false, func(s *stage, c *client.Client) error { return second(c.Queues(s.ctx)) }},
-	{"Client.Workers", false, func(s *stage, c *client.Client) error { return second(c.Workers(s.ctx)) }},
-	{"Client.MarkWorkerDead", false, func(s *stage, c *client.Client) error {
-		_, err := c.MarkWorkerDead(s.ctx, "nobody", "why")
+	{"Admin.SetTags", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, "d.e")
+	}},
+	{"Admin.Why", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Why(s.ctx, s.waiting().ID())) }},
+	{"Admin.List", false, func(s *stage, c *client.Client) error {
+		s.waiting()
+		return first(admin.New(c).List(s.ctx, admin.Filter{}))
+	}},
+	{"Admin.ListPage", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).ListPage(s.ctx, admin.Filter{Tags: map[string]string{"a.b": "c"}}, "", 10))
+	}},
+	{"Admin.Flows", false, func(s *stage, c *client.Client) error { return first(admin.New(c).Flows(s.ctx, admin.FlowQuery{})) }},
+	{"Admin.FlowsPage", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).FlowsPage(s.ctx, admin.FlowQuery{}, "", 10))
+	}},
+	{"Admin.Partitions", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Partitions(s.ctx)) }},
+	{"Admin.Queues", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Queues(s.ctx, "")) }},
+	{"Admin.Workers", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Workers(s.ctx)) }},
+	{"Admin.MarkWorkerDead", false, func(s *stage, c *client.Client) error {
+		_, err := admin.New(c).MarkWorkerDead(s.ctx, "nobody", flowfabric.Reason("why"))
 		if errors.Is(err, flowfabric.ErrWorkerNotFound) {
 			return nil // it looked for it
 		}
 		return err
 	}},
-	{"Client.Subscribe", false, func(s *stage, c *client.Client) error { return second(c.Subscribe(s.ctx, client.SubscribeOptions{})) }},
-	{"Client.Lanes", false, func(s *stage, c *client.Client) error { return second(c.Lanes(s.ctx)) }},
-	{"Client.SetLane", false, func(s *stage, c *client.Client) error {
-		return c.SetLane(s.ctx, "other", engine.LaneChange{State: engine.LaneActive})
+	{"Admin.Subscribe", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).Subscribe(s.ctx, admin.SubscribeOptions{}))
 	}},
-	{"Client.PauseLane", false, func(s *stage, c *client.Client) error { return c.PauseLane(s.ctx, "other") }},
-	{"Client.ResumeLane", false, func(s *stage, c *client.Client) error { return c.ResumeLane(s.ctx, "other") }},
-	{"Client.DrainLane", false, func(s *stage, c *client.Client) error { return c.DrainLane(s.ctx, "other") }},
-	{"Client.DisableLane", false, func(s *stage, c *client.Client) error { return c.DisableLane(s.ctx, "other") }},
-	{"Client.LaneAgeing", false, func(s *stage, c *client.Client) error { return c.LaneAgeing(s.ctx, "other", time.Minute) }},
-	{"Client.LaneRetention", false, func(s *stage, c *client.Client) error { return c.LaneRetention(s.ctx, "other", time.Hour) }},
-	{"Client.SetShare", false, func(s *stage, c *client.Client) error { return c.SetShare(s.ctx, "acme", "other", 3) }},
-	{"Client.TokenKeys", false, func(s *stage, c *client.Client) error { return second(c.TokenKeys(s.ctx)) }},
-	{"Client.RotateTokenKeys", false, func(s *stage, c *client.Client) error { return second(c.RotateTokenKeys(s.ctx, "a", time.Hour)) }},
+	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
+	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: new(time.Hour), Ageing: new(time.Minute)})
+	}},
+	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})
+	}},
+	{"Admin.TokenKeys", false, func(s *stage, c *client.Client) error { return second(admin.New(c).TokenKeys(s.ctx)) }},
+	{"Admin.RotateTokenKeys", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RotateTokenKeys(s.ctx, admin.Rotation{Kid: "a", Grace: time.Hour}))
+	}},
 
 	{"Client.PutSchedule", false, func(s *stage, c *client.Client) error {
 		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
-		return second(c.PutSchedule(s.ctx, s.name("s"), d, []byte(`"in"`)))
+		return second(c.PutSchedule(s.ctx, s.name("s"), client.ScheduleChange{Definition: d, Input: []byte(`"in"`)}))
 	}},
-	{"Client.GetSchedule", false, func(s *stage, c *client.Client) error { return second(c.GetSchedule(s.ctx, s.schedule())) }},
-	{"Client.Schedules", false, func(s *stage, c *client.Client) error { return second(c.Schedules(s.ctx)) }},
-	{"Client.NextRuns", false, func(s *stage, c *client.Client) error { return second(c.NextRuns(s.ctx, s.schedule(), 3)) }},
-	{"Client.PauseSchedule", false, func(s *stage, c *client.Client) error { return c.PauseSchedule(s.ctx, s.schedule()) }},
-	{"Client.ResumeSchedule", false, func(s *stage, c *client.Client) error {
+	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error { return second(admin.New(c).GetSchedule(s.ctx, s.schedule())) }},
+	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
+	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error { return admin.New(c).PauseSchedule(s.ctx, s.schedule()) }},
+	{"Admin.UnpauseSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
-		s.no(s.o.PauseSchedule(s.ctx, name))
-		return c.ResumeSchedule(s.ctx, name)
+		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
+		return admin.New(c).UnpauseSchedule(s.ctx, name)
 	}},
-	{"Client.RemoveSchedule", false, func(s *stage, c *client.Client) error { return second(c.RemoveSchedule(s.ctx, s.schedule())) }},
+	{"Admin.RemoveSchedule", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule(), nil))
+	}},
 
-	{"Client.CreateBudget", false, func(s *stage, c *client.Client) error {
-		return c.CreateBudget(s.ctx, admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
+	{"Admin.PutBudget", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutBudget(s.ctx, admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
 	}},
-	{"Client.UpdateBudget", false, func(s *stage, c *client.Client) error {
-		return c.UpdateBudget(s.ctx, admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
+	{"Admin.PutBudget again", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutBudget(s.ctx, admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
 	}},
-	{"Client.GetBudget", true, func(s *stage, c *client.Client) error { return second(c.GetBudget(s.ctx, s.budget())) }},
-	{"Client.Budgets", false, func(s *stage, c *client.Client) error { s.budget(); return second(c.Budgets(s.ctx)) }},
-	{"Client.AdjustBudget", false, func(s *stage, c *client.Client) error {
-		return second(c.AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5}, "why"))
+	{"Admin.GetBudget", true, func(s *stage, c *client.Client) error { return second(admin.New(c).GetBudget(s.ctx, s.budget())) }},
+	{"Admin.Budgets", false, func(s *stage, c *client.Client) error { s.budget(); return second(admin.New(c).Budgets(s.ctx)) }},
+	{"Admin.AdjustBudget", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5}, flowfabric.Reason("why")))
 	}},
-	{"Client.ResetBudget", false, func(s *stage, c *client.Client) error { return third(c.ResetBudget(s.ctx, s.budget())) }},
-	{"Client.ReportUsage", false, func(s *stage, c *client.Client) error {
-		return second(c.ReportUsage(s.ctx, admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
+	{"Admin.ResetBudget", false, func(s *stage, c *client.Client) error {
+		return third(admin.New(c).ResetBudget(s.ctx, s.budget(), false))
 	}},
-	{"Client.RefundBudget", false, func(s *stage, c *client.Client) error {
+	{"Admin.ReportUsage", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).ReportUsage(s.ctx, admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
+	}},
+	{"Admin.RefundBudget", false, func(s *stage, c *client.Client) error {
 		u := admission.Usage{Budget: s.budget(), Execution: s.waiting().ID(), Key: "k", Amounts: map[string]int64{"tokens": 5}}
-		s.no(second(s.o.ReportUsage(s.ctx, u)))
-		return second(c.RefundBudget(s.ctx, u.Budget, u.Execution))
+		s.no(second(admin.New(s.o).ReportUsage(s.ctx, u)))
+		return second(admin.New(c).RefundBudget(s.ctx, u.Budget, u.Execution))
 	}},
-	{"Client.RemoveBudget", false, func(s *stage, c *client.Client) error { return second(c.RemoveBudget(s.ctx, s.budget())) }},
-	{"Client.CreateQuota", false, func(s *stage, c *client.Client) error {
-		return c.CreateQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
+	{"Admin.RemoveBudget", false, func(s *stage, c *client.Client) error { return second(admin.New(c).RemoveBudget(s.ctx, s.budget())) }},
+	{"Admin.PutQuota", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3}, 0)
 	}},
-	{"Client.UpdateQuota", false, func(s *stage, c *client.Client) error {
-		return c.UpdateQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
+	{"Admin.PutQuota again", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
 	}},
-	{"Client.GetQuota", true, func(s *stage, c *client.Client) error { return second(c.GetQuota(s.ctx, s.quota())) }},
-	{"Client.Quotas", false, func(s *stage, c *client.Client) error { s.quota(); return second(c.Quotas(s.ctx)) }},
-	{"Client.RemoveQuota", false, func(s *stage, c *client.Client) error { return second(c.RemoveQuota(s.ctx, s.quota())) }},
-	{"Client.AttachGates", false, func(s *stage, c *client.Client) error {
-		return c.AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.Quota(s.quota())})
+	{"Admin.GetQuota", true, func(s *stage, c *client.Client) error { return second(admin.New(c).GetQuota(s.ctx, s.quota())) }},
+	{"Admin.Quotas", false, func(s *stage, c *client.Client) error { s.quota(); return second(admin.New(c).Quotas(s.ctx)) }},
+	{"Admin.RemoveQuota", false, func(s *stage, c *client.Client) error { return second(admin.New(c).RemoveQuota(s.ctx, s.quota())) }},
+	{"Admin.AttachGates", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.Quota(s.quota())})
 	}},
-	{"Client.DetachGates", false, func(s *stage, c *client.Client) error {
+	{"Admin.DetachGates", false, func(s *stage, c *client.Client) error {
 		q := []flowfabric.Gate{flowfabric.Quota(s.quota())}
-		s.no(s.o.AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, q))
-		return c.DetachGates(s.ctx, admission.Scope{Namespace: "acme"}, q)
+		s.no(admin.New(s.o).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, q))
+		return admin.New(c).DetachGates(s.ctx, admission.Scope{Namespace: "acme"}, q)
 	}},
-	{"Client.Gates", false, func(s *stage, c *client.Client) error { return second(c.Gates(s.ctx)) }},
+	{"Admin.Gates", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Gates(s.ctx)) }},
 
 	{"Flow.Describe", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Describe(s.ctx)) }},
 	{"Flow.Snapshot", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Snapshot(s.ctx)) }},
@@ -343,29 +375,31 @@ var methods = []method{
 	{"Flow.Cancel", false, func(s *stage, c *client.Client) error {
 		return second(at(c, s.submitted()).Cancel(s.ctx, flowfabric.CancelAll))
 	}},
-	{"Flow.Replay", false, func(s *stage, c *client.Client) error {
+	{"Flow.CancelAndWait", false, func(s *stage, c *client.Client) error {
+		return second(at(c, s.submitted()).CancelAndWait(s.ctx, flowfabric.CancelAll))
+	}},
+	{"Admin.ReplayFlow", false, func(s *stage, c *client.Client) error {
 		f := flow.New("failing")
 		flow.Add(f, "bad", job, "fail")
 		submitted, err := client.SubmitFlow(s.ctx, s.o, f)
 		s.no(err)
 		s.no(second(submitted.Wait(s.ctx)))
-		return second(at(c, submitted).Replay(s.ctx))
+		return second(admin.New(c).ReplayFlow(s.ctx, submitted.ID(), admin.FlowReplay{}))
 	}},
-	{"Flow.SetTags", false, func(s *stage, c *client.Client) error {
-		return at(c, s.submitted()).SetTags(s.ctx, map[string]string{"a.b": "c"})
+	{"Admin.SetFlowTags", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SetFlowTags(s.ctx, s.submitted().ID(), map[string]string{"a.b": "c"})
 	}},
 
 	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
 	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
-	{"Execution.History", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).History(s.ctx)) }},
 	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
 	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(mine(c, x).Summary(s.ctx))
 	}},
-	{"Execution.Suspended", true, func(s *stage, c *client.Client) error {
+	{"Execution.AwaitSuspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(mine(c, x).Suspended(s.ctx))
+		return second(mine(c, x).AwaitSuspension(s.ctx))
 	}},
 	{"Execution.Suspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
@@ -377,24 +411,15 @@ var methods = []method{
 	}},
 	{"Execution.Approve", false, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(mine(c, x).Approve(s.ctx, "go", "me", "on"))
+		return second(mine(c, x).Approve(s.ctx, "go", "on", flowfabric.By("me")))
 	}},
-	{"Execution.Resume", false, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return mine(c, x).Resume(s.ctx, "me")
-	}},
-	{"Execution.Cancel", false, func(s *stage, c *client.Client) error { return mine(c, s.waiting()).Cancel(s.ctx, "why") }},
-	{"Execution.ChangePriority", false, func(s *stage, c *client.Client) error { return mine(c, s.waiting()).ChangePriority(s.ctx, 7) }},
-	{"Execution.Purge", false, func(s *stage, c *client.Client) error { return mine(c, s.ended()).Purge(s.ctx) }},
-	{"Execution.Replay", false, func(s *stage, c *client.Client) error { return mine(c, s.ended()).Replay(s.ctx, client.Force()) }},
-	{"Execution.Revoke", false, func(s *stage, c *client.Client) error { return mine(c, s.active()).Revoke(s.ctx, "why") }},
-	{"Execution.SetTags", false, func(s *stage, c *client.Client) error {
-		return mine(c, s.waiting()).SetTags(s.ctx, map[string]string{"a.b": "c"})
+	{"Execution.Cancel", false, func(s *stage, c *client.Client) error {
+		return mine(c, s.waiting()).Cancel(s.ctx, flowfabric.Reason("why"))
 	}},
 }
 
 // uncalled are methods that make no call.
-var uncalled = []string{"Client.Close", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate"}
+var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate"}
 
 // Every method of a client that is a producer's job works for the user producer, every other one is refused to it, and all work for
 // the user operator. A new method is somebody's job, too.
@@ -403,7 +428,7 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 	for _, m := range methods {
 		known = append(known, m.name)
 	}
-	for receiver, v := range map[string]any{"Client": &client.Client{}, "Flow": &client.Flow{}, "Execution": &client.Execution[string]{}} {
+	for receiver, v := range map[string]any{"Client": &client.Client{}, "Admin": &admin.Admin{}, "Flow": &client.Flow{}, "Execution": &client.Execution[string]{}} {
 		for i := range reflect.TypeOf(v).NumMethod() {
 			if name := receiver + "." + reflect.TypeOf(v).Method(i).Name; !slices.Contains(known, name) {
 				t.Errorf("%s: say in methods whose job it is, and how to call it", name)

@@ -20,6 +20,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -117,7 +118,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		if out, err := x.Result(ctx); err != nil || out != "on" || frames == 0 {
 			t.Fatalf("result %q with %d frames, %v", out, frames, err)
 		}
-		if _, err := x.History(ctx); err != nil {
+		if _, err := admin.New(p).History(ctx, x.ID()); err != nil {
 			t.Errorf("history: %v", err)
 		}
 		for _, what := range []string{"fail", "delay", "cancel", "panic"} {
@@ -134,19 +135,19 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		flows(t, ctx, s)
 		gates(t, ctx, s)
 
-		o, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+		o, err := admin.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("operator: %v", err)
 		}
 		t.Cleanup(o.Close)
 		for what, err := range map[string]error{
-			"replay": o.Replay(ctx, x.ID(), client.Force()), "lane": o.PauseLane(ctx, "other"), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}),
+			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}), "lane": o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}),
 		} {
 			if err != nil {
 				t.Errorf("operator: %s: %v", what, err)
 			}
 		}
-		if _, err := o.Queues(ctx); err != nil {
+		if _, err := o.Queues(ctx, ""); err != nil {
 			t.Errorf("operator: queues: %v", err)
 		}
 		if _, err := o.Why(ctx, x.ID()); err != nil {
@@ -158,7 +159,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		if _, err := o.Workers(ctx); err != nil {
 			t.Errorf("operator: workers: %v", err)
 		}
-		if _, err := o.Subscribe(ctx, client.SubscribeOptions{}); err != nil {
+		if _, err := o.Subscribe(ctx, admin.SubscribeOptions{}); err != nil {
 			t.Errorf("operator: subscribe: %v", err)
 		}
 		e, err := engine.Open(ctx, engine.Config{URL: as("operator", s), Logger: quiet})

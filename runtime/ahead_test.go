@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -269,7 +270,7 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.PauseLane(e.ctx, "default"); err != nil {
+			if err := admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LanePaused}); err != nil {
 				t.Fatal(err)
 			}
 			want := aheadSlots + aheadMost
@@ -282,7 +283,7 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 			if n := len(e.in(flowfabric.Waiting, ids)); n != len(ids)-want || w.count() != want {
 				t.Errorf("%d wait and %d have begun, want %d and %d", n, w.count(), len(ids)-want, want)
 			}
-			if err := c.ResumeLane(e.ctx, "default"); err != nil {
+			if err := admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LaneActive}); err != nil {
 				t.Fatal(err)
 			}
 			e.completed(ids, 1)

@@ -49,7 +49,7 @@ type Config struct {
 	// Namespaces that this worker serves in addition to Namespace, which keeps its default: a worker for acme and globex serves "default",
 	// too, unless Namespace is one of the two. 1..64 bytes each, at most 256; "*" is every namespace there is or will be.
 	// A handler learns which one from Task.Namespace. What waits in several shares this worker by the weights of the namespaces in a
-	// lane (client.SetShare). Default none.
+	// lane (admin.SetLane). Default none.
 	Namespaces []string
 	// Lanes that this worker serves: 1..64 bytes each. Default only "default".
 	Lanes []string
@@ -64,7 +64,7 @@ type Config struct {
 	Instance string
 
 	// AppVersion is the version of the application, and Labels are whatever else should be seen of this worker in
-	// client.Workers: up to 64 bytes, and up to 64 labels with values of up to 256 bytes. Default none.
+	// admin.Workers: up to 64 bytes, and up to 64 labels with values of up to 256 bytes. Default none.
 	AppVersion string
 	Labels     map[string]string
 

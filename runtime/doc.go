@@ -16,7 +16,7 @@
 // visit of their partition: what they free mostly runs here, without a ring and a claim of its own.
 //
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
-// several of them, in one lane, shares it by weight (client.SetShare), whatever each has waiting.
+// several of them, in one lane, shares it by weight (admin.SetLane), whatever each has waiting.
 //
 // Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s (admission.Gate), claims what all let pass,
 // and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may have room, so that it takes no

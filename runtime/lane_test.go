@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -72,11 +73,11 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		defer stop()
 		w.eventually("the load runs", func() bool { return seen.count() > 50 })
 
-		if err := c.PauseLane(w.ctx, "default", client.By("anna")); err != nil {
+		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused}, "anna"); err != nil {
 			w.Fatal(err)
 		}
 		var waits []flowfabric.ExecutionID // not claimed when the call had returned
-		for x, err := range c.List(w.ctx, client.Filter{Lane: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}) {
+		for x, err := range admin.New(c).List(w.ctx, admin.Filter{Lane: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}) {
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -89,11 +90,11 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.reach(w.submit("open", into("open", i)), flowfabric.CodeCompleted)
 		}
 		w.eventually("what was claimed has ended", func() bool {
-			page, err := c.ListPage(w.ctx, client.Filter{States: []flowfabric.PublicState{flowfabric.Active}}, "", 1)
-			return err == nil && len(page.Executions) == 0
+			page, err := admin.New(c).ListPage(w.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Active}}, "", 1)
+			return err == nil && len(page.Items) == 0
 		})
-		queues, err := c.Queues(w.ctx)
-		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != engine.LanePaused || queues[0].Mixed {
+		queues, err := admin.New(c).Queues(w.ctx, "")
+		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != admin.LanePaused || queues[0].Mixed {
 			w.Fatalf("%+v, %v", queues, err)
 		}
 		late := 0
@@ -113,7 +114,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.Errorf("%d have not started, %d wait", late, queues[0].Depth)
 		}
 
-		if err := c.ResumeLane(w.ctx, "default"); err != nil {
+		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LaneActive}); err != nil {
 			w.Fatal(err)
 		}
 		for _, id := range all {

@@ -29,7 +29,7 @@ const (
 )
 
 // membership tells the server that this worker is there. It protects nobody's work, leases do that: it keeps two
-// processes from answering to one name, whose rings and listings they would share, and it is what client.Workers shows.
+// processes from answering to one name, whose rings and listings they would share, and it is what admin.Workers shows.
 // So only a name that is visibly somebody else's keeps a worker from starting; any other trouble is logged.
 type membership struct {
 	*run

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -113,7 +114,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	}
 	defer c.Close()
 	marked := time.Now()
-	if held, err := c.MarkWorkerDead(w.ctx, "hung", ""); err != nil || held != 1 {
+	if held, err := admin.New(c).MarkWorkerDead(w.ctx, "hung"); err != nil || held != 1 {
 		t.Fatal(held, err)
 	}
 	s := w.reach(id, flowfabric.CodeCompleted)

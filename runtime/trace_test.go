@@ -170,7 +170,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		}
 
 		w.reach(x.ID(), flowfabric.CodeAwaitingSignal)
-		if _, err := c.Approve(w.ctx, x.ID(), "go", "anna", "on", client.SignalCorrelation("ticket-7")); err != nil {
+		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"), client.SignalCorrelation("ticket-7")); err != nil {
 			t.Fatal(err)
 		}
 		approved := r.named(w, "approve", 0)

@@ -84,7 +84,7 @@ type Result struct {
 
 // Await waits for one signal on the waitpoint called name and returns its payload, decoded from JSON (a []byte gets it as it
 // is, a string also from encoding utf8). If [Pending] opened a waitpoint of that key before, it waits on that one; else it
-// opens one, which operators reach by its key and outsiders through a token that client.ReissueToken makes.
+// opens one, which operators reach by its key and outsiders through a token that admin.ReissueToken makes.
 //
 // The first pass gets an error that the handler must return, wrapped or not: it is what suspends the execution, after the
 // handler has returned. Slot, lease and goroutine are free while it waits. When it goes on, the handler runs again from the

@@ -54,7 +54,7 @@ func ExampleAwait() {
 		fmt.Println(err)
 		return
 	}
-	_, err = c.Approve(ctx, exec.ID(), "editor", "anna", true)
+	_, err = c.Approve(ctx, exec.ID(), "editor", true, flowfabric.By("anna"))
 	fmt.Println("approved:", err)
 	fmt.Println(exec.Result(ctx))
 	// Output:

@@ -18,6 +18,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -176,7 +177,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	if status, late := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 200 || late != `{"status":"closed"}`+"\n" {
 		t.Errorf("a signal that is late: %d %s", status, late) // S6
 	}
-	if err := x.Purge(d.ctx); err != nil {
+	if err := admin.New(d.client).Purge(d.ctx, x.ID(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 401 {
@@ -351,7 +352,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	slog.Error("the application", "token", token, "held", struct{ t suspend.Token }{token}, "errors", errors.Join(unknown, missing))
 	waitpoints, err := d.client.Waitpoints(d.ctx, x.ID())
 	slog.Info("waitpoints", "list", waitpoints, "error", err)
-	fresh, err := d.client.ReissueToken(d.ctx, x.ID(), token.Waitpoint(), "anna")
+	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), "anna")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,11 +362,11 @@ func TestNoLogHasASecret(t *testing.T) {
 	if _, err := x.Result(d.ctx); err != nil {
 		t.Fatal(err)
 	}
-	history, err := x.History(d.ctx)
+	history, err := admin.New(d.client).History(d.ctx, x.ID())
 	slog.Info("history", "events", history, "error", err)
-	listed, err := d.client.TokenKeys(d.ctx)
+	listed, err := admin.New(d.client).TokenKeys(d.ctx)
 	slog.Info("keys", "list", listed, "error", err)
-	rotated, err := d.client.RotateTokenKeys(d.ctx, "k1", 0)
+	rotated, err := admin.New(d.client).RotateTokenKeys(d.ctx, admin.Rotation{Kid: "k1"})
 	slog.Info("rotated", "list", rotated, "error", err, "client", d.client)
 	d.client.Close()
 	d.postJSON(map[string]any{"token": fresh.Reveal(), "payload": 1})

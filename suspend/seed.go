@@ -39,7 +39,7 @@ func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 	}
 	for i, p := range partitions {
 		if _, has := k.Key(p.Current); !has && !p.Good {
-			return fmt.Errorf("%w: partition %d signs tokens with kid %q, which is not among the token keys (%s); add its secret, or rotate with client.RotateTokenKeys",
+			return fmt.Errorf("%w: partition %d signs tokens with kid %q, which is not among the token keys (%s); add its secret, or rotate with admin.RotateTokenKeys",
 				flowfabric.ErrConfig, i, p.Current, strings.Join(k.Kids(), ","))
 		}
 		k.Use(uint16(i), p.Current)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -105,6 +106,11 @@ func (a *app) engineConfig(first boots) (engine.Config, error) {
 
 // dial is how long one attempt to connect may take.
 func (a *app) dial() time.Duration { return max(min(a.timeout, 10*time.Second), time.Millisecond) }
+
+// operate runs body with an admin.
+func (a *app) operate(ctx context.Context, body func(o *admin.Admin) error) error {
+	return a.with(ctx, func(c *client.Client) error { return body(admin.New(c)) })
+}
 
 // with runs body with a client.
 func (a *app) with(ctx context.Context, body func(c *client.Client) error) error {

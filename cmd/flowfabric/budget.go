@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -72,7 +72,7 @@ type dimension struct {
 	Headroom *int64 `json:"headroom,omitempty"` // until the hard limit
 }
 
-// budget is a client.BudgetInfo for --json.
+// budget is a admin.BudgetInfo for --json.
 type budget struct {
 	Name             string               `json:"name"`
 	Scope            string               `json:"scope,omitempty"`
@@ -110,7 +110,7 @@ type spender struct {
 	Used      map[string]int64 `json:"used"`
 }
 
-func newBudget(b client.BudgetInfo) budget {
+func newBudget(b admin.BudgetInfo) budget {
 	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
 		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
 		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
@@ -181,8 +181,8 @@ gate ls counts those.`,
 		Example: "  flowfabric budget ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				found, err := c.Budgets(ctx)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				found, err := o.Budgets(ctx)
 				if err != nil && len(found) == 0 {
 					return err
 				}
@@ -222,13 +222,13 @@ executions that used of it last, and its book: who changed, adjusted and reset i
 		Example: "  flowfabric budget show acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				b, err := c.GetBudget(ctx, args[0])
+			return a.operate(ctx, func(o *admin.Admin) error {
+				b, err := o.GetBudget(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				v := newBudget(b)
-				if v.Blocked, err = blockedBy(ctx, c, flowfabric.Budget(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.Budget(args[0])); err != nil && len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {
@@ -411,7 +411,7 @@ out, or has a soft one only: it is counted and keeps nothing from running.`,
 			return err
 		}
 		defer c.Close()
-		if err := c.CreateBudget(ctx, b); err != nil {
+		if err := admin.New(c).PutBudget(ctx, b, 0); err != nil {
 			return err
 		}
 		return a.showChanged("budget", gateChanged{Name: args[0], Done: "created", Note: budgetNote(b)})
@@ -433,8 +433,8 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&f.drop, "drop", nil, "forget the limits of a `dimension`; may be repeated")
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			b, err := c.GetBudget(ctx, args[0])
+		return a.operate(ctx, func(o *admin.Admin) error {
+			b, err := o.GetBudget(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -445,7 +445,7 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.BudgetSpec)}
 			if !sameBudget(before, b.BudgetSpec) {
 				v.Done = "updated"
-				if err := c.UpdateBudget(ctx, b.BudgetSpec, b.Revision); err != nil {
+				if err := o.PutBudget(ctx, b.BudgetSpec, b.Revision); err != nil {
 					return err
 				}
 			}

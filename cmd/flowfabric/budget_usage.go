@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -56,8 +56,8 @@ exit code is 4; a budget that only warns counts it. With --execution it is in th
 					return err
 				}
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				r, err := c.ReportUsage(ctx, u)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				r, err := o.ReportUsage(ctx, u)
 				if err != nil {
 					return err
 				}
@@ -118,8 +118,8 @@ zero, and no limit is asked. Who and why is in the budget's book. Repeated it ad
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				used, err := c.AdjustBudget(ctx, args[0], by, reason)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				used, err := o.AdjustBudget(ctx, args[0], by, flowfabric.Reason(reason))
 				if err != nil {
 					return err
 				}
@@ -144,12 +144,8 @@ func budgetResetCommand(a *app) *cobra.Command {
 		Example: "  flowfabric budget reset acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			var opts []client.ResetOption
-			if move {
-				opts = append(opts, client.MoveReset())
-			}
-			return a.with(ctx, func(c *client.Client) error {
-				period, left, err := c.ResetBudget(ctx, args[0], opts...)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				period, left, err := o.ResetBudget(ctx, args[0], move)
 				if err != nil {
 					return err
 				}
@@ -185,8 +181,8 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				returned, err := c.RefundBudget(ctx, args[0], id)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				returned, err := o.RefundBudget(ctx, args[0], id)
 				if err != nil {
 					return err
 				}
@@ -212,8 +208,8 @@ detach it first, or what is created there waits too.`,
 		Example: "  flowfabric budget rm acme",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.removeGate(ctx, flowfabric.Budget(args[0]), force, func(c *client.Client) error {
-				removed, err := c.RemoveBudget(ctx, args[0])
+			return a.removeGate(ctx, flowfabric.Budget(args[0]), force, func(o *admin.Admin) error {
+				removed, err := o.RemoveBudget(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove budget %q: %w", args[0], flowfabric.ErrBudgetNotFound)
 				}

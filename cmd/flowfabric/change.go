@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 // changed is the answer of what changes one execution.
@@ -20,9 +20,9 @@ type changed struct {
 }
 
 // change makes one call about an execution and says what it did.
-func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string, call func(c *client.Client) error) error {
-	return a.with(ctx, func(c *client.Client) error {
-		if err := call(c); err != nil {
+func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string, call func(o *admin.Admin) error) error {
+	return a.operate(ctx, func(o *admin.Admin) error {
+		if err := call(o); err != nil {
 			return err
 		}
 		return a.show(changed{id, done}, func(p *page) { p.say("%s %s", done, id.String()) })
@@ -47,7 +47,9 @@ end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "cancelled", func(c *client.Client) error { return c.Cancel(ctx, id, reason, client.By(by)) })
+			return a.change(ctx, id, "cancelled", func(o *admin.Admin) error {
+				return o.Client().Cancel(ctx, id, flowfabric.By(by), flowfabric.Reason(reason))
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the execution keeps")
@@ -70,21 +72,13 @@ only with --force.`,
 			if err != nil {
 				return err
 			}
-			opts := []client.ReplayOption{client.Reason(reason)}
-			if scratch {
-				opts = append(opts, client.FromScratch())
-			}
-			if force {
-				opts = append(opts, client.Force())
-			}
+			how := admin.Replay{FromScratch: scratch, Force: force}
 			if request != "" {
-				r, err := requestID("--request", request)
-				if err != nil {
+				if how.Request, err = requestID("--request", request); err != nil {
 					return err
 				}
-				opts = append(opts, client.ReplayRequest(r))
 			}
-			return a.change(ctx, id, "replayed", func(c *client.Client) error { return c.Replay(ctx, id, opts...) })
+			return a.change(ctx, id, "replayed", func(o *admin.Admin) error { return o.Replay(ctx, id, how, flowfabric.Reason(reason)) })
 		}),
 	}
 	flags := cmd.Flags()
@@ -111,7 +105,7 @@ func priorityCommand(a *app) *cobra.Command {
 			if err != nil {
 				return usage("NUMBER %q is not a whole number of 0..%d", args[1], flowfabric.MaxPriority)
 			}
-			return a.change(ctx, id, "reprioritised", func(c *client.Client) error { return c.ChangePriority(ctx, id, n) })
+			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error { return o.SetPriority(ctx, id, n) })
 		}),
 	}
 }
@@ -135,13 +129,13 @@ lower-case words, such as team.region.`,
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error {
+			return a.operate(ctx, func(o *admin.Admin) error {
 				if len(values)+len(remove) > 0 {
-					if err := c.SetTags(ctx, id, values, remove...); err != nil {
+					if err := o.SetTags(ctx, id, values, remove...); err != nil {
 						return err
 					}
 				}
-				s, err := c.Get(ctx, id)
+				s, err := o.Client().Get(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -180,11 +174,7 @@ execution; cancel does.`,
 			if err != nil {
 				return err
 			}
-			var opts []client.RevokeOption
-			if session != "" {
-				opts = append(opts, client.HeldBy(session))
-			}
-			return a.change(ctx, id, "revoked", func(c *client.Client) error { return c.Revoke(ctx, id, reason, opts...) })
+			return a.change(ctx, id, "revoked", func(o *admin.Admin) error { return o.RevokeFrom(ctx, id, session, flowfabric.Reason(reason)) })
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")
@@ -206,10 +196,10 @@ is no way back. Its id and idempotency key stay taken for --tombstone.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "purged", func(c *client.Client) error { return c.Purge(ctx, id, client.Tombstone(keep)) })
+			return a.change(ctx, id, "purged", func(o *admin.Admin) error { return o.Purge(ctx, id, keep) })
 		}),
 	}
-	cmd.Flags().DurationVar(&keep, "tombstone", client.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
+	cmd.Flags().DurationVar(&keep, "tombstone", admin.MinTombstone, "how long id and idempotency key stay taken, 24h to ten years")
 	return cmd
 }
 
@@ -227,7 +217,7 @@ is delayed, suspended, or waits for others is refused; revoke or cancel it, or p
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "paused", func(c *client.Client) error { return c.Pause(ctx, id, reason) })
+			return a.change(ctx, id, "paused", func(o *admin.Admin) error { return o.Pause(ctx, id, flowfabric.Reason(reason)) })
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history, at most 256 bytes")
@@ -246,7 +236,7 @@ func unpauseCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "unpaused", func(c *client.Client) error { return c.Unpause(ctx, id) })
+			return a.change(ctx, id, "unpaused", func(o *admin.Admin) error { return o.Unpause(ctx, id) })
 		}),
 	}
 }

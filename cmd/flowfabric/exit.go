@@ -12,6 +12,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
@@ -97,7 +98,7 @@ func exitCode(err error) int {
 
 // partly tells whether some partitions did what was asked, and some did not.
 func partly(err error) bool {
-	if e, ok := errors.AsType[*client.PartitionsError](err); ok {
+	if e, ok := errors.AsType[*admin.PartitionsError](err); ok {
 		return e.Failed < e.Total
 	}
 	e, ok := errors.AsType[*partialError](err)
@@ -136,13 +137,14 @@ type failure struct {
 }
 
 // commandWords puts the library's advice into words of the command line.
-var commandWords = strings.NewReplacer("client.Force()", "--force", "client.FromScratch()", "--from-scratch",
-	"client.Unpause", "'flowfabric unpause'", "client.CreateBudget", "'flowfabric budget create'", "client.CreateQuota", "'flowfabric quota create'",
-	"client.UpdateBudget", "'flowfabric budget update'", "client.UpdateQuota", "'flowfabric quota update'",
-	"client.ResumeLane", "'flowfabric lane resume'", "client.Resume", "'flowfabric resume'", "client.Replay", "'flowfabric replay'",
+var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "or with Force and", "or with --force and",
+	"admin.Unpause", "'flowfabric unpause'", "admin.PutBudget with that revision", "'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
+	"admin.PutBudget", "'flowfabric budget create'", "admin.PutQuota", "'flowfabric quota create'",
+	"admin.SetLane", "'flowfabric lane resume'", "admin.Resume", "'flowfabric resume'", "admin.ReplayFlow", "'flowfabric flow replay'", "admin.Replay", "'flowfabric replay'",
+	"admin.SetPriority", "'flowfabric priority'",
 	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
 	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
-	"client.RotateTokenKeys", "'flowfabric keys rotate'", "engine.ThawPartition", "'flowfabric thaw'")
+	"admin.RotateTokenKeys", "'flowfabric keys rotate'", "admin.Thaw", "'flowfabric thaw'")
 
 // neverBooted is how the engine says that a store is fresh and may not be booted, in words of the library's configuration.
 const neverBooted = "and CreateConfig is false"

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func flowCommand(a *app) *cobra.Command {
@@ -47,7 +47,8 @@ func (a *app) onFlow(body func(ctx context.Context, f *client.Flow) error) func(
 }
 
 func flowListCommand(a *app) *cobra.Command {
-	var q client.FlowQuery
+	var q admin.FlowQuery
+	var all bool
 	var states []string
 	var limit int
 	var cursor string
@@ -69,26 +70,29 @@ cursor as {"cursor":…} on stderr.`,
 		if limit < 0 {
 			return usage("--limit is %d, want 0 or more", limit)
 		}
-		return a.with(ctx, func(c *client.Client) error { return a.listFlows(ctx, c, q, cursor, limit) })
+		if all {
+			q.Namespace = admin.AllNamespaces
+		}
+		return a.operate(ctx, func(o *admin.Admin) error { return a.listFlows(ctx, o, q, cursor, limit) })
 	})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&states, "state", nil, "`states`: staging, open, completed, failed, cancelled")
 	flags.StringVar(&q.Kind, "kind", "", "only this `kind`")
 	flags.BoolVar(&q.Oldest, "oldest", false, "from the other end")
-	flags.BoolVar(&q.AllNamespaces, "all-namespaces", false, "of all namespaces")
-	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
+	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
+	flags.IntVar(&limit, "limit", admin.DefaultListPage, "how many at most; `0` is all")
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same query")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"staging", "open", "completed", "failed", "cancelled"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// flowRow is an engine.FlowSummary for --json.
+// flowRow is an admin.FlowSummary for --json.
 type flowRow struct {
 	ID         flowfabric.FlowID              `json:"id"`
 	State      flowfabric.FlowState           `json:"state,omitempty"`
 	Namespace  string                         `json:"namespace"`
 	Kind       string                         `json:"kind"`
-	Seal       engine.SealMode                `json:"seal,omitempty"`
+	Seal       string                         `json:"seal,omitempty"`
 	Members    int                            `json:"members"`
 	Count      map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
 	Failing    int                            `json:"failing"`         // members without dependants that ended without success
@@ -97,19 +101,19 @@ type flowRow struct {
 	EndedAt    time.Time                      `json:"ended_at,omitzero"`
 }
 
-func (a *app) listFlows(ctx context.Context, c *client.Client, q client.FlowQuery, cursor string, limit int) error {
+func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, cursor string, limit int) error {
 	p := &page{colour: a.colour()}
 	var rows [][]any
 	for left := limit; ; {
-		size := client.MaxListPage
+		size := admin.MaxListPage
 		if limit > 0 {
 			size = min(left, size)
 		}
-		found, err := c.FlowsPage(ctx, q, cursor, size)
+		found, err := o.FlowsPage(ctx, q, cursor, size)
 		if err != nil {
 			return err
 		}
-		for _, x := range found.Flows {
+		for _, x := range found.Items {
 			v := flowRow{x.ID, x.State, x.Namespace, x.Kind, x.Seal, x.Members, x.Count, x.Failing, utc(x.CreatedAt), utc(x.ReleasedAt), utc(x.EndedAt)}
 			if !a.json {
 				ended := 0
@@ -124,7 +128,7 @@ func (a *app) listFlows(ctx context.Context, c *client.Client, q client.FlowQuer
 			}
 		}
 		cursor = found.Cursor
-		if left -= len(found.Flows); cursor == "" || limit > 0 && left <= 0 {
+		if left -= len(found.Items); cursor == "" || limit > 0 && left <= 0 {
 			break
 		}
 	}
@@ -293,11 +297,11 @@ policy and reason stand.`,
 		Example: "  flowfabric flow cancel '{fp:3}:0197f3a0-…' --policy cancel_pending --reason 'no longer needed'",
 		Args:    exactly("FLOW"),
 		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
-			opts := []client.FlowCancelOption{client.Reason(reason)}
+			cancel := f.Cancel
 			if wait {
-				opts = append(opts, client.UntilCancelled())
+				cancel = f.CancelAndWait
 			}
-			out, err := f.Cancel(ctx, flowfabric.CancellationPolicy(policy), opts...)
+			out, err := cancel(ctx, flowfabric.CancellationPolicy(policy), flowfabric.Reason(reason))
 			if err != nil && !errors.Is(err, client.ErrPartiallyCancelled) {
 				return err
 			}
@@ -350,32 +354,24 @@ flow_only: submit it again.`,
 		Example: `  flowfabric flow replay '{fp:3}:0197f3a0-…' --reason 'the model is back'
   flowfabric flow replay '{fp:3}:0197f3a0-…' --from fetch --from-scratch`,
 		Args: exactly("FLOW"),
-		RunE: a.onFlow(func(ctx context.Context, f *client.Flow) error {
-			opts := []client.FlowReplayOption{client.Reason(reason)}
-			for _, name := range nodes {
-				opts = append(opts, client.FromNode(name))
-			}
-			if everything {
-				opts = append(opts, client.Everything())
-			}
-			if scratch {
-				opts = append(opts, client.FromScratch())
-			}
-			if force {
-				opts = append(opts, client.Force())
-			}
-			if request != "" {
-				r, err := requestID("--request", request)
-				if err != nil {
-					return err
-				}
-				opts = append(opts, client.ReplayRequest(r))
-			}
-			out, err := f.Replay(ctx, opts...)
+		RunE: a.once(func(ctx context.Context, args []string) error {
+			id, err := flowID(args[0])
 			if err != nil {
 				return err
 			}
-			return a.replayed(f.ID(), out)
+			which := admin.FlowReplay{Nodes: nodes, Everything: everything, How: admin.Replay{FromScratch: scratch, Force: force}}
+			if request != "" {
+				if which.How.Request, err = requestID("--request", request); err != nil {
+					return err
+				}
+			}
+			return a.operate(ctx, func(o *admin.Admin) error {
+				out, err := o.ReplayFlow(ctx, id, which, flowfabric.Reason(reason))
+				if err != nil {
+					return err
+				}
+				return a.replayed(id, out)
+			})
 		}),
 	}
 	flags := cmd.Flags()
@@ -389,7 +385,7 @@ flow_only: submit it again.`,
 }
 
 // replayed prints what became of a replay. That members were refused is an error once everything is said.
-func (a *app) replayed(id flowfabric.FlowID, out client.FlowReplay) error {
+func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
 	type refusal struct {
 		Node  string                 `json:"node"`
 		ID    flowfabric.ExecutionID `json:"id"`

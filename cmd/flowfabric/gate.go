@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -31,7 +31,7 @@ budget or a quota. Alone it does what ls does.`,
 	return cmd
 }
 
-// attached is a client.AttachedGates for --json.
+// attached is a admin.AttachedGates for --json.
 type attached struct {
 	Scope   string    `json:"scope"` // as attach takes it
 	Budgets []string  `json:"budgets,omitempty"`
@@ -41,7 +41,7 @@ type attached struct {
 	Mixed   bool      `json:"mixed,omitempty"` // partitions differ: repeat the change
 }
 
-// closedRoute is a client.ClosedRoute for --json.
+// closedRoute is a admin.ClosedRoute for --json.
 type closedRoute struct {
 	Partition uint16    `json:"partition"`
 	Namespace string    `json:"namespace"`
@@ -94,7 +94,7 @@ func (c closing) String() string {
 	return c.Text
 }
 
-// gatesView is a client.GatesInfo for --json.
+// gatesView is a admin.GatesInfo for --json.
 type gatesView struct {
 	Attached []attached    `json:"attached"`
 	Blocked  []closedRoute `json:"blocked"`
@@ -113,14 +113,14 @@ func byKind(gates []flowfabric.Gate) (budgets, quotas []string) {
 	return budgets, quotas
 }
 
-func newClosed(c client.ClosedRoute) closedRoute {
+func newClosed(c admin.ClosedRoute) closedRoute {
 	return closedRoute{Partition: c.Partition, Namespace: c.Route.Namespace, Lane: c.Route.Lane, Kind: c.Route.Kind, Waiting: c.Waiting,
 		Until: utc(c.Until), Reason: newClosing(c.Why)}
 }
 
 // blockedBy lists what a gate keeps from running.
-func blockedBy(ctx context.Context, c *client.Client, g flowfabric.Gate) ([]closedRoute, error) {
-	all, err := c.Gates(ctx)
+func blockedBy(ctx context.Context, o *admin.Admin, g flowfabric.Gate) ([]closedRoute, error) {
+	all, err := o.Gates(ctx)
 	var out []closedRoute
 	for _, x := range all.Closed {
 		if x.Waiting > 0 && engine.ParseClosing(x.Why).Gate == g {
@@ -184,18 +184,18 @@ func closedTable(p *page, title string, closed []closedRoute) {
 }
 
 // removeGate removes a budget or quota, unless it is attached to scopes.
-func (a *app) removeGate(ctx context.Context, g flowfabric.Gate, force bool, remove func(c *client.Client) error) error {
+func (a *app) removeGate(ctx context.Context, g flowfabric.Gate, force bool, remove func(o *admin.Admin) error) error {
 	what := "quota"
 	if g.IsBudget() {
 		what = "budget"
 	}
-	return a.with(ctx, func(c *client.Client) error {
+	return a.operate(ctx, func(o *admin.Admin) error {
 		if !force {
-			if err := refuseAttached(ctx, c, what, g); err != nil {
+			if err := refuseAttached(ctx, o, what, g); err != nil {
 				return err
 			}
 		}
-		if err := remove(c); err != nil {
+		if err := remove(o); err != nil {
 			return err
 		}
 		return a.showChanged(what, gateChanged{Name: g.Name(), Done: "removed"})
@@ -203,8 +203,8 @@ func (a *app) removeGate(ctx context.Context, g flowfabric.Gate, force bool, rem
 }
 
 // refuseAttached is an error that names the scopes to which a gate that exists is attached.
-func refuseAttached(ctx context.Context, c *client.Client, what string, g flowfabric.Gate) error {
-	all, err := c.Gates(ctx)
+func refuseAttached(ctx context.Context, o *admin.Admin, what string, g flowfabric.Gate) error {
+	all, err := o.Gates(ctx)
 	var scopes []string
 	for _, x := range all.Attached {
 		if slices.Contains(x.Gates, g) {
@@ -218,9 +218,9 @@ func refuseAttached(ctx context.Context, c *client.Client, what string, g flowfa
 		return nil
 	}
 	if g.IsBudget() {
-		_, err = c.GetBudget(ctx, g.Name())
+		_, err = o.GetBudget(ctx, g.Name())
 	} else {
-		_, err = c.GetQuota(ctx, g.Name())
+		_, err = o.GetQuota(ctx, g.Name())
 	}
 	if err != nil {
 		return err
@@ -240,9 +240,9 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 		Example: "  flowfabric gate ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				all, err := c.Gates(ctx)
-				if err != nil && len(all.Partitions) == 0 {
+			return a.operate(ctx, func(o *admin.Admin) error {
+				all, err := o.Gates(ctx)
+				if err != nil && all.Partitions == 0 {
 					return err
 				}
 				v := gatesView{Attached: []attached{}, Blocked: []closedRoute{}, Outbox: all.Outbox}
@@ -358,8 +358,8 @@ command may be repeated.`,
 		if err != nil {
 			return err
 		}
-		return a.with(ctx, func(c *client.Client) error {
-			if err := c.AttachGates(ctx, scope, f.gates()); err != nil {
+		return a.operate(ctx, func(o *admin.Admin) error {
+			if err := o.AttachGates(ctx, scope, f.gates()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "attached"}, func(p *page) { p.say("attached to %s", scopeText(scope)) })
@@ -390,8 +390,8 @@ created in between keeps them.`,
 		if err != nil {
 			return err
 		}
-		return a.with(ctx, func(c *client.Client) error {
-			if err := c.DetachGates(ctx, scope, f.gates()); err != nil {
+		return a.operate(ctx, func(o *admin.Admin) error {
+			if err := o.DetachGates(ctx, scope, f.gates()); err != nil {
 				return err
 			}
 			return a.show(attachment{scopeText(scope), "detached"}, func(p *page) { p.say("detached from %s", scopeText(scope)) })

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -124,7 +125,7 @@ func (w *world) graphs() {
 		w.names[name] = fl.ID().String()
 		if name == "broken" {
 			w.names["b"] = fl.Member("b").String()
-			if err := w.client.Cancel(w.ctx, fl.Member("a"), "out of disk"); err != nil {
+			if err := w.client.Cancel(w.ctx, fl.Member("a"), flowfabric.Reason("out of disk")); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -25,8 +24,8 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				events, err := c.History(ctx, id)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				events, err := o.History(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -44,10 +43,10 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 	}
 }
 
-// historyEvent is an engine.Event for --json.
+// historyEvent is an admin.Event for --json.
 type historyEvent struct {
 	At      time.Time              `json:"at"`
-	Event   engine.EventKind       `json:"event"`
+	Event   string                 `json:"event"`
 	Attempt uint32                 `json:"attempt"`
 	Epoch   uint64                 `json:"epoch,omitempty"`
 	Worker  string                 `json:"worker,omitempty"`
@@ -59,8 +58,8 @@ type historyEvent struct {
 	Until   time.Time              `json:"until,omitzero"`
 }
 
-func newHistoryEvent(e engine.Event) historyEvent {
+func newHistoryEvent(e admin.Event) historyEvent {
 	state, _ := flowfabric.Project(e.Code)
-	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: engine.Instance(e.Session),
+	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: flowfabric.WorkerOf(e.Session),
 		Session: e.Session, By: e.By, State: state.Public, Detail: e.Detail, Reason: e.Reason, Until: utc(e.Until)}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func keysCommand(a *app) *cobra.Command {
@@ -27,7 +26,7 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`,
 	return cmd
 }
 
-// partitionKeys is an engine.PartitionKeys for --json.
+// partitionKeys is an admin.PartitionKeys for --json.
 type partitionKeys struct {
 	Partition uint16     `json:"partition"`
 	Current   string     `json:"current,omitempty"`
@@ -52,8 +51,8 @@ func keysListCommand(a *app) *cobra.Command {
 		Example: "  flowfabric keys list",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				listed, err := c.TokenKeys(ctx)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				listed, err := o.TokenKeys(ctx)
 				if err != nil && len(listed) == 0 {
 					return err
 				}
@@ -74,7 +73,7 @@ func keysListCommand(a *app) *cobra.Command {
 }
 
 // keysTable sums up the partitions: a key is one row.
-func keysTable(p *page, listed []engine.PartitionKeys) {
+func keysTable(p *page, listed []admin.PartitionKeys) {
 	type sum struct {
 		fingerprints     map[string]bool
 		partitions, sign int
@@ -137,12 +136,8 @@ longer than the grace refuses, unless --force.`,
 		Example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
 		Args:    exactly("KID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			var opts []client.RotateOption
-			if force {
-				opts = append(opts, client.Force())
-			}
-			return a.with(ctx, func(c *client.Client) error {
-				rotated, err := c.RotateTokenKeys(ctx, args[0], grace, opts...)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force})
 				if err != nil && len(rotated) == 0 {
 					return err
 				}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func laneCommand(a *app) *cobra.Command {
@@ -19,10 +18,10 @@ func laneCommand(a *app) *cobra.Command {
 	}
 	list := laneListCommand(a)
 	cmd.AddCommand(list,
-		laneStateCommand(a, "pause", "Accept work, hand none out", engine.LanePaused, `pause lets a lane accept work and hand out none. What runs already goes on.`),
-		laneStateCommand(a, "resume", "Accept and hand out work again", engine.LaneActive, `resume makes a lane accept and hand out work again, whatever its state was.`),
-		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", engine.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
-		laneStateCommand(a, "disable", "Neither accept nor hand out", engine.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
+		laneStateCommand(a, "pause", "Accept work, hand none out", admin.LanePaused, `pause lets a lane accept work and hand out none. What runs already goes on.`),
+		laneStateCommand(a, "resume", "Accept and hand out work again", admin.LaneActive, `resume makes a lane accept and hand out work again, whatever its state was.`),
+		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", admin.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
+		laneStateCommand(a, "disable", "Neither accept nor hand out", admin.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
 		laneRetentionCommand(a), laneSetCommand(a))
 	listsAlone(cmd, list)
@@ -39,8 +38,8 @@ func laneListCommand(a *app) *cobra.Command {
 	}
 	scope := a.scope(cmd)
 	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			found, err := c.Lanes(ctx, scope()...)
+		return a.operate(ctx, func(o *admin.Admin) error {
+			found, err := o.Lanes(ctx, scope())
 			if err != nil && len(found) == 0 {
 				return err
 			}
@@ -61,24 +60,24 @@ func laneListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// lane is a client.LaneInfo for --json.
+// lane is a admin.Lane for --json.
 type lane struct {
-	Namespace string           `json:"namespace"`
-	Lane      string           `json:"lane"`
-	State     engine.LaneState `json:"state"`
-	Mixed     bool             `json:"mixed,omitempty"` // partitions differ: repeat the change
-	Waiting   int              `json:"waiting"`
-	Retention int64            `json:"retention_seconds"`   // of what ends in it
-	Ageing    int64            `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
-	Weight    int              `json:"weight,omitempty"`    // of the namespace in the lane, if it is not the usual one, 1
-	Since     time.Time        `json:"since,omitzero"`
-	By        string           `json:"by,omitempty"`
+	Namespace string          `json:"namespace"`
+	Lane      string          `json:"lane"`
+	State     admin.LaneState `json:"state"`
+	Mixed     bool            `json:"mixed,omitempty"` // partitions differ: repeat the change
+	Waiting   int             `json:"waiting"`
+	Retention int64           `json:"retention_seconds"`   // of what ends in it
+	Ageing    int64           `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
+	Weight    int             `json:"weight,omitempty"`    // of the namespace in the lane, if it is not the usual one, 1
+	Since     time.Time       `json:"since,omitzero"`
+	By        string          `json:"by,omitempty"`
 }
 
 // defaultRetention is what a lane keeps that nobody said anything about.
 const defaultRetention = 24 * time.Hour
 
-func newLane(l client.LaneInfo) lane {
+func newLane(l admin.Lane) lane {
 	keep := l.Retention
 	if keep == 0 {
 		keep = defaultRetention
@@ -94,7 +93,7 @@ func retention(d time.Duration) string {
 	return span(d)
 }
 
-func laneStateCommand(a *app, verb, short string, state engine.LaneState, long string) *cobra.Command {
+func laneStateCommand(a *app, verb, short string, state admin.LaneState, long string) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " LANE",
 		Short:   short,
@@ -102,7 +101,7 @@ func laneStateCommand(a *app, verb, short string, state engine.LaneState, long s
 		Example: "  flowfabric lane " + verb + " batch --by anna",
 		Args:    exactly("LANE"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.changeLane(ctx, args[0], engine.LaneChange{State: state})
+			return a.changeLane(ctx, args[0], admin.LaneChange{State: state})
 		}),
 	}
 }
@@ -120,24 +119,24 @@ policy says otherwise: whole seconds, up to ten years; 0 is the default of 24h.`
 			if err != nil {
 				return usage("DURATION %q, want for example 72h", args[1])
 			}
-			return a.changeLane(ctx, args[0], engine.LaneChange{Retention: &keep})
+			return a.changeLane(ctx, args[0], admin.LaneChange{Retention: &keep})
 		}),
 	}
 }
 
 // changeLane makes a change and shows the lane as it then is.
-func (a *app) changeLane(ctx context.Context, name string, change engine.LaneChange) error {
-	return a.with(ctx, func(c *client.Client) error {
-		if err := changedPartly(c.SetLane(ctx, name, change)); err != nil {
+func (a *app) changeLane(ctx context.Context, name string, change admin.LaneChange) error {
+	return a.operate(ctx, func(o *admin.Admin) error {
+		if err := changedPartly(o.SetLane(ctx, name, change)); err != nil {
 			return err
 		}
-		return a.showLane(ctx, c, name)
+		return a.showLane(ctx, o, name)
 	})
 }
 
 // changedPartly says of an error in how many partitions something was changed.
 func changedPartly(err error) error {
-	if some, ok := errors.AsType[*client.PartitionsError](err); ok && partly(err) {
+	if some, ok := errors.AsType[*admin.PartitionsError](err); ok && partly(err) {
 		return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed, count(some.Total, "partition"), err)
 	}
 	return err
@@ -162,26 +161,26 @@ waiting does. Both hold in every partition; the command may be repeated.`,
 	cmd.Flags().DurationVar(&ageing, "ageing", 0, "of waiting that outweighs one step of priority, at most 24h")
 	cmd.MarkFlagsOneRequired("weight", "ageing")
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.with(ctx, func(c *client.Client) error {
+		return a.operate(ctx, func(o *admin.Admin) error {
+			var change admin.LaneChange
 			if cmd.Flags().Changed("weight") {
-				if err := changedPartly(c.SetShare(ctx, a.namespace, args[0], weight)); err != nil {
-					return err
-				}
+				change.Weight = &weight
 			}
 			if cmd.Flags().Changed("ageing") {
-				if err := changedPartly(c.LaneAgeing(ctx, args[0], ageing)); err != nil {
-					return err
-				}
+				change.Ageing = &ageing
 			}
-			return a.showLane(ctx, c, args[0])
+			if err := changedPartly(o.SetLane(ctx, args[0], change)); err != nil {
+				return err
+			}
+			return a.showLane(ctx, o, args[0])
 		})
 	})
 	return cmd
 }
 
 // showLane shows a lane as it is.
-func (a *app) showLane(ctx context.Context, c *client.Client, name string) error {
-	lanes, err := c.Lanes(ctx)
+func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
+	lanes, err := o.Lanes(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -192,13 +191,13 @@ func (a *app) showLane(ctx context.Context, c *client.Client, name string) error
 			})
 		}
 	}
-	return a.show(newLane(client.LaneInfo{Namespace: a.namespace, Name: name, State: engine.LaneActive}), func(p *page) {
+	return a.show(newLane(admin.Lane{Namespace: a.namespace, Name: name, State: admin.LaneActive}), func(p *page) {
 		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, retention(0))
 	})
 }
 
 // order is what a lane was told of who comes next, if it was.
-func order(l client.LaneInfo) string {
+func order(l admin.Lane) string {
 	text := ""
 	if l.Ageing > 0 {
 		text += fmt.Sprintf(", counts %s of waiting as a step of priority", span(l.Ageing))

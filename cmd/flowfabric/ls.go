@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var f client.Filter
+	var f admin.Filter
+	var all bool
 	var states, tags []string
 	var limit int
 	var cursor string
@@ -49,10 +49,13 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 		if limit < 0 {
 			return usage("--limit is %d, want 0 or more", limit)
 		}
-		if f.AllNamespaces && cmd.Flags().Changed("namespace") {
+		if all && cmd.Flags().Changed("namespace") {
 			return usage("--all-namespaces and --namespace exclude each other")
 		}
-		return a.with(ctx, func(c *client.Client) error { return a.list(ctx, c, f, cursor, limit) })
+		if all {
+			f.Namespace = admin.AllNamespaces
+		}
+		return a.operate(ctx, func(o *admin.Admin) error { return a.list(ctx, o, f, cursor, limit) })
 	})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&states, "state", nil, "`states`: waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
@@ -62,16 +65,16 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 	flags.StringArrayVar(&tags, "tag", nil, "only with this `key=value`; may be repeated")
 	flags.StringVar(&f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
 	flags.BoolVar(&f.Newest, "newest", false, "from the other end: of what ended, what is purged last first")
-	flags.BoolVar(&f.AllNamespaces, "all-namespaces", false, "of all namespaces")
+	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
 	flags.BoolVar(&f.WithTags, "tags", false, "show tags")
-	flags.IntVar(&limit, "limit", client.DefaultListPage, "how many at most; `0` is all")
+	flags.IntVar(&limit, "limit", admin.DefaultListPage, "how many at most; `0` is all")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "paused", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same filter")
 	return cmd
 }
 
-// listed is an engine.Listed for --json.
+// listed is an admin.Listed for --json.
 type listed struct {
 	ID              flowfabric.ExecutionID `json:"id"`
 	State           flowfabric.PublicState `json:"state"`
@@ -98,7 +101,7 @@ type listed struct {
 	Drift           string                 `json:"drift,omitempty"` // what is wrong with the entry; 'flowfabric audit' tells more
 }
 
-func newListed(x engine.Listed) listed {
+func newListed(x admin.Listed) listed {
 	v := listed{ID: x.ID, State: x.State.Public, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
 		Capabilities: x.Route.Capabilities, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries, CreatedAt: utc(x.CreatedAt),
 		StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt), CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil),
@@ -111,25 +114,25 @@ func newListed(x engine.Listed) listed {
 		v.PausedAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
 	}
 	if x.State.Public == flowfabric.Active {
-		v.Worker = engine.Instance(x.Session)
+		v.Worker = flowfabric.WorkerOf(x.Session)
 	}
 	return v
 }
 
 // list prints page after page, so that a long listing begins at once and needs no memory.
-func (a *app) list(ctx context.Context, c *client.Client, f client.Filter, cursor string, limit int) error {
+func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor string, limit int) error {
 	p := &page{colour: a.colour()}
 	var rows [][]any
 	for left := limit; ; {
-		size := client.MaxListPage
+		size := admin.MaxListPage
 		if limit > 0 {
 			size = min(left, size)
 		}
-		found, err := c.ListPage(ctx, f, cursor, size)
+		found, err := o.ListPage(ctx, f, cursor, size)
 		if err != nil {
 			return err
 		}
-		for _, x := range found.Executions {
+		for _, x := range found.Items {
 			v := newListed(x)
 			if a.json {
 				if err := a.line(v); err != nil {
@@ -140,7 +143,7 @@ func (a *app) list(ctx context.Context, c *client.Client, f client.Filter, curso
 			rows = append(rows, v.row())
 		}
 		cursor = found.Cursor
-		if left -= len(found.Executions); cursor == "" || limit > 0 && left <= 0 {
+		if left -= len(found.Items); cursor == "" || limit > 0 && left <= 0 {
 			break
 		}
 	}

@@ -6,19 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
-// scope adds the flag that looks at all namespaces, and makes the options from it.
-func (a *app) scope(cmd *cobra.Command) func() []client.ScopeOption {
+// scope adds the flag that looks at all namespaces, and tells which namespace to look at.
+func (a *app) scope(cmd *cobra.Command) func() string {
 	var all bool
 	cmd.Flags().BoolVar(&all, "all-namespaces", false, "of all namespaces")
-	return func() []client.ScopeOption {
+	return func() string {
 		if all {
-			return []client.ScopeOption{client.AllNamespaces()}
+			return admin.AllNamespaces
 		}
-		return nil
+		return a.namespace
 	}
 }
 
@@ -33,8 +32,8 @@ executions of its kind are stored in any state.`,
 	}
 	scope := a.scope(cmd)
 	cmd.RunE = a.once(func(ctx context.Context, _ []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			found, err := c.Queues(ctx, scope()...)
+		return a.operate(ctx, func(o *admin.Admin) error {
+			found, err := o.Queues(ctx, scope())
 			if err != nil && len(found) == 0 {
 				return err
 			}
@@ -55,36 +54,36 @@ executions of its kind are stored in any state.`,
 	return cmd
 }
 
-// queue is a client.Queue for --json.
+// queue is a admin.Queue for --json.
 type queue struct {
-	Namespace    string           `json:"namespace"`
-	Lane         string           `json:"lane"`
-	Kind         string           `json:"kind"`
-	Capabilities []string         `json:"capabilities,omitempty"`
-	State        engine.LaneState `json:"lane_state"`
-	Mixed        bool             `json:"mixed,omitempty"` // partitions differ in the lane's state
-	Waiting      int              `json:"waiting"`
-	Oldest       time.Time        `json:"oldest_at,omitzero"`
-	Priority     int              `json:"highest_priority"`
-	Stored       int              `json:"stored"`
-	Drift        string           `json:"drift,omitempty"`
+	Namespace    string          `json:"namespace"`
+	Lane         string          `json:"lane"`
+	Kind         string          `json:"kind"`
+	Capabilities []string        `json:"capabilities,omitempty"`
+	State        admin.LaneState `json:"lane_state"`
+	Mixed        bool            `json:"mixed,omitempty"` // partitions differ in the lane's state
+	Waiting      int             `json:"waiting"`
+	Oldest       time.Time       `json:"oldest_at,omitzero"`
+	Priority     int             `json:"highest_priority"`
+	Stored       int             `json:"stored"`
+	Drift        string          `json:"drift,omitempty"`
 }
 
-func newQueue(q client.Queue) queue {
+func newQueue(q admin.Queue) queue {
 	return queue{Namespace: q.Namespace, Lane: q.Lane, Kind: q.Kind, Capabilities: q.Capabilities, State: q.State, Mixed: q.Mixed,
 		Waiting: q.Depth, Oldest: utc(q.Oldest), Priority: q.Priority, Stored: q.Retained, Drift: q.Drift}
 }
 
 // laneCell colours lanes that do not do everything.
-func laneCell(s engine.LaneState, mixed bool) cell {
+func laneCell(s admin.LaneState, mixed bool) cell {
 	text := string(s)
 	if mixed {
 		text += " (mixed)"
 	}
 	switch {
-	case s == engine.LaneDisabled:
+	case s == admin.LaneDisabled:
 		return cell{text, red}
-	case mixed, s != engine.LaneActive:
+	case mixed, s != admin.LaneActive:
 		return cell{text, yellow}
 	}
 	return cell{text, normal}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -31,7 +31,7 @@ quota as a gate (submit --quota, gate attach) waits while it is full. Alone it d
 	return cmd
 }
 
-// quota is a client.QuotaInfo for --json.
+// quota is a admin.QuotaInfo for --json.
 type quota struct {
 	Name      string        `json:"name"`
 	Scope     string        `json:"scope,omitempty"`
@@ -72,7 +72,7 @@ func holdsOf(texts []string) []hold {
 	return out
 }
 
-func newQuota(q client.QuotaInfo) quota {
+func newQuota(q admin.QuotaInfo) quota {
 	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
 		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
 		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), Book: bookOf(q.Book)}
@@ -122,8 +122,8 @@ those.`,
 		Example: "  flowfabric quota ls",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				found, err := c.Quotas(ctx)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				found, err := o.Quotas(ctx)
 				if err != nil && len(found) == 0 {
 					return err
 				}
@@ -156,13 +156,13 @@ func quotaShowCommand(a *app) *cobra.Command {
 		Example: "  flowfabric quota show gpu",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				q, err := c.GetQuota(ctx, args[0])
+			return a.operate(ctx, func(o *admin.Admin) error {
+				q, err := o.GetQuota(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				v := newQuota(q)
-				if v.Blocked, err = blockedBy(ctx, c, flowfabric.Quota(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.Quota(args[0])); err != nil && len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {
@@ -259,7 +259,7 @@ settings changes nothing; with others it is refused, see update.`,
 			return err
 		}
 		defer c.Close()
-		if err := c.CreateQuota(ctx, q); err != nil {
+		if err := admin.New(c).PutQuota(ctx, q, 0); err != nil {
 			return err
 		}
 		return a.showChanged("quota", gateChanged{Name: args[0], Done: "created", Note: quotaNote(q)})
@@ -280,8 +280,8 @@ refused.`,
 	}
 	f.add(cmd)
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			q, err := c.GetQuota(ctx, args[0])
+		return a.operate(ctx, func(o *admin.Admin) error {
+			q, err := o.GetQuota(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ refused.`,
 			v := gateChanged{Name: args[0], Done: "unchanged", Note: quotaNote(q.QuotaSpec)}
 			if q.QuotaSpec != before {
 				v.Done = "updated"
-				if err := c.UpdateQuota(ctx, q.QuotaSpec, q.Revision); err != nil {
+				if err := o.PutQuota(ctx, q.QuotaSpec, q.Revision); err != nil {
 					return err
 				}
 			}
@@ -312,8 +312,8 @@ what is created there waits too.`,
 		Example: "  flowfabric quota rm gpu",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.removeGate(ctx, flowfabric.Quota(args[0]), force, func(c *client.Client) error {
-				removed, err := c.RemoveQuota(ctx, args[0])
+			return a.removeGate(ctx, flowfabric.Quota(args[0]), force, func(o *admin.Admin) error {
+				removed, err := o.RemoveQuota(ctx, args[0])
 				if err == nil && !removed {
 					err = fmt.Errorf("remove quota %q: %w", args[0], flowfabric.ErrQuotaNotFound)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -22,14 +23,14 @@ func schedulesCommand(a *app) *cobra.Command {
 	}
 	list := schedulesListCommand(a)
 	cmd.AddCommand(list, schedulesShowCommand(a), schedulesPutCommand(a),
-		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*client.Client).PauseSchedule),
-		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*client.Client).ResumeSchedule),
+		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*admin.Admin).PauseSchedule),
+		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*admin.Admin).UnpauseSchedule),
 		schedulesRemoveCommand(a))
 	listsAlone(cmd, list)
 	return cmd
 }
 
-// scheduleView is a client.ScheduleInfo for --json.
+// scheduleView is a admin.ScheduleInfo for --json.
 type scheduleView struct {
 	Name       string                  `json:"name"`
 	Spec       string                  `json:"spec"`
@@ -60,8 +61,8 @@ type scheduleView struct {
 	Upcoming   []time.Time             `json:"upcoming,omitempty"`
 }
 
-func newScheduleView(s client.ScheduleInfo) scheduleView {
-	d := s.Decoded
+func newScheduleView(s admin.ScheduleInfo) scheduleView {
+	d := s.Definition
 	v := scheduleView{Name: s.Name, CatchUp: d.CatchUp, Overlap: d.Overlap, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind,
 		Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused, Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired,
 		Missed: s.Missed, Reasons: s.Reasons, InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
@@ -99,8 +100,8 @@ func schedulesListCommand(a *app) *cobra.Command {
 		Example: "  flowfabric schedules list",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				found, err := c.Schedules(ctx)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				found, err := o.Schedules(ctx)
 				if err != nil && len(found) == 0 {
 					return err
 				}
@@ -135,17 +136,13 @@ func schedulesShowCommand(a *app) *cobra.Command {
 			if upcoming < 0 || upcoming > 1000 {
 				return usage("--next is %d, want 0..1000", upcoming)
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				s, err := c.GetSchedule(ctx, args[0])
+			return a.operate(ctx, func(o *admin.Admin) error {
+				s, err := o.GetSchedule(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				v := newScheduleView(s)
-				if s.Err == nil {
-					if v.Upcoming, err = c.NextRuns(ctx, args[0], upcoming); err != nil {
-						return err
-					}
-				}
+				v.Upcoming = s.NextRuns(upcoming)
 				return a.show(v, v.text)
 			})
 		}),
@@ -251,11 +248,11 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 		return err
 	}
 	defer c.Close()
-	var opts []client.PutOption
+	change := client.ScheduleChange{Definition: d, Input: input}
 	if f.fresh {
-		opts = append(opts, client.IfNew())
+		change.Expected = new(uint64)
 	}
-	set, err := c.PutSchedule(ctx, name, d, input, opts...)
+	set, err := c.PutSchedule(ctx, name, change)
 	if err != nil {
 		return err
 	}
@@ -303,7 +300,7 @@ type scheduleChanged struct {
 	Done string `json:"done"`
 }
 
-func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*client.Client, context.Context, string, ...client.PauseOption) error) *cobra.Command {
+func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*admin.Admin, context.Context, string, ...flowfabric.By) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " NAME",
 		Short:   short,
@@ -311,8 +308,8 @@ func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*cl
 		Example: "  flowfabric schedules " + verb + " nightly",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				if err := call(c, ctx, args[0]); err != nil {
+			return a.operate(ctx, func(o *admin.Admin) error {
+				if err := call(o, ctx, args[0]); err != nil {
 					return err
 				}
 				return a.show(scheduleChanged{args[0], done}, func(p *page) { p.say("%s %s", done, args[0]) })
@@ -329,8 +326,8 @@ func schedulesRemoveCommand(a *app) *cobra.Command {
 		Example: "  flowfabric schedules remove nightly",
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				removed, err := c.RemoveSchedule(ctx, args[0])
+			return a.operate(ctx, func(o *admin.Admin) error {
+				removed, err := o.RemoveSchedule(ctx, args[0], nil)
 				if err == nil && !removed {
 					err = fmt.Errorf("remove schedule %q: %w", args[0], flowfabric.ErrScheduleNotFound)
 				}

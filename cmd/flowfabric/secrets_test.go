@@ -366,7 +366,7 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Suspended(ctx); err != nil {
+	if _, err := x.AwaitSuspension(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mac := token.Reveal()[strings.LastIndexByte(token.Reveal(), ':')+1:]

@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -33,7 +32,7 @@ the result of one that completed, --summary the summary document that its handle
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.showExecution(ctx, c, id, input, result, summary) })
+			return a.operate(ctx, func(o *admin.Admin) error { return a.showExecution(ctx, o, id, input, result, summary) })
 		}),
 	}
 	cmd.Flags().BoolVar(&input, "input", false, "also the input")
@@ -141,14 +140,15 @@ func newExecution(s engine.Snapshot) execution {
 	return x
 }
 
-func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, input, result, summary bool) error {
+func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.ExecutionID, input, result, summary bool) error {
+	c := o.Client()
 	s, err := c.Get(ctx, id)
 	if err != nil {
 		return err
 	}
 	x := newExecution(s)
 	if len(s.Route.Gates) > 0 && s.State.Public == flowfabric.Waiting {
-		x.gated(c.Why(ctx, id))
+		x.gated(o.Why(ctx, id))
 	}
 	if input {
 		raw, err := c.RawInput(ctx, id)
@@ -178,18 +178,17 @@ func (a *app) showExecution(ctx context.Context, c *client.Client, id flowfabric
 }
 
 // forWorkers are the causes for which one that waits really waits for a worker.
-var forWorkers = []explain.Cause{explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability,
-	explain.WhyWaitingUnregistered, explain.WhyWaitingUnlisted}
+var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker", "waiting_no_capability", "waiting_unregistered", "waiting_unlisted"}
 
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
-func (x *execution) gated(e explain.Explanation, err error) {
+func (x *execution) gated(e admin.Explanation, err error) {
 	if err != nil || e.Code != x.Code || x.Reason == pausedReason || slices.Contains(forWorkers, e.Reason) {
 		return
 	}
-	x.Reason = string(e.Reason)
-	if !e.Facts.ClosedUntil.IsZero() {
-		why := newClosing(e.Facts.ClosedWhy)
-		x.Closed, x.ClosedUntil = &why, utc(e.Facts.ClosedUntil)
+	x.Reason = e.Reason
+	if !e.ClosedUntil.IsZero() {
+		why := newClosing(e.ClosedWhy)
+		x.Closed, x.ClosedUntil = &why, utc(e.ClosedUntil)
 	}
 }
 

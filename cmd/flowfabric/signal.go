@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -143,7 +144,11 @@ something else is said: --choice reject refuses, and --payload is for handlers t
 				return err
 			}
 			return a.with(ctx, func(c *client.Client) error {
-				d, err := c.Approve(ctx, id, args[1], by, payload, opts...)
+				approval := []client.ApproveOption{flowfabric.By(by)}
+				for _, o := range opts {
+					approval = append(approval, o)
+				}
+				d, err := c.Approve(ctx, id, args[1], payload, approval...)
 				return a.delivered(id, d, err)
 			})
 		}),
@@ -197,15 +202,15 @@ it an answer instead, use approve.`,
 			if err != nil {
 				return err
 			}
-			opts := []client.ResumeOption{client.Reason(reason), client.ResumeDelay(delay)}
+			how := admin.Resume{Delay: delay}
 			if request != "" {
-				r, err := requestID("--request", request)
-				if err != nil {
+				if how.Request, err = requestID("--request", request); err != nil {
 					return err
 				}
-				opts = append(opts, client.ResumeRequest(r))
 			}
-			return a.change(ctx, id, "resumed", func(c *client.Client) error { return c.Resume(ctx, id, by, opts...) })
+			return a.change(ctx, id, "resumed", func(o *admin.Admin) error {
+				return o.Resume(ctx, id, how, flowfabric.By(by), flowfabric.Reason(reason))
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the history")

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func topCommand(a *app) *cobra.Command {
@@ -28,10 +28,10 @@ terminal it prints one picture after the other; with --json one line each.`,
 	}
 	scope := a.scope(cmd)
 	watch := a.lasting(func(ctx context.Context, _ []string) error {
-		return a.with(ctx, func(c *client.Client) error { return a.watch(ctx, c, interval, scope()) })
+		return a.operate(ctx, func(o *admin.Admin) error { return a.watch(ctx, o, interval, scope()) })
 	})
 	single := a.once(func(ctx context.Context, _ []string) error {
-		return a.with(ctx, func(c *client.Client) error { return a.picture(ctx, c, scope()) })
+		return a.operate(ctx, func(o *admin.Admin) error { return a.picture(ctx, o, scope()) })
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -85,11 +85,11 @@ type topQueue struct {
 }
 
 // watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is said so.
-func (a *app) watch(ctx context.Context, c *client.Client, interval time.Duration, scope []client.ScopeOption) error {
+func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration, namespace string) error {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	for {
-		err := a.picture(ctx, c, scope)
+		err := a.picture(ctx, o, namespace)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil
 		}
@@ -111,8 +111,8 @@ func (a *app) watch(ctx context.Context, c *client.Client, interval time.Duratio
 }
 
 // picture takes one picture and shows it, on a terminal in place of the one before.
-func (a *app) picture(ctx context.Context, c *client.Client, scope []client.ScopeOption) error {
-	v, err := sample(ctx, c, scope)
+func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string) error {
+	v, err := sample(ctx, o, namespace)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (a *app) picture(ctx context.Context, c *client.Client, scope []client.Scop
 
 // sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does, that is
 // the error.
-func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (topView, error) {
+func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, error) {
 	var v topView
-	partitions, err := c.Partitions(ctx)
+	partitions, err := o.Partitions(ctx)
 	errs := []error{err}
 	for _, p := range partitions {
 		if p.Err != nil {
@@ -148,7 +148,7 @@ func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (
 		v.Closed += p.Closed.Count
 		v.Outbox += p.Outbox.Count
 		v.Schedules += p.Schedules.Count
-		v.LagMs = max(v.LagMs, p.Lag().Milliseconds())
+		v.LagMs = max(v.LagMs, p.Lag.Milliseconds())
 		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
 			if is {
 				*n++
@@ -158,7 +158,7 @@ func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (
 	if v.Partitions == 0 {
 		return v, err
 	}
-	workers, err := c.Workers(ctx)
+	workers, err := o.Workers(ctx)
 	errs = append(errs, err)
 	for _, w := range workers {
 		v.InFlight += w.InFlight
@@ -170,9 +170,9 @@ func sample(ctx context.Context, c *client.Client, scope []client.ScopeOption) (
 			v.Lost++
 		}
 	}
-	queues, err := c.Queues(ctx, scope...)
+	queues, err := o.Queues(ctx, namespace)
 	errs = append(errs, err)
-	rates, err := recent(ctx, c, v.At)
+	rates, err := recent(ctx, o, v.At)
 	errs = append(errs, err)
 	for _, q := range queues {
 		t := topQueue{queue: newQueue(q)}
@@ -197,10 +197,10 @@ type rate struct{ ended, failed float64 }
 func routeOf(namespace, lane, kind string) string { return namespace + "\x1f" + lane + "\x1f" + kind }
 
 // recent tells what ended within the window before now, by route, and under "" in sum.
-func recent(ctx context.Context, c *client.Client, now time.Time) (map[string]rate, error) {
-	page, err := c.ListPage(ctx, client.Filter{AllNamespaces: true, States: []flowfabric.PublicState{client.Ended}, Newest: true}, "", client.MaxListPage)
+func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate, error) {
+	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces, States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", admin.MaxListPage)
 	rates := map[string]rate{}
-	for _, x := range page.Executions {
+	for _, x := range page.Items {
 		if now.Sub(x.EndedAt) > rateWindow {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -21,12 +22,12 @@ func TestTopRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-	rates, err := recent(w.ctx, w.client, last.CompletedAt.Add(rateWindow))
+	rates, err := recent(w.ctx, admin.New(w.client), last.CompletedAt.Add(rateWindow))
 	failed := rates[routeOf("default", "default", "broken")]
 	if err != nil || !same(failed.ended, 0.1) || !same(failed.failed, 0.1) || !same(rates[""].failed, 0.1) {
 		t.Errorf("the failed one is just within the window: %+v, %v", rates, err)
 	}
-	rates, err = recent(w.ctx, w.client, last.CompletedAt.Add(rateWindow+time.Millisecond))
+	rates, err = recent(w.ctx, admin.New(w.client), last.CompletedAt.Add(rateWindow+time.Millisecond))
 	if err != nil || len(rates) != 0 {
 		t.Errorf("all of it is too old: %+v, %v", rates, err)
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func whyCommand(a *app) *cobra.Command {
@@ -27,8 +26,8 @@ between releases.`,
 			if err != nil {
 				return err
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				e, err := c.Why(ctx, id)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				e, err := o.Why(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -42,11 +41,11 @@ between releases.`,
 	}
 }
 
-// explanation is a explain.Explanation for --json.
+// explanation is an admin.Explanation for --json.
 type explanation struct {
 	ID      flowfabric.ExecutionID `json:"id"`
 	State   flowfabric.PublicState `json:"state,omitempty"`
-	Reason  explain.Cause          `json:"reason"`
+	Reason  string                 `json:"reason"`
 	Why     string                 `json:"why"`
 	Next    string                 `json:"next"`
 	At      time.Time              `json:"at,omitzero"`
@@ -55,7 +54,7 @@ type explanation struct {
 	Ahead   *int                   `json:"ahead,omitempty"`
 }
 
-func newExplanation(e explain.Explanation) explanation {
+func newExplanation(e admin.Explanation) explanation {
 	v := explanation{ID: e.ID, State: e.State, Reason: e.Reason, Why: commandWords.Replace(e.Sentence),
 		Next: commandWords.Replace(e.Next), At: utc(e.At)}
 	if e.Serving >= 0 {
@@ -64,8 +63,8 @@ func newExplanation(e explain.Explanation) explanation {
 	if e.Capable >= 0 {
 		v.Capable = &e.Capable
 	}
-	if e.State == flowfabric.Waiting && e.Facts.Ahead >= 0 {
-		v.Ahead = &e.Facts.Ahead
+	if e.Ahead >= 0 {
+		v.Ahead = &e.Ahead
 	}
 	return v
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric-go/client"
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 func workersCommand(a *app) *cobra.Command {
@@ -21,7 +22,7 @@ func workersCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// workerView is a client.Worker for --json.
+// workerView is a admin.Worker for --json.
 type workerView struct {
 	Instance     string            `json:"instance"`
 	State        string            `json:"state"` // alive, lost, or dead: given up by an operator
@@ -46,7 +47,7 @@ type workerView struct {
 	Reason       string            `json:"reason,omitempty"` // why it was given up
 }
 
-func newWorkerView(w client.Worker) workerView {
+func newWorkerView(w admin.Worker) workerView {
 	i := w.Info
 	v := workerView{Instance: w.Instance, State: "lost", Pool: i.Pool, Namespace: i.Namespace, Lanes: i.Lanes, Kinds: i.Kinds,
 		Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Stuck: w.Stuck, Sessions: len(w.Sessions), Host: i.Host, PID: i.PID,
@@ -74,8 +75,8 @@ operator gave up. A process that was killed counts as alive until its lease is o
 		Example: "  flowfabric workers list",
 		Args:    cobra.NoArgs,
 		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				found, err := c.Workers(ctx)
+			return a.operate(ctx, func(o *admin.Admin) error {
+				found, err := o.Workers(ctx)
 				if err != nil && len(found) == 0 {
 					return err
 				}
@@ -123,12 +124,8 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 		Example: "  flowfabric workers mark-dead web-17 --reason 'node was terminated'",
 		Args:    exactly("INSTANCE"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
-			by, err := a.who()
-			if err != nil {
-				return err
-			}
-			return a.with(ctx, func(c *client.Client) error {
-				held, err := c.MarkWorkerDead(ctx, args[0], join(" ", reason, "(by "+by+")"))
+			return a.operate(ctx, func(o *admin.Admin) error {
+				held, err := o.MarkWorkerDead(ctx, args[0], flowfabric.Reason(reason))
 				if err != nil {
 					return err
 				}

@@ -137,7 +137,7 @@ func (w *world) work() {
 		w.Fatal(err)
 	}
 	w.names["asking"] = x.ID().String()
-	if _, err := x.Suspended(w.ctx); err != nil {
+	if _, err := x.AwaitSuspension(w.ctx); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -77,16 +77,16 @@ func dedented(text string) string {
 }
 
 // packages are those whose names the notes use, by directory.
-var packages = map[string]string{"flowfabric": "", "client": "client", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
+var packages = map[string]string{"flowfabric": "", "client": "client", "admin": "admin", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
 	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "maintain": "maintain", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
 
-// What the notes call client.Submit, Client.Replay or Config.Lanes is there.
+// What the notes call client.Submit, Admin.Replay or Config.Lanes is there.
 func TestNamesExist(t *testing.T) {
 	known, members := map[string]bool{}, map[string]bool{}
 	for name, dir := range packages {
 		exported(t, name, filepath.Join("..", "..", dir), known, members)
 	}
-	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Execution|Task|Config|Worker|World|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
+	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|World|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
 	for _, document := range documents {
 		seen := 0
 		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(prose(t, document), -1) {

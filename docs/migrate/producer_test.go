@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
@@ -19,7 +20,7 @@ import (
 
 // Submitted is what was submitted of a kind, for the test of a producer.
 func Submitted[In, Out any](ctx context.Context, c *client.Client, def *handler.Definition[In, Out]) (inputs []In, err error) {
-	for x, err := range c.List(ctx, client.Filter{Kind: def.Kind()}) {
+	for x, err := range admin.New(c).List(ctx, admin.Filter{Kind: def.Kind()}) {
 		if err != nil {
 			return nil, err
 		}

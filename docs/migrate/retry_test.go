@@ -13,10 +13,10 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -76,8 +76,8 @@ func Report(tell func(ctx context.Context, t *handler.Task, category string, err
 }
 
 // DeadLetters tells every execution that has failed for good, whoever decided that: the policy, a handler, or the server.
-func DeadLetters(ctx context.Context, c *client.Client, tell func(engine.Snapshot)) error {
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{}) // a program that stores sub.Cursor() goes on there with From
+func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Snapshot)) error {
+	sub, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{}) // a program that stores sub.Cursor() goes on there with From
 	if err != nil {
 		return err
 	}
@@ -183,12 +183,12 @@ func TestDeadLetters(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { _ = worker.Run(ctx) })
-	told := make(chan engine.Snapshot)
-	running.Go(func() { _ = DeadLetters(ctx, c, func(s engine.Snapshot) { told <- s }) })
+	told := make(chan flowfabric.Snapshot)
+	running.Go(func() { _ = DeadLetters(ctx, c, func(s flowfabric.Snapshot) { told <- s }) })
 	for {
-		if parts, err := c.Partitions(ctx); err != nil {
+		if parts, err := admin.New(c).Partitions(ctx); err != nil {
 			t.Fatal(err)
-		} else if !slices.ContainsFunc(parts, func(p engine.PartitionInfo) bool { return p.Recording == "" }) {
+		} else if !slices.ContainsFunc(parts, func(p admin.Partition) bool { return p.Recording == "" }) {
 			break // it follows
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -115,11 +116,11 @@ func RunPools(ctx context.Context, workers []*runtime.Worker) error {
 
 // LimitMail lets a hundred mails a minute start, and ten be sent at once, over all workers.
 func LimitMail(ctx context.Context, c *client.Client) error {
-	err := c.CreateQuota(ctx, admission.Quota{Name: "smtp", Rate: 100, Window: time.Minute, Cap: 10})
+	err := admin.New(c).PutQuota(ctx, admission.Quota{Name: "smtp", Rate: 100, Window: time.Minute, Cap: 10}, 0)
 	if err != nil {
 		return err
 	}
-	return c.AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"}, []flowfabric.Gate{flowfabric.Quota("smtp")})
+	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"}, []flowfabric.Gate{flowfabric.Quota("smtp")})
 }
 
 // Nightly is what a schedule submits.
@@ -301,17 +302,17 @@ func TestScheduleAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x, err := c.GetSchedule(t.Context(), "nightly-report") // never changed since it was made
-	if err != nil || x.Revision != x.Incarnation || x.Decoded.Overlap != schedule.OverlapSkip || x.Decoded.Item.Policy.AttemptTimeout != time.Hour {
+	x, err := admin.New(c).GetSchedule(t.Context(), "nightly-report") // never changed since it was made
+	if err != nil || x.Revision != x.Incarnation || x.Definition.Overlap != schedule.OverlapSkip || x.Definition.Item.Policy.AttemptTimeout != time.Hour {
 		t.Errorf("%+v, %v", x, err)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := c.NextRuns(t.Context(), "nightly-report", 2)
-	if err != nil || len(next) != 2 {
-		t.Fatalf("%v, %v", next, err)
+	next := x.NextRuns(2)
+	if len(next) != 2 {
+		t.Fatalf("%v", next)
 	}
 	for _, at := range next {
 		if clock := at.In(berlin).Format("15:04:05"); clock != "03:00:00" || !at.After(time.Now()) {

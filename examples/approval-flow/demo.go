@@ -132,7 +132,7 @@ func (s *show) work(ctx context.Context) error {
 func (s *show) interrupted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.exec.Cancel(ctx, "the demo was interrupted"); err != nil && !errors.Is(err, flowfabric.ErrTerminal) {
+	if err := s.exec.Cancel(ctx, flowfabric.Reason("the demo was interrupted")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) {
 		return err
 	}
 	s.view.line("stopped", "You interrupted it, so the release was cancelled.")
@@ -207,7 +207,7 @@ func (s *show) ended(ctx context.Context, event stream.TailEvent) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(snapshot.AttemptLog, func(a client.AttemptRecord) bool { return a.Index == event.Attempt })
+	at := slices.IndexFunc(snapshot.AttemptLog, func(a flowfabric.AttemptRecord) bool { return a.Index == event.Attempt })
 	if at >= 0 && s.fleet != nil {
 		worker := snapshot.AttemptLog[at].Worker
 		if n, ok := s.fleet.death(worker); ok {

@@ -107,7 +107,7 @@ func TestDeadline(t *testing.T) {
 
 // Who resumes it without approvals has not approved it.
 func TestOperatorsResumptionDeploysNothing(t *testing.T) {
-	r := release(t, request, asked, says("ivy", approve, ""), fftest.Resume("anna"))
+	r := release(t, request, asked, says("ivy", approve, ""), fftest.Resume(flowfabric.By("anna")))
 	r.WantResult(Verdict{Image: "shop:1.0", By: []string{"anna"}, Reason: "resumed without approvals"})
 }
 

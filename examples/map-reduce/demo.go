@@ -176,7 +176,7 @@ func (j *job) takeBack(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := j.flow.Cancel(ctx, flowfabric.CancelAll, client.Reason("the demo was interrupted"))
+	_, err := j.flow.Cancel(ctx, flowfabric.CancelAll, flowfabric.Reason("the demo was interrupted"))
 	if errors.Is(err, flowfabric.ErrFlowTerminal) {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -141,7 +142,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		defer c.Close()
 		seen := 0
-		for f, err := range c.Flows(t.Context(), client.FlowQuery{Kind: "map-reduce"}) {
+		for f, err := range admin.New(c).Flows(t.Context(), admin.FlowQuery{Kind: "map-reduce"}) {
 			if err != nil {
 				t.Fatal(err)
 			}

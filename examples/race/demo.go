@@ -43,7 +43,7 @@ type outcome struct {
 // loser is a provider whose answer was not needed, as it is on record.
 type loser struct {
 	provider string
-	client.Snapshot
+	flowfabric.Snapshot
 }
 
 // demo connects, starts a worker, lets the providers race, and prints what came of it.
@@ -212,7 +212,7 @@ func (m *meet) takeBack(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := m.flow.Cancel(ctx, flowfabric.CancelAll, client.Reason("the demo was interrupted"))
+	_, err := m.flow.Cancel(ctx, flowfabric.CancelAll, flowfabric.Reason("the demo was interrupted"))
 	if errors.Is(err, flowfabric.ErrFlowTerminal) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func TestRacerIsCutOff(t *testing.T) {
 				continue
 			}
 			if streamed++; streamed == providers[0].NapsAt-1 { // now it stalls
-				x.Cancel("another was first")
+				x.Cancel(flowfabric.Reason("another was first"))
 			}
 		}
 		if e := <-ends; e.id != x.ID() || e.tokens != streamed || !errors.Is(e.cause, flowfabric.ErrCancelled) {

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -142,7 +143,7 @@ func (d *show) story(ctx context.Context) (err error) {
 		return err
 	}
 	d.follow(ctx, 0, second)
-	if err := first.Replay(ctx, client.Reason("the limit was raised"), client.By("operator")); err != nil {
+	if err := admin.New(first.client).Replay(ctx, first.ID(), admin.Replay{}, flowfabric.Reason("the limit was raised"), flowfabric.By("operator")); err != nil {
 		return err
 	}
 	d.follow(ctx, 1, first)
@@ -232,7 +233,7 @@ func (j job) stored(ctx context.Context) (text string, err error) {
 // refused waits until a worker has been told that there is no budget for the job, and says why it does not run.
 func (d *show) refused(ctx context.Context, j job) error {
 	for {
-		why, err := j.client.Why(ctx, j.ID())
+		why, err := admin.New(j.client).Why(ctx, j.ID())
 		if err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (d *show) takeBack(ctx context.Context, jobs []job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for _, j := range jobs {
-		if err := j.Cancel(ctx, "the demo is over"); err != nil && !errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrNotActive) {
+		if err := j.Cancel(ctx, flowfabric.Reason("the demo is over")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrNotActive) {
 			d.log.Warn("not cancelled", "execution", j.Execution.ID().String(), "error", err)
 		}
 	}

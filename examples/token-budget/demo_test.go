@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -72,10 +73,10 @@ func left(t *testing.T, environment map[string]string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if budgets, err := c.Budgets(t.Context()); err != nil || len(budgets) != 0 {
+	if budgets, err := admin.New(c).Budgets(t.Context()); err != nil || len(budgets) != 0 {
 		t.Errorf("%d budgets are left, %v", len(budgets), err)
 	}
-	if gates, err := c.Gates(t.Context()); err != nil || len(gates.Attached) != 0 {
+	if gates, err := admin.New(c).Gates(t.Context()); err != nil || len(gates.Attached) != 0 {
 		t.Errorf("attached: %v, %v", gates.Attached, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 
@@ -36,25 +37,25 @@ func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	if t.client, err = client.Connect(ctx, client.Config{URL: o.url, Namespace: t.id, Logger: o.log}); err != nil {
 		return err
 	}
-	if err := t.client.CreateBudget(ctx, t.budget()); err != nil {
+	if err := t.admin().PutBudget(ctx, t.budget(), 0); err != nil {
 		return err
 	}
-	return t.client.AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
+	return t.admin().AttachGates(ctx, admission.Scope{Namespace: t.id}, []flowfabric.Gate{flowfabric.Budget(t.id)})
 }
 
 // raise lets the tenant use more.
 func (t *tenant) raise(ctx context.Context, limit int64) error {
-	seen, err := t.client.GetBudget(ctx, t.id)
+	seen, err := t.admin().GetBudget(ctx, t.id)
 	if err != nil {
 		return err
 	}
 	t.limit = limit
-	return t.client.UpdateBudget(ctx, t.budget(), seen.Revision, client.By("operator"))
+	return t.admin().PutBudget(ctx, t.budget(), seen.Revision, "operator")
 }
 
 // used is how much of its budget is gone.
 func (t *tenant) used(ctx context.Context) (tokens int64, err error) {
-	seen, err := t.client.GetBudget(ctx, t.id)
+	seen, err := t.admin().GetBudget(ctx, t.id)
 	return seen.Used[dimension], err
 }
 
@@ -66,10 +67,13 @@ func (t *tenant) close(ctx context.Context) error {
 	defer t.client.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := t.client.DetachGates(ctx, admission.Scope{Namespace: t.id}, nil)
-	_, gone := t.client.RemoveBudget(ctx, t.id)
+	err := t.admin().DetachGates(ctx, admission.Scope{Namespace: t.id}, nil)
+	_, gone := t.admin().RemoveBudget(ctx, t.id)
 	return errors.Join(err, gone)
 }
 
 // mine puts the name that people know in the place of the budget's.
 func (t *tenant) mine(text string) string { return strings.ReplaceAll(text, t.id, t.Name) }
+
+// admin is the operator's side of the tenant's client.
+func (t *tenant) admin() *admin.Admin { return admin.New(t.client) }

@@ -38,13 +38,14 @@ var beside = map[string]struct {
 	"internal/flowdraw": {on: "internal/engine"},
 	"internal/link":     {on: "handler"},
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
-	"fftest":            {on: "handler", also: []string{"embedded", "maintain", "client", "runtime"}},
+	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link"}},
+	"fftest":            {on: "handler", also: []string{"embedded", "maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "maintain"}},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/cluster", "internal/conformance", "internal/crash",
+var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster", "internal/conformance", "internal/crash",
 	"internal/invariant", "internal/model", "internal/mutants", "internal/race", "internal/testserver", "internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
@@ -62,12 +63,12 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
-	"testing":                             {"fftest", "internal/conformance", "internal/testserver"},
+	"testing":                             {"fftest", "internal/clienttest", "internal/conformance", "internal/testserver"},
 }
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
-	light = []string{"client", "flow", "maintain", "embedded"}
+	light = []string{"client", "admin", "flow", "maintain", "embedded"}
 	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus", "go.opentelemetry.io/otel/sdk"}
 )
 

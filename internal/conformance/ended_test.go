@@ -5,7 +5,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -78,19 +78,19 @@ var endedScenarios = []scenario{
 		w.settleTime()
 		w.code(late, "T4")
 		for _, x := range []struct {
-			filter client.Filter
+			filter admin.Filter
 			want   []flowfabric.ExecutionID
 		}{
-			{client.Filter{States: []flowfabric.PublicState{flowfabric.Failed}}, []flowfabric.ExecutionID{timedOut, broken}},
-			{client.Filter{States: []flowfabric.PublicState{flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late}},
-			{client.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late, broken}},
-			{client.Filter{Categories: []string{"disk_full"}}, []flowfabric.ExecutionID{broken, retried}},
-			{client.Filter{States: []flowfabric.PublicState{client.Ended}, Categories: []string{"disk_full", "attempt_timeout"}}, []flowfabric.ExecutionID{timedOut, broken}},
-			{client.Filter{States: []flowfabric.PublicState{flowfabric.Completed}, Categories: []string{"disk_full"}}, nil},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}}, []flowfabric.ExecutionID{timedOut, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late, broken}},
+			{admin.Filter{Categories: []string{"disk_full"}}, []flowfabric.ExecutionID{broken, retried}},
+			{admin.Filter{States: []flowfabric.PublicState{admin.Ended}, Categories: []string{"disk_full", "attempt_timeout"}}, []flowfabric.ExecutionID{timedOut, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed}, Categories: []string{"disk_full"}}, nil},
 		} {
-			x.filter.Lane, x.filter.AllNamespaces = lane, true
+			x.filter.Lane, x.filter.Namespace = lane, admin.AllNamespaces
 			var got []flowfabric.ExecutionID
-			for found, err := range c.List(w.ctx, x.filter) {
+			for found, err := range admin.New(c).List(w.ctx, x.filter) {
 				w.no(err)
 				got = append(got, found.ID)
 			}
@@ -99,11 +99,11 @@ var endedScenarios = []scenario{
 			slices.SortFunc(x.want, byID)
 			same(w, words(x.filter.States, x.filter.Categories), words(got), words(x.want))
 		}
-		_, err := c.ListPage(w.ctx, client.Filter{Categories: []string{""}}, "", 1)
+		_, err := admin.New(c).ListPage(w.ctx, admin.Filter{Categories: []string{""}}, "", 1)
 		w.is(err, flowfabric.ErrInvalidInput)
-		page, err := c.ListPage(w.ctx, client.Filter{Lane: lane, AllNamespaces: true, Categories: []string{"disk_full", "attempt_timeout"}}, "", 1)
+		page, err := admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full", "attempt_timeout"}}, "", 1)
 		w.no(err)
-		_, err = c.ListPage(w.ctx, client.Filter{Lane: lane, AllNamespaces: true, Categories: []string{"disk_full"}}, page.Cursor, 1)
+		_, err = admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full"}}, page.Cursor, 1)
 		w.is(err, flowfabric.ErrInvalidInput) // a cursor is good for its filter
 	}},
 }

@@ -382,9 +382,9 @@ var flowBuildScenarios = []scenario{
 		}
 		w.unchanged("as it is", func() { w.no(seal(engine.SealOpen)) })
 		w.no(seal(engine.SealGrowing))
-		same(w, "seal", g.header().Seal, engine.SealGrowing)
+		same(w, "seal", g.header().Seal, string(engine.SealGrowing))
 		w.no(seal(engine.SealOpen))
-		same(w, "seal", g.header().Seal, engine.SealOpen)
+		same(w, "seal", g.header().Seal, string(engine.SealOpen))
 		w.no(seal(engine.SealClosed))
 		w.unchanged("sealed is for good", func() {
 			w.is(seal(engine.SealGrowing), flowfabric.ErrFlowSealed)

@@ -68,7 +68,7 @@ var liveModeScenarios = []scenario{
 		s, err := w.client().Summary(w.ctx, f.Execution)
 		w.no(err)
 		same(w, "the newest attempt's", words(s.Attempt, s.Version), "1 0")
-		s, err = w.client().Summary(w.ctx, f.Execution, client.OfAttempt(0))
+		s, err = w.client().SummaryOf(w.ctx, f.Execution, 0)
 		w.no(err)
 		same(w, "the old one's", words(s.Attempt, s.Version, string(s.Document)), `0 1 {"by":"first"}`)
 	}},

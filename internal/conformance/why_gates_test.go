@@ -59,7 +59,7 @@ func held(from flowfabric.Code, came string) explained {
 		says: func(w *world, x placed) []string {
 			at, err := w.do("ZSCORE", w.k.Paused(), x.id.UUID().String()).AsInt64()
 			w.no(err)
-			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "client.Unpause"}
+			return []string{spoken(at), `Operator "anna" paused it because of "look first"`, came, "admin.Unpause"}
 		},
 		place: func(w *world, _ *placed) placed {
 			x := w.state(from)

@@ -174,7 +174,7 @@ func suspendedSaid(w *world, x placed) []string {
 	u := w.waits(x.id).Suspension
 	ms, _ := strconv.ParseInt(u["cr"], 10, 64)
 	return []string{spoken(ms), `under the name "` + u["nm"] + `"`, `the signal "go" on waitpoint "wp"`, `1 waitpoint of it is open ("wp")`,
-		"It has no timeout.", "client.Resume"}
+		"It has no timeout.", "admin.Resume"}
 }
 
 // leaseSaid is the end of the holder's lease.
@@ -206,7 +206,7 @@ var codes = map[flowfabric.Code]explained{
 				w.complete(c.Fence, "x")
 			}
 		}},
-	"R3p": {cause: explain.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "client.Flow.Replay"), to: "R1p",
+	"R3p": {cause: explain.WhyAwaitingReplay, says: text("It was replayed", "1 upstream ended without success before that and was not replayed", `"a" is failed`, "admin.ReplayFlow"), to: "R1p",
 		place: func(w *world, _ *placed) placed {
 			g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 			g.fail(g.claim()["a"])

@@ -246,7 +246,7 @@ func TestPause(t *testing.T) {
 	if m, err := e.ReadAttemptStream(ctx, x.ID(), 0); err != nil || m.Count != 0 || !m.Closed {
 		t.Errorf("attempt 0: %+v (%v): want closed and empty", m, err)
 	}
-	if err := x.Cancel(ctx, "test over"); err != nil {
+	if err := x.Cancel(ctx, flowfabric.Reason("test over")); err != nil {
 		t.Fatal(err)
 	}
 	if cause := second.expect(t, "lost "); !strings.Contains(cause, "cancelled") {

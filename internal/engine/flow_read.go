@@ -10,40 +10,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// FlowRecord is the header of a flow.
-type FlowRecord struct {
-	Now        time.Time // the server's
-	ID         flowfabric.FlowID
-	State      flowfabric.FlowState
-	Seal       SealMode // what it was released with; meaningless while it is staging
-	Namespace  string
-	Kind       string
-	Creator    string
-	Digest     string
-	Revision   uint64
-	CreatedAt  time.Time
-	ChangedAt  time.Time // when members were added last
-	ReleasedAt time.Time
-	EndedAt    time.Time // when its last member ended; zero while one has not
-	Members    int       // ever
-	Edges      int
-	Purged     int                            // members that are no longer retained
-	Count      map[flowfabric.PublicState]int // members by state; rate-limited and the like count as waiting
-	Failing    int                            // members without dependants that ended without success
-	Backlog    int                            // pieces of unfinished work
-	Policy     flowfabric.CancellationPolicy
-	Cancelled  time.Time
-	CancelBy   string
-	Reason     string
-	Siblings   SiblingCancels
-	Tags       map[string]string
-}
-
-// SiblingCancels counts what became of those that decided groups did not need any more, by disposition (spec 60 §7).
-type SiblingCancels struct {
-	Cancelled, AlreadyTerminal, NotFound, Spared int
-}
-
 // classes are the counters of a header by the public state they count.
 var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren, "mw": flowfabric.Waiting, "md": flowfabric.Delayed,
 	"ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed, "mf": flowfabric.Failed,
@@ -65,13 +31,13 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 // flowRecord reads the fields of a header.
 func flowRecord(f fields) (out FlowRecord) {
 	out.State = f.flowState("st")
-	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"], f.m["cr"], f.m["pd"]
+	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"], f.m["cr"], f.m["pd"]
 	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
 	out.ReleasedAt, out.EndedAt, out.Cancelled = f.instant("rl"), f.instant("en"), f.instant("ca")
 	out.Members, out.Edges, out.Purged = int(f.number("nn")), int(f.number("ne")), int(f.number("pu"))
 	out.Failing, out.Backlog = int(f.number("lv")), int(f.number("bl"))
 	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
-	out.Siblings = SiblingCancels{int(f.number("xc")), int(f.number("xt")), int(f.number("xn")), int(f.number("xs"))}
+	out.Siblings = SiblingCancels{Cancelled: int(f.number("xc")), AlreadyTerminal: int(f.number("xt")), NotFound: int(f.number("xn")), Spared: int(f.number("xs"))}
 	out.Count = f.classes()
 	return out
 }
@@ -111,50 +77,6 @@ func sealOf(text string) SealMode {
 		return SealGrowing
 	}
 	return SealOpen
-}
-
-// MemberRecord is a member as FlowMembers shows it.
-type MemberRecord struct {
-	ID        flowfabric.ExecutionID
-	Number    int64 // those that depend on a member have higher ones than it
-	Node      string
-	State     flowfabric.State // Code is empty when there is no such execution any more
-	Kind      string
-	Lane      string
-	Attempt   int // index of the last attempt, -1 before the first
-	Category  string
-	StartedAt time.Time
-	EndedAt   time.Time
-	Group     *GroupRecord
-	Wait      *WaitRecord
-	Edges     []EdgeRecord
-}
-
-// GroupRecord is what a member waits for, or waited for.
-type GroupRecord struct {
-	Policy                            flowfabric.GroupPolicy
-	K                                 int
-	CancelRest                        bool
-	Total, Succeeded, Failed, Skipped int
-	Pending, Satisfied, Impossible    bool
-}
-
-// WaitRecord tells of the children an execution waits for.
-type WaitRecord struct {
-	Mode             WaitMode
-	Total, Succeeded int
-	Others           int // ended without success
-	Pending          bool
-}
-
-// EdgeRecord is one edge into a member.
-type EdgeRecord struct {
-	From    flowfabric.ExecutionID
-	Input   string
-	Outcome flowfabric.PublicState // how From ended; empty while it has not
-	Attempt int                    // the one that ended so; -1 when there is none
-	Late    bool                   // it succeeded after the group was decided: the input is not given
-	Spared  bool                   // it was to be cancelled, but others need it
 }
 
 // FlowMembersPage is one page; Next is -1 behind the last.
@@ -262,7 +184,7 @@ func waitRecord(text string) *WaitRecord {
 	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &state, &rest); n != 6 {
 		return nil
 	}
-	w.Mode, w.Pending = WaitMode(mode), state == "p"
+	w.Mode, w.Pending = mode, state == "p"
 	return &w
 }
 
@@ -272,7 +194,7 @@ type FlowSummary struct {
 	Member     string            // what the list holds
 	CreatedAt  time.Time
 	State      flowfabric.FlowState // empty when there is no such flow: drift
-	Seal       SealMode
+	Seal       string
 	Namespace  string
 	Kind       string
 	ReleasedAt time.Time
@@ -311,7 +233,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 			x.ID = flowfabric.MakeFlowID(partition, id)
 		}
 		x.State, _ = flowfabric.FlowStateOf(f.m["st"])
-		x.Seal, x.Namespace, x.Kind = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"]
+		x.Seal, x.Namespace, x.Kind = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"]
 		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")), int(f.number("lv"))
 		x.Count = f.classes()
 		out.Flows = append(out.Flows, x)

@@ -76,7 +76,7 @@ func TestFlowReplies(t *testing.T) {
 	at := time.UnixMilli(1700000000000)
 	f.answer(func(name string) string { return envelope(1, good[name]...) })
 	h, err := e.DescribeFlow(t.Context(), sampleFlow)
-	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: SealGrowing, CreatedAt: at, Backlog: 1,
+	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: string(SealGrowing), CreatedAt: at, Backlog: 1,
 		Count: map[flowfabric.PublicState]int{flowfabric.Waiting: 3}, Siblings: SiblingCancels{Cancelled: 2}, Tags: map[string]string{"a.b": "c"}}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("header %+v, %v", h, err)
@@ -92,7 +92,7 @@ func TestFlowReplies(t *testing.T) {
 	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: flowfabric.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1, Failed: 1, Pending: true}) {
 		t.Errorf("group %+v", m.Group)
 	}
-	if !reflect.DeepEqual(m.Wait, &WaitRecord{Mode: WaitAll, Total: 2, Succeeded: 1, Pending: true}) {
+	if !reflect.DeepEqual(m.Wait, &WaitRecord{Mode: string(WaitAll), Total: 2, Succeeded: 1, Pending: true}) {
 		t.Errorf("wait %+v", m.Wait)
 	}
 	id, _ := flowfabric.ParseUUID(sampleUUID)
@@ -105,7 +105,7 @@ func TestFlowReplies(t *testing.T) {
 		t.Fatalf("flows %+v, %v", flows, err)
 	}
 	x := flows.Flows[0]
-	if x.State != flowfabric.FlowOpen || x.Seal != SealClosed || x.Members != 3 || x.Failing != 1 || !reflect.DeepEqual(x.Count,
+	if x.State != flowfabric.FlowOpen || x.Seal != string(SealClosed) || x.Members != 3 || x.Failing != 1 || !reflect.DeepEqual(x.Count,
 		map[flowfabric.PublicState]int{flowfabric.WaitingChildren: 1, flowfabric.Waiting: 2}) {
 		t.Errorf("flow %+v", x)
 	}

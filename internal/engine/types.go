@@ -37,16 +37,6 @@ type Created struct {
 	Err       error
 }
 
-// Route is one row of a partition's route table (design §5).
-type Route struct {
-	ID           uint64
-	Namespace    string
-	Lane         string
-	Kind         string
-	Capabilities []string
-	Gates        []flowfabric.Gate // budgets and quotas that are asked before its work runs
-}
-
 // ClaimRequest asks one partition for up to Max executions.
 type ClaimRequest struct {
 	Partition uint16
@@ -304,61 +294,6 @@ type StreamMeta struct {
 // Mixed tells whether the attempt has frames that are not durable; their logs exist only then.
 func (m StreamMeta) Mixed() bool { return m.Summary > 0 || m.Live > 0 }
 
-// Snapshot is a consistent read of one execution.
-type Snapshot struct {
-	ID              flowfabric.ExecutionID
-	State           flowfabric.State
-	Route           Route
-	Priority        int
-	Creator         string
-	Policy          flowfabric.Policy
-	Attempts        uint32 // attempts started so far
-	AttemptType     flowfabric.AttemptType
-	Epoch           uint64
-	Session         string // last holder; its instance is the part before "~"
-	LeaseExpiresAt  time.Time
-	Retries         int
-	Reclaims        int
-	Replays         int
-	CreatedAt       time.Time
-	StartedAt       time.Time
-	ClaimedAt       time.Time
-	CompletedAt     time.Time
-	DelayUntil      time.Time
-	DeadlineAt      time.Time
-	FailureCategory string // of the last failure; "" once it has completed
-	FailureReason   string // likewise
-	CancelledBy     string // CancelOperator, with ":" and a name if one was given; CancelFlow; owner:<instance>; or system_timeout_policy
-	CancelReason    string
-	InputBytes      int
-	Steps           int
-	Tags            map[string]string
-	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
-	Progress        Progress        // of the current or last attempt
-}
-
-// AttemptRecord is the folded record of an ended attempt.
-type AttemptRecord struct {
-	Index     uint32
-	Type      flowfabric.AttemptType
-	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay)
-	ClaimedAt time.Time
-	EndedAt   time.Time
-	Category  string
-	Worker    string // instance
-	Session   string // with Epoch and Claim the fence it was held under
-	Epoch     uint64
-	Claim     uint64
-	Reason    string
-}
-
-// Progress is what a handler last said of how far it got. The zero value: it said nothing.
-type Progress struct {
-	Percent int // 0..100; -1 when it gave none
-	Message string
-	At      time.Time
-}
-
 // Replay asks for an ended execution to run again.
 type Replay struct {
 	Request   uuid.UUID // makes a repeat harmless; nil mints one
@@ -386,19 +321,6 @@ type TickReply struct {
 	Purged      int // ended executions whose retention was over
 	Schedules   int // schedules that are due; the owner fires them
 	Outbox      int // entries for budgets and quotas; the owner delivers them
-}
-
-// Worker is the instance that holds the execution; empty when nobody does.
-func (s *Snapshot) Worker() string { return Instance(s.Session) }
-
-// Instance is the worker instance of a session id.
-func Instance(session string) string {
-	for i := len(session) - 1; i >= 0; i-- {
-		if session[i] == '~' {
-			return session[:i]
-		}
-	}
-	return session
 }
 
 // NewSessionID mints a session id for an instance: "<instance>~<12 hex>".

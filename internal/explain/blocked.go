@@ -67,7 +67,7 @@ func awaitsUpstreams(f engine.Facts) account {
 		return account{reason: WhyAwaitingReplay,
 			why: fmt.Sprintf("It was replayed and waits for those it depends on. %s, and %s ended without success before that and %s not replayed, without which it cannot run: %s.",
 				needs, plural(len(told.ended), "upstream"), were(len(told.ended)), states64(told.ended)),
-			next: "It waits until somebody replays what is needed of them (client.Flow.Replay, or client.Replay of each), or cancels it."}
+			next: "It waits until somebody replays what is needed of them (admin.ReplayFlow, or admin.Replay of each), or cancels it."}
 	}
 	if all && g.Succeeded+told.succeeded >= wants {
 		return resolving(f, "Those that it depends on have ended")
@@ -168,7 +168,7 @@ func doomed(f engine.Facts) account {
 
 // children is what a wait for children wants.
 func children(w *engine.WaitRecord) string {
-	switch w.Mode {
+	switch engine.WaitMode(w.Mode) {
 	case engine.WaitFirst:
 		return "the first child"
 	case engine.WaitFirstSuccess:

@@ -123,7 +123,7 @@ func replayable(f engine.Facts) string {
 	case left <= 0:
 		return fmt.Sprintf("It has been replayed %s, which is all its policy allows", plural(f.Replays, "time"))
 	}
-	return fmt.Sprintf("It may be replayed %s more (client.Replay)%s", plural(left, "time"), force)
+	return fmt.Sprintf("It may be replayed %s more (admin.Replay)%s", plural(left, "time"), force)
 }
 
 // kept says how long it is retained.

@@ -181,7 +181,7 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		out.Reason = WhyPartitionFrozen
 		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out. "+
 			"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(), because(refused.Slot(1)))
-		out.Next = "If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, engine.ThawPartition)."
+		out.Next = "If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, admin.Thaw)."
 	case errors.Is(err, flowfabric.ErrPartitionMissing):
 		out.Reason = WhyPartitionMissing
 		out.Sentence = fmt.Sprintf("The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())

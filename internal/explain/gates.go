@@ -47,11 +47,11 @@ func closed(f engine.Facts, workers crew) account {
 	case engine.ClosedNoBudget:
 		a.reason = WhyNoBudget
 		a.why = fmt.Sprintf("It has %s, which does not exist, and so does not run.", gateNamed(by.Gate))
-		sooner = "; it runs once somebody makes that budget (client.CreateBudget)"
+		sooner = "; it runs once somebody makes that budget (admin.PutBudget)"
 	case engine.ClosedNoQuota:
 		a.reason = WhyNoQuota
 		a.why = fmt.Sprintf("It has %s, which does not exist, and so does not run.", gateNamed(by.Gate))
-		sooner = "; it runs once somebody makes that quota (client.CreateQuota)"
+		sooner = "; it runs once somebody makes that quota (admin.PutQuota)"
 	default:
 		a.reason = WhyGateClosed
 		a.why = "It waits because one of its gates (" + gateList(f.Route.Gates) + ") closed its route" + because(f.ClosedWhy) + "."
@@ -96,6 +96,6 @@ func paused(f engine.Facts) account {
 		who = "Operator " + quote(f.PausedBy)
 	}
 	a.why = who + " paused it" + because(f.PauseReason) + ": it is not handed out" + since + ". " + cameToWait(f)
-	a.next = "It waits for a worker again, in its old place, once an operator lets it (client.Unpause)" + shut(f.Lane) + "."
+	a.next = "It waits for a worker again, in its old place, once an operator lets it (admin.Unpause)" + shut(f.Lane) + "."
 	return a
 }

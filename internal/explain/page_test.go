@@ -191,7 +191,7 @@ var examples = map[Cause]example{
 	WhyAwaitingReplay: {facts: in("R3p", func(f *engine.Facts) { member(f); f.Group.Succeeded, f.Open, f.Others = 2, 1, others("fetch", "T2") })},
 	WhyAwaitingKids: {facts: in("R3i", func(f *engine.Facts) {
 		member(f)
-		f.Wait = &engine.WaitRecord{Mode: engine.WaitAll, Total: 5, Succeeded: 2, Others: 1, Pending: true}
+		f.Wait = &engine.WaitRecord{Mode: string(engine.WaitAll), Total: 5, Succeeded: 2, Others: 1, Pending: true}
 		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "R1f")
 	})},
 	WhyAwaitingBacklog: {facts: in("R3f", func(f *engine.Facts) { member(f); f.Group.Pending, f.Group.Satisfied, f.Flow.Backlog = false, true, 3 })},

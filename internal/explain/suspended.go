@@ -36,7 +36,7 @@ func suspended(f engine.Facts) account {
 	s := f.Suspension
 	if s == nil { // somebody removed the record
 		a.why = "It is suspended, but the record of its suspension is gone."
-		a.next = "An operator can resume it (client.Resume) or cancel it (client.Cancel)."
+		a.next = "An operator can resume it (admin.Resume) or cancel it (client.Cancel)."
 	} else {
 		name := ""
 		if s.Name != "" {
@@ -44,9 +44,9 @@ func suspended(f engine.Facts) account {
 		}
 		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purposes[s.Reason], name, moment(f, s.CreatedAt), inCondition(f))
 		a.why += open(f)
-		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (client.Resume)."
+		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		if s.Condition != "O" && s.Condition != "T" {
-			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (client.Resume)."
+			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
 		}
 	}
 	if f.TimeoutAt.IsZero() {

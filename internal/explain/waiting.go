@@ -23,7 +23,7 @@ func waits(f engine.Facts, workers crew) account {
 		}
 		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane, f.Lane.State,
 			moment(f, f.Lane.Since), changedBy(f.Lane), came)
-		a.next = "It is handed out once somebody resumes the lane (client.ResumeLane)" + served(f, workers) + "."
+		a.next = "It is handed out once somebody resumes the lane (admin.SetLane)" + served(f, workers) + "."
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
 		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
@@ -104,7 +104,7 @@ func crewed(f engine.Facts, workers crew, work string) account {
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
-			a.next = "A worker claims it when its turn comes; a higher priority (client.ChangePriority) moves it forward."
+			a.next = "A worker claims it when its turn comes; a higher priority (admin.SetPriority) moves it forward."
 		}
 		return a
 	case f.Waiters > 0: // who asks for its route can run it, whatever the registry knows

@@ -117,9 +117,9 @@ func growth(r engine.FlowRecord) string {
 	switch {
 	case r.State == flowfabric.FlowStaging:
 		return "staging: nothing runs until it is released"
-	case r.State.Terminal() || r.Seal == engine.SealClosed:
+	case r.State.Terminal() || engine.SealMode(r.Seal) == engine.SealClosed:
 		return "sealed"
-	case r.Seal == engine.SealGrowing:
+	case engine.SealMode(r.Seal) == engine.SealGrowing:
 		return "its members may add members"
 	}
 	return "unsealed: members may be added, it does not end until it is sealed"
@@ -178,7 +178,7 @@ func remarks(m engine.MemberRecord) string {
 
 // children is what a wait for children wants.
 func children(w *engine.WaitRecord) string {
-	switch w.Mode {
+	switch engine.WaitMode(w.Mode) {
 	case engine.WaitFirst:
 		return "the first child"
 	case engine.WaitFirstSuccess:

@@ -23,7 +23,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func drawing(name, kind, input string) Graph {
 	id := flowfabric.MakeFlowID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001"))
 	state := func(code flowfabric.Code) flowfabric.State { s, _ := flowfabric.Project(code); return s }
-	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: engine.SealGrowing, Namespace: "default", Kind: kind,
+	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing), Namespace: "default", Kind: kind,
 		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,
 		Count:  map[flowfabric.PublicState]int{flowfabric.Completed: 1, flowfabric.Failed: 1, flowfabric.Cancelled: 1, flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
 		Policy: flowfabric.CancelPending, Cancelled: noon, CancelBy: "anna", Reason: "too late", Backlog: 2,
@@ -42,7 +42,7 @@ func drawing(name, kind, input string) Graph {
 			{From: fast, Input: "left", Outcome: flowfabric.Completed}}})
 	add("late", "R3f", engine.MemberRecord{Attempt: -1, Group: &engine.GroupRecord{Policy: flowfabric.AllOf, Total: 2, Pending: true, Succeeded: 1},
 		Edges: []engine.EdgeRecord{{From: join}, {From: gone, Outcome: flowfabric.Completed}}})
-	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: engine.WaitFirstSuccess, Total: 3, Others: 1, Pending: true}})
+	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3, Others: 1, Pending: true}})
 	add("purged", "", engine.MemberRecord{Attempt: -1})
 	return s
 }

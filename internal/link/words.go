@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -40,7 +41,7 @@ func explained(refused *flowfabric.Error, err error) error {
 	say := func(words string) error { return InWords(refused.Code+": "+words, err) }
 	switch {
 	case errors.Is(refused, flowfabric.ErrReplayNotAllowed):
-		return say("it succeeded; client.Force() replays a success")
+		return say("it succeeded; Force replays a success")
 	case !known:
 		return err
 	case errors.Is(refused, flowfabric.ErrNotActive) && state.Terminal():
@@ -74,11 +75,11 @@ func Signalled(verb string, id flowfabric.ExecutionID, err error) error {
 func signalWords(refused *flowfabric.Error) string {
 	switch is := func(target error) bool { return errors.Is(refused, target) }; {
 	case is(flowfabric.ErrInvalidToken):
-		return "the token opens no waitpoint of this store: it is of another store, was replaced by client.ReissueToken, or is of an execution that was purged"
+		return "the token opens no waitpoint of this store: it is of another store, was replaced by admin.ReissueToken, or is of an execution that was purged"
 	case is(flowfabric.ErrTokenExpired):
-		return "the key of the token was rotated out; client.ReissueToken makes a new token for its waitpoint"
+		return "the key of the token was rotated out; admin.ReissueToken makes a new token for its waitpoint"
 	case is(flowfabric.ErrNoTokenKeys):
-		return "the store knows no token key; start a worker with Config.TokenKeys (" + suspend.EnvTokenKeys + "), or call client.RotateTokenKeys"
+		return "the store knows no token key; start a worker with Config.TokenKeys (" + suspend.EnvTokenKeys + "), or call admin.RotateTokenKeys"
 	case is(flowfabric.ErrWaitpointClosed):
 		return "it came too late, the waitpoint closed" + closing(refused.Slot(0), refused.Slot(1))
 	case is(flowfabric.ErrWaitpointNotOpen):
@@ -133,6 +134,53 @@ func AboutFlow(verb string, id flowfabric.FlowID, err error) error {
 		case errors.Is(refused, flowfabric.ErrResultPurged):
 			err = InWords(fmt.Sprintf("%s: it was purged; it was %s", refused.Code, state), err)
 		}
+	}
+	return fmt.Errorf("%s flow %s: %w", verb, id, err)
+}
+
+// Admit refuses a call about an execution that cannot be made: closed is the client's error once it is closed, or id is zero.
+func Admit(verb string, id flowfabric.ExecutionID, closed error) error {
+	err := closed
+	if err == nil && id.IsZero() {
+		err = fmt.Errorf("%w: the execution id is empty", flowfabric.ErrInvalidInput)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case id.IsZero():
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	return fmt.Errorf("%s %s: %w", verb, id, err)
+}
+
+// CheckBy refuses a name of who asks that is too long to be kept.
+func CheckBy(by string) error {
+	if len(by) > flowfabric.MaxName {
+		return fmt.Errorf("%w: By has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(by), flowfabric.MaxName)
+	}
+	return nil
+}
+
+// CheckNamed refuses a call that decides something in somebody's name and does not say whose, in 1..limit bytes.
+func CheckNamed(by string, limit int) error {
+	if by == "" || len(by) > limit || strings.ContainsFunc(by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return fmt.Errorf("%w: By has %d bytes, want 1..%d without control characters that say who asks (flowfabric.By, or client.Config.Creator)",
+			flowfabric.ErrInvalidInput, len(by), limit)
+	}
+	return nil
+}
+
+// AdmitFlow is [Admit] for a call about a flow.
+func AdmitFlow(verb string, id flowfabric.FlowID, closed error) error {
+	err := closed
+	if err == nil && id.IsZero() {
+		err = fmt.Errorf("%w: the flow id is empty", flowfabric.ErrInvalidInput)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case id.IsZero():
+		return fmt.Errorf("%s: %w", verb, err)
 	}
 	return fmt.Errorf("%s flow %s: %w", verb, id, err)
 }

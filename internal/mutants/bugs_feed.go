@@ -1,7 +1,7 @@
 package main
 
 // subscribe are tests of subscriptions by name.
-func subscribe(which string) Test { return in("client", "^TestSubscribe("+which+")$") }
+func subscribe(which string) Test { return in("admin", "^TestSubscribe("+which+")$") }
 
 // feedMutants break the feed: what is recorded and for how long, and what a subscriber gets of it.
 var feedMutants = []Mutant{
@@ -47,42 +47,42 @@ var feedMutants = []Mutant{
 		`    redis.call('UNLINK', keys.feed(ctx.r))
 `, ``, suite("feed")},
 
-	{"subscribe: a gap is not told", "client.follower.partition",
+	{"subscribe: a gap is not told", "admin.follower.partition",
 		`entry.Number > place.number+1`, `entry.Number > place.number+1000`, subscribe("Gap")},
-	{"subscribe: a gap is told again with every event", "client.follower.partition",
+	{"subscribe: a gap is told again with every event", "admin.follower.partition",
 		`		place = feedPlace{entry.ID, entry.Number}
 `, `		place = feedPlace{entry.ID, place.number}
 `, subscribe("Gap")},
-	{"subscribe: a gap before the first event is not told", "client.follower.partition",
+	{"subscribe: a gap before the first event is not told", "admin.follower.partition",
 		`if entry.Number > place.number+1 {`, `if place.number > 0 && entry.Number > place.number+1 {`, subscribe("GapAtTheBeginning")},
-	{"subscribe: what was forgotten long ago is a gap", "client.Client.Subscribe",
+	{"subscribe: what was forgotten long ago is a gap", "admin.Admin.Subscribe",
 		`		s.cursor.at[i].number = states[i].Number
 `, `		states[i].Number = 0
 `, subscribe("GapAtTheBeginning")},
-	{"subscribe: the oldest is a gap", "client.Subscription.oldest",
+	{"subscribe: the oldest is a gap", "admin.Subscription.oldest",
 		`feedPlace{number: entry.Number - before}, true, err`, `feedPlace{}, true, err`, subscribe("GapAtTheBeginning")},
-	{"subscribe: the cursor moves before an event is consumed", "client.follower.partition",
+	{"subscribe: the cursor moves before an event is consumed", "admin.follower.partition",
 		`		for _, event := range entry.Events {
 `, `		f.consumed(p, feedPlace{entry.ID, entry.Number})
 		for _, event := range entry.Events {
 `, subscribe("Left")},
-	{"subscribe: the cursor stands still", "client.Subscription.consumed",
+	{"subscribe: the cursor stands still", "admin.Subscription.consumed",
 		`	s.cursor.at[p] = place
 `, ``, subscribe("GoesOn")},
-	{"subscribe: a stored cursor is not gone on from", "client.Client.Subscribe",
+	{"subscribe: a stored cursor is not gone on from", "admin.Admin.Subscribe",
 		`cursor: o.From.clone()}`, `cursor: FeedCursor{at: make([]feedPlace, n)}}`, subscribe("GoesOn")},
-	{"subscribe: now is the beginning", "client.Subscription.begin",
+	{"subscribe: now is the beginning", "admin.Subscription.begin",
 		`	if oldest {`, `	if true {`, subscribe("FromNow")},
-	{"subscribe: the oldest is now", "client.Subscription.begin",
+	{"subscribe: the oldest is now", "admin.Subscription.begin",
 		`	if oldest {`, `	if false {`, subscribe("FromNow")},
-	{"subscribe: events that only others want come too", "client.follower.partition",
+	{"subscribe: events that only others want come too", "admin.follower.partition",
 		`f.wants(event.Kind) && !yield`, `!yield`, subscribe("Kinds")},
-	{"subscribe: nothing is recorded for it", "client.Client.Subscribe",
+	{"subscribe: nothing is recorded for it", "admin.Admin.Subscribe",
 		`states, err := s.record(ctx)`, `states, err := make([]engine.FeedState, n), error(nil)`, subscribe("FromNow")},
-	{"subscribe: a cursor over other partitions is taken", "client.Client.Subscribe",
+	{"subscribe: a cursor over other partitions is taken", "admin.Admin.Subscribe",
 		`case len(o.From.at) != n:`, `case len(o.From.at) > n:`, subscribe("Refuses")},
-	{"subscribe: a closed client's loop goes on", "client.follower.run",
-		`		case <-f.client.waits.life.Done():
-			return ErrClosed
+	{"subscribe: a closed client's loop goes on", "admin.follower.run",
+		`		case <-f.admin.conn.Life.Done():
+			return client.ErrClosed
 `, ``, subscribe("Ends")},
 }

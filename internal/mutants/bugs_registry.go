@@ -75,6 +75,6 @@ var registryMutants = []Mutant{
 	{"engine: an older library that answers as ever stays", "internal/engine.Engine.RegisterWorker",
 		`revision < lua.Revision`, `revision > lua.Revision`, suite("server")},
 
-	{"client: a worker that is given up keeps its work", "client.Client.MarkWorkerDead",
-		`if engine.Instance(s.ID) != instance {`, `if s.ID != instance {`, in("client", "^TestWorkers$")},
+	{"client: a worker that is given up keeps its work", "admin.Admin.MarkWorkerDead",
+		`if engine.Instance(s.ID) != instance {`, `if s.ID != instance {`, in("admin", "^TestWorkers$")},
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -20,12 +21,12 @@ func (s *store) SubmitFor(ctx context.Context, tenant string, priority int, payl
 
 // Weigh implements [driver.Sharer].
 func (s *store) Weigh(ctx context.Context, tenant string, weight int) error {
-	return s.client.SetShare(ctx, tenant, flowfabric.DefaultLane, weight)
+	return admin.New(s.client).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{Namespace: tenant, Weight: &weight})
 }
 
 // Age implements [driver.Sharer].
 func (s *store) Age(ctx context.Context, tenant string, step time.Duration) error {
-	return s.client.SetLane(ctx, flowfabric.DefaultLane, engine.LaneChange{Ageing: &step}, client.Namespace(tenant))
+	return admin.New(s.client).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{Namespace: tenant, Ageing: &step})
 }
 
 // WorkForAll implements [driver.Sharer].
@@ -37,12 +38,12 @@ func (s *store) WorkForAll(ctx context.Context, w driver.Worker) (stop func() er
 func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
 	for _, name := range budgets {
 		limits := map[string]engine.Limit{"uses": {Hard: 1 << 50}}
-		if err := s.client.CreateBudget(ctx, admission.Budget{Name: name, Limits: limits}); err != nil {
+		if err := admin.New(s.client).PutBudget(ctx, admission.Budget{Name: name, Limits: limits}, 0); err != nil {
 			return err
 		}
 	}
 	for _, name := range quotas {
-		if err := s.client.CreateQuota(ctx, admission.Quota{Name: name, Cap: 100_000}); err != nil {
+		if err := admin.New(s.client).PutQuota(ctx, admission.Quota{Name: name, Cap: 100_000}, 0); err != nil {
 			return err
 		}
 	}
@@ -57,7 +58,7 @@ func (s *store) SubmitGated(ctx context.Context, budgets, quotas []string, paylo
 
 // Report implements [driver.Gater].
 func (s *store) Report(ctx context.Context, budget, key string) error {
-	r, err := s.client.ReportUsage(ctx, admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"uses": 1}})
+	r, err := admin.New(s.client).ReportUsage(ctx, admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"uses": 1}})
 	if err == nil && !r.Applied {
 		err = fmt.Errorf("the report was not applied: %s", r.Verdict)
 	}

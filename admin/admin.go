@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+)
+
+// Admin operates one store. Make it with [New] or [Connect]. All methods may be called concurrently.
+type Admin struct {
+	client *client.Client
+	conn   *link.Connection
+	store  store
+}
+
+// store is what an Admin needs of the engine.
+type store interface {
+	operator
+	inspector
+	registry
+	admitter
+	signaller
+	scheduler
+	flows
+	feeds
+	explain.Source
+	link.GateReader
+	Partitions() uint16
+}
+
+// New makes an Admin that shares the connection, namespace, creator and token keys of a client. It costs nothing, and ends with the
+// client: after [client.Client.Close] every method answers [client.ErrClosed].
+func New(c *client.Client) *Admin {
+	conn := link.Of(c)
+	return &Admin{client: c, conn: conn, store: conn.Engine}
+}
+
+// Connect dials the store as [client.Connect] does, with its errors. End it with [Admin.Close].
+func Connect(ctx context.Context, cfg client.Config) (*Admin, error) {
+	c, err := client.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return New(c), nil
+}
+
+// Client is the client whose connection is shared: it reads, cancels and answers single executions, and submits.
+func (a *Admin) Client() *client.Client { return a.client }
+
+// Close closes the client, see [client.Client.Close].
+func (a *Admin) Close() { a.client.Close() }
+
+func (a *Admin) closed() bool { return a.conn.Closed() != nil }
+
+// admit refuses a call that cannot be made: on a closed client, or about no execution.
+func (a *Admin) admit(verb string, id flowfabric.ExecutionID) error {
+	return link.Admit(verb, id, a.conn.Closed())
+}
+
+// by names who asks: the last that is given, or the client's Creator.
+func (a *Admin) by(given []flowfabric.By) (string, error) {
+	by := cmp.Or(a.conn.Creator, link.DefaultBy)
+	for _, b := range given {
+		by = string(b)
+	}
+	return by, link.CheckBy(by)
+}
+
+// act is who asks, as by says, and why.
+func (a *Admin) act(opts []flowfabric.ActOption) (flowfabric.Act, error) {
+	act := flowfabric.NewAct(opts...)
+	act.By = cmp.Or(act.By, a.conn.Creator, link.DefaultBy)
+	return act, link.CheckBy(act.By)
+}
+
+// inPartition says in which partition an error happened.
+func inPartition(partition uint16, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("partition %d: %w", partition, err)
+}
+
+var _ store = (*engine.Engine)(nil)

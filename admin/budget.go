@@ -1,0 +1,281 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// Bounds of budgets and of what is said to them.
+const (
+	maxAmount     = 1<<53 - 1
+	maxDimensions = 64
+	maxScope      = 128 // bytes, of a budget's or quota's
+	maxReportKey  = 128
+	maxAdjustText = 256
+	maxReset      = 10 * 365 * 24 * time.Hour
+	bookEntries   = 256 // that Get reads
+	spendersRead  = 100
+)
+
+// BudgetInfo is a budget as it was read, with its newest 256 book entries and last 100 spenders; a list has neither.
+type BudgetInfo struct{ engine.BudgetRecord }
+
+// Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
+func (b BudgetInfo) Headroom(dimension string) (left int64, limited bool) {
+	hard := b.Limits[dimension].Hard
+	if hard == 0 {
+		return 0, false
+	}
+	return max(0, hard-b.Used[dimension]), true
+}
+
+// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while there are any, unless
+// the budget only warns.
+func (b BudgetInfo) Exhausted() []string {
+	var out []string
+	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
+		if left, limited := b.Headroom(dim); limited && left == 0 {
+			out = append(out, dim)
+		}
+	}
+	return out
+}
+
+// PutBudget makes a budget, or changes one. With revision 0 it makes one: one that exists as it is described is no error, so that a
+// program can make what it needs whenever it starts. With the revision that [Admin.GetBudget] told it changes the budget to what b
+// says: what was used stays, and its period goes on unless the interval is another one. Work that waits for it is looked at anew. If the
+// budget is as b says already, a stale revision is no error: the call may be repeated.
+//
+// Errors: flowfabric.ErrBudgetSpec for limits, periods and actions that cannot be, with the field, and ErrInvalidInput for names, before
+// any call; ErrBudgetConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
+// something else; ErrBudgetNotFound. client.ErrClosed.
+func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, by ...flowfabric.By) error {
+	who, err := a.gating(by, flowfabric.ValidateGateName("budget", b.Name), validateBudget(b))
+	if err == nil {
+		var wake []engine.Waiter
+		_, _, wake, err = a.store.PutBudget(ctx, b, revision, who)
+		a.wake(ctx, "change of "+b.Name, wake)
+	}
+	return about(putting(revision), "budget", b.Name, conflict(revision, err))
+}
+
+// validateBudget checks everything but the name.
+func validateBudget(b admission.Budget) error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrBudgetSpec}, a...)...)
+	}
+	switch {
+	case len(b.Scope) > maxScope:
+		return bad("scope has %d bytes, want at most %d", len(b.Scope), maxScope)
+	case !slices.Contains([]engine.HardAction{"", engine.HardReject, engine.HardFail, engine.HardBlock}, b.OnHard):
+		return bad("action on a hard limit is %.40q, want reject, fail or block", b.OnHard)
+	case b.Reset != 0 && (b.Reset < time.Second || b.Reset > maxReset || b.Reset%time.Millisecond != 0):
+		return bad("reset %s, want 0 or whole milliseconds of 1s..10 years", b.Reset)
+	case len(b.Limits) > maxDimensions:
+		return bad("it has %d dimensions, want at most %d", len(b.Limits), maxDimensions)
+	}
+	for _, outcome := range b.Refund {
+		if !slices.Contains([]string{"failed", "cancelled", "expired"}, outcome) {
+			return bad("refund of %.40q, want failed, cancelled or expired", outcome)
+		}
+	}
+	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
+		l := b.Limits[dim]
+		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+			return bad("%w", err)
+		}
+		if l.Hard < 0 || l.Hard > maxAmount || l.Soft < 0 || l.Soft > maxAmount {
+			return bad("limits of %s are %d and %d, want 0..%d", dim, l.Hard, l.Soft, int64(maxAmount))
+		}
+		if l.Hard > 0 && l.Soft > l.Hard {
+			return bad("soft limit of %s is %d, above the hard one, %d", dim, l.Soft, l.Hard)
+		}
+	}
+	return nil
+}
+
+// RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait, and go on within 30 s
+// after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
+func (a *Admin) RemoveBudget(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
+	already := true
+	if _, err = a.gating(by, flowfabric.ValidateGateName("budget", name)); err == nil {
+		a.conn.Gates.Forget(flowfabric.Budget(name))
+		already, err = a.store.RemoveBudget(ctx, name)
+	}
+	return !already && err == nil, about("remove", "budget", name, err)
+}
+
+// GetBudget reads a budget: its settings, what was used in this period, what happened to it, and who used of it last. Errors:
+// flowfabric.ErrBudgetNotFound; ErrInvalidInput for a name that none can have.
+func (a *Admin) GetBudget(ctx context.Context, name string) (BudgetInfo, error) {
+	_, err := a.gating(nil, flowfabric.ValidateGateName("budget", name))
+	var record engine.BudgetRecord
+	if err == nil {
+		record, err = a.store.ReadBudget(ctx, name, spendersRead, bookEntries)
+	}
+	return BudgetInfo{record}, about("get", "budget", name, err)
+}
+
+// Budgets lists all budgets by name, as they are. Those that could not be read are left out, and the error joins why. Errors:
+// flowfabric.ErrTransport; client.ErrClosed.
+func (a *Admin) Budgets(ctx context.Context) ([]BudgetInfo, error) {
+	if a.closed() {
+		return nil, fmt.Errorf("list budgets: %w", client.ErrClosed)
+	}
+	names, err := a.store.BudgetNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list budgets: %w", err)
+	}
+	return readAll(names, func(name string) (BudgetInfo, error) {
+		record, err := a.store.ReadBudget(ctx, name, 0, 0)
+		return BudgetInfo{record}, about("list", "budget", name, err)
+	}, flowfabric.ErrBudgetNotFound)
+}
+
+// readAll reads what has the names, a few at a time, in their order. What is gone meanwhile is left out.
+func readAll[T any](names []string, read func(name string) (T, error), gone error) ([]T, error) {
+	found, errs := make([]T, len(names)), make([]error, len(names))
+	p := pool.New().WithMaxGoroutines(partitionCalls)
+	for i, name := range names {
+		p.Go(func() { found[i], errs[i] = read(name) })
+	}
+	p.Wait()
+	out := make([]T, 0, len(names))
+	var failed []error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			out = append(out, found[i])
+		case !errors.Is(err, gone):
+			failed = append(failed, err)
+		}
+	}
+	return out, errors.Join(failed...)
+}
+
+// ReportUsage adds to what was used of a budget, all dimensions or none. Handlers report with their task instead; this is for what is
+// used outside of executions, or is known only later. u.Key names the report: repeated with the same key within 24 h it is counted once
+// and answered as the first time. u.Execution, if it is set, is whose ledger it goes into, from which it can be given back.
+//
+// A breach is no error but the answer: nothing was counted then, unless the budget only warns. The report that crosses a soft limit is
+// also a warning in Config.Logger, once a period and dimension.
+//
+// Errors: flowfabric.ErrInvalidDelta for amounts that are not 0..2^53-1, and ErrInvalidInput for a key, dimensions (1..64) or names that
+// cannot be, before any call; ErrInvalidDelta, too, when a total would pass 2^53-1; ErrIdempotencyConflict: the key named other amounts;
+// ErrUnknownDimension of a budget with StrictDimensions for a dimension that has no limits, and ErrInvalidInput of any for a dimension
+// beyond the 64 that it counts in a period, of which those with limits have theirs kept free; ErrBudgetNotFound. After ErrTransport it
+// may have been counted: repeat it with the same key.
+func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
+	_, err := a.gating(nil, flowfabric.ValidateGateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
+	var out admission.Reported
+	if err == nil {
+		out, err = a.store.ReportUsage(ctx, u)
+		for _, x := range out.Breaches {
+			if x.Crossed {
+				a.conn.Logger.WarnContext(ctx, "flowfabric: above the soft limit of a budget", "budget", u.Budget, "dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
+			}
+		}
+	}
+	return out, about("report to", "budget", u.Budget, err)
+}
+
+// validateReporter wants a key, or a place among the reports of a lease.
+func validateReporter(u admission.Usage) error {
+	if u.Epoch != 0 || u.Sequence != 0 {
+		if u.Key != "" || u.Execution.IsZero() || u.Epoch == 0 || u.Sequence == 0 {
+			return fmt.Errorf("%w: Epoch and Sequence go together, with Execution and without Key", flowfabric.ErrInvalidInput)
+		}
+		return nil
+	}
+	if u.Key == "" || len(u.Key) > maxReportKey || strings.ContainsFunc(u.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: report key %.40q, want 1..%d printable ASCII bytes without spaces", flowfabric.ErrInvalidInput, u.Key, maxReportKey)
+	}
+	return nil
+}
+
+// validateAmounts checks amounts, which are at least least.
+func validateAmounts(by map[string]int64, least int64) error {
+	if len(by) < 1 || len(by) > maxDimensions {
+		return fmt.Errorf("%w: %d dimensions, want 1..%d", flowfabric.ErrInvalidInput, len(by), maxDimensions)
+	}
+	for _, dim := range slices.Sorted(maps.Keys(by)) {
+		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {
+			return err
+		}
+		if n := by[dim]; n < least || n > maxAmount {
+			return fmt.Errorf("%w: %s is %d, want %d..%d", flowfabric.ErrInvalidDelta, dim, n, least, int64(maxAmount))
+		}
+	}
+	return nil
+}
+
+// AdjustBudget corrects what was used of a budget in this period, up or down, and returns what was used then. Nothing gets below zero,
+// and no limit is asked. The budget's audit log keeps who and why; the reason has at most 256 bytes. It is no idempotent
+// call: after ErrTransport look before you repeat it.
+//
+// Errors: flowfabric.ErrInvalidDelta for amounts beyond ±(2^53-1); ErrInvalidInput; ErrBudgetNotFound.
+func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[string]int64, opts ...flowfabric.ActOption) (used map[string]int64, err error) {
+	act, err := a.act(opts)
+	err = cmp.Or(a.conn.Closed(), errors.Join(flowfabric.ValidateGateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
+	var wake []engine.Waiter
+	if err == nil {
+		used, wake, err = a.store.AdjustBudget(ctx, name, amounts, act.By, act.Reason)
+		a.wake(ctx, "adjustment of "+name, wake)
+	}
+	return used, about("adjust", "budget", name, err)
+}
+
+func validateText(field, text string) error {
+	if len(text) > maxAdjustText {
+		return fmt.Errorf("%w: %s has %d bytes, want at most %d", flowfabric.ErrInvalidInput, field, len(text), maxAdjustText)
+	}
+	return nil
+}
+
+// ResetBudget begins a new period of a budget now: nothing is used of it. The next one begins when it would have anyway or, with move, a
+// whole interval after the reset. It returns the number of the period, and for how long it goes on, 0 for ever. Work that waits for it
+// goes on. Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput.
+func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, by ...flowfabric.By) (period uint64, left time.Duration, err error) {
+	who, err := a.gating(by, flowfabric.ValidateGateName("budget", name))
+	if err == nil {
+		var wake []engine.Waiter
+		period, left, wake, err = a.store.ResetBudget(ctx, name, who, move)
+		a.wake(ctx, "reset of "+name, wake)
+	}
+	return period, left, about("reset", "budget", name, err)
+}
+
+// RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
+// nothing. What it reported in earlier periods is theirs. Half an hour after the execution was purged there is nothing left to give back.
+// Errors: flowfabric.ErrBudgetNotFound; ErrInvalidInput.
+func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, by ...flowfabric.By) (returned bool, err error) {
+	var empty error
+	if id.IsZero() {
+		empty = fmt.Errorf("%w: the execution id is empty", flowfabric.ErrInvalidInput)
+	}
+	who, err := a.gating(by, flowfabric.ValidateGateName("budget", name), empty)
+	if err == nil { // of a budget that is not there the server says only that there was nothing
+		err = a.conn.Gates.Find(ctx, flowfabric.Budget(name))
+	}
+	if err == nil {
+		var released []bool
+		var wake []engine.Waiter
+		released, wake, err = a.store.ReleaseUsage(ctx, who, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
+		a.wake(ctx, "refund of "+name, wake)
+		returned = len(released) == 1 && released[0]
+	}
+	return returned, about("refund from", "budget", name, err)
+}

@@ -1,0 +1,159 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/internal/link"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeStore is an engine of four partitions that notes what it was asked.
+type fakeStore struct {
+	flows // flows, schedules, feeds and workers are tested on servers
+	scheduler
+	admitter
+	feeds
+	registry
+	mu      sync.Mutex
+	asked   []any // what each call was asked
+	refusal error // of every call
+	reissue []error
+	rotated []engine.KeyRotated // reply of RotateTokenKey
+}
+
+func newFake() *fakeStore { return &fakeStore{} }
+
+func (f *fakeStore) ask(what any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, what)
+	return f.refusal
+}
+
+// admin is one over the fake, or over a store that has more than it.
+func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
+	t.Helper()
+	var s store = f
+	for _, o := range over {
+		s = o
+	}
+	return &Admin{store: s, conn: &link.Connection{Namespace: "default", SubmitTimeout: 15 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Life: t.Context(), Closed: func() error { return nil }, Gates: link.NewGates(s, 15*time.Second)}}
+}
+
+func (f *fakeStore) Partitions() uint16 { return 4 }
+
+func (f *fakeStore) ReadBudget(context.Context, string, int, int) (engine.BudgetRecord, error) {
+	return engine.BudgetRecord{}, f.refusal
+}
+
+func (f *fakeStore) ReadQuota(context.Context, string, int, int) (engine.QuotaRecord, error) {
+	return engine.QuotaRecord{}, f.refusal
+}
+
+func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
+
+func (f *fakeStore) PauseExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
+	return false, f.ask("pause " + by + " " + reason)
+}
+
+func (f *fakeStore) UnpauseExecution(_ context.Context, _ flowfabric.ExecutionID, by string) (bool, error) {
+	return false, f.ask("unpause " + by)
+}
+
+func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (engine.SuspensionRecord, error) {
+	return engine.SuspensionRecord{Waitpoints: []engine.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}}, f.ask("suspension")
+}
+
+// known is the waitpoint of the fake whose token can be made anew.
+var known = uuid.MustParse("11111111-2222-4333-8444-555555555555")
+
+type repriority struct {
+	to int
+	by string
+}
+
+type revoked struct{ session, by, reason string }
+
+type retag struct {
+	set    map[string]string
+	remove []string
+}
+
+func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.Replay) (bool, error) {
+	return false, f.ask(q)
+}
+
+func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int, by string) (int, int, error) {
+	return 0, 0, f.ask(repriority{priority, by})
+}
+
+func (f *fakeStore) RevokeLease(_ context.Context, _ flowfabric.ExecutionID, session, by, reason string) (bool, error) {
+	return false, f.ask(revoked{session, by, reason})
+}
+
+func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map[string]string, remove []string) error {
+	return f.ask(retag{set, remove})
+}
+
+func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]engine.Event, error) {
+	return []engine.Event{{Kind: engine.EventCreated}}, f.ask("history")
+}
+
+func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {
+	return false, f.ask(keep)
+}
+
+// The fake store has no lanes, queues, holders or lists: those are tested on servers.
+
+func (f *fakeStore) SetLane(_ context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet {
+	err := f.ask(laneAsked{namespace, lane, change})
+	return []engine.LaneSet{{Err: err}}
+}
+
+func (f *fakeStore) Lanes(context.Context) []engine.PartitionLanes { return nil }
+
+func (f *fakeStore) Queues(context.Context, uint16) ([]engine.Queue, error) { return nil, f.refusal }
+
+func (f *fakeStore) PartitionSessions(context.Context, uint16) ([]engine.SessionRow, error) {
+	return nil, f.refusal
+}
+
+func (f *fakeStore) ListExecutions(context.Context, uint16, engine.ListQuery) (engine.ListPage, error) {
+	return engine.ListPage{}, f.refusal
+}
+
+func (f *fakeStore) DescribePartition(_ context.Context, p uint16) (engine.PartitionInfo, error) {
+	return engine.PartitionInfo{Partition: p}, f.refusal
+}
+
+type laneAsked struct {
+	namespace, lane string
+	change          engine.LaneChange
+}
+
+func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Facts, error) {
+	return engine.Facts{}, f.ask("why")
+}
+
+func (f *fakeStore) Workers(context.Context) []engine.PartitionWorkers { return nil }
+
+func (f *fakeStore) FreezePartition(_ context.Context, p uint16, reason string) error {
+	return f.ask(fmt.Sprint("freeze ", p, " ", reason))
+}
+
+func (f *fakeStore) ThawPartition(_ context.Context, p uint16) error {
+	return f.ask(fmt.Sprint("thaw ", p))
+}

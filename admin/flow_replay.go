@@ -1,0 +1,254 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+)
+
+// maxReplayBatch is how many members one call replays.
+const maxReplayBatch = 64
+
+// FlowReplay says which members [Admin.ReplayFlow] runs again, and how. The zero value: all that ended without success, but for those
+// that nobody needs any more.
+type FlowReplay struct {
+	// Nodes replays these nodes instead, and of the nodes that depend on them, directly or through others, those that were skipped. A node
+	// that succeeded is replayed only with How.Force.
+	Nodes []string
+	// Everything replays also those that nobody needs any more: that ended without success, and whose dependants have all got what
+	// they depend on without them, such as the losers of a race. It has no meaning beside Nodes.
+	Everything bool
+	How        Replay // of each member; its Request names the whole request
+}
+
+// FlowReplayed is what became of a [Admin.ReplayFlow].
+type FlowReplayed struct {
+	Request  uuid.UUID // see [Replay]
+	Runnable int       // may be claimed now
+	Blocked  int       // wait for what they depend on
+	Already  int       // of the two, those that this request had replayed before
+	Unneeded int       // those that FlowReplay.Everything would have replayed, too
+	Refused  []NodeRefusal
+}
+
+// NodeRefusal is one member that was not replayed.
+type NodeRefusal struct {
+	Node string
+	ID   flowfabric.ExecutionID
+	// Err matches flowfabric.ErrNotTerminal, ErrReplayNotAllowed (it succeeded, and Force was not said), ErrReplaysExhausted,
+	// ErrFlowCancelled, ErrResolutionPending (the flow still works off how its members ended, ask again), or ErrNotFound for one that
+	// was purged.
+	Err error
+}
+
+func (r NodeRefusal) Error() string { return fmt.Sprintf("node %q: %v", r.Node, r.Err) }
+
+// Unwrap returns Err.
+func (r NodeRefusal) Unwrap() error { return r.Err }
+
+// flows is the part of the engine behind the calls about flows. Each of them may be repeated.
+type flows interface {
+	link.FlowReader
+	SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error
+	ReplayFlow(ctx context.Context, id flowfabric.FlowID, q engine.Replay, members []flowfabric.ExecutionID) ([]engine.FlowReplayed, error)
+	ListFlows(ctx context.Context, partition uint16, newest bool, after engine.Position, limit int) (engine.FlowsPage, error)
+}
+
+// ReplayFlow runs members of a flow that ended without success again, and so opens a flow that has ended. What succeeded stays as it
+// is, and its results are used again. A skipped member waits again for those it depends on; what is upstream is replayed after what
+// depends on it, so that no member misses how its upstream ends this time. A member waits as long as one that it needs has ended without
+// success and is not replayed; [Admin.Why] tells which one that is.
+//
+// Each member is judged alone: refusals are in the result and are no error. Calls are repeated with the same request, which
+// replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid then, too. Members are
+// replayed 64 a call, so that some may run while others are still to be replayed.
+//
+// Errors: flowfabric.ErrFlowNotFound; ErrFlowCancelled for a cancelled flow, whose members stay cancelled (but not one that was
+// cancelled with CancelFlow); ErrNotInFlow for a node that the flow does not have; ErrInvalidInput for a By of more than 64 bytes;
+// ErrTransport.
+func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which FlowReplay, opts ...flowfabric.ActOption) (FlowReplayed, error) {
+	if err := a.admitFlow("replay", id); err != nil {
+		return FlowReplayed{}, err
+	}
+	act, err := a.act(opts)
+	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.How.request(act)}
+	r.out.Request = r.request.Request
+	if err == nil {
+		err = r.run(ctx)
+	}
+	return r.out, link.AboutFlow("replay", id, err)
+}
+
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
+// keys and values are bounded as by client.Tags. The tags of its members are their own.
+//
+// Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrFlowNotFound.
+func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove ...string) error {
+	if err := a.admitFlow("set tags of", id); err != nil {
+		return err
+	}
+	return link.AboutFlow("set tags of", id, a.store.SetFlowTags(ctx, id, set, remove))
+}
+
+func (a *Admin) admitFlow(verb string, id flowfabric.FlowID) error {
+	return link.AdmitFlow(verb, id, a.conn.Closed())
+}
+
+// flowReplaying is one replay of a flow.
+type flowReplaying struct {
+	FlowReplay
+	admin   *Admin
+	id      flowfabric.FlowID
+	request engine.Replay
+	nodes   []engine.MemberRecord // of the flow, as it was read
+	out     FlowReplayed
+}
+
+func (r *flowReplaying) run(ctx context.Context) error {
+	record, nodes, err := link.ReadFlow(ctx, r.admin.store, r.id)
+	if err == nil && record.Backlog > 0 { // not all that is to be skipped or cancelled is yet
+		link.Drain(ctx, r.admin.store, r.id.Partition())
+		record, nodes, err = link.ReadFlow(ctx, r.admin.store, r.id)
+	}
+	if err != nil {
+		return err
+	}
+	if record.State == flowfabric.FlowCancelled && record.Policy != flowfabric.CancelFlow {
+		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", record.Policy), flowfabric.ErrFlowCancelled)
+	}
+	r.nodes = nodes
+	chosen, err := r.choose()
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(chosen, maxReplayBatch) {
+		if err := r.batch(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose returns the members to replay: those that depend on others before them.
+func (r *flowReplaying) choose() ([]engine.MemberRecord, error) {
+	wanted, err := r.subtree()
+	if err != nil {
+		return nil, err
+	}
+	if r.Nodes == nil {
+		wanted = map[flowfabric.ExecutionID]bool{}
+		needed := needs(r.nodes)
+		for _, m := range r.nodes {
+			switch {
+			case m.State.Code == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
+			case r.Everything || needed(m.ID):
+				wanted[m.ID] = true
+			default:
+				r.out.Unneeded++
+			}
+		}
+	}
+	var chosen []engine.MemberRecord
+	for _, m := range slices.Backward(r.nodes) {
+		if wanted[m.ID] {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen, nil
+}
+
+// subtree is the nodes that were named, and the skipped ones among those that depend on them.
+func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
+	out := map[flowfabric.ExecutionID]bool{}
+	for _, name := range r.Nodes {
+		i := slices.IndexFunc(r.nodes, func(m engine.MemberRecord) bool { return m.Node == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: it has no node %q", flowfabric.ErrNotInFlow, name)
+		}
+		out[r.nodes[i].ID] = true
+	}
+	for _, m := range r.nodes { // whoever depends on others comes after them
+		if m.State.Public != flowfabric.Skipped {
+			continue
+		}
+		for _, e := range m.Edges {
+			out[m.ID] = out[m.ID] || out[e.From]
+		}
+	}
+	return out, nil
+}
+
+// needs tells whether the end of a member matters: nothing depends on it, or something does that has not got what it needs.
+func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
+	has, open := map[flowfabric.ExecutionID]bool{}, map[flowfabric.ExecutionID]bool{}
+	for _, m := range nodes {
+		for _, e := range m.Edges {
+			has[e.From] = true
+			if m.Group == nil || !m.Group.Satisfied {
+				open[e.From] = true
+			}
+		}
+	}
+	return func(id flowfabric.ExecutionID) bool { return open[id] || !has[id] }
+}
+
+// batch replays up to 64 members, those again whose flow still works off its backlog.
+func (r *flowReplaying) batch(ctx context.Context, batch []engine.MemberRecord) error {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(r.admin.conn.SubmitTimeout))
+	for {
+		ids := make([]flowfabric.ExecutionID, len(batch))
+		for i, m := range batch {
+			ids[i] = m.ID
+		}
+		answers, err := r.admin.store.ReplayFlow(ctx, r.id, r.request, ids)
+		if err != nil {
+			return err
+		}
+		var later []engine.MemberRecord
+		var refused []NodeRefusal
+		for i, a := range answers {
+			switch {
+			case errors.Is(a.Err, flowfabric.ErrResolutionPending):
+				later = append(later, batch[i])
+				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err})
+				continue
+			case a.Err != nil:
+				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err})
+				continue
+			case a.Already:
+				r.out.Already++
+			}
+			if a.State == flowfabric.WaitingChildren {
+				r.out.Blocked++
+			} else {
+				r.out.Runnable++
+			}
+		}
+		if len(later) == 0 {
+			return nil
+		}
+		batch = later
+		link.Drain(ctx, r.admin.store, r.id.Partition())
+		pause := pauses.NextBackOff()
+		if pause == backoff.Stop {
+			r.out.Refused = append(r.out.Refused, refused...)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			r.out.Refused = append(r.out.Refused, refused...)
+			return link.Ended(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

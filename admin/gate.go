@@ -1,0 +1,171 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+)
+
+// admitter is the part of the engine behind budgets, quotas and gates.
+type admitter interface {
+	PutBudget(ctx context.Context, b engine.BudgetSpec, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	RemoveBudget(ctx context.Context, name string) (already bool, err error)
+	ReadBudget(ctx context.Context, name string, spenders, entries int) (engine.BudgetRecord, error)
+	BudgetNames(ctx context.Context) ([]string, error)
+	ReportUsage(ctx context.Context, u engine.Usage) (engine.Reported, error)
+	AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []engine.Waiter, err error)
+	ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	PutQuota(ctx context.Context, q engine.QuotaSpec, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	RemoveQuota(ctx context.Context, name string) (already bool, err error)
+	ReadQuota(ctx context.Context, name string, holds, entries int) (engine.QuotaRecord, error)
+	QuotaNames(ctx context.Context) ([]string, error)
+	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
+	ChangeAttached(ctx context.Context, scope engine.Scope, how engine.AttachHow, gates []flowfabric.Gate, by string) []engine.AttachAnswer
+	Gates(ctx context.Context) []engine.PartitionGates
+}
+
+// routesPerCall is how many routes one call opens; wakeTime bounds all calls of one waking.
+const (
+	routesPerCall = 256
+	wakeTime      = 5 * time.Second
+)
+
+// wake opens the routes that a gate had closed. It is a courtesy: they open by themselves, within half a minute, so that a failure is
+// worth a line and no error, and the caller's context does not end it halfway.
+func (a *Admin) wake(ctx context.Context, why string, waiters []engine.Waiter) {
+	if len(waiters) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)
+	defer cancel()
+	by := map[uint16][]uint64{}
+	for _, w := range waiters {
+		by[w.Partition] = append(by[w.Partition], w.Route)
+	}
+	p := pool.New().WithMaxGoroutines(partitionCalls)
+	for partition, routes := range by {
+		for part := range slices.Chunk(routes, routesPerCall) {
+			p.Go(func() {
+				if _, err := a.store.OpenRoutes(ctx, partition, part); err != nil {
+					a.conn.Logger.Warn("flowfabric: routes stay closed for a while", "after", why, "partition", partition, "routes", len(part), "error", err)
+				}
+			})
+		}
+	}
+	p.Wait()
+}
+
+// gating begins a call about a gate: who asks, and whether it can be made.
+func (a *Admin) gating(by []flowfabric.By, checks ...error) (who string, err error) {
+	who, err = a.by(by)
+	return who, cmp.Or(a.conn.Closed(), errors.Join(append(checks, err)...))
+}
+
+// conflict says which revision a budget or quota has, and which was expected: 0 is none.
+func conflict(expected uint64, err error) error {
+	refused, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok || refused.Slot(1) == "" {
+		return err
+	}
+	advice := ""
+	switch {
+	case errors.Is(err, flowfabric.ErrBudgetConflict):
+		advice = "admin.PutBudget"
+	case errors.Is(err, flowfabric.ErrQuotaConflict):
+		advice = "admin.PutQuota"
+	default:
+		return err
+	}
+	if expected != 0 {
+		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, refused.Slot(1)), err)
+	}
+	return link.InWords(fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them", refused.Code, refused.Slot(1), advice), err)
+}
+
+// putting is what a put with a revision does.
+func putting(revision uint64) string {
+	if revision == 0 {
+		return "create"
+	}
+	return "update"
+}
+
+// about wraps the error of a call about a budget or quota.
+func about(verb, what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %q: %w", verb, what, name, err)
+}
+
+// AttachGates has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the zero admission.Scope), in a
+// namespace, in a lane of a namespace, or with a tag; they come in addition to those that are attached to it already. What exists keeps
+// the gates it has. A lane without a namespace is in the client's. Each partition is changed by one atomic call.
+//
+// Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8 quotas would be
+// attached; ErrBudgetNotFound, ErrQuotaNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
+// do it: the others did, and the call may be repeated. client.ErrClosed.
+func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by ...flowfabric.By) error {
+	if len(gates) == 0 {
+		return fmt.Errorf("attach: %w: no budget and no quota is named", flowfabric.ErrInvalidInput)
+	}
+	return a.changeAttached(ctx, engine.AttachAdd, scope, gates, by)
+}
+
+// DetachGates ends what [Admin.AttachGates] began, for these gates, or with none for all gates of the scope. What was created in between keeps
+// them. Detaching what is not attached is no error. Errors: those of AttachGates; a gate need not exist.
+func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by ...flowfabric.By) error {
+	how := engine.AttachRemove
+	if len(gates) == 0 {
+		how = engine.AttachSet
+	}
+	return a.changeAttached(ctx, how, scope, gates, by)
+}
+
+func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope admission.Scope, gates []flowfabric.Gate, by []flowfabric.By) error {
+	verb := "detach"
+	if how == engine.AttachAdd {
+		verb = "attach"
+	}
+	scope, err := a.validScope(scope)
+	gates, wrong := flowfabric.NormalizeGates(gates)
+	who, err := a.gating(by, err, wrong)
+	if err == nil && how == engine.AttachAdd {
+		err = a.conn.Gates.Require(ctx, gates)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	answers := a.store.ChangeAttached(ctx, scope, how, gates, who)
+	return foldAnswers(verb, answers)
+}
+
+// validScope checks a scope, which is one of four.
+func (a *Admin) validScope(s admission.Scope) (admission.Scope, error) {
+	switch {
+	case s.TagKey != "" || s.Tag != "":
+		if s.Namespace != "" || s.Lane != "" {
+			return s, fmt.Errorf("%w: scope: a tag goes with neither namespace nor lane", flowfabric.ErrInvalidInput)
+		}
+		return s, flowfabric.ValidateTags(map[string]string{s.TagKey: s.Tag})
+	case s.Lane != "":
+		if s.Namespace == "" {
+			s.Namespace = a.conn.Namespace
+		}
+		return s, errors.Join(flowfabric.ValidateName("namespace", s.Namespace), flowfabric.ValidateName("lane", s.Lane))
+	case s.Namespace != "":
+		return s, flowfabric.ValidateName("namespace", s.Namespace)
+	}
+	return s, nil
+}

@@ -1,0 +1,551 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+func no(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is wants an error that matches and says so much.
+func is(t *testing.T, err, want error, says string) {
+	t.Helper()
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v, want %v with %q", err, want, says)
+	}
+}
+
+func tokens(name string, hard int64) admission.Budget {
+	return admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: hard}}}
+}
+
+// spend reports under a key, and wants it to be counted.
+func spend(ctx context.Context, t *testing.T, c *client.Client, name, key string, id flowfabric.ExecutionID, n int64) {
+	t.Helper()
+	r, err := admin.New(c).ReportUsage(ctx, admission.Usage{Budget: name, Key: key, Execution: id, Amounts: map[string]int64{"tokens": n}})
+	if err != nil || !r.Applied {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func used(ctx context.Context, t *testing.T, c *client.Client, name string) int64 {
+	t.Helper()
+	b, err := admin.New(c).GetBudget(ctx, name)
+	no(t, err)
+	return b.Used["tokens"]
+}
+
+func TestBudgets(t *testing.T) { // spec 70 §10 BS11–BS13, BS15
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		// Of what does not exist everybody hears so, and nothing is made by asking.
+		_, err := admin.New(c).GetBudget(ctx, "acme")
+		is(t, err, flowfabric.ErrBudgetNotFound, `get budget "acme"`)
+		_, err = admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		_, _, err = admin.New(c).ResetBudget(ctx, "acme", false)
+		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		_, err = admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": 1})
+		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		_, err = admin.New(c).RefundBudget(ctx, "acme", flowfabric.NewExecutionID(0))
+		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 5), 1), flowfabric.ErrBudgetNotFound, "acme")
+		if removed, err := admin.New(c).RemoveBudget(ctx, "acme"); removed || err != nil {
+			t.Errorf("%v, %v", removed, err)
+		}
+		if list, err := admin.New(c).Budgets(ctx); err != nil || len(list) != 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+
+		for range 2 { // equal is no error
+			no(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), 0, flowfabric.By("anna")))
+		}
+		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), 0), flowfabric.ErrBudgetConflict, "at revision 1")
+		for _, name := range []string{"zoo", "bank", "acme2"} {
+			no(t, admin.New(c).PutBudget(ctx, tokens(name, 7), 0))
+		}
+		list, err := admin.New(c).Budgets(ctx)
+		no(t, err)
+		var names []string
+		for _, b := range list {
+			names = append(names, b.Name)
+		}
+		if got := strings.Join(names, " "); got != "acme acme2 bank zoo" || list[3].Limits["tokens"].Hard != 7 {
+			t.Errorf("%s, %+v", got, list)
+		}
+
+		// X reports, the period ends, Y reports: what X gets back is nothing of Y's, and Y gets his back once.
+		x, y := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(1)
+		spend(ctx, t, c, "acme", "x", x, 50)
+		if period, left, err := admin.New(c).ResetBudget(ctx, "acme", false); period != 1 || left != 0 || err != nil {
+			t.Errorf("%d, %s, %v", period, left, err)
+		}
+		spend(ctx, t, c, "acme", "y", y, 40)
+		spend(ctx, t, c, "acme", "y", y, 40) // counted once
+		for _, step := range []struct {
+			id       flowfabric.ExecutionID
+			returned bool
+			left     int64
+		}{{x, false, 40}, {y, true, 0}, {y, false, 0}} {
+			if returned, err := admin.New(c).RefundBudget(ctx, "acme", step.id, flowfabric.By("anna")); returned != step.returned || err != nil || used(ctx, t, c, "acme") != step.left {
+				t.Errorf("%+v: %v, %v, %d", step, returned, err, used(ctx, t, c, "acme"))
+			}
+		}
+
+		spend(ctx, t, c, "acme", "z", flowfabric.ExecutionID{}, 90)
+		after, err := admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": 10}, flowfabric.Reason("invoice 7"))
+		if err != nil || after["tokens"] != 100 {
+			t.Errorf("%v, %v", after, err)
+		}
+		b, err := admin.New(c).GetBudget(ctx, "acme")
+		no(t, err)
+		if left, limited := b.Headroom("tokens"); left != 0 || !limited || !slices.Equal(b.Exhausted(), []string{"tokens"}) {
+			t.Errorf("%d, %v, %v", left, limited, b.Exhausted())
+		}
+		last := b.Book[len(b.Book)-1]
+		if b.Revision != 1 || b.ChangedBy != "anna" || last.What != "adjusted" || last.By != "billing" || !strings.Contains(last.Detail, "invoice 7") {
+			t.Errorf("%+v", b)
+		}
+		r, err := admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: "over", Amounts: map[string]int64{"tokens": 1}})
+		if err != nil || r.Applied || r.Verdict != engine.HardBreach || len(r.Breaches) != 1 || r.Breaches[0].Limit != 100 {
+			t.Errorf("%+v, %v", r, err)
+		}
+
+		more := b.BudgetSpec
+		more.Limits = map[string]admission.Limit{"tokens": {Hard: 200, Soft: 150}}
+		no(t, admin.New(c).PutBudget(ctx, more, b.Revision))
+		more.Limits["tokens"] = admission.Limit{Hard: 300}
+		is(t, admin.New(c).PutBudget(ctx, more, b.Revision), flowfabric.ErrBudgetConflict, "at revision 2")
+		if b, err = admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Limits["tokens"].Hard != 200 || b.Used["tokens"] != 100 || b.ChangedBy != "billing" {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if removed, err := admin.New(c).RemoveBudget(ctx, "acme"); !removed || err != nil {
+			t.Errorf("%v, %v", removed, err)
+		}
+		_, err = admin.New(c).GetBudget(ctx, "acme")
+		is(t, err, flowfabric.ErrBudgetNotFound, "acme")
+	})
+}
+
+// BS14: a period that ends late is followed by one that ends on time; those that nobody noticed are counted.
+func TestBudgetPeriods(t *testing.T) {
+	k := newCalendar(t)
+	b := tokens("hourly", 10)
+	b.Reset = time.Minute
+	no(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
+	begun := k.now
+	look := func(at time.Duration) admin.BudgetInfo {
+		t.Helper()
+		k.server.SetTime(begun.Add(at))
+		info, err := admin.New(k.c).GetBudget(k.ctx, "hourly")
+		no(t, err)
+		return info
+	}
+	spend(k.ctx, t, k.c, "hourly", "a", flowfabric.ExecutionID{}, 10)
+	info := look(67 * time.Second)
+	if info.Period != 1 || info.Used["tokens"] != 0 || !info.NextReset.Equal(begun.Add(2*time.Minute)) {
+		t.Errorf("%+v", info)
+	}
+	spend(k.ctx, t, k.c, "hourly", "b", flowfabric.ExecutionID{}, 10)
+	info = look(2*time.Minute + 4*time.Minute + time.Second)
+	if info.Period != 2 || info.Missed != 4 || info.Used["tokens"] != 0 || !info.NextReset.Equal(begun.Add(7*time.Minute)) {
+		t.Errorf("%+v", info)
+	}
+	if _, left, err := admin.New(k.c).ResetBudget(k.ctx, "hourly", false); left != 59*time.Second || err != nil { // as it would have ended
+		t.Errorf("%s, %v", left, err)
+	}
+	if _, left, err := admin.New(k.c).ResetBudget(k.ctx, "hourly", true, flowfabric.By("anna")); left != time.Minute || err != nil {
+		t.Errorf("%s, %v", left, err)
+	}
+}
+
+// What cannot be is refused before anything is sent: the engine of a closed server is never asked. Spec 70 §10 BS9, BS12, BS35.
+func TestGateRefusals(t *testing.T) {
+	ctx, c, _ := open(t)
+	dims := func(l admission.Limit) admission.Budget {
+		return admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": l}}
+	}
+	many := map[string]admission.Limit{}
+	for i := range 65 {
+		many[fmt.Sprintf("d%d", i)] = admission.Limit{}
+	}
+	for _, x := range []struct {
+		b    admission.Budget
+		want error
+		says string
+	}{
+		{tokens("", 1), flowfabric.ErrInvalidInput, "budget"},
+		{tokens("a b", 1), flowfabric.ErrInvalidInput, `"a b"`},
+		{tokens(strings.Repeat("a", 65), 1), flowfabric.ErrInvalidInput, "1..64"},
+		{dims(admission.Limit{Hard: -1}), flowfabric.ErrBudgetSpec, "tokens"},
+		{dims(admission.Limit{Hard: 1 << 53}), flowfabric.ErrBudgetSpec, "9007199254740991"},
+		{dims(admission.Limit{Hard: 5, Soft: 6}), flowfabric.ErrBudgetSpec, "soft limit of tokens"},
+		{admission.Budget{Name: "b", Limits: map[string]admission.Limit{"Tokens": {}}}, flowfabric.ErrBudgetSpec, "dimension"},
+		{admission.Budget{Name: "b", Limits: many}, flowfabric.ErrBudgetSpec, "65 dimensions"},
+		{admission.Budget{Name: "b", Reset: 999 * time.Millisecond}, flowfabric.ErrBudgetSpec, "reset 999ms"},
+		{admission.Budget{Name: "b", Reset: time.Minute + time.Microsecond}, flowfabric.ErrBudgetSpec, "reset"},
+		{admission.Budget{Name: "b", OnHard: "explode"}, flowfabric.ErrBudgetSpec, "explode"},
+		{admission.Budget{Name: "b", Refund: []string{"success"}}, flowfabric.ErrBudgetSpec, "success"},
+		{admission.Budget{Name: "b", Scope: strings.Repeat("x", 129)}, flowfabric.ErrBudgetSpec, "129"},
+	} {
+		is(t, admin.New(c).PutBudget(ctx, x.b, 0), x.want, x.says)
+	}
+	for _, x := range []struct {
+		q    admission.Quota
+		want error
+		says string
+	}{
+		{admission.Quota{Name: "{q}"}, flowfabric.ErrInvalidInput, "quota"},
+		{admission.Quota{Name: "q", Rate: -1}, flowfabric.ErrQuotaSpec, "rate -1"},
+		{admission.Quota{Name: "q", Rate: 5}, flowfabric.ErrQuotaSpec, "without a window"},
+		{admission.Quota{Name: "q", Rate: 5, Window: 31 * 24 * time.Hour}, flowfabric.ErrQuotaSpec, "30 days"},
+		{admission.Quota{Name: "q", Window: time.Nanosecond}, flowfabric.ErrQuotaSpec, "window"},
+		{admission.Quota{Name: "q", Cap: 1_000_001}, flowfabric.ErrQuotaSpec, "cap"},
+		{admission.Quota{Name: "q", Jitter: 61 * time.Second}, flowfabric.ErrQuotaSpec, "jitter"},
+	} {
+		is(t, admin.New(c).PutQuota(ctx, x.q, 0), x.want, x.says)
+	}
+	is(t, admin.New(c).PutBudget(ctx, tokens("b", 1), 0, flowfabric.By(strings.Repeat("a", 65))), flowfabric.ErrInvalidInput, "By")
+	report := func(u admission.Usage) error {
+		u.Budget = "b"
+		_, err := admin.New(c).ReportUsage(ctx, u)
+		return err
+	}
+	one := map[string]int64{"tokens": 1}
+	for _, n := range []int64{-5, 1 << 53} {
+		is(t, report(admission.Usage{Key: "k", Amounts: map[string]int64{"tokens": n}}), flowfabric.ErrInvalidDelta, "tokens")
+	}
+	is(t, report(admission.Usage{Key: "k"}), flowfabric.ErrInvalidInput, "0 dimensions")
+	is(t, report(admission.Usage{Amounts: one}), flowfabric.ErrInvalidInput, "report key")
+	is(t, report(admission.Usage{Key: "a b", Amounts: one}), flowfabric.ErrInvalidInput, "report key")
+	is(t, report(admission.Usage{Epoch: 1, Amounts: one}), flowfabric.ErrInvalidInput, "Sequence")
+	_, err := admin.New(c).AdjustBudget(ctx, "b", map[string]int64{"tokens": -(1 << 53)})
+	is(t, err, flowfabric.ErrInvalidDelta, "tokens")
+	_, err = admin.New(c).AdjustBudget(ctx, "b", one, flowfabric.Reason(strings.Repeat("x", 257)))
+	is(t, err, flowfabric.ErrInvalidInput, "reason")
+	_, err = admin.New(c).RefundBudget(ctx, "b", flowfabric.ExecutionID{})
+	is(t, err, flowfabric.ErrInvalidInput, "empty")
+
+	gates := []flowfabric.Gate{flowfabric.Budget("b")}
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, nil), flowfabric.ErrInvalidInput, "no budget")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, []flowfabric.Gate{"x"}), flowfabric.ErrInvalidInput, `"x"`)
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "a.b", Tag: "c", Lane: "l"}, gates), flowfabric.ErrInvalidInput, "scope")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{TagKey: "nodot", Tag: "c"}, gates), flowfabric.ErrInvalidTagKey, "nodot")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "{"}, gates), flowfabric.ErrInvalidInput, "namespace")
+	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, gates), flowfabric.ErrBudgetNotFound, "budget b")
+	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1001)}), flowfabric.ErrInvalidInput, "weight 1001")
+	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(25 * time.Hour)}), flowfabric.ErrInvalidInput, "ageing")
+	is(t, admin.New(c).Pause(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))), flowfabric.ErrInvalidInput, "reason")
+	is(t, admin.New(c).Pause(ctx, flowfabric.ExecutionID{}), flowfabric.ErrInvalidInput, "empty")
+
+	c.Close()
+	_, quotas := admin.New(c).Quotas(ctx)
+	_, all := admin.New(c).Gates(ctx)
+	for _, err := range []error{admin.New(c).PutBudget(ctx, tokens("b", 1), 0), quotas, all, admin.New(c).DetachGates(ctx, admission.Scope{}, nil), admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1)}),
+		admin.New(c).Unpause(ctx, flowfabric.NewExecutionID(0))} {
+		is(t, err, client.ErrClosed, "")
+	}
+}
+
+func TestQuotas(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		_, err := admin.New(c).GetQuota(ctx, "gpu")
+		is(t, err, flowfabric.ErrQuotaNotFound, `get quota "gpu"`)
+		q := admission.Quota{Name: "gpu", Rate: 10, Window: time.Minute, Cap: 2}
+		for range 2 {
+			no(t, admin.New(c).PutQuota(ctx, q, 0))
+		}
+		q.Cap = 3
+		is(t, admin.New(c).PutQuota(ctx, q, 0), flowfabric.ErrQuotaConflict, "at revision 1")
+		no(t, admin.New(c).PutQuota(ctx, q, 1))
+		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, 1), flowfabric.ErrQuotaConflict, "you had revision 1, it is at revision 2")
+		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
+		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
+		no(t, err)
+		info, err := admin.New(c).GetQuota(ctx, "gpu")
+		no(t, err)
+		if free, limited := info.Free(); free != 2 || !limited || info.Started != 1 || len(info.Holds) != 1 || info.Revision != 2 {
+			t.Errorf("%d, %+v", free, info)
+		}
+		list, err := admin.New(c).Quotas(ctx)
+		if err != nil || len(list) != 1 || list[0].Held != 1 || list[0].Window != time.Minute {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if removed, err := admin.New(c).RemoveQuota(ctx, "gpu"); !removed || err != nil {
+			t.Errorf("%v, %v", removed, err)
+		}
+	})
+}
+
+// gatesOf is what an execution asks before it runs.
+func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.ExecutionID) string {
+	t.Helper()
+	s, err := c.Get(ctx, id)
+	no(t, err)
+	return fmt.Sprint(s.Route.Gates)
+}
+
+var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), handler.Budgets("acme"), handler.Quotas("gpu"))
+
+// Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made. Spec 70 §1.4.
+func TestExplicitGates(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		node := func() *flow.Flow {
+			f := flow.New("story", flow.Quotas("gpu"))
+			flow.Add(f, "a", write, draft{Topic: "a"}, flow.Budgets("team"))
+			flow.Add(f, "b", costly, draft{Topic: "b"})
+			return f
+		}
+		attempt := func() map[string]error {
+			_, one := client.Submit(ctx, c, costly, draft{Topic: "x"})
+			_, many := client.SubmitMany(ctx, c, write, []draft{{Topic: "x"}}, client.Quotas("gpu"))
+			_, graph := client.SubmitFlow(ctx, c, node(), client.FlowKey("k"), client.Budgets("acme"))
+			_, planned := client.Schedule(ctx, c, "nightly", schedule.Cron("@daily", ""), costly, draft{Topic: "x"})
+			return map[string]error{"submit": one, "submit many": many, "flow": graph, "schedule": planned}
+		}
+		for what, err := range attempt() {
+			if !errors.Is(err, flowfabric.ErrBudgetNotFound) && !errors.Is(err, flowfabric.ErrQuotaNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		_, err := admin.New(c).GetSchedule(ctx, "nightly")
+		is(t, err, flowfabric.ErrScheduleNotFound, "")
+		if page, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 10); err != nil || len(page.Items) != 0 {
+			t.Errorf("%+v, %v", page, err)
+		}
+		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		no(t, admin.New(c).PutBudget(ctx, tokens("team", 10), 0))
+		no(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		for what, err := range attempt() {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for want, opts := range map[string][]client.SubmitOption{
+			"[budget acme quota gpu]": nil,
+			"[budget team quota gpu]": {client.Budgets("team")},
+			"[budget acme]":           {client.Quotas()},
+		} {
+			x, err := client.Submit(ctx, c, costly, draft{Topic: "x"}, opts...)
+			no(t, err)
+			if got := gatesOf(ctx, t, c, x.ID()); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		fl, err := client.SubmitFlow(ctx, c, node(), client.FlowKey("k"), client.Budgets("acme"))
+		no(t, err)
+		if !fl.Duplicate() || gatesOf(ctx, t, c, fl.Member("a")) != "[budget acme budget team quota gpu]" || gatesOf(ctx, t, c, fl.Member("b")) != "[budget acme quota gpu]" {
+			t.Errorf("%v, %s, %s", fl.Duplicate(), gatesOf(ctx, t, c, fl.Member("a")), gatesOf(ctx, t, c, fl.Member("b")))
+		}
+		_, err = client.SubmitFlow(ctx, c, node(), client.FlowKey("k")) // other gates: another definition
+		is(t, err, flowfabric.ErrFlowConflict, "")
+		info, err := admin.New(c).GetSchedule(ctx, "nightly")
+		if err != nil || fmt.Sprint(info.Definition.Item.Gates) != "[budget acme quota gpu]" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		// What was removed through this client is not believed any more.
+		if _, err := admin.New(c).RemoveQuota(ctx, "gpu"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Submit(ctx, c, costly, draft{Topic: "x"})
+		is(t, err, flowfabric.ErrQuotaNotFound, "quota gpu")
+	})
+}
+
+// What is attached holds for what is created from then on, in every partition, and can be taken back one by one.
+func TestAttach(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		no(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		before := submit(ctx, t, c, "before", client.Lane("big"))
+		acme, gpu := flowfabric.Budget("acme"), flowfabric.Quota("gpu")
+		lane, tag := admission.Scope{Lane: "big"}, admission.Scope{TagKey: "app.tenant", Tag: "acme"}
+		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{gpu}, flowfabric.By("anna")))
+		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{acme, gpu}))
+		no(t, admin.New(c).AttachGates(ctx, tag, []flowfabric.Gate{acme}))
+		var got []string
+		for _, opts := range [][]client.SubmitOption{{client.Lane("big")}, {client.Lane("big")}, {client.Tags(map[string]string{"app.tenant": "acme"})}, nil} {
+			got = append(got, gatesOf(ctx, t, c, submit(ctx, t, c, "after", opts...).ID()))
+		}
+		if want := []string{"[budget acme quota gpu]", "[budget acme quota gpu]", "[budget acme]", "[]"}; !slices.Equal(got, want) {
+			t.Errorf("%v", got)
+		}
+		if got := gatesOf(ctx, t, c, before.ID()); got != "[]" {
+			t.Errorf("what existed got %s", got)
+		}
+		all, err := admin.New(c).Gates(ctx)
+		no(t, err)
+		if len(all.Attached) != 2 || all.Partitions != 2 || all.Attached[0].Mixed || all.Attached[0].Scope != (admission.Scope{Namespace: "default", Lane: "big"}) ||
+			!reflect.DeepEqual(all.Attached[0].Gates, []flowfabric.Gate{acme, gpu}) || all.Attached[0].By != "billing" || all.Attached[1].Scope != tag {
+			t.Errorf("%+v", all)
+		}
+		no(t, e.FreezePartition(ctx, 1, "slot move"))
+		err = admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu})
+		is(t, err, flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
+		no(t, e.ThawPartition(ctx, 1))
+		if all, err = admin.New(c).Gates(ctx); err != nil || !all.Attached[0].Mixed {
+			t.Errorf("%+v, %v", all, err)
+		}
+		no(t, admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu}))
+		if all, err = admin.New(c).Gates(ctx); err != nil || all.Attached[0].Mixed || !slices.Equal(all.Attached[0].Gates, []flowfabric.Gate{acme}) {
+			t.Errorf("%+v, %v", all, err)
+		}
+		no(t, admin.New(c).DetachGates(ctx, lane, nil))
+		no(t, admin.New(c).DetachGates(ctx, tag, nil))
+		if all, err = admin.New(c).Gates(ctx); err != nil || len(all.Attached) != 0 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+// grants asks for work of a partition as a worker does that understands gates.
+func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint16, session string) []engine.Grant {
+	t.Helper()
+	q := engine.ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 10, Gates: true}
+	table, err := e.ClaimNext(ctx, q)
+	no(t, err)
+	var routes []uint64
+	for _, r := range table.Routes {
+		routes = append(routes, r.ID)
+	}
+	q.Interest, err = e.SetInterest(ctx, partition, routes)
+	no(t, err)
+	q.Table = table.Table
+	reply, err := e.ClaimNext(ctx, q)
+	no(t, err)
+	return append(table.Grants, reply.Grants...)
+}
+
+// An exhausted budget closes a route; whatever makes room in it opens the route at once, and nobody waits for the time that was said.
+func TestWaking(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		x := submit(ctx, t, c, "tides", client.Budgets("acme"))
+		spender, n := flowfabric.NewExecutionID(0), 0
+		exhaust := func() {
+			n++
+			b, err := admin.New(c).GetBudget(ctx, "acme")
+			no(t, err)
+			left, _ := b.Headroom("tokens")
+			spend(ctx, t, c, "acme", fmt.Sprint("key", n), spender, left)
+		}
+		for round, room := range map[string]func() error{
+			"update": func() error {
+				b, err := admin.New(c).GetBudget(ctx, "acme")
+				no(t, err)
+				spec := b.BudgetSpec
+				spec.Limits = map[string]admission.Limit{"tokens": {Hard: b.Limits["tokens"].Hard + 10}}
+				return admin.New(c).PutBudget(ctx, spec, b.Revision)
+			},
+			"adjust": func() error {
+				_, err := admin.New(c).AdjustBudget(ctx, "acme", map[string]int64{"tokens": -3}, flowfabric.Reason("typo"))
+				return err
+			},
+			"reset":  func() error { _, _, err := admin.New(c).ResetBudget(ctx, "acme", false); return err },
+			"refund": func() error { _, err := admin.New(c).RefundBudget(ctx, "acme", spender); return err },
+		} {
+			exhaust()
+			session := engine.NewSessionID("tester")
+			list := grants(ctx, t, e, x.ID().Partition(), session)
+			if len(list) != 1 || list[0].Execution != x.ID() {
+				t.Fatalf("%s: granted %+v", round, list)
+			}
+			rooms, err := e.CheckBudgets(ctx, x.ID().Partition(), list[0].Route, []string{"acme"})
+			if err != nil || rooms[0].Open {
+				t.Fatalf("%s: %+v, %v", round, rooms, err)
+			}
+			no(t, e.ReleaseGrants(ctx, x.ID().Partition(), session, []engine.GrantReturn{{Grant: list[0]}},
+				[]engine.RouteClosing{{Route: list[0].Route, For: time.Hour, Why: "budget acme tokens 10 10"}}))
+			all, err := admin.New(c).Gates(ctx)
+			if err != nil || len(all.Closed) != 1 || all.Closed[0].Why != "budget acme tokens 10 10" || all.Closed[0].Waiting != 1 || all.Closed[0].Partition != x.ID().Partition() {
+				t.Errorf("%s: %+v, %v", round, all, err)
+			}
+			if b, err := admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Waiting != 1 {
+				t.Errorf("%s: %+v, %v", round, b, err)
+			}
+			no(t, room())
+			if all, err = admin.New(c).Gates(ctx); err != nil || len(all.Closed) != 0 {
+				t.Errorf("%s: %+v, %v", round, all, err)
+			}
+		}
+	})
+}
+
+func TestPause(t *testing.T) { // spec 70 §5.2
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		x := submit(ctx, t, c, "tides")
+		for range 2 {
+			no(t, admin.New(c).Pause(ctx, x.ID(), flowfabric.Reason("look first"), flowfabric.By("anna")))
+		}
+		events, err := admin.New(c).History(ctx, x.ID())
+		if err != nil || !strings.Contains(fmt.Sprint(events), "look first") {
+			t.Errorf("%v, %v", events, err)
+		}
+		for range 2 {
+			no(t, admin.New(c).Unpause(ctx, x.ID()))
+		}
+		held := claim(ctx, t, e, x.ID())
+		is(t, admin.New(c).Pause(ctx, x.ID()), flowfabric.ErrNotEligible, "active")
+		settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence}}, nil)
+		if err != nil || settled[0].Err != nil {
+			t.Fatalf("%v, %+v", err, settled)
+		}
+		is(t, admin.New(c).Pause(ctx, x.ID()), flowfabric.ErrTerminal, "completed")
+		is(t, admin.New(c).Unpause(ctx, flowfabric.NewExecutionID(0)), flowfabric.ErrNotFound, "unpause")
+	})
+}
+
+func TestShares(t *testing.T) { // design §6
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		submit(ctx, t, c, "tides")
+		no(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))
+		no(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
+		no(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(90 * time.Second)}, flowfabric.By("anna")))
+		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != 90*time.Second || l.Mixed || l.State != admin.LaneActive || l.By != "anna" {
+			t.Errorf("%+v", l)
+		}
+		if l := laneOf(ctx, t, c, "later"); l.Weight != 3 || l.Mixed || l.Routes != 0 {
+			t.Errorf("%+v", l)
+		}
+		no(t, e.FreezePartition(ctx, 1, "slot move"))
+		is(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(0)}), flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
+		no(t, e.ThawPartition(ctx, 1))
+		if l := laneOf(ctx, t, c, "later"); !l.Mixed {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
+// What a schedule submits asks the gates of its definition.
+func TestScheduledGates(t *testing.T) {
+	k := newCalendar(t)
+	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
+	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
+	no(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, client.Budgets("team"))
+	no(t, err)
+	k.pass(time.Minute)
+	k.steps(1)
+	if got := gatesOf(k.ctx, t, k.c, k.get("nightly").LastID); got != "[budget team quota gpu]" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+)
+
+// Event is one entry of an execution's history. Which fields are set depends on its kind.
+type Event struct {
+	At time.Time // the server's
+	// Kind: created; claimed (an attempt began, or goes on after a pause); attempt_ended (Detail has its state and category); ended (Code
+	// says how); delayed by its holder; released by a worker that shut down; revoked; cancelled; expired; priority (Detail: old and new);
+	// replayed (Code and Until: how and when the run before had ended); suspended (Detail: the reason; Reason: the name under which the
+	// handler waits); resumed (Detail: the cause); escalated; suspension_timeout (Detail: what it led to); skipped; late_input;
+	// token_reissued (Detail: the waitpoint's key); paused; unpaused.
+	Kind    string
+	Attempt uint32 // the attempt it belongs to; meaningless before the first
+	Epoch   uint64
+	Session string // who held it: the instance, "~" and a number
+	By      string // who asked for it
+	Code    flowfabric.Code
+	Detail  string
+	Reason  string // of an attempt's end, a revocation, a cancellation, a pause or a replay
+	Until   time.Time
+}
+
+// String is the event as one line: time, kind, attempt, and what there is to say about it. Texts of users are quoted where they are
+// not plain.
+func (e Event) String() string {
+	return engine.Event{At: e.At, Kind: engine.EventKind(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, Code: e.Code,
+		Detail: e.Detail, Reason: e.Reason, Until: e.Until}.String()
+}
+
+// History tells what happened to an execution, oldest first: its creation, every attempt, its end, and what was out of
+// the ordinary (delays, hand-backs, revocations, changed priorities, replays), of which the newest 1,000 are kept.
+// Each event prints as one line. Errors: flowfabric.ErrNotFound; ErrResultPurged after a purge.
+func (a *Admin) History(ctx context.Context, id flowfabric.ExecutionID) ([]Event, error) {
+	if err := a.admit("history of", id); err != nil {
+		return nil, err
+	}
+	events, err := a.store.ReadHistory(ctx, id)
+	if err != nil {
+		return nil, link.Operated("history of", id, err)
+	}
+	out := make([]Event, len(events))
+	for i, e := range events {
+		out[i] = Event{At: e.At, Kind: string(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By, Code: e.Code,
+			Detail: e.Detail, Reason: e.Reason, Until: e.Until}
+	}
+	return out, nil
+}

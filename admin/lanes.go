@@ -1,0 +1,259 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// inspector is the part of the engine that looks at whole partitions, and at lanes.
+type inspector interface {
+	SetLane(ctx context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet
+	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.AttachAnswer
+	Lanes(ctx context.Context) []engine.PartitionLanes
+	Queues(ctx context.Context, partition uint16) ([]engine.Queue, error)
+	PartitionSessions(ctx context.Context, partition uint16) ([]engine.SessionRow, error)
+	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
+	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
+	FreezePartition(ctx context.Context, partition uint16, reason string) error
+	ThawPartition(ctx context.Context, partition uint16) error
+}
+
+// Bounds of what lanes are told.
+const (
+	maxRetention = 10 * 365 * 24 * time.Hour
+	maxAgeing    = 24 * time.Hour
+	maxWeight    = 1000
+)
+
+// AllNamespaces, in place of a namespace, looks at every namespace of the store.
+const AllNamespaces = "*"
+
+// namespace is the one to look at: the client's if none is named.
+func (a *Admin) namespace(name string) (string, error) {
+	name = cmp.Or(name, a.conn.Namespace)
+	return name, flowfabric.ValidateName("namespace", name)
+}
+
+// within tells whether a namespace is among those to look at.
+func within(asked, namespace string) bool { return asked == AllNamespaces || asked == namespace }
+
+// LaneState says whether a lane accepts work and hands it out.
+type LaneState string
+
+// The states of a lane.
+const (
+	LaneActive   LaneState = "active"   // accepts and hands out
+	LanePaused   LaneState = "paused"   // accepts, hands nothing out
+	LaneDraining LaneState = "draining" // hands out, accepts nothing
+	LaneDisabled LaneState = "disabled" // neither
+)
+
+// Lane is what the partitions know of a lane, put together.
+type Lane struct {
+	Namespace, Name string
+	State           LaneState
+	Retention       time.Duration // of what ends in it and whose policy names none; 0 is the default of 24 h
+	Since           time.Time     // of the state; zero when nobody ever said anything
+	By              string        // who said so last
+	Ageing          time.Duration // what a step of priority is worth in waiting; 0: no waiting outweighs one
+	Weight          int           // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
+	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them; making it again settles
+	// it. State, Retention and Ageing are then those of the partition whose state changed last, as is Weight.
+	Mixed           bool
+	Routes, Waiting int             // over all partitions
+	Partitions      []LanePartition // every partition that answered, in order
+}
+
+// LanePartition is a lane in one partition.
+type LanePartition struct {
+	Partition       uint16
+	State           LaneState
+	Retention       time.Duration
+	Since           time.Time
+	By              string
+	Routes, Waiting int
+	Ageing          time.Duration
+	Weight          int
+}
+
+// Lanes lists the lanes of a namespace ("" is the client's, or [AllNamespaces]) by namespace and name: lanes that have routes, and
+// lanes that an operator ever said something about. When partitions do not answer, the lanes are put together from the others, beside
+// an error that names those.
+//
+// Errors: flowfabric.ErrInvalidInput before any call; a [*PartitionsError]; client.ErrClosed.
+func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
+	namespace, err := a.namespace(namespace)
+	if err = cmp.Or(a.conn.Closed(), err); err != nil {
+		return nil, fmt.Errorf("list lanes: %w", err)
+	}
+	all := a.store.Lanes(ctx)
+	found, failed := map[string]*Lane{}, partitionErrors{}
+	var answered []uint16
+	for _, p := range all {
+		if p.Err != nil {
+			failed.add(p.Partition, p.Err)
+			continue
+		}
+		answered = append(answered, p.Partition)
+		for _, l := range p.Lanes {
+			if !within(namespace, l.Namespace) {
+				continue
+			}
+			key := l.Namespace + "\x1f" + l.Name
+			if found[key] == nil {
+				found[key] = &Lane{Namespace: l.Namespace, Name: l.Name}
+			}
+			found[key].Partitions = append(found[key].Partitions, LanePartition{p.Partition, LaneState(l.State), l.Retention, l.Since, l.By,
+				l.Routes, l.Waiting, l.Ageing, l.Weight})
+		}
+	}
+	out := make([]Lane, 0, len(found))
+	for _, l := range found {
+		l.merge(answered)
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Lane) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out, failed.sum("list lanes", len(all))
+}
+
+// merge sums up the partitions. One that answered and did not name the lane takes it as it is by default.
+func (l *Lane) merge(answered []uint16) {
+	told := l.Partitions
+	l.Partitions = make([]LanePartition, 0, len(answered))
+	for _, p := range answered {
+		x := LanePartition{Partition: p, State: LaneActive}
+		if len(told) > 0 && told[0].Partition == p {
+			x, told = told[0], told[1:]
+		}
+		l.Partitions = append(l.Partitions, x)
+		l.Routes += x.Routes
+		l.Waiting += x.Waiting
+		first := len(l.Partitions) == 1
+		l.Mixed = l.Mixed || !first && x.differs(l.Partitions[0])
+		if first || x.Since.After(l.Since) {
+			l.State, l.Retention, l.Since, l.By = x.State, x.Retention, x.Since, x.By
+			l.Ageing, l.Weight = x.Ageing, x.Weight
+		}
+	}
+}
+
+// differs tells whether operators said something else of a lane in another partition.
+func (p LanePartition) differs(x LanePartition) bool {
+	return p.State != x.State || p.Retention != x.Retention || p.Ageing != x.Ageing || p.Weight != x.Weight
+}
+
+// LaneChange is what [Admin.SetLane] changes of a lane. Zero fields leave things as they are.
+type LaneChange struct {
+	Namespace string    // default client.Config.Namespace
+	State     LaneState // whether the lane accepts work and hands it out
+	// Retention is for how long executions are kept that end in the lane, unless their policy says otherwise: whole seconds, at most
+	// ten years; 0 is the default of 24 h. It counts for what ends from now on; what has ended is kept longer when it now may be, and is
+	// otherwise purged when it would have been.
+	Retention *time.Duration
+	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
+	// milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable from now on.
+	Ageing *time.Duration
+	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in it, each gets its
+	// weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by itself.
+	Weight *int
+}
+
+// SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
+//
+// When it returns nil, no worker is handed anything of a lane that was paused or disabled, and nothing more is accepted into
+// one that is draining or disabled (flowfabric.ErrLaneClosed); what runs already goes on. A submit whose idempotency key names an
+// execution that exists is answered as ever. What waits stays where it is, and work that becomes due, is resumed, retried or replayed
+// waits with it. A lane that is active again, whatever it was, wakes the workers that wait for it. Setting what is set is no error. A
+// lane whose state is set, which has no work and which no worker serves, is a warning in the client's Logger.
+//
+// Errors: flowfabric.ErrInvalidInput for a name, field or By that is not legal, before any call, and for the 1,025th lane that is
+// configured in a partition; a [*PartitionsError] that names the partitions that did not do it: the others did, and the call may be
+// repeated. client.ErrClosed.
+func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, by ...flowfabric.By) error {
+	verb := fmt.Sprintf("set lane %q", lane)
+	namespace := cmp.Or(change.Namespace, a.conn.Namespace)
+	who, err := a.by(by)
+	if err = cmp.Or(a.conn.Closed(), errors.Join(err, change.validate(namespace, lane))); err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	if change.State != "" || change.Retention != nil || change.Ageing != nil {
+		if err := a.changeLane(ctx, verb, namespace, lane, engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
+			Ageing: change.Ageing, By: who}); err != nil {
+			return err
+		}
+	}
+	if change.Weight != nil {
+		return foldAnswers(verb, a.store.SetShare(ctx, namespace, lane, *change.Weight))
+	}
+	return nil
+}
+
+func (a *Admin) changeLane(ctx context.Context, verb, namespace, lane string, change engine.LaneChange) error {
+	var failed partitionErrors
+	sets, routes := a.store.SetLane(ctx, namespace, lane, change), 0
+	for _, s := range sets {
+		if s.Err != nil {
+			failed.add(s.Partition, s.Err)
+		}
+		routes += s.Routes
+	}
+	err := failed.sum(verb, len(sets))
+	if err == nil && routes == 0 && change.State != "" {
+		a.doubtLane(ctx, namespace, lane)
+	}
+	return err
+}
+
+// doubtLane warns of a lane that nobody has: no work came into it yet, and no worker serves it. It may be new, or a slip.
+func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
+	for _, p := range a.store.Workers(ctx) {
+		if p.Err != nil {
+			return
+		}
+		for _, w := range p.Workers {
+			if w.Info.Serves(namespace) && slices.Contains(w.Info.Lanes, lane) {
+				return
+			}
+		}
+	}
+	a.conn.Logger.WarnContext(ctx, "flowfabric: the lane was set, but it has no work and no worker serves it; check its name and namespace (admin.Lanes, 'flowfabric lane list')",
+		"lane", lane, "namespace", namespace)
+}
+
+func (c LaneChange) validate(namespace, lane string) error {
+	if err := flowfabric.ValidateName("namespace", namespace); err != nil {
+		return err
+	}
+	if err := flowfabric.ValidateName("lane", lane); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrInvalidInput}, args...)...)
+	}
+	if !slices.Contains([]LaneState{"", LaneActive, LanePaused, LaneDraining, LaneDisabled}, c.State) {
+		return bad("lane state %q, want active, paused, draining or disabled", c.State)
+	}
+	if c.State == "" && c.Retention == nil && c.Ageing == nil && c.Weight == nil {
+		return bad("no field of the change is set, want State, Retention, Ageing or Weight")
+	}
+	if d := c.Ageing; d != nil && (*d < 0 || *d > maxAgeing || *d%time.Millisecond != 0) {
+		return bad("ageing %s, want whole milliseconds, 0..24h", *d)
+	}
+	if d := c.Retention; d != nil && (*d < 0 || *d > maxRetention || *d%time.Second != 0) {
+		return bad("retention %s, want whole seconds, 0..10 years", *d)
+	}
+	if w := c.Weight; w != nil && (*w < 0 || *w > maxWeight) {
+		return bad("weight %d, want 0..%d", *w, maxWeight)
+	}
+	return nil
+}

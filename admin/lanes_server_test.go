@@ -1,0 +1,235 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// laneOf finds a lane of the list.
+func laneOf(ctx context.Context, t *testing.T, c *client.Client, name string) admin.Lane {
+	t.Helper()
+	lanes, err := admin.New(c).Lanes(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lanes {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("lane %s is not listed: %+v", name, lanes)
+	return admin.Lane{}
+}
+
+func TestLanesOnAServer(t *testing.T) { // spec 10 §1.1
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		x := submit(ctx, t, c, "tides")
+		submit(ctx, t, c, "other", client.Namespace("blue"))
+		for _, step := range []struct {
+			state  admin.LaneState
+			closed bool
+		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true}, {admin.LaneActive, false}} {
+			for range 2 { // the second changes nothing
+				if err := admin.New(c).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{State: step.state}, "anna"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := laneOf(ctx, t, c, "default")
+			if l.State != step.state || l.By != "anna" || l.Mixed || l.Since.IsZero() || l.Namespace != "default" || len(l.Partitions) != 2 || l.Routes == 0 {
+				t.Errorf("%s: %+v", step.state, l)
+			}
+			_, err := client.Submit(ctx, c, write, draft{Topic: "more"})
+			if errors.Is(err, flowfabric.ErrLaneClosed) != step.closed || !step.closed && err != nil {
+				t.Errorf("submit into a lane that is %s: %v", step.state, err)
+			}
+		}
+		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: new(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		if l := laneOf(ctx, t, c, "default"); l.Retention != time.Minute || l.State != admin.LaneActive || l.By != "billing" {
+			t.Errorf("%+v", l)
+		}
+		if err := x.Cancel(ctx, flowfabric.Reason("no need")); err != nil {
+			t.Fatal(err)
+		}
+		ended, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}}, "", 10)
+		if err != nil || len(ended.Items) != 1 || ended.Items[0].PurgeAt.Sub(ended.Items[0].EndedAt) != time.Minute {
+			t.Errorf("%+v, %v", ended, err)
+		}
+		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "blue", State: admin.LanePaused}); err != nil {
+			t.Fatal(err)
+		}
+		if l := laneOf(ctx, t, c, "default"); l.State != admin.LaneActive {
+			t.Errorf("the lane of another namespace was paused: %+v", l)
+		}
+		blue, err := admin.New(c).Lanes(ctx, "blue")
+		if err != nil || len(blue) != 1 || blue[0].State != admin.LanePaused || blue[0].Waiting != 1 {
+			t.Errorf("%+v, %v", blue, err)
+		}
+		all, err := admin.New(c).Lanes(ctx, admin.AllNamespaces)
+		if err != nil || len(all) != 2 || all[0].Namespace != "blue" || all[1].Namespace != "default" {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if s, err := e.ReadExecution(ctx, x.ID()); err != nil || s.State.Public != flowfabric.Cancelled {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// A partition that does not answer is named, the others do what was asked, and repeating the call settles it.
+func TestPartialFailures(t *testing.T) {
+	ctx, c, e := open(t) // four partitions
+	submitMany(ctx, t, c, 400)
+	if err := e.FreezePartition(ctx, 2, "slot move"); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "1 of 4 partitions") || !strings.Contains(err.Error(), "(partition 2)") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("pause", admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}))
+	lanes, err := admin.New(c).Lanes(ctx, "")
+	refused("lanes", err)
+	if len(lanes) != 1 || len(lanes[0].Partitions) != 3 || lanes[0].Mixed || lanes[0].Waiting != 300 || lanes[0].State != admin.LanePaused {
+		t.Errorf("%+v", lanes)
+	}
+	queues, err := admin.New(c).Queues(ctx, "")
+	refused("queues", err)
+	if len(queues) != 1 || queues[0].Depth != 300 || len(queues[0].Partitions) != 3 {
+		t.Errorf("%+v", queues)
+	}
+	if _, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 0); !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "partition 2: ") {
+		t.Errorf("list: %v", err)
+	}
+	infos, err := admin.New(c).Partitions(ctx)
+	if err != nil || len(infos) != 4 { // describing works on a frozen one
+		t.Fatalf("%+v, %v", infos, err)
+	}
+	for i, p := range infos {
+		if int(p.Partition) != i || p.Frozen != (i == 2) || p.Err != nil || p.Routes != 1 || p.Now.IsZero() || (p.FrozenReason == "slot move") != (i == 2) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if err := e.ThawPartition(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	l := laneOf(ctx, t, c, "default")
+	if !l.Mixed || l.State != admin.LanePaused || l.Partitions[2].State != admin.LaneActive || l.Partitions[2].Partition != 2 || l.Partitions[1].State != admin.LanePaused {
+		t.Errorf("%+v", l)
+	}
+	if queues, err := admin.New(c).Queues(ctx, ""); err != nil || !queues[0].Mixed || queues[0].State != admin.LanePaused {
+		t.Errorf("%+v, %v", queues, err)
+	}
+	if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}); err != nil {
+		t.Fatal(err)
+	}
+	if l := laneOf(ctx, t, c, "default"); l.Mixed || l.State != admin.LanePaused || l.Waiting != 400 {
+		t.Errorf("%+v", l)
+	}
+	// A lane that only some partitions were told of differs from those that know nothing of it.
+	if err := e.FreezePartition(ctx, 0, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: new(time.Hour)}); err == nil {
+		t.Error("a frozen partition answered")
+	}
+	if err := e.ThawPartition(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != 0 || l.Partitions[3].Retention != time.Hour {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestLaneRefusals(t *testing.T) {
+	ctx, c, _ := open(t)
+	half, long, less := 1500*time.Millisecond, 11*365*24*time.Hour, -time.Second
+	for what, x := range map[string]struct {
+		lane   string
+		change admin.LaneChange
+		by     []flowfabric.By
+		says   string
+	}{
+		"nothing":        {"l", admin.LaneChange{}, nil, "no field of the change is set"},
+		"state":          {"l", admin.LaneChange{State: "closed"}, nil, `"closed"`},
+		"lane":           {"", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
+		"braces":         {"{l}", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
+		"namespace":      {"l", admin.LaneChange{State: admin.LanePaused, Namespace: "{"}, nil, "namespace"},
+		"half a second":  {"l", admin.LaneChange{Retention: &half}, nil, "retention 1.5s"},
+		"eleven years":   {"l", admin.LaneChange{Retention: &long}, nil, "10 years"},
+		"less than none": {"l", admin.LaneChange{Retention: &less}, nil, "retention -1s"},
+		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.By{flowfabric.By(strings.Repeat("a", 65))}, "By"},
+	} {
+		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if lanes, err := admin.New(c).Lanes(ctx, ""); err != nil || len(lanes) != 0 {
+		t.Errorf("%+v, %v", lanes, err)
+	}
+	if _, err := admin.New(c).Lanes(ctx, "{"); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+	if _, err := admin.New(c).Queues(ctx, "{"); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Error(err)
+	}
+	c.Close()
+	_, lanes := admin.New(c).Lanes(ctx, "")
+	_, queues := admin.New(c).Queues(ctx, "")
+	_, partitions := admin.New(c).Partitions(ctx)
+	for what, err := range map[string]error{"set": admin.New(c).SetLane(ctx, "l", admin.LaneChange{State: admin.LanePaused}), "lanes": lanes, "queues": queues, "partitions": partitions} {
+		if !errors.Is(err, client.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestQueues(t *testing.T) { // spec 50 §11
+	ctx, c, e := open(t)
+	first := submit(ctx, t, c, "a", client.Lane("old"), client.Priority(3))
+	submitMany(ctx, t, c, 300, client.Lane("old"), client.Priority(2))
+	submitMany(ctx, t, c, 200, client.Capabilities("gpu", "eu"))
+	submit(ctx, t, c, "b", client.Delay(time.Hour))
+	submit(ctx, t, c, "c", client.Namespace("blue"))
+	queues, err := admin.New(c).Queues(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range queues {
+		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Depth, " ", q.Priority, " ", q.Retained, q.Oldest.IsZero()))
+	}
+	if want := "default[]activefalse 0 0 1 true default[eu gpu]activefalse 200 0 200 false old[]activefalse 301 3 301 false"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+	s, err := first.Get(ctx)
+	if err != nil || !queues[2].Oldest.Equal(s.CreatedAt) || queues[2].Kind != "write-article" {
+		t.Errorf("%+v, created %s, %v", queues[2], s.CreatedAt, err)
+	}
+	sum := 0
+	for _, q := range queues[2].Partitions {
+		sum += q.Depth
+	}
+	if sum != 301 || len(queues[2].Partitions) < 3 {
+		t.Errorf("%+v", queues[2].Partitions)
+	}
+	claim(ctx, t, e, first.ID())
+	all, err := admin.New(c).Queues(ctx, admin.AllNamespaces)
+	if err != nil || len(all) != 4 || all[0].Namespace != "blue" || all[0].Depth != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all[3].Depth+all[2].Depth+all[1].Depth != 501-10 { // claim takes ten
+		t.Errorf("%+v", all)
+	}
+}

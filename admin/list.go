@@ -1,0 +1,263 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// Ended stands for all states in which an execution has ended, in [Filter].States only.
+const Ended flowfabric.PublicState = "ended"
+
+// Paused stands for what operators paused ([Admin.Pause]), whose public state is waiting, in [Filter].States only.
+const Paused flowfabric.PublicState = "paused"
+
+// Bounds of [Admin.ListPage].
+const (
+	MaxListPage     = 1000 // entries of a page
+	DefaultListPage = 100
+
+	// maxLooked is how many entries one page looks at before it returns with what it has.
+	maxLooked = 10000
+)
+
+// homes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
+var homes = [...]engine.Home{engine.HomeBlocked, engine.HomePaused, engine.HomeWaiting, engine.HomeDelayed, engine.HomeSuspended, engine.HomeActive, engine.HomeEnded}
+
+// homeOf are the states that may be asked for, and where executions in them are.
+var homeOf = map[flowfabric.PublicState]engine.Home{
+	flowfabric.WaitingChildren: engine.HomeBlocked, flowfabric.Waiting: engine.HomeWaiting, flowfabric.Delayed: engine.HomeDelayed, flowfabric.Suspended: engine.HomeSuspended,
+	Paused: engine.HomePaused, flowfabric.Active: engine.HomeActive, Ended: engine.HomeEnded, flowfabric.Completed: engine.HomeEnded,
+	flowfabric.Failed: engine.HomeEnded, flowfabric.Cancelled: engine.HomeEnded, flowfabric.Expired: engine.HomeEnded,
+	flowfabric.Skipped: engine.HomeEnded,
+}
+
+// Filter says what [Admin.List] lists. The zero value is everything in the client's namespace.
+type Filter struct {
+	Namespace  string // default client.Config.Namespace; or AllNamespaces
+	Lane, Kind string // "" = any
+	// States: waiting_children, waiting, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
+	// five; [Paused] for what operators paused, which waiting leaves out. Default all. What is granted, because a worker asks its budgets and
+	// quotas at the moment, is listed by default only, with what is active.
+	//
+	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
+	// attempt_timeout), which expired lists as well. What ran into its deadline is expired only.
+	States []flowfabric.PublicState
+	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was cancelled since. Default any,
+	// also none. What completed has none.
+	Categories []string
+	// Tags that an execution must have, all of them, with these values.
+	Tags map[string]string
+	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
+	HeldBy string
+	// Newest lists every state from its other end: what waits at the end of its queue first, and of what ended what is purged
+	// last first. That is what ended last only among executions of one retention: one that is kept for longer comes first.
+	Newest bool
+	// WithTags reads the tags of what is listed. Implied by Tags.
+	WithTags bool
+}
+
+// Page is one page of a listing.
+type Page[T any] struct {
+	Items []T
+	// Cursor leads to the next page; "" when there is none. A page may be short, or empty, and have one.
+	Cursor string
+}
+
+// Listed is one execution of a listing.
+type Listed struct {
+	ID flowfabric.ExecutionID // zero for an entry that names none
+	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that follow
+	// may be empty. "" for a sound one.
+	Drift string
+
+	State           flowfabric.State
+	Route           flowfabric.Route
+	Priority        int
+	CreatedAt       time.Time
+	StartedAt       time.Time // of the first attempt
+	EndedAt         time.Time
+	ClaimedAt       time.Time // of the last claim
+	DelayUntil      time.Time
+	DeadlineAt      time.Time
+	Since           time.Time // when it was suspended or paused; of those only
+	PurgeAt         time.Time // of ended ones only
+	Attempts        uint32
+	AttemptType     flowfabric.AttemptType
+	Retries         int
+	Reclaims        int
+	Epoch           uint64
+	Session         string // the last holder; the present one of an active execution
+	FailureCategory string // see flowfabric.Snapshot
+	CancelledBy     string
+	Tags            map[string]string // if asked for
+}
+
+func newListed(x engine.Listed) Listed {
+	return Listed{ID: x.ID, Drift: x.Drift, State: x.State, Route: x.Route, Priority: x.Priority, CreatedAt: x.CreatedAt, StartedAt: x.StartedAt,
+		EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt, DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
+		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch, Session: x.Session,
+		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, Tags: x.Tags}
+}
+
+// ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
+// "", or the Cursor of the page before, with the same filter.
+//
+// States come one after another: waiting_children (what was created first), paused (what was paused first), waiting (by partition and there in the order of claims), delayed (what is due first),
+// suspended (what was suspended first), active (by partition, session and claim), ended (what is purged first: with the same
+// retention what ended first). Waiting_children, paused, delayed, suspended and ended ones of all partitions are merged, so that with Newest the first
+// page of ended ones has those that are purged last in the whole store. With different retentions that is not the order
+// of their ends: sort what was listed by EndedAt, or list one lane.
+//
+// What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes its state
+// meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An
+// entry that is damaged is listed with its Drift, whatever else the filter asks for.
+//
+// A page looks at 10,000 executions at most: with a filter that few of them match it comes back short, with a cursor. It makes a
+// call to every partition that may have something for it, and one for every 100 executions that it looks at.
+//
+// Errors: flowfabric.ErrInvalidInput for a filter, limit or cursor that is not legal, before any call; ErrTransport,
+// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [client.ErrClosed].
+func (a *Admin) ListPage(ctx context.Context, f Filter, cursor string, limit int) (Page[Listed], error) {
+	page, err := a.listPage(ctx, f, cursor, cmp.Or(limit, DefaultListPage))
+	if err != nil {
+		return Page[Listed]{}, fmt.Errorf("list: %w", err)
+	}
+	return page, nil
+}
+
+func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int) (Page[Listed], error) {
+	if a.closed() {
+		return Page[Listed]{}, client.ErrClosed
+	}
+	if limit < 1 || limit > MaxListPage {
+		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, MaxListPage)
+	}
+	f, err := f.complete(a.conn.Namespace)
+	if err != nil {
+		return Page[Listed]{}, err
+	}
+	mark := f.mark(a.store.Partitions())
+	at, err := parsePlace(cursor, mark, a.store.Partitions())
+	if err != nil {
+		return Page[Listed]{}, err
+	}
+	l := &lister{store: a.store, filter: f, limit: limit, at: at}
+	more, err := l.run(ctx)
+	if err != nil {
+		return Page[Listed]{}, err
+	}
+	page := Page[Listed]{Items: l.out}
+	if more {
+		page.Cursor = l.at.text(mark)
+	}
+	return page, nil
+}
+
+// List is [Admin.ListPage] for all pages. The loop ends after the last execution, or with an error. It may be left at any
+// time.
+func (a *Admin) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
+	return pages(func(cursor string) (Page[Listed], error) { return a.ListPage(ctx, f, cursor, MaxListPage) })
+}
+
+// pages yields the entries of page after page.
+func pages[T any](read func(cursor string) (Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor, more := "", true; more; {
+			page, err := read(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, x := range page.Items {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			cursor, more = page.Cursor, page.Cursor != ""
+		}
+	}
+}
+
+// complete checks a filter and fills in its defaults.
+func (f Filter) complete(namespace string) (Filter, error) {
+	f.Namespace = cmp.Or(f.Namespace, namespace)
+	for _, name := range [...]struct{ field, value string }{{"Filter.Namespace", f.Namespace}, {"Filter.Lane", f.Lane},
+		{"Filter.Kind", f.Kind}, {"Filter.HeldBy", f.HeldBy}} {
+		if name.value == "" {
+			continue
+		}
+		if err := flowfabric.ValidateName(name.field, name.value); err != nil {
+			return f, err
+		}
+	}
+	if err := flowfabric.ValidateTags(f.Tags); err != nil {
+		return f, err
+	}
+	if f.HeldBy != "" && len(f.States) == 0 {
+		f.States = []flowfabric.PublicState{flowfabric.Active}
+	}
+	for _, s := range f.States {
+		home, known := homeOf[s]
+		if !known {
+			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, paused, delayed, suspended, active, completed, failed, cancelled, "+
+				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
+		}
+		if f.HeldBy != "" && home != engine.HomeActive {
+			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
+		}
+	}
+	if slices.Contains(f.Categories, "") {
+		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
+			handler.CategoryHandlerError, handler.CategoryTimeout)
+	}
+	f.WithTags = f.WithTags || len(f.Tags) > 0
+	return f, nil
+}
+
+// wants tells whether anything of a home is asked for.
+func (f Filter) wants(home engine.Home) bool {
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return homeOf[s] == home })
+}
+
+// routed tells whether executions of a route are asked for.
+func (f Filter) routed(r engine.Route) bool {
+	return within(f.Namespace, r.Namespace) && (f.Lane == "" || r.Lane == f.Lane) && (f.Kind == "" || r.Kind == f.Kind)
+}
+
+// holds tells whether a session is asked for.
+func (f Filter) holds(session string) bool {
+	return f.HeldBy == "" || session == f.HeldBy || engine.Instance(session) == f.HeldBy
+}
+
+// has tells whether an entry of a home that is asked for is asked for.
+func (f Filter) has(x engine.Listed) bool {
+	if x.Drift != "" {
+		return true
+	}
+	for k, v := range f.Tags {
+		if have, ok := x.Tags[k]; !ok || have != v {
+			return false
+		}
+	}
+	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.FailureCategory) {
+		return false
+	}
+	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
+		return s == x.State.Public || s == flowfabric.Failed && gaveUp(x) || s == Ended && x.Home == engine.HomeEnded || s == Paused && x.Home == engine.HomePaused
+	})
+}
+
+// gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
+func gaveUp(x engine.Listed) bool {
+	return x.State.Public == flowfabric.Failed || x.State.Public == flowfabric.Expired && x.FailureCategory == handler.CategoryTimeout
+}

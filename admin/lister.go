@@ -1,0 +1,137 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// lister makes one page. A home is a row of groups, and a group a few sources that are merged: all partitions of a home that is
+// ordered by time, the routes of one partition, or one session. at is where it has got, at every moment.
+type lister struct {
+	store  store
+	filter Filter
+	limit  int
+	at     place
+	looked int
+	out    []Listed
+}
+
+// group is what is merged.
+type group struct {
+	partition uint16
+	key       string
+	sources   []*source[engine.Listed]
+}
+
+// full tells whether the page is done, though there may be more.
+func (l *lister) full() bool { return len(l.out) >= l.limit || l.looked >= maxLooked }
+
+// run fills the page and tells whether another may follow it.
+func (l *lister) run(ctx context.Context) (more bool, err error) {
+	for l.at.home < len(homes) {
+		if home := homes[l.at.home]; l.filter.wants(home) {
+			walk := l.merged
+			if home == engine.HomeWaiting || home == engine.HomeActive {
+				walk = l.apart
+			}
+			if full, err := walk(ctx, home); err != nil || full {
+				return full, err
+			}
+		}
+		l.at = place{home: l.at.home + 1}
+	}
+	return false, nil
+}
+
+// merged lists a home that is ordered by time, over all partitions.
+func (l *lister) merged(ctx context.Context, home engine.Home) (full bool, err error) {
+	var g group
+	for p := range l.store.Partitions() {
+		g.sources = append(g.sources, &source[engine.Listed]{partition: p})
+	}
+	return l.merge(ctx, home, g)
+}
+
+// apart lists a home whose groups are of one partition each, a few partitions at a time.
+func (l *lister) apart(ctx context.Context, home engine.Home) (full bool, err error) {
+	find := l.queues
+	if home == engine.HomeActive {
+		find = l.sessions
+	}
+	for first, n := int(l.at.partition), int(l.store.Partitions()); first < n; first += partitionCalls {
+		found := make([][]group, min(partitionCalls, n-first))
+		p := pool.New().WithErrors().WithFirstError().WithContext(ctx).WithCancelOnError()
+		for i := range found {
+			p.Go(func(ctx context.Context) (err error) {
+				found[i], err = find(ctx, uint16(first+i))
+				return inPartition(uint16(first+i), err)
+			})
+		}
+		if err := p.Wait(); err != nil {
+			return false, err
+		}
+		for _, g := range slices.Concat(found...) {
+			if c := cmp.Or(cmp.Compare(g.partition, l.at.partition), strings.Compare(g.key, l.at.key)); c < 0 {
+				continue
+			} else if c > 0 {
+				l.at = place{home: l.at.home, partition: g.partition, key: g.key}
+			}
+			if full, err := l.merge(ctx, home, g); err != nil || full {
+				return full, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// queues is the group of a partition's routes that have something for the filter.
+func (l *lister) queues(ctx context.Context, partition uint16) ([]group, error) {
+	queues, err := l.store.Queues(ctx, partition)
+	g := group{partition: partition}
+	for _, q := range queues {
+		if q.Depth > 0 && (q.Drift != "" || l.filter.routed(q.Route)) {
+			g.sources = append(g.sources, &source[engine.Listed]{partition: partition, key: strconv.FormatUint(q.Route.ID, 10)})
+		}
+	}
+	if len(g.sources) == 0 {
+		return nil, err
+	}
+	return []group{g}, err
+}
+
+// sessions are the groups of a partition's sessions.
+func (l *lister) sessions(ctx context.Context, partition uint16) (groups []group, err error) {
+	holders, err := l.store.PartitionSessions(ctx, partition)
+	for _, h := range holders {
+		if h.Held > 0 && l.filter.holds(h.ID) {
+			groups = append(groups, group{partition, h.ID, []*source[engine.Listed]{{partition: partition, key: h.ID}}})
+		}
+	}
+	return groups, err
+}
+
+// merge lists a group in the order of its sources together, from where the lister is.
+func (l *lister) merge(ctx context.Context, home engine.Home, g group) (full bool, err error) {
+	m := merging[engine.Listed]{sources: g.sources, newest: l.filter.Newest, full: l.full}
+	m.take = func(x engine.Listed) {
+		l.at.after = x.Position()
+		l.looked++
+		if l.filter.has(x) {
+			l.out = append(l.out, newListed(x))
+		}
+	}
+	m.read = func(ctx context.Context, s *source[engine.Listed]) error {
+		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Home: home, Key: s.key,
+			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags})
+		s.buffer, s.more = page.Executions, page.More
+		return err
+	}
+	return m.run(ctx, l.at.after, l.limit-len(l.out))
+}

@@ -1,0 +1,220 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+)
+
+// operator is the part of the engine behind the calls of this file. Each of them may be repeated.
+type operator interface {
+	ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.Replay) (already bool, err error)
+	ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error)
+	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error)
+	SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error
+	ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]engine.Event, error)
+	PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error)
+	PauseExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error)
+	UnpauseExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error)
+	ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q engine.ResumeRequest) (already bool, err error)
+}
+
+// Bounds of how long the tombstone of a purged execution stays.
+const (
+	MinTombstone = 24 * time.Hour
+	MaxTombstone = 10 * 365 * 24 * time.Hour
+)
+
+// maxPauseReason is the longest reason of a pause, in bytes.
+const maxPauseReason = 256
+
+// Replay says how [Admin.Replay] runs an execution again. The zero value keeps what was done and refuses a success.
+type Replay struct {
+	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again. Without it
+	// they are kept, and only what is missing runs: links that a step handed out before a wait timed out are dead then, see
+	// [Admin.ReissueToken].
+	FromScratch bool
+	// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its attempt.
+	Force bool
+	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was applied, the
+	// same id replays the execution only once. Default a new id for every call, which makes the call's own repeats harmless.
+	Request uuid.UUID
+}
+
+func (r Replay) request(act flowfabric.Act) engine.Replay {
+	if r.Request == uuid.Nil {
+		r.Request = uuid.New()
+	}
+	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, Force: r.Force, By: act.By, Reason: act.Reason}
+}
+
+// Replay runs an ended execution again under its id, at its old age and priority, in a new attempt of type replay.
+// Retries and lost leases count from zero, a deadline gets its original span again, earlier attempts with their frames
+// and results stay. From then on Result waits for the new end, and a tail goes on with the new attempt; waits and tails
+// that saw the old end have ended with it. The reason is cut to 1 KiB.
+//
+// Errors: flowfabric.ErrNotTerminal; ErrReplayNotAllowed for a success without how.Force; ErrReplaysExhausted at the cap
+// of the execution's policy (10 unless its definition says handler.MaxReplays); ErrNotFound, also for a purged one; ErrInvalidInput for
+// a By of more than 64 bytes. After ErrTransport it may have happened, see [Replay].
+func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Replay, opts ...flowfabric.ActOption) error {
+	if err := a.admit("replay", id); err != nil {
+		return err
+	}
+	act, err := a.act(opts)
+	if err == nil {
+		_, err = a.store.ReplayExecution(ctx, id, how.request(act))
+	}
+	return link.Operated("replay", id, err)
+}
+
+// SetPriority gives an execution that has not ended another priority, 0..9000. One that waits moves within its
+// queue and keeps its age; for any other it counts from the next time it waits.
+//
+// Errors: flowfabric.ErrInvalidInput outside of 0..9000, before any call; ErrTerminal, with the state, for one
+// that has ended; ErrNotFound.
+func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by ...flowfabric.By) error {
+	if err := a.admit("set priority of", id); err != nil {
+		return err
+	}
+	who, err := a.by(by)
+	if priority < 0 || priority > flowfabric.MaxPriority {
+		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, flowfabric.MaxPriority)
+	}
+	if err == nil {
+		_, _, err = a.store.ChangePriority(ctx, id, priority, who)
+	}
+	return link.Operated("set priority of", id, err)
+}
+
+// Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context
+// ends with flowfabric.ErrLeaseLost, and the work is queued again as after a crash, which uses up no retry. It does not
+// end the execution (client.Client.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose worker is dead, is
+// no error. The work may be claimed again within a millisecond, also by the same worker; a second Revoke then takes that
+// claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
+//
+// Errors: ErrTerminal, with the state, for one that has ended; ErrNotActive when nobody runs it; ErrNotFound.
+func (a *Admin) Revoke(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
+	return a.RevokeFrom(ctx, id, "", opts...)
+}
+
+// RevokeFrom is [Admin.Revoke] only if this session is still the holder (Snapshot.Session as Get showed it); otherwise it
+// answers flowfabric.ErrStaleLease and takes nothing from anybody.
+func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, session string, opts ...flowfabric.ActOption) error {
+	if err := a.admit("revoke", id); err != nil {
+		return err
+	}
+	act, err := a.act(opts)
+	if err == nil {
+		_, err = a.store.RevokeLease(ctx, id, session, act.By, act.Reason)
+	}
+	return link.Operated("revoke", id, err)
+}
+
+// SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
+// tags are left; keys and values are bounded as by client.Tags. A removed key that is not there is no error. A handler that runs already
+// sees the old ones, and the history has no line about tags.
+//
+// Errors: flowfabric.ErrInvalidTagKey, ErrInvalidInput, ErrNotFound.
+func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove ...string) error {
+	if err := a.admit("set tags of", id); err != nil {
+		return err
+	}
+	return link.Operated("set tags of", id, a.store.SetTags(ctx, id, set, remove))
+}
+
+// Pause keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed out until
+// [Admin.Unpause]. It keeps its age and priority; a deadline goes on. Pausing what is paused is no error. The reason has at most 256
+// bytes.
+//
+// Errors: flowfabric.ErrNotEligible, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal for one that
+// has ended; ErrNotFound; ErrInvalidInput.
+func (a *Admin) Pause(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
+	if err := a.admit("pause", id); err != nil {
+		return err
+	}
+	act, err := a.act(opts)
+	if err == nil && len(act.Reason) > maxPauseReason {
+		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason), maxPauseReason)
+	}
+	if err == nil {
+		_, err = a.store.PauseExecution(ctx, id, act.By, act.Reason)
+	}
+	return link.Operated("pause", id, err)
+}
+
+// Unpause ends a [Admin.Pause]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
+// those of Pause.
+func (a *Admin) Unpause(ctx context.Context, id flowfabric.ExecutionID, by ...flowfabric.By) error {
+	if err := a.admit("unpause", id); err != nil {
+		return err
+	}
+	who, err := a.by(by)
+	if err == nil {
+		_, err = a.store.UnpauseExecution(ctx, id, who)
+	}
+	return link.Operated("unpause", id, err)
+}
+
+// Resume says how [Admin.Resume] lets a suspended execution go on. The zero value: at once, whatever it waits for.
+type Resume struct {
+	// Suspension resumes only if this is still the suspension (its ID as client.Client.Suspension showed it); otherwise
+	// flowfabric.ErrSuspensionChanged. Default any.
+	Suspension uuid.UUID
+	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
+	Delay time.Duration
+	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once. Default a new
+	// id for every call, which makes the call's own repeats harmless.
+	Request uuid.UUID
+}
+
+// Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns flowfabric.ErrNoSignal, a
+// suspend.Wait a Result with who and why; to give it an answer instead, client.Client.Approve. It is done in somebody's name: without
+// By the client's Creator resumes, 1..64 bytes, and without either it is refused.
+//
+// Errors: flowfabric.ErrNotSuspended, with the state; ErrSuspensionChanged, see [Resume]; ErrNotFound; ErrInvalidInput.
+func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resume, opts ...flowfabric.ActOption) error {
+	if err := a.admit("resume", id); err != nil {
+		return err
+	}
+	act := flowfabric.NewAct(opts...)
+	act.By = cmp.Or(act.By, a.conn.Creator)
+	err := link.CheckNamed(act.By, flowfabric.MaxName)
+	if how.Delay < 0 || how.Delay > flowfabric.MaxResumeDelay {
+		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, how.Delay)
+	}
+	if how.Request == uuid.Nil {
+		how.Request = uuid.New()
+	}
+	if err == nil {
+		_, err = a.store.ResumeExecution(ctx, id, engine.ResumeRequest{Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
+	}
+	return link.Signalled("resume", id, err)
+}
+
+// Purge removes an ended execution with its input, results, steps, frames and history, for good. A tombstone is left for keep, 24 h
+// to ten years, rounded down to whole milliseconds; 0 is 24 h. Until it is gone Get and Result answer flowfabric.ErrResultPurged, a
+// Submit with the same idempotency key and payload is a duplicate of the purged execution, and one with another payload
+// ErrIdempotencyConflict. Purging twice is no error.
+//
+// History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something (Cancel, Replay,
+// Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the tombstone is gone.
+//
+// Errors: flowfabric.ErrNotTerminal for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput.
+func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) error {
+	if err := a.admit("purge", id); err != nil {
+		return err
+	}
+	keep = cmp.Or(keep, MinTombstone)
+	if keep < MinTombstone || keep > MaxTombstone {
+		return link.Operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
+	}
+	_, err := a.store.PurgeExecution(ctx, id, keep)
+	return link.Operated("purge", id, err)
+}

@@ -1,0 +1,121 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// partitionCalls is how many partitions are asked at the same time.
+const partitionCalls = 16
+
+// Queue is what waits in one lane for workers of one kind and capabilities, in all partitions together.
+type Queue struct {
+	Namespace, Lane, Kind string
+	Capabilities          []string // required of the worker
+	State                 LaneState
+	Mixed                 bool      // partitions differ in the lane's state, see Lane.Mixed; State is that of most
+	Depth                 int       // how many wait
+	Oldest                time.Time // creation of the oldest that waits; zero when nothing does
+	Priority              int       // the highest of what is claimed next in a partition
+	Retained              int       // executions in any state, until they are purged
+	Drift                 string    // of rows that are damaged, "" for sound ones
+	Partitions            []QueuePartition
+}
+
+// QueuePartition is a queue in one partition.
+type QueuePartition struct {
+	Partition uint16
+	Route     uint64    // its number in the partition's route table
+	State     LaneState // of the lane; only active and draining lanes hand out
+	Depth     int
+	Oldest    time.Time
+	Priority  int // of what is claimed next
+	Retained  int
+}
+
+// Queues tells what waits in a namespace ("" is the client's, or [AllNamespaces]), by namespace, lane, kind and capabilities. Queues that are empty but have executions in other states are listed, too. When partitions do not answer, the
+// queues are put together from the others, beside an error that names those.
+//
+// Errors: flowfabric.ErrInvalidInput before any call; a [*PartitionsError]; client.ErrClosed.
+func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
+	namespace, err := a.namespace(namespace)
+	if err = cmp.Or(a.conn.Closed(), err); err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	byPartition := make([][]engine.Queue, a.store.Partitions())
+	failed := a.eachPartition(func(p uint16) (err error) {
+		byPartition[p], err = a.store.Queues(ctx, p)
+		return err
+	})
+	found := map[string]*Queue{}
+	for _, queues := range byPartition {
+		for _, q := range queues {
+			r := q.Route
+			if !within(namespace, r.Namespace) && q.Drift == "" {
+				continue
+			}
+			key := strings.Join([]string{r.Namespace, r.Lane, r.Kind, strings.Join(r.Capabilities, ","), q.Drift}, "\x1f")
+			if found[key] == nil {
+				found[key] = &Queue{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities, Drift: q.Drift}
+			}
+			found[key].add(q)
+		}
+	}
+	out := make([]Queue, 0, len(found))
+	for _, q := range found {
+		q.settle()
+		out = append(out, *q)
+	}
+	slices.SortFunc(out, func(a, b Queue) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Lane, b.Lane), strings.Compare(a.Kind, b.Kind),
+			slices.Compare(a.Capabilities, b.Capabilities), strings.Compare(a.Drift, b.Drift))
+	})
+	return out, failed.sum("list queues", len(byPartition))
+}
+
+func (q *Queue) add(x engine.Queue) {
+	q.Depth += x.Depth
+	q.Retained += x.Retained
+	q.Priority = max(q.Priority, x.Priority)
+	if !x.Oldest.IsZero() && (q.Oldest.IsZero() || x.Oldest.Before(q.Oldest)) {
+		q.Oldest = x.Oldest
+	}
+	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, LaneState(x.Lane), x.Depth, x.Oldest, x.Priority, x.Retained})
+}
+
+// settle finds the state that most partitions are in.
+func (q *Queue) settle() {
+	votes := map[LaneState]int{}
+	for _, x := range q.Partitions {
+		votes[x.State]++
+		if n, most := votes[x.State], votes[q.State]; q.State == "" || n > most {
+			q.State = x.State
+		}
+	}
+	q.Mixed = len(votes) > 1
+}
+
+// eachPartition makes a call to every partition, 16 at a time.
+func (a *Admin) eachPartition(call func(partition uint16) error) partitionErrors {
+	errs := make([]error, a.store.Partitions())
+	p := pool.New().WithMaxGoroutines(partitionCalls)
+	for i := range a.store.Partitions() {
+		p.Go(func() { errs[i] = call(i) })
+	}
+	p.Wait()
+	var failed partitionErrors
+	for i, err := range errs {
+		if err != nil {
+			failed.add(uint16(i), err)
+		}
+	}
+	return failed
+}

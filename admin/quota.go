@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// Bounds of quotas.
+const (
+	maxStarts = 1_000_000 // in a window, and at once
+	maxWindow = 30 * 24 * time.Hour
+	maxJitter = time.Minute
+	holdsRead = 1000
+)
+
+// QuotaInfo is a quota as it was read, with its newest 256 book entries and up to 1,000 holds; a list has neither.
+type QuotaInfo struct{ engine.QuotaRecord }
+
+// Free is how many slots are free; limited is false when the quota has no cap.
+func (q QuotaInfo) Free() (slots int, limited bool) {
+	return max(0, q.Cap-q.Held), q.Cap > 0
+}
+
+// PutQuota makes a quota, or changes one. With revision 0 it makes one: one that exists as it is described is no error. With the revision
+// that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its slots, also those above a lower cap. Work
+// that waits for it is looked at anew. If the quota is as q says already, a stale revision is no error: the call may be repeated.
+//
+// Errors: flowfabric.ErrQuotaSpec for a rate, window, cap or jitter that cannot be, with the field, and ErrInvalidInput for the name,
+// before any call; ErrQuotaConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
+// something else; ErrQuotaNotFound. client.ErrClosed.
+func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, by ...flowfabric.By) error {
+	who, err := a.gating(by, flowfabric.ValidateGateName("quota", q.Name), validateQuota(q))
+	if err == nil {
+		var wake []engine.Waiter
+		_, _, wake, err = a.store.PutQuota(ctx, q, revision, who)
+		a.wake(ctx, "change of "+q.Name, wake)
+	}
+	return about(putting(revision), "quota", q.Name, conflict(revision, err))
+}
+
+// validateQuota checks everything but the name.
+func validateQuota(q admission.Quota) error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrQuotaSpec}, a...)...)
+	}
+	switch {
+	case len(q.Scope) > maxScope:
+		return bad("scope has %d bytes, want at most %d", len(q.Scope), maxScope)
+	case q.Rate < 0 || q.Rate > maxStarts:
+		return bad("rate %d, want 0..%d starts in a window", q.Rate, maxStarts)
+	case q.Window < 0 || q.Window > maxWindow || q.Window%time.Millisecond != 0:
+		return bad("window %s, want whole milliseconds, at most 30 days", q.Window)
+	case q.Rate > 0 && q.Window == 0:
+		return bad("rate %d without a window", q.Rate)
+	case q.Cap < 0 || q.Cap > maxStarts:
+		return bad("cap %d, want 0..%d at once", q.Cap, maxStarts)
+	case q.Jitter < 0 || q.Jitter > maxJitter || q.Jitter%time.Millisecond != 0:
+		return bad("jitter %s, want whole milliseconds, at most 60s", q.Jitter)
+	}
+	return nil
+}
+
+// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait, and go on within 30 s after one
+// of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
+func (a *Admin) RemoveQuota(ctx context.Context, name string, by ...flowfabric.By) (removed bool, err error) {
+	already := true
+	if _, err = a.gating(by, flowfabric.ValidateGateName("quota", name)); err == nil {
+		a.conn.Gates.Forget(flowfabric.Quota(name))
+		already, err = a.store.RemoveQuota(ctx, name)
+	}
+	return !already && err == nil, about("remove", "quota", name, err)
+}
+
+// GetQuota reads a quota: its settings, what started in its window, who holds its slots, and what happened to it. Errors:
+// flowfabric.ErrQuotaNotFound; ErrInvalidInput for a name that none can have.
+func (a *Admin) GetQuota(ctx context.Context, name string) (QuotaInfo, error) {
+	_, err := a.gating(nil, flowfabric.ValidateGateName("quota", name))
+	var record engine.QuotaRecord
+	if err == nil {
+		record, err = a.store.ReadQuota(ctx, name, holdsRead, bookEntries)
+	}
+	return QuotaInfo{record}, about("get", "quota", name, err)
+}
+
+// Quotas lists all quotas by name, as they are. Those that could not be read are left out, and the error joins why. Errors:
+// flowfabric.ErrTransport; client.ErrClosed.
+func (a *Admin) Quotas(ctx context.Context) ([]QuotaInfo, error) {
+	if a.closed() {
+		return nil, fmt.Errorf("list quotas: %w", client.ErrClosed)
+	}
+	names, err := a.store.QuotaNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list quotas: %w", err)
+	}
+	return readAll(names, func(name string) (QuotaInfo, error) {
+		record, err := a.store.ReadQuota(ctx, name, 0, 0)
+		return QuotaInfo{record}, about("list", "quota", name, err)
+	}, flowfabric.ErrQuotaNotFound)
+}

@@ -1,0 +1,183 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/schedule"
+)
+
+// scheduler is the part of the engine behind the calls of this file. Each of them may be repeated.
+type scheduler interface {
+	SchedulePartition(name string) uint16
+	PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error)
+	RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error)
+	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
+}
+
+// ScheduleInfo is a schedule as it was read.
+type ScheduleInfo struct {
+	Name        string
+	Partition   uint16
+	Revision    uint64              // grows with every change of the definition
+	Incarnation uint64              // the revision of its creation
+	Definition  schedule.Definition // what is submitted when; zero when Err is not nil
+	Err         error               // why the definition could not be decoded: schedule.ErrNewer, or flowfabric.ErrInvalidInput
+	InputBytes  int
+	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
+	LastDue     time.Time // the last instant that was fired
+	LastID      flowfabric.ExecutionID
+	Fired       uint64
+	Missed      uint64            // instants that were not fired
+	LastMissed  schedule.Missed   // the last run of them
+	Reasons     map[string]uint64 // all of them, by reason
+	Paused      bool
+	PausedAt    time.Time // the last time
+	PausedBy    string
+	ResumedAt   time.Time // when the last pause ended
+	ResumedBy   string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	By          string    // who updated it last
+	Now         time.Time // the server's, when it was read
+}
+
+// Schedules lists all schedules, by partition and name. The error sums up the partitions that could not be read; the list has the
+// rest. Errors: flowfabric.ErrTransport, ErrPartitionFrozen; client.ErrClosed.
+func (a *Admin) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
+	if a.closed() {
+		return nil, fmt.Errorf("list schedules: %w", client.ErrClosed)
+	}
+	lists := make([][]ScheduleInfo, a.store.Partitions())
+	errs := make([]error, len(lists))
+	calls := pool.New().WithMaxGoroutines(maxListCalls)
+	for p := range lists {
+		calls.Go(func() { lists[p], errs[p] = a.schedulesOf(ctx, uint16(p)) })
+	}
+	calls.Wait()
+	var failed partitionErrors
+	var out []ScheduleInfo
+	for p := range lists {
+		out = append(out, lists[p]...)
+		if errs[p] != nil {
+			failed.add(uint16(p), errs[p])
+		}
+	}
+	return out, failed.sum("list schedules", len(lists))
+}
+
+// maxListCalls is how many partitions are asked at once.
+const maxListCalls = 16
+
+func (a *Admin) schedulesOf(ctx context.Context, partition uint16) (out []ScheduleInfo, err error) {
+	for after, more := "", true; more; {
+		page, err := a.store.Schedules(ctx, partition, engine.ScheduleQuery{After: after})
+		if err != nil {
+			return out, err
+		}
+		for _, s := range page.Schedules {
+			out = append(out, newScheduleInfo(s, page.Now))
+			after = s.Name
+		}
+		more = page.More && len(page.Schedules) > 0
+	}
+	return out, nil
+}
+
+func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
+	info := ScheduleInfo{Name: s.Name, Partition: s.Partition, Revision: s.Revision, Incarnation: s.Incarnation, InputBytes: s.InputBytes, Next: s.Next, LastDue: s.LastDue,
+		LastID: s.LastID, Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons, Paused: s.Paused,
+		PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		By: s.By, Now: now}
+	info.Definition, info.Err = schedule.Decode(s.Definition)
+	return info
+}
+
+// GetSchedule reads one schedule. Errors: flowfabric.ErrScheduleNotFound, ErrInvalidInput for a name that none can have.
+func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, error) {
+	if err := a.admitSchedule(name); err != nil {
+		return ScheduleInfo{}, fmt.Errorf("get schedule %q: %w", name, err)
+	}
+	page, err := a.store.Schedules(ctx, a.store.SchedulePartition(name), engine.ScheduleQuery{Name: name, Limit: 1})
+	if err == nil && len(page.Schedules) == 0 {
+		err = flowfabric.ErrScheduleNotFound
+	}
+	if err != nil {
+		return ScheduleInfo{}, fmt.Errorf("get schedule %q: %w", name, err)
+	}
+	return newScheduleInfo(page.Schedules[0], page.Now), nil
+}
+
+// NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those to come. Of a paused
+// one, what would come if it were unpaused now. It is empty when Err is not nil.
+func (s ScheduleInfo) NextRuns(n int) []time.Time {
+	if s.Err != nil {
+		return nil
+	}
+	if s.Paused || s.Next.IsZero() {
+		return s.Definition.Spec.Upcoming(s.Now, n)
+	}
+	var out []time.Time
+	next := s.Next
+	for len(out) < n && !next.After(s.Now) {
+		step, due := s.Definition.Plan(next, s.ResumedAt, s.Now)
+		if !due || step.Then.IsZero() {
+			return out
+		}
+		if !step.Fire.IsZero() {
+			out = append(out, step.Fire)
+		}
+		next = step.Then
+	}
+	return append(out, s.Definition.Spec.Upcoming(next.Add(-time.Millisecond), n-len(out))...)
+}
+
+// PauseSchedule keeps a schedule from firing until [Admin.UnpauseSchedule]. What it submitted goes on. Pausing what is paused is
+// no error. Errors: flowfabric.ErrScheduleNotFound; ErrInvalidInput for a By of more than 64 bytes.
+func (a *Admin) PauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
+	return a.setPaused(ctx, "pause", name, true, by)
+}
+
+// UnpauseSchedule ends a pause. Instants that fell into it are not fired; they count as missed (schedule.Paused), as does one that was
+// due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
+func (a *Admin) UnpauseSchedule(ctx context.Context, name string, by ...flowfabric.By) error {
+	return a.setPaused(ctx, "unpause", name, false, by)
+}
+
+func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, by []flowfabric.By) error {
+	who, err := a.by(by)
+	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
+		_, _, err = a.store.PauseSchedule(ctx, name, paused, who)
+	}
+	if err != nil {
+		return fmt.Errorf("%s schedule %q: %w", verb, name, err)
+	}
+	return nil
+}
+
+// RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
+// or when an answer was lost and the repeat found it gone. Errors: flowfabric.ErrScheduleChanged if expected is not nil and it has another revision.
+func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64) (removed bool, err error) {
+	already := false
+	if err = a.admitSchedule(name); err == nil {
+		already, err = a.store.RemoveSchedule(ctx, name, expected)
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove schedule %q: %w", name, err)
+	}
+	return !already, nil
+}
+
+func (a *Admin) admitSchedule(name string) error {
+	if a.closed() {
+		return client.ErrClosed
+	}
+	return flowfabric.ValidateName("schedule name", name)
+}

@@ -1,0 +1,220 @@
+package admin_test
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+func rotate(b *booth, r admin.Rotation) {
+	b.Helper()
+	if _, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, r); err != nil {
+		b.Fatal(err)
+	}
+	for i := range uint16(2) {
+		b.Ring.Use(i, r.Kid)
+	}
+}
+
+func TestResumeOnAServer(t *testing.T) { // 20 §3.7
+	b := newBooth(t).Seed()
+	x, token := b.Park(0)
+	s, err := b.Client.Suspension(b.Ctx, x.ID())
+	if err != nil || s.ID == uuid.Nil || s.Reason != "waiting_for_approval" || !s.ClosedAt.IsZero() {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: uuid.New()}, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrSuspensionChanged) || !strings.Contains(err.Error(), s.ID.String()) {
+		t.Errorf("%v", err)
+	}
+	request := uuid.New()
+	for range 2 { // the second is the same request
+		if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: s.ID, Request: request}, flowfabric.By("anna"), flowfabric.Reason("seen it")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNotSuspended) || !strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
+		t.Errorf("%v", err)
+	}
+	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != engine.CauseOperator || s.Resume.By != "anna" || s.Resume.Reason != "seen it" || len(s.Resume.Signals) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) { // 20 §11 #16
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRotationWithinGrace(t *testing.T) { // 20 §11 #10
+	b := newBooth(t).Seed()
+	_, one := b.Park(30 * time.Second)
+	_, two := b.Park(0)
+	rotate(b, admin.Rotation{Kid: "b", Grace: time.Minute, Force: true})
+	if err := b.Signal(one); err != nil {
+		t.Errorf("in its grace: %v", err)
+	}
+	b.Pass(time.Minute - time.Millisecond)
+	if err := b.Signal(flip(t, two)); !errors.Is(err, flowfabric.ErrInvalidToken) {
+		t.Errorf("flipped, in its grace: %v", err)
+	}
+	b.Pass(time.Millisecond)
+	if err := b.Signal(two); !errors.Is(err, flowfabric.ErrTokenExpired) || !strings.Contains(err.Error(), "admin.ReissueToken") {
+		t.Errorf("past its grace: %v", err)
+	}
+	if err := b.Signal(flip(t, two)); !errors.Is(err, flowfabric.ErrInvalidToken) {
+		t.Errorf("flipped, past its grace: %v", err)
+	}
+}
+
+// current is the key that signs, the same in both partitions, and when the others end.
+func current(b *booth) (kid string, ends map[string]time.Time) {
+	b.Helper()
+	list, err := admin.New(b.Client).TokenKeys(b.Ctx)
+	if err != nil || len(list) != 2 || list[0].Current != list[1].Current {
+		b.Fatalf("%+v, %v", list, err)
+	}
+	ends = map[string]time.Time{}
+	for _, k := range list[0].Keys {
+		if k.Current != (k.Kid == list[0].Current) || k.Current && !k.ExpiresAt.IsZero() {
+			b.Errorf("%+v", k)
+		}
+		ends[k.Kid] = k.ExpiresAt
+	}
+	return list[0].Current, ends
+}
+
+func TestRotationThereAndBack(t *testing.T) { // 20 §11 #11, S18
+	b := newBooth(t).Seed()
+	_, one := b.Park(0)
+	_, two := b.Park(0)
+	rotate(b, admin.Rotation{Kid: "b", Grace: time.Hour, Force: true})
+	rotate(b, admin.Rotation{Kid: "c", Grace: time.Hour, Force: true})
+	if err := b.Signal(one); err != nil {
+		t.Errorf("the last but one key: %v", err)
+	}
+	b.Pass(time.Minute)
+	rotate(b, admin.Rotation{Kid: "a", Grace: time.Hour, Force: true})
+	if kid, ends := current(b); kid != "a" || !ends["a"].IsZero() || len(ends) != 3 {
+		t.Errorf("%s, %v", kid, ends)
+	}
+	rotate(b, admin.Rotation{Kid: "d", Grace: time.Hour, Force: true})
+	if kid, ends := current(b); kid != "d" || !ends["a"].Equal(b.Now.Add(time.Hour)) {
+		t.Errorf("%s, %v", kid, ends)
+	}
+	b.Pass(time.Hour - time.Millisecond) // past what a's first grace was
+	if err := b.Signal(two); err != nil {
+		t.Errorf("in the second grace of its key: %v", err)
+	}
+	b.Pass(time.Hour)
+	rotate(b, admin.Rotation{Kid: "a", Grace: 0, Force: true})
+	if kid, ends := current(b); kid != "a" || len(ends) != 2 || !ends["d"].Equal(b.Now.Add(flowfabric.DefaultKeyGrace)) {
+		t.Errorf("%s, %v", kid, ends)
+	}
+}
+
+// A rotation makes a first key known to a store that has none.
+func TestRotationOfAStoreWithoutKeys(t *testing.T) {
+	b := newBooth(t)
+	rotate(b, admin.Rotation{Kid: "b"})
+	if kid, _ := current(b); kid != "b" {
+		t.Errorf("current %q", kid)
+	}
+}
+
+func TestRotationToTheSameKey(t *testing.T) { // 20 §11 #12
+	b := newBooth(t).Seed()
+	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour})
+	if err != nil || slices.ContainsFunc(rotated, func(r admin.KeyRotated) bool { return !r.Noop }) {
+		t.Errorf("%+v, %v", rotated, err)
+	}
+	other, err := client.Connect(b.Ctx, client.Config{URL: b.Server.URL(), TokenKeys: "a:" + strings.Repeat("00", 32), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	rotated, err = admin.New(other).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour, Force: true})
+	if !errors.Is(err, flowfabric.ErrKeyConflict) || !errors.Is(rotated[0].Err, flowfabric.ErrKeyConflict) || !strings.HasPrefix(err.Error(), `rotate token keys to "a": 2 of 2 partitions: `) {
+		t.Errorf("%+v, %v", rotated, err)
+	}
+}
+
+// 20 §11 #45, S43: a rotation does not strand long waits without anybody noticing.
+func TestRotationUnderALongWait(t *testing.T) {
+	b := newBooth(t).Seed()
+	x, token := b.Park(48 * time.Hour)
+	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "b", Grace: 0})
+	if !errors.Is(err, flowfabric.ErrGraceTooShort) || !strings.Contains(err.Error(), `1 of 2 partitions: grace_too_short: waitpoints open under kid "a": 1, the last one until 2027-01-17T08:00:00Z; rotate with a longer grace`) {
+		t.Fatalf("%v", err)
+	}
+	for _, r := range rotated {
+		if refused := r.Partition == x.ID().Partition(); refused != (r.Err != nil) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if _, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "b", Grace: 48 * time.Hour}); err != nil {
+		t.Errorf("a grace that is long enough: %v", err)
+	}
+	rotate(b, admin.Rotation{Kid: "c", Grace: 0, Force: true})
+	endless, forever := b.Park(0)
+	if _, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "d", Grace: 365 * 24 * time.Hour}); !errors.Is(err, flowfabric.ErrGraceTooShort) || !strings.Contains(err.Error(), "some of them have no end") {
+		t.Errorf("%v", err)
+	}
+	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
+	b.Pass(time.Millisecond)
+	if err := b.Signal(forever); !errors.Is(err, flowfabric.ErrTokenExpired) {
+		t.Fatalf("%v", err)
+	}
+	fresh, err := admin.New(b.Client).ReissueToken(b.Ctx, endless.ID(), forever.Waitpoint(), flowfabric.By("anna"))
+	if err != nil || fresh == forever || fresh.Waitpoint() != forever.Waitpoint() {
+		t.Fatalf("%v, %v", fresh, err)
+	}
+	if err := b.Signal(forever); !errors.Is(err, flowfabric.ErrInvalidToken) {
+		t.Errorf("the old one: %v", err)
+	}
+	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != engine.EffectSatisfied {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if s, err := endless.Get(b.Ctx); err != nil || s.State.Public != flowfabric.Waiting {
+		t.Errorf("%+v, %v", s.State, err)
+	}
+	events, err := admin.New(b.Client).History(b.Ctx, endless.ID()) // S16
+	if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool {
+		return strings.Contains(e.String(), "token reissued") && strings.Contains(e.String(), "anna")
+	}) {
+		t.Errorf("%v, %v", events, err)
+	}
+	if _, err := admin.New(b.Client).ReissueToken(b.Ctx, endless.ID(), forever.Waitpoint(), flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrWaitpointNotOpen) {
+		t.Errorf("a closed one: %v", err)
+	}
+	if err := b.Signal(token); err != nil { // 48 h of grace, given when b came
+		t.Errorf("%v", err)
+	}
+}
+
+// A key that another client rotated to is learned on the way, if it is configured here.
+func TestReissueAfterSomebodyElsesRotation(t *testing.T) {
+	b := newBooth(t).Seed()
+	x, token := b.Park(0)
+	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
+	b.Pass(time.Millisecond)
+	for keys, want := range map[string]error{secret("a") + "," + secret("d"): nil, secret("a"): flowfabric.ErrKidNotCurrent, "": flowfabric.ErrNoTokenKeys} {
+		t.Setenv(suspend.EnvTokenKeys, "")
+		other, err := client.Connect(b.Ctx, client.Config{URL: b.Server.URL(), TokenKeys: keys, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.New(other).ReissueToken(b.Ctx, x.ID(), token.Waitpoint(), flowfabric.By("anna")); !errors.Is(err, want) {
+			t.Errorf("%d bytes of keys: %v, want %v", len(keys), err, want)
+		}
+		other.Close()
+	}
+}

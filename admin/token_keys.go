@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// signaller is the part of the engine behind token keys. Each call may be repeated.
+type signaller interface {
+	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (engine.SuspensionRecord, error)
+	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
+	RotateTokenKey(ctx context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated
+	TokenKeys(ctx context.Context) []engine.PartitionKeys
+}
+
+// Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
+type Rotation struct {
+	Kid string // of the key that signs from now on: one of client.Config.TokenKeys
+	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h (flowfabric.DefaultKeyGrace).
+	Grace time.Duration
+	// Force rotates although tokens of open waitpoints then end before they are needed.
+	Force bool
+}
+
+// KeyRotated is what one partition answered to a rotation.
+type KeyRotated struct {
+	Partition uint16
+	Previous  string // the key that signed until now; "" if there was none
+	Noop      bool   // it was the current key already
+	Reaped    int    // keys forgotten because their grace was over
+	Open      int    // waitpoints open under the previous key
+	Err       error  // flowfabric.ErrGraceTooShort, ErrKeyConflict, or why the call failed
+}
+
+// RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret. Give the key to
+// every worker first, behind the one in use; then rotate; then drop the old one from the configuration once the grace is over.
+//
+// A partition where tokens of open waitpoints are needed for longer than the grace refuses, unless r.Force is set; such a token
+// then expires, and [Admin.ReissueToken] makes another. The answers are in the order of partitions, each with its own error;
+// the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
+//
+// Errors: flowfabric.ErrNoTokenKeys, ErrConfig for a key id that this client has no key of, ErrInvalidGrace, before any call; a
+// [*PartitionsError] that matches ErrGraceTooShort, which tells how many waitpoints are open and until when, ErrKeyConflict when the
+// key id was used with another secret, or ErrTransport; the context's.
+func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation) ([]KeyRotated, error) {
+	key, err := a.keyFor(r.Kid)
+	grace := cmp.Or(r.Grace, flowfabric.DefaultKeyGrace)
+	switch {
+	case a.closed():
+		err = client.ErrClosed
+	case err == nil && (grace < time.Millisecond || grace%time.Millisecond != 0):
+		err = fmt.Errorf("%w: the grace is %s, want 1 ms or more", flowfabric.ErrInvalidGrace, grace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rotate token keys: %w", err)
+	}
+	answers := a.store.RotateTokenKey(ctx, key, grace, r.Force)
+	rotated := make([]KeyRotated, len(answers))
+	var failed partitionErrors
+	for i, x := range answers {
+		rotated[i] = KeyRotated(x)
+		if x.Err != nil {
+			failed.add(x.Partition, x.Err)
+		} else {
+			a.conn.Keyring.Use(x.Partition, r.Kid)
+		}
+	}
+	return rotated, failed.sum(fmt.Sprintf("rotate token keys to %q", r.Kid), len(rotated))
+}
+
+// PartitionKeys are the token keys of one partition.
+type PartitionKeys struct {
+	Partition uint16
+	Current   string // the id of the key that signs
+	Keys      []TokenKey
+	Err       error
+}
+
+// TokenKey is a key that verifies tokens in a partition.
+type TokenKey struct {
+	Kid         string    // its id
+	Fingerprint string    // of its secret, 16 hex digits
+	Current     bool      // it signs
+	ExpiresAt   time.Time // zero for the current one
+	Open        int       // waitpoints open under it
+	NeededUntil time.Time // when the last of them ends; far in the future if one has no end
+}
+
+// TokenKeys lists the keys that verify tokens, by partition: which one signs, until when the others are good, how many
+// waitpoints are open under each and until when. Each partition has its own error; the error, a [*PartitionsError], sums up those.
+func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
+	if a.closed() {
+		return nil, fmt.Errorf("list token keys: %w", client.ErrClosed)
+	}
+	answers := a.store.TokenKeys(ctx)
+	listed := make([]PartitionKeys, len(answers))
+	var failed partitionErrors
+	for i, p := range answers {
+		listed[i] = PartitionKeys{Partition: p.Partition, Current: p.Current, Err: p.Err}
+		for _, k := range p.Keys {
+			listed[i].Keys = append(listed[i].Keys, TokenKey{k.Kid, k.Fingerprint, k.Current, k.ExpiresAt, k.Open, k.NeededUntil})
+		}
+		if p.Err != nil {
+			failed.add(p.Partition, p.Err)
+		}
+	}
+	return listed, failed.sum("list token keys", len(listed))
+}
+
+// ReissueToken gives an open waitpoint a new token, because the old one was lost or its key is about to end; the old one is dead
+// at once. It needs a key of client.Config.TokenKeys that is in use. It is done in somebody's name, which the execution's history
+// keeps: without By the client's Creator asks, 1..64 bytes, and without either it is refused.
+//
+// Errors: flowfabric.ErrNoTokenKeys without token keys; ErrKidNotCurrent when none of them is in use; ErrWaitpointNotFound;
+// ErrWaitpointNotOpen; ErrNotFound; ErrInvalidInput.
+func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by ...flowfabric.By) (suspend.Token, error) {
+	if err := a.admit("reissue token of", id); err != nil {
+		return suspend.Token{}, err
+	}
+	who := a.conn.Creator
+	for _, b := range by {
+		who = string(b)
+	}
+	token, err := a.reissue(ctx, id, waitpoint, who)
+	return token, link.Signalled("reissue token of", id, err)
+}
+
+func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by string) (suspend.Token, error) {
+	if err := link.CheckNamed(by, flowfabric.MaxName); err != nil {
+		return suspend.Token{}, err
+	}
+	s, err := a.store.ReadSuspension(ctx, id)
+	if err != nil {
+		return suspend.Token{}, err
+	}
+	i := slices.IndexFunc(s.Waitpoints, func(w engine.Waitpoint) bool { return w.ID == waitpoint })
+	if i < 0 {
+		return suspend.Token{}, flowfabric.NewError("ff_reissue_token", flowfabric.CodeOf(flowfabric.ErrWaitpointNotFound), waitpoint.String())
+	}
+	for again := false; ; again = true {
+		m, token, err := a.conn.Keyring.Reissue(id, waitpoint, s.Waitpoints[i].Key)
+		if err != nil {
+			return suspend.Token{}, err
+		}
+		if _, err = a.store.ReissueToken(ctx, id, m, by); err == nil {
+			return token, nil
+		}
+		if again || !a.learn(id.Partition(), err) {
+			return suspend.Token{}, err
+		}
+	}
+}
+
+// learn notes the key that a refusal says is in use, and reports whether it helps to sign again.
+func (a *Admin) learn(partition uint16, err error) bool {
+	refused, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok || !errors.Is(err, flowfabric.ErrKidNotCurrent) {
+		return false
+	}
+	if _, ours := a.conn.Keyring.Key(refused.Slot(0)); !ours {
+		return false
+	}
+	a.conn.Keyring.Use(partition, refused.Slot(0))
+	return true
+}
+
+// keyFor finds the key to rotate to.
+func (a *Admin) keyFor(kid string) (engine.TokenKey, error) {
+	key, ok := a.conn.Keyring.Key(kid)
+	switch {
+	case ok:
+		return key, nil
+	case a.conn.Keyring == nil:
+		return key, fmt.Errorf("%w: this client has none; set Config.TokenKeys or %s", flowfabric.ErrNoTokenKeys, suspend.EnvTokenKeys)
+	}
+	return key, fmt.Errorf("%w: the key id that was asked for is not among this client's token keys (%s); add it to Config.TokenKeys (%s) of all workers and clients first",
+		flowfabric.ErrConfig, strings.Join(a.conn.Keyring.Kids(), ","), suspend.EnvTokenKeys)
+}

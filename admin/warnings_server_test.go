@@ -1,0 +1,64 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// Who pauses a lane that nobody has, which may be a slip, is told; so is who crosses a soft limit from outside of executions.
+func TestWarningsOfAClient(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var log bytes.Buffer
+	c, err := client.Connect(ctx, client.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	said := func(do func() error) string {
+		log.Reset()
+		if err := do(); err != nil {
+			t.Error(err)
+		}
+		return log.String()
+	}
+	const unknown = "it has no work and no worker serves it"
+	if text := said(func() error { return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: admin.LanePaused}) }); !strings.Contains(text, unknown) || !strings.Contains(text, "lane=btach") {
+		t.Errorf("a lane that nobody has: %q", text)
+	}
+	submit(ctx, t, c, "batch", client.Lane("batch"))
+	if text := said(func() error { return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: admin.LanePaused}) }); text != "" {
+		t.Errorf("a lane with work: %q", text)
+	}
+	if text := said(func() error {
+		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{Namespace: "blue", State: admin.LanePaused})
+	}); !strings.Contains(text, unknown) {
+		t.Errorf("of another namespace: %q", text)
+	}
+	if text := said(func() error {
+		return admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: new(time.Hour)})
+	}); text != "" {
+		t.Errorf("a retention said in advance: %q", text)
+	}
+	if err := admin.New(c).PutBudget(ctx, admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, true, false} { // once a period
+		text := said(func() error {
+			_, err := admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: string(rune('a' + i)), Amounts: map[string]int64{"tokens": 4}})
+			return err
+		})
+		if strings.Contains(text, "above the soft limit of a budget") != want {
+			t.Errorf("report %d: %q", i, text)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+// For how long, and of how many gates, it is believed that they exist; and how many are looked up at the same time.
+const (
+	gateBelieved = 10 * time.Second
+	gatesKnown   = 4096
+	gateCalls    = 16
+)
+
+// GateReader is the part of the engine that finds budgets and quotas.
+type GateReader interface {
+	ReadBudget(ctx context.Context, name string, spenders, entries int) (engine.BudgetRecord, error)
+	ReadQuota(ctx context.Context, name string, holds, entries int) (engine.QuotaRecord, error)
+}
+
+// Gates remembers which budgets and quotas exist. It may be used concurrently.
+type Gates struct {
+	store   GateReader
+	persist time.Duration // how long an unanswered read is repeated
+	mu      sync.Mutex
+	until   map[flowfabric.Gate]time.Time
+}
+
+// NewGates returns one that knows nothing yet; persist is how long an unanswered read is repeated.
+func NewGates(store GateReader, persist time.Duration) *Gates {
+	return &Gates{store: store, persist: persist, until: map[flowfabric.Gate]time.Time{}}
+}
+
+func (g *Gates) has(gate flowfabric.Gate, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return now.Before(g.until[gate])
+}
+
+func (g *Gates) add(gate flowfabric.Gate, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.until) >= gatesKnown {
+		clear(g.until)
+	}
+	g.until[gate] = now.Add(gateBelieved)
+}
+
+// Forget no longer believes that a gate exists.
+func (g *Gates) Forget(gate flowfabric.Gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.until, gate)
+}
+
+// Require refuses gates that do not exist. Nothing has been created when it fails. The reads are repeated as create calls are.
+func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
+	var unsure []flowfabric.Gate
+	for _, gate := range all {
+		if !g.has(gate, time.Now()) {
+			unsure = append(unsure, gate)
+		}
+	}
+	if len(unsure) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return NotSent(ctx)
+	}
+	errs := make([]error, len(unsure))
+	p := pool.New().WithMaxGoroutines(gateCalls)
+	for i, gate := range unsure {
+		p.Go(func() {
+			_, err := Persist(ctx, g.persist, func() (struct{}, error) { return struct{}{}, g.Find(ctx, gate) })
+			if err == nil {
+				g.add(gate, time.Now())
+				return
+			}
+			errs[i] = fmt.Errorf("%s: %w", gate, err)
+		})
+	}
+	p.Wait()
+	err := errors.Join(errs...)
+	if ctx.Err() != nil && err != nil && Repeatable(err) {
+		return NotSent(ctx)
+	}
+	return err
+}
+
+// Find reads a gate. Errors: flowfabric.ErrBudgetNotFound, ErrQuotaNotFound.
+func (g *Gates) Find(ctx context.Context, gate flowfabric.Gate) error {
+	if gate.IsBudget() {
+		_, err := g.store.ReadBudget(ctx, gate.Name(), 0, 0)
+		return err
+	}
+	_, err := g.store.ReadQuota(ctx, gate.Name(), 0, 0)
+	return err
+}

@@ -1,0 +1,31 @@
+// Package link is what package client and package admin share without showing it: the connection of a client, what it knows of
+// budgets and quotas, the words for refusals, and the pauses of waits.
+package link
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// Connection is a client as package admin sees it. Nothing of it changes after it was made.
+type Connection struct {
+	Engine        *engine.Engine   // nil over a store that a test made up
+	Keyring       *suspend.Keyring // nil: no token keys
+	Namespace     string           // of calls that name none
+	Creator       string           // who asks if a call does not say; may be empty
+	SubmitTimeout time.Duration
+	Logger        *slog.Logger
+	Life          context.Context // ends when the client closes
+	Closed        func() error    // the client's error once Close was called, before that nil
+	Gates         *Gates
+}
+
+// Of finds the connection of a *client.Client. Package client sets it when it is initialised.
+var Of func(client any) *Connection
+
+// DefaultBy is who asks when neither the call nor the configuration says so.
+const DefaultBy = "client"

@@ -1,0 +1,40 @@
+package link
+
+import (
+	"errors"
+	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+func TestRefusalsInWords(t *testing.T) {
+	id := flowfabric.NewExecutionID(1)
+	for _, x := range []struct {
+		verb string
+		err  *flowfabric.Error
+		is   error
+		says string
+	}{
+		{"revoke", flowfabric.NewError("ff_revoke_lease", "execution_not_active", "R2af", "1", "0", ""), flowfabric.ErrNotActive,
+			"execution_not_active: nobody runs it, it is delayed"},
+		{"purge", flowfabric.NewError("ff_purge_execution", "execution_not_terminal", "A1"), flowfabric.ErrNotTerminal,
+			"execution_not_terminal: it is active; cancel it first"},
+		{"replay", flowfabric.NewError("ff_replay_execution", "replay_not_allowed", "it succeeded; a success is replayed only if forced"),
+			flowfabric.ErrReplayNotAllowed, "replay_not_allowed: it succeeded; Force replays a success"},
+		{"get", flowfabric.NewError("ff_read_execution", "result_purged", "T1"), flowfabric.ErrResultPurged,
+			"result_purged: it was purged; it was completed"},
+		{"cancel", flowfabric.NewError("ff_cancel_execution", "execution_not_active", "T2", "1", "0", ""), flowfabric.ErrTerminal,
+			flowfabric.ErrTerminal.Error() + ": it is failed"},
+		{"get", flowfabric.NewError("ff_read_execution", "execution_not_found"), flowfabric.ErrNotFound,
+			flowfabric.NewError("ff_read_execution", "execution_not_found").Error()},
+	} {
+		err := Operated(x.verb, id, x.err)
+		if want := x.verb + " " + id.String() + ": " + x.says; !errors.Is(err, x.is) || err.Error() != want ||
+			flowfabric.ClassOf(err) != flowfabric.ClassOf(x.is) || flowfabric.CodeOf(err) != flowfabric.CodeOf(x.is) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if Operated("get", id, nil) != nil {
+		t.Error("nil is no error")
+	}
+}

@@ -1,0 +1,82 @@
+package flowfabric
+
+import (
+	"strings"
+	"time"
+)
+
+// Snapshot is a consistent read of one execution.
+type Snapshot struct {
+	ID              ExecutionID
+	State           State
+	Route           Route
+	Priority        int
+	Creator         string
+	Policy          Policy
+	Attempts        uint32 // attempts started so far
+	AttemptType     AttemptType
+	Epoch           uint64
+	Session         string // last holder; its instance is the part before "~"
+	LeaseExpiresAt  time.Time
+	Retries         int
+	Reclaims        int
+	Replays         int
+	CreatedAt       time.Time
+	StartedAt       time.Time
+	ClaimedAt       time.Time
+	CompletedAt     time.Time
+	DelayUntil      time.Time
+	DeadlineAt      time.Time
+	FailureCategory string // of the last failure; "" once it has completed
+	FailureReason   string // likewise
+	CancelledBy     string // operator_override, with ":" and a name if one was given; flow_cascade; owner:<instance>; or system_timeout_policy
+	CancelReason    string
+	InputBytes      int
+	Steps           int
+	Tags            map[string]string
+	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
+	Progress        Progress        // of the current or last attempt
+}
+
+// Worker is the instance that holds the execution; empty when nobody does.
+func (s *Snapshot) Worker() string { return WorkerOf(s.Session) }
+
+// AttemptRecord is an attempt that ended.
+type AttemptRecord struct {
+	Index     uint32
+	Type      AttemptType
+	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay)
+	ClaimedAt time.Time
+	EndedAt   time.Time
+	Category  string
+	Worker    string // instance
+	Session   string // with Epoch and Claim the fence it was held under
+	Epoch     uint64
+	Claim     uint64
+	Reason    string
+}
+
+// Progress is what a handler last said of how far it got. The zero value: it said nothing.
+type Progress struct {
+	Percent int // 0..100; -1 when it gave none
+	Message string
+	At      time.Time
+}
+
+// Route is where an execution waits and what its worker must have: a row of its partition's route table.
+type Route struct {
+	ID           uint64
+	Namespace    string
+	Lane         string
+	Kind         string
+	Capabilities []string
+	Gates        []Gate // budgets and quotas that are asked before its work runs
+}
+
+// WorkerOf is the worker instance of a session: the text before its last "~".
+func WorkerOf(session string) string {
+	if i := strings.LastIndexByte(session, '~'); i >= 0 {
+		return session[:i]
+	}
+	return session
+}
