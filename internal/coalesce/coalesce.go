@@ -39,6 +39,8 @@ const (
 	// partitions are filled.
 	loneAfter = 2 * time.Millisecond
 	maxStay   = 16
+	// firstPause is before the first repeat of a call; the pauses grow to 2 s.
+	firstPause = 20 * time.Millisecond
 )
 
 // Creator is the part of the engine that the Coalescer needs.
@@ -407,9 +409,15 @@ func (c *Coalescer) abandon(ctx context.Context, p *Entry) (engine.Created, erro
 	return engine.Created{}, c.cfg.Unknown(p.Sub.Item.ID, link.Ended(ctx))
 }
 
-// send makes the create call of a batch and fills in every item's answer.
+// send makes the create call of a batch, again while that may help, and fills in every item's answer.
 func (c *Coalescer) send(ctx context.Context, b batch) {
-	sent, created, err := c.create(ctx, b)
+	sent, created, err := c.once(ctx, b)
+	if err != nil {
+		sent, created, err = c.persist(ctx, b, sent, err)
+	}
+	if err == nil && len(created) != len(sent) {
+		err = fmt.Errorf("%w: %d answers to %d items", flowfabric.ErrReply, len(created), len(sent))
+	}
 	c.mu.Lock()
 	maybe := b.try.maybe
 	c.mu.Unlock()
@@ -427,27 +435,30 @@ func (c *Coalescer) send(ctx context.Context, b batch) {
 	}
 }
 
-// create is one batch's call, repeated with the same ids while its outcome is unknown or the partition is
-// frozen; the answers match the items that were sent at last.
-func (c *Coalescer) create(ctx context.Context, b batch) (sent []*Entry, created []engine.Created, err error) {
-	sent, created, err = c.once(ctx, b)
-	if err != nil && link.Repeatable(err) && ctx.Err() == nil {
-		pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
-			backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(c.cfg.Timeout))
-		err = backoff.Retry(func() error {
-			if sent, created, err = c.once(ctx, b); err != nil && !link.Repeatable(err) {
-				return backoff.Permanent(err)
-			}
-			return err
-		}, backoff.WithContext(pauses, ctx))
+// persist repeats a batch's call with the same ids while its outcome is unknown or the partition is frozen; the answers match the items
+// that were sent at last. err is that of the first try. No other layer repeats it.
+func (c *Coalescer) persist(ctx context.Context, b batch, sent []*Entry, err error) (_ []*Entry, created []engine.Created, _ error) {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(2*time.Second),
+		backoff.WithMaxElapsedTime(c.cfg.Timeout))
+	for pause := pauses.NextBackOff(); err != nil && link.Repeatable(err) && pause != backoff.Stop && rest(ctx, pause); pause = pauses.NextBackOff() {
+		sent, created, err = c.once(ctx, b)
 	}
 	if err != nil && ctx.Err() != nil && (link.Repeatable(err) || errors.Is(err, ctx.Err())) {
 		err = link.Ended(ctx)
 	}
-	if err == nil && len(created) != len(sent) {
-		err = fmt.Errorf("%w: %d answers to %d items", flowfabric.ErrReply, len(created), len(sent))
-	}
 	return sent, created, err
+}
+
+// rest lets time pass; false if ctx ended before.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // once makes the call for those of a batch whose callers are still there, and notes whether it may have reached the server.
@@ -474,18 +485,26 @@ func (c *Coalescer) once(ctx context.Context, b batch) ([]*Entry, []engine.Creat
 	return sent, created, err
 }
 
-// certainlyNot tells errors of calls that created nothing: there was no connection, or the answer was that the partition is frozen.
+// certainlyNot tells errors of calls that created nothing: there was no connection, or the server refused before it did anything.
 func certainlyNot(err error) bool {
-	return engine.NotSent(err) || errors.Is(err, flowfabric.ErrPartitionFrozen)
+	return engine.NotSent(err) || errors.Is(err, flowfabric.ErrPartitionFrozen) || refusedUnread(err)
+}
+
+// refusedUnread tells refusals of a command that the server did not look into, for want of memory or of rights.
+func refusedUnread(err error) bool {
+	return errors.Is(err, flowfabric.ErrOutOfMemory) || errors.Is(err, flowfabric.ErrAuth)
 }
 
 // callError is the error of one item of a call that failed as a whole; maybe says whether one of its tries may have reached the server.
 func (c *Coalescer) callError(id flowfabric.ExecutionID, err error, maybe bool) error {
-	if !maybe && (errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+	lost := errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case lost && !maybe:
 		return fmt.Errorf("submit: %w (nothing was sent)", err)
-	}
-	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	case lost:
 		return c.cfg.Unknown(id, err)
+	case maybe && refusedUnread(err): // what became of an earlier try is still unknown
+		return c.cfg.Unknown(id, fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err))
 	}
 	return fmt.Errorf("submit %s: %w", id, err)
 }

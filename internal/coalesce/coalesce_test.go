@@ -328,6 +328,28 @@ func TestFinalErrorsAreNotRepeated(t *testing.T) {
 	})
 }
 
+// A repeat that the server refused unread says nothing of the try before it, which was not answered.
+func TestRefusalAfterALostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
+	for _, refused := range []error{flowfabric.ErrOutOfMemory, flowfabric.ErrAuth} {
+		bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
+			f.fail = func(_ context.Context, call int) error {
+				if call == 0 {
+					return fmt.Errorf("%w: reply lost", flowfabric.ErrTransport)
+				}
+				return refused
+			}
+			_, err := c.Submit(t.Context(), sub("a"))
+			unknown, ok := errors.AsType[*unknownError](err)
+			if !ok || !errors.Is(err, refused) || !errors.Is(err, flowfabric.ErrTransport) || len(f.seen()) != 2 {
+				t.Fatalf("%v after %d calls, want an unknown outcome", err, len(f.seen()))
+			}
+			if _, stored := f.stored[unknown.ID]; !stored {
+				t.Errorf("id %s of the error is not the one that was created", unknown.ID)
+			}
+		})
+	}
+}
+
 func TestLongQueueUsesMoreCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -185,8 +186,13 @@ var writings = []writing{
 	{"ff_create_execution", "create", nothingFirst, func(w *world, e *engine.Engine, _ fixed) (string, error) {
 		x := w.item(tags(map[string]string{"a.b": "c"}), retries(2), deadline(time.Hour))
 		x.ID = flowfabric.MakeExecutionID(w.p, uuid.NewSHA1(uuid.NameSpaceOID, []byte("new")))
-		c, err := e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
-		return words(c[0].ID, c[0].State, c[0].Err), err
+		c, err := link.Persist(w.ctx, time.Minute, func() ([]engine.Created, error) { // the engine makes one try, as package coalesce wants it
+			return e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+		})
+		if err != nil {
+			return "", err
+		}
+		return words(c[0].ID, c[0].State, c[0].Err), nil
 	}},
 	{"ff_complete_execution", "complete", nothingFirst, func(w *world, e *engine.Engine, s fixed) (string, error) {
 		c, _, err := e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: s.fence, Result: []byte("r")}}, nil)

@@ -44,14 +44,14 @@ func (e *Engine) callKeys(ctx context.Context, f function, keys []string, args .
 }
 
 // run makes the call and, because every function is idempotent or fenced, makes it again while the outcome is
-// unknown.
+// unknown, unless its caller does.
 func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys, args []string) (r *reader, err error) {
 	if e.cfg.OnCall != nil {
 		began := time.Now()
 		defer func() { e.cfg.OnCall(f.name, time.Since(began), err) }()
 	}
 	r, err = e.once(ctx, client, f, keys, args)
-	if err == nil || !errors.Is(err, flowfabric.ErrTransport) {
+	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err
 	}
 	first, sent := err, !NotSent(err)
@@ -84,38 +84,38 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 	return r, err
 }
 
-// once makes one call, and again after it has booted a store that turned out to have lost the partition.
+// once makes one call, and again after it has loaded the library that the node lacked, or booted a store that turned out to have lost
+// the partition.
 func (e *Engine) once(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
 	boots := e.reboots.count.Load()
-	r, err := e.loaded(ctx, client, f, keys, args)
+	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
+	if missingFunction(err) {
+		r, err = e.loaded(ctx, client, f, keys, args)
+	}
 	if err == nil || !errors.Is(err, flowfabric.ErrPartitionMissing) || !slices.Contains(e.roots, keys[0]) { // others are made by need
 		return r, err
 	}
 	if err := e.bootAgain(ctx, boots); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	return e.loaded(ctx, client, f, keys, args)
+	if r, err = e.do(ctx, client, f, e.command(client, f, keys, args)); missingFunction(err) {
+		return e.loaded(ctx, client, f, keys, args)
+	}
+	return r, err
 }
 
-// loaded makes one call, loading the library or script on the node that turned out to lack it.
+// loaded loads the library or script on the node that turned out to lack it, and makes the call.
 func (e *Engine) loaded(ctx context.Context, client rueidis.Client, f function, keys, args []string) (*reader, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
-	if err == nil || !missingFunction(err) {
-		return r, err
-	}
 	if e.scripts != nil {
 		return e.do(ctx, client, f, e.eval(client, f, keys, args))
 	}
 	e.loading.Lock()
-	err = e.loadFor(ctx, keys[0])
+	err := e.loadFor(ctx, keys[0])
 	e.loading.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	r, err = e.do(ctx, client, f, e.command(client, f, keys, args))
+	r, err := e.do(ctx, client, f, e.command(client, f, keys, args))
 	if missingFunction(err) && e.server.cluster { // the slot has gone to a node that the driver has not heard of yet
 		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", f.name, flowfabric.ErrTransport)
 	}
@@ -127,6 +127,9 @@ func (e *Engine) loaded(ctx context.Context, client rueidis.Client, f function, 
 
 // do sends a command. While a connection is being made the call may have to wait for that; its context bounds the wait.
 func (e *Engine) do(ctx context.Context, client rueidis.Client, f function, command rueidis.Completed) (*reader, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if e.dials.underway.Load() == 0 {
 		return decode(f.name, client.Do(ctx, command))
 	}

@@ -14,9 +14,7 @@ import (
 // CreateExecutions admits 1..100 executions of one partition, at most 1 MiB of payload in all, in one atomic call
 // (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
 // others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
-// when they do not. The call may be repeated with the same ids.
-//
-// Spec 10 §4.1, D1–D5, D44.
+// when they do not. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
 	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
 		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
@@ -42,7 +40,10 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if len(sent) == 0 {
 		return out, nil
 	}
-	r, err := e.call(ctx, fnCreate, partition, createArgs(items, sent)...)
+	if int(partition) >= len(e.roots) {
+		return nil, fmt.Errorf("%s: %w: partition %d of %d", fnCreate.name, flowfabric.ErrInvalidInput, partition, len(e.roots))
+	}
+	r, err := e.run(ctx, e.client, fnCreate, e.roots[partition:partition+1], createArgs(items, sent))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ type function struct {
 	name     string
 	method   string // of Engine, that calls it
 	readonly bool
+	once     bool // its caller repeats it, the engine does not
 }
 
 var (
@@ -13,7 +14,7 @@ var (
 	fnBoot            = function{name: "ff_boot", method: "boot"}
 	fnFreeze          = function{name: "ff_freeze_partition", method: "freeze"}
 	fnPoll            = function{name: "ff_poll", method: "Poll", readonly: true}
-	fnCreate          = function{name: "ff_create_execution", method: "CreateExecutions"}
+	fnCreate          = function{name: "ff_create_execution", method: "CreateExecutions", once: true}
 	fnComplete        = function{name: "ff_complete_execution", method: "CompleteExecutions"}
 	fnFail            = function{name: "ff_fail_execution", method: "FailExecution"}
 	fnDelay           = function{name: "ff_delay_execution", method: "DelayExecution"}

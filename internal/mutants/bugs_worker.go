@@ -74,10 +74,10 @@ var workerMutants = []Mutant{
 
 	{"client: a submit is answered with its neighbour's", "internal/coalesce.Coalescer.send",
 		`p.Created, p.Err = created[at], itemError(p.Sub, created[at])`, `p.Created, p.Err = created[at*0], itemError(p.Sub, created[at*0])`, in("internal/coalesce", "^TestErrorsArePerItem$")},
-	{"client: an unanswered submit is not repeated", "internal/coalesce.Coalescer.create",
-		`	if err != nil && link.Repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() != nil {`, in("internal/coalesce", "^TestRepeatsKeepTheIDs$")},
-	{"client: a refused submit is repeated", "internal/coalesce.Coalescer.create",
-		`	if err != nil && link.Repeatable(err) && ctx.Err() == nil {`, `	if err != nil && ctx.Err() == nil {`, in("internal/coalesce", "^TestFinalErrorsAreNotRepeated$")},
+	{"client: an unanswered submit is not repeated", "internal/coalesce.Coalescer.persist",
+		`err != nil && link.Repeatable(err) && pause`, `err == nil && pause`, in("internal/coalesce", "^TestRepeatsKeepTheIDs$")},
+	{"client: a refused submit is repeated", "internal/coalesce.Coalescer.persist",
+		`err != nil && link.Repeatable(err) && pause`, `err != nil && pause`, in("internal/coalesce", "^TestFinalErrorsAreNotRepeated$")},
 	{"client: every batch goes to one partition", "internal/coalesce.Coalescer.rotate",
 		`	c.turn = (c.turn + 1) % c.cfg.Partitions
 `, ``, in("internal/coalesce", "^TestPartitionsRotate$")},
