@@ -42,7 +42,7 @@ type ClosedRoute struct {
 // Gates tells what is attached to scopes, which work budgets and quotas keep from being handed out, until when and why, and how much
 // they have not been told yet. When partitions do not answer, the rest is put together, beside an error that names those.
 //
-// Errors: flowfabric.ErrTransport, ErrPartitionFrozen and others by partition; [client.ErrClosed]. Spec 70 §5.
+// Errors: flowfabric.ErrTransport, ErrPartitionFrozen and others by partition; client.ErrClosed.
 func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 	if a.closed() {
 		return GatesInfo{}, fmt.Errorf("read gates: %w", client.ErrClosed)

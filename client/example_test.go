@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 var Index = handler.Define[int, int]("index", handler.NoRetry())
@@ -59,4 +60,56 @@ func ExampleExecution_Summary() {
 	// Output:
 	// <nil>
 	// {"done":1000,"total":1000} true <nil>
+}
+
+var Render = handler.Define[int, string]("render", handler.NoRetry())
+
+// A producer submits, follows and waits; a second submit with the same key meets the first.
+func Example() {
+	const url = "embedded://" // usually from FLOWFABRIC_URL
+	quiet := slog.New(slog.DiscardHandler)
+	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Render,
+		func(ctx context.Context, t *handler.Task, pages int) (string, error) {
+			if err := t.Frame(ctx, "page", "the first of them"); err != nil {
+				return "", err
+			}
+			return fmt.Sprint(pages, " pages"), nil
+		}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	var running conc.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { _ = worker.Run(ctx) })
+
+	c, err := client.Connect(ctx, client.Config{URL: url, Logger: quiet})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	exec, err := client.Submit(ctx, c, Render, 10, client.IdempotencyKey("order-17"), client.Priority(5))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for event, err := range exec.Tail(ctx) { // live, until the execution has ended
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if event.Kind == stream.TailFrame {
+			fmt.Printf("%s: %s\n", event.Frame.Type, event.Frame.Payload)
+		}
+	}
+	fmt.Println(exec.Result(ctx))
+	again, err := client.Submit(ctx, c, Render, 10, client.IdempotencyKey("order-17"))
+	fmt.Println(again.Duplicate(), err)
+	// Output:
+	// page: the first of them
+	// 10 pages <nil>
+	// true <nil>
 }

@@ -158,7 +158,7 @@ func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]by
 
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
 // event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound and
-// others, see stream.Hub), or when the loop is left. Tails of one execution share a subscription. Spec 30.
+// others, see stream.Hub), or when the loop is left. Tails of one execution share a subscription.
 func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
 	var o stream.TailOptions
 	for _, option := range opts {

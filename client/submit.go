@@ -26,7 +26,7 @@ import (
 // the definition's own error, the codec's. From the server: ErrBudgetNotFound and ErrQuotaNotFound for a budget or quota that is named
 // and does not exist, before anything is created ([Budgets]); ErrIdempotencyConflict, ErrTooManyRoutes,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
-// nothing was sent. Spec 10 §4.1, D44.
+// nothing was sent.
 func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {

@@ -69,8 +69,8 @@ func (a Answer) After(d time.Duration) Answer {
 	return a
 }
 
-// String says what the answer is, without its token.
-func (a Answer) String() string {
+// words says what the answer is, without its token.
+func (a Answer) words() string {
 	switch a.do {
 	case signalKey:
 		return "signal on waitpoint " + a.waitpoint
@@ -137,7 +137,7 @@ func (x *Execution[Out]) Answer(a Answer) engine.Delivered {
 		}
 		d, err := w.deliver(w.t.Context(), x.ID(), a)
 		if err != nil {
-			w.t.Fatalf("fftest: %s: %v", a, err)
+			w.t.Fatalf("fftest: %s: %v", a.words(), err)
 		}
 		return d
 	}
@@ -167,7 +167,7 @@ func (x *Execution[Out]) waits(a Answer) engine.SuspensionRecord {
 		return a.wanted(s), nil
 	})
 	if err != nil {
-		w.t.Fatalf("fftest: %s does not wait for the %s: %v", x.ID(), a, err)
+		w.t.Fatalf("fftest: %s does not wait for the %s: %v", x.ID(), a.words(), err)
 	}
 	return found
 }
@@ -221,7 +221,7 @@ func (w *World) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer)
 		case ctx.Err() != nil:
 			return false
 		case err != nil:
-			w.t.Errorf("fftest: %s: %v", a, err)
+			w.t.Errorf("fftest: %s: %v", a.words(), err)
 			return false
 		case state.Terminal():
 			return false
@@ -265,7 +265,7 @@ func (w *World) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 	case errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrNotSignalable), errors.Is(err, flowfabric.ErrNotSuspended):
 		return a.do == signalToken
 	}
-	w.t.Errorf("fftest: %s: %v", a, err)
+	w.t.Errorf("fftest: %s: %v", a.words(), err)
 	return true
 }
 
@@ -285,7 +285,7 @@ func (w *World) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer
 	case resume:
 		return engine.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
 	}
-	return engine.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a)
+	return engine.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a.words())
 }
 
 // token finds the open waitpoint of a key and makes its token again, as the worker does.

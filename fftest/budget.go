@@ -56,11 +56,3 @@ func (x *Execution[Out]) spent(ctx context.Context, r *Report[Out]) error {
 	}
 	return nil
 }
-
-// WantSpent demands that the execution has spent so much of a dimension of a budget.
-func (r *Report[Out]) WantSpent(budget, dimension string, want int64) {
-	r.t.Helper()
-	if got := r.Spent[budget][dimension]; got != want {
-		r.errorf("%d %s spent of budget %s, want %d", got, dimension, budget, want)
-	}
-}

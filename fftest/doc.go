@@ -60,6 +60,4 @@
 //     matter who made the work: [Submit], the world's client, a handler, a schedule or a flow. The hours between cost nothing.
 //   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews leases, ticks
 //     and polls as it always does.
-//
-// Design §3, §9.
 package fftest

@@ -78,7 +78,7 @@ func (x *Execution[Out]) Wait() *Report[Out] {
 		time.Sleep(settleTime) // who has just given the last one is about to note it
 	}
 	for _, a := range x.world.left(x.ID()) {
-		r.errorf("%s was never given: the execution did not wait for it", a)
+		r.errorf("%s was never given: the execution did not wait for it", a.words())
 	}
 	return r
 }
@@ -106,7 +106,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 			}
 		case stream.TailResumed:
 			r.repeated(event.Attempt, event.Resumed.Recorded)
-			r.Resumed = append(r.Resumed, Resumed{event.Attempt, event.Resumed})
+			r.Resumed = append(r.Resumed, event)
 		case stream.TailFrame:
 			r.Frames = append(r.Frames, Frame{Attempt: event.Attempt, Frame: event.Frame})
 		case stream.TailAttemptEnd:

@@ -23,12 +23,6 @@ type Frame struct {
 	Repeated bool
 }
 
-// Resumed is a run that went on with an attempt, and why.
-type Resumed struct {
-	Attempt uint32
-	engine.Resumption
-}
-
 // Step is one recorded step; Value is as the definition's codec wrote it.
 type Step struct {
 	Name  string
@@ -46,7 +40,7 @@ type Report[Out any] struct {
 	Err error
 
 	Frames   []Frame                    // of all attempts, in order; best-effort ones only as far as they have not expired
-	Resumed  []Resumed                  // runs that went on with an attempt and appended frames, in order
+	Resumed  []stream.TailEvent         // runs that went on with an attempt and appended frames, in order
 	Summary  stream.Summary             // of the last attempt
 	Steps    []Step                     // recorded ones, in the order of their recording
 	Waits    []Wait                     // in the order in which they began

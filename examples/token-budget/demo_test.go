@@ -140,7 +140,9 @@ func TestHandler(t *testing.T) {
 	g := &Generator{pace: time.Second}
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
 	r.WantFailure(handler.CategoryOverBudget)
-	r.WantSpent("b", dimension, 7)
+	if got := r.Spent["b"][dimension]; got != 7 {
+		t.Errorf("%d %s spent, want 7", got, dimension)
+	}
 	if len(r.Frames) != 7 || len(r.Attempts) != 1 || r.Elapsed < 8*time.Second {
 		t.Errorf("%d frames in %d attempts and %s", len(r.Frames), len(r.Attempts), r.Elapsed)
 	}
