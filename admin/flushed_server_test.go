@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -89,15 +90,25 @@ func TestAClientOutlivesAFlush(t *testing.T) {
 // flush empties a store behind everybody's back.
 func flush(t *testing.T, url string) {
 	t.Helper()
+	send(t, url, "FLUSHALL")
+}
+
+// send sends a server a command, whatever it answers.
+func send(t *testing.T, url string, command ...string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "redis://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.Write([]byte("*1\r\n$8\r\nFLUSHALL\r\n")); err != nil {
+	text := fmt.Sprintf("*%d\r\n", len(command))
+	for _, word := range command {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 5)); err != nil {
+	if _, err := conn.Read(make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -234,6 +234,13 @@ var methods = []method{
 		}
 		return err
 	}},
+	{"Admin.Audit", false, func(s *stage, c *client.Client) error {
+		r, err := admin.New(c).Audit(s.ctx, admin.Audit{Partitions: []uint16{0}})
+		for _, p := range r.Partitions {
+			err = errors.Join(err, p.Err)
+		}
+		return err
+	}},
 	{"Admin.Freeze", false, func(s *stage, c *client.Client) error {
 		defer func() { s.no(admin.New(s.o).Thaw(s.ctx, 1)) }()
 		return admin.New(c).Freeze(s.ctx, 1)

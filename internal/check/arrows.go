@@ -38,7 +38,7 @@ var beside = map[string]struct {
 	"internal/flowdraw": {on: "internal/engine"},
 	"internal/link":     {on: "handler"},
 	"internal/coalesce": {on: "internal/engine", also: []string{"internal/link"}},
-	"admin":             {on: "handler", also: []string{"client", "internal/explain", "internal/link"}},
+	"admin":             {on: "handler", also: []string{"client", "maintain", "internal/explain", "internal/link"}},
 	"fftest":            {on: "handler", also: []string{"embedded", "maintain", "client", "admin", "runtime"}},
 	"runtime":           {on: "handler", also: []string{"embedded", "maintain"}},
 }

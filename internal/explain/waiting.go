@@ -27,14 +27,14 @@ func waits(f engine.Facts, workers crew) account {
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
 		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
-		a.next = "An audit of the partition (maintain.Audit with Heal) puts it back."
+		a.next = "An audit of the partition (admin.Audit with Repair) puts it back."
 	case !f.ClosedUntil.IsZero():
 		a = closed(f, workers)
 		a.why += " " + came
 	case !f.Ready:
 		a.reason = WhyRouteNotReady
 		a.why = "It waits for a worker, but its queue is not among those that claims look at, although its lane hands work out. " + came
-		a.next = "An audit of the partition (maintain.Audit with Heal) puts that right; so does the next execution of its kind."
+		a.next = "An audit of the partition (admin.Audit with Repair) puts that right; so does the next execution of its kind."
 	default:
 		a = crewed(f, workers, work)
 		a.why += " " + came
