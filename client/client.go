@@ -28,7 +28,7 @@ import (
 
 // Config says where the store is and what submissions have in common. Only URL is required.
 type Config struct {
-	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, as engine.Config says; or embedded:// for
+	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual; or embedded:// for
 	// the in-process development server that this process shares. Empty is an error: take it from the
 	// environment variable FLOWFABRIC_URL.
 	URL string
@@ -138,7 +138,7 @@ type Client struct {
 	closed  atomic.Bool // since Close was called
 }
 
-// Connect dials the store and makes it ready (a fresh store is booted, see engine.Open). ctx bounds connecting
+// Connect dials the store and makes it ready (it fixes the partition count of a fresh one). ctx bounds connecting
 // only. Errors: flowfabric.ErrConfig before any I/O; ErrTransport, ErrAuth, ErrServerVersion,
 // ErrProtocol from the store. Nothing stays open after an error.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {

@@ -119,7 +119,7 @@ func (r *Report[Out]) WantWaits(names ...string) {
 	}
 }
 
-// WantCauses demands that this is what ended the execution's waits, in their order: the constants engine.Cause….
+// WantCauses demands that this is what ended the execution's waits, in their order: see Wait.Cause.
 func (r *Report[Out]) WantCauses(causes ...string) {
 	r.t.Helper()
 	var got []string

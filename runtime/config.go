@@ -83,7 +83,8 @@ type Config struct {
 	// more. Default 15 s.
 	ReadyWindow time.Duration
 
-	// OnCall is told every call of a server function, for metrics or tracing; see [engine.Config]. Default nobody.
+	// OnCall is told every call of a server function, for metrics or tracing, with its repeats, once it has ended. It must be fast, and
+	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
 	// package otel, as soon as one is set; without any, nothing is traced. See docs/tracing.md.

@@ -95,8 +95,8 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 // A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all leases, declares its
 // token keys again, and takes what is submitted from then on.
 //
-// An error at the start wraps what [engine.Open] reports; an error later wraps [flowfabric.ErrProtocol],
-// [flowfabric.ErrAuth] or, when the store was made anew with other partition counts, [*engine.CountsError], for which no retry can help.
+// An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrServerVersion or ErrProtocol; an error later wraps [flowfabric.ErrProtocol],
+// [flowfabric.ErrAuth] or, when the store was made anew with other partition counts, flowfabric.ErrConfig, for which no retry can help.
 // A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
 	if !w.started.CompareAndSwap(false, true) {

@@ -34,3 +34,19 @@ func TestOneCallOneRefusal(t *testing.T) {
 		}
 	}
 }
+
+// A create call is repeated by the coalescer, which knows the callers that have left; the engine makes one try.
+func TestACreateCallIsMadeOnce(t *testing.T) {
+	e, f := openFake(t)
+	calls := 0
+	f.answer(func(function string) string {
+		if function == fnCreate.name {
+			calls++
+		}
+		return "-LOADING Redis is loading the dataset in memory\r\n"
+	})
+	item := NewExecution{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}
+	if _, err := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item}); !errors.Is(err, flowfabric.ErrTransport) || calls != 1 {
+		t.Errorf("%d calls and %v, want one and ErrTransport", calls, err)
+	}
+}
