@@ -22,26 +22,24 @@ end
 -- function wants of each from position i, and returns the position behind it, or nil, a code and what is wrong. It returns the items, or nil
 -- and an error reply.
 function create.parse(argv, i, with)
-  local items, tags = {}, 0
+  local items, n, tags = {}, 0, 0
   while argv[i] do
-    local group, behind = head(argv, i, 100 - #items)
+    local group, behind = head(argv, i, 100 - n)
     if not group then return nil, reply.err('invalid_input', behind) end
     i, tags = behind, tags + group.count * #group.tags / 2
     for _ = 1, group.count do
-      if not argv[i + 2] then
-        return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(#items + 1) .. ' is cut short')
-      end
       local item = { id = argv[i], digest = argv[i + 1], payload = argv[i + 2], group = group }
-      i = i + 3
+      i, n = i + 3, n + 1
+      if not item.payload then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
       if with then
         local code, detail
         i, code, detail = with(argv, i, item)
         if not i then return nil, reply.err(code, detail, item.id) end
       end
-      items[#items + 1] = item
+      items[n] = item
     end
   end
-  if #items == 0 then return nil, reply.err('invalid_input', 'count: 1..100') end
+  if n == 0 then return nil, reply.err('invalid_input', 'count: 1..100') end
   if tags > 2000 then return nil, reply.err('invalid_input', 'tags: at most 2000 a call') end
   return items
 end
@@ -56,7 +54,6 @@ end
 -- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing but tags, so one that is
 -- like the one before takes over its template; where tags have gates, the tags are looked at, too.
 function create.template(ctx, group)
-  if group.template then return group.template end
   local last = ctx.cache.group
   local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group) and last.template
   if not t then
@@ -117,7 +114,8 @@ end
 
 -- refuse judges an item: its group, its tags, and what belongs to it alone.
 function create.refuse(ctx, item)
-  local t, tags = create.template(ctx, item.group), item.group.tags
+  local group = item.group
+  local t, tags = group.template or create.template(ctx, group), group.tags
   if t.refusal then return t.refusal end
   if not args.uuid(item.id) then return '-invalid_input execution id' end
   if #item.digest > 64 then return '-invalid_input digest: at most 64 bytes' end
