@@ -45,10 +45,3 @@ const (
 	CancelPending CancellationPolicy = "cancel_pending" // those that are not active; active ones run to their end
 	CancelFlow    CancellationPolicy = "flow_only"      // none: the flow takes no members any more, its members go on
 )
-
-// Limits of a flow (design §12).
-const (
-	MaxFlowMembers = 10_000
-	MaxFlowEdges   = 50_000
-	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
-)

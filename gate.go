@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Gate names a budget or a quota that an execution asks before it runs (spec 70). Make one with [Budget] or [Quota].
@@ -43,7 +45,7 @@ var (
 // ErrInvalidInput with the field.
 func ValidateGateName(field, name string) error {
 	if !gateName.MatchString(name) {
-		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . -, a letter or digit first", ErrInvalidInput, field, name, MaxName)
+		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . -, a letter or digit first", ErrInvalidInput, field, name, limits.MaxName)
 	}
 	return nil
 }
@@ -57,7 +59,7 @@ func ValidateDimension(field, name string) error {
 	return nil
 }
 
-// NormalizeGates sorts gates, drops repeats and checks them: at most [MaxBudgets] budgets and [MaxQuotas] quotas. ErrInvalidInput.
+// NormalizeGates sorts gates, drops repeats and checks them: at most [limits.MaxBudgets] budgets and [limits.MaxQuotas] quotas. ErrInvalidInput.
 func NormalizeGates(gates []Gate) ([]Gate, error) {
 	out := slices.Clone(gates)
 	slices.Sort(out)
@@ -76,8 +78,8 @@ func NormalizeGates(gates []Gate) ([]Gate, error) {
 			return nil, err
 		}
 	}
-	if budgets > MaxBudgets || len(out)-budgets > MaxQuotas {
-		return nil, fmt.Errorf("%w: %d budgets and %d quotas, want at most %d and %d", ErrInvalidInput, budgets, len(out)-budgets, MaxBudgets, MaxQuotas)
+	if budgets > limits.MaxBudgets || len(out)-budgets > limits.MaxQuotas {
+		return nil, fmt.Errorf("%w: %d budgets and %d quotas, want at most %d and %d", ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
 	}
 	return out, nil
 }

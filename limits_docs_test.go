@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // The page of limits says what the code says, line by line.
@@ -27,34 +27,34 @@ func TestLimitsDocs(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	want := map[string]string{
-		"input or result of an execution": bytes(ff.MaxPayload), "tags of an execution": fmt.Sprint(ff.MaxTags),
-		"key of a tag": bytes(ff.MaxTagKey), "value of a tag": bytes(ff.MaxTagValue), "name of a namespace, lane, kind or worker": bytes(ff.MaxName),
-		"idempotency key":                       bytes(ff.MaxIdempotencyKey),
-		"required capabilities of an execution": fmt.Sprint(ff.MaxCapabilities), "required capabilities, joined": bytes(ff.MaxCapabilityBytes),
-		"priority":                            fmt.Sprintf("0 to %d", ff.MaxPriority),
-		"delay, deadline, timeout, retention": fmt.Sprintf("%d years", int(ff.MaxDelay/(365*day))),
-		"pause between retries":               fmt.Sprintf("%d days", int(ff.MaxBackoff/day)),
-		"lease time":                          fmt.Sprintf("%.0f s to %.0f h", ff.MinLeaseTTL.Seconds(), ff.MaxLeaseTTL.Hours()),
-		"steps of an execution":               fmt.Sprint(ff.MaxSteps),
-		"value of a step":                     bytes(ff.MaxStepBytes),
-		"values of all steps of an execution": bytes(ff.MaxStepTotal),
-		"frame":                               bytes(ff.MaxFrame),
-		"frames kept per attempt, unless set otherwise": fmt.Sprint(ff.DefaultRetention),
-		"summary document":                  bytes(ff.MaxSummary),
-		"levels of a summary document":      fmt.Sprint(ff.MaxSummaryDepth),
-		"payload of a signal":               bytes(ff.MaxSignal),
-		"open waitpoints of an execution":   fmt.Sprint(ff.MaxOpenWaitpoints),
-		"waitpoints of one wait":            fmt.Sprint(ff.MaxBoundWaitpoints),
-		"signals buffered for an execution": fmt.Sprint(ff.MaxBufferedSignals),
-		"nodes of a flow":                   fmt.Sprint(ff.MaxFlowMembers),
-		"dependencies of a flow":            fmt.Sprint(ff.MaxFlowEdges),
-		"budgets of an execution":           fmt.Sprint(ff.MaxBudgets),
-		"quotas of an execution":            fmt.Sprint(ff.MaxQuotas),
-		"dimensions of a budget":            fmt.Sprint(ff.MaxDimensions),
-		"definition of a schedule":          bytes(ff.MaxSchedule),
-		"executions of one call":            fmt.Sprint(ff.MaxBatch),
-		"routes of a partition: combinations of namespace, lane, kind, capabilities, budgets and quotas": fmt.Sprint(ff.MaxRoutes),
-		"execution partitions, unless set otherwise at the first start":                                  fmt.Sprint(ff.DefaultExecutionPartitions),
+		"input or result of an execution": bytes(limits.MaxPayload), "tags of an execution": fmt.Sprint(limits.MaxTags),
+		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue), "name of a namespace, lane, kind or worker": bytes(limits.MaxName),
+		"idempotency key":                       bytes(limits.MaxIdempotencyKey),
+		"required capabilities of an execution": fmt.Sprint(limits.MaxCapabilities), "required capabilities, joined": bytes(limits.MaxCapabilityBytes),
+		"priority":                            fmt.Sprintf("0 to %d", limits.MaxPriority),
+		"delay, deadline, timeout, retention": fmt.Sprintf("%d years", int(limits.MaxDelay/(365*day))),
+		"pause between retries":               fmt.Sprintf("%d days", int(limits.MaxBackoff/day)),
+		"lease time":                          fmt.Sprintf("%.0f s to %.0f h", limits.MinLeaseTTL.Seconds(), limits.MaxLeaseTTL.Hours()),
+		"steps of an execution":               fmt.Sprint(limits.MaxSteps),
+		"value of a step":                     bytes(limits.MaxStepBytes),
+		"values of all steps of an execution": bytes(limits.MaxStepTotal),
+		"frame":                               bytes(limits.MaxFrame),
+		"frames kept per attempt, unless set otherwise": fmt.Sprint(limits.DefaultFrameLimit),
+		"summary document":                  bytes(limits.MaxSummary),
+		"levels of a summary document":      fmt.Sprint(limits.MaxSummaryDepth),
+		"payload of a signal":               bytes(limits.MaxSignal),
+		"open waitpoints of an execution":   fmt.Sprint(limits.MaxOpenWaitpoints),
+		"waitpoints of one wait":            fmt.Sprint(limits.MaxBoundWaitpoints),
+		"signals buffered for an execution": fmt.Sprint(limits.MaxBufferedSignals),
+		"nodes of a flow":                   fmt.Sprint(limits.MaxFlowMembers),
+		"dependencies of a flow":            fmt.Sprint(limits.MaxFlowEdges),
+		"budgets of an execution":           fmt.Sprint(limits.MaxBudgets),
+		"quotas of an execution":            fmt.Sprint(limits.MaxQuotas),
+		"dimensions of a budget":            fmt.Sprint(limits.MaxDimensions),
+		"definition of a schedule":          bytes(limits.MaxSchedule),
+		"executions of one call":            fmt.Sprint(limits.MaxBatch),
+		"routes of a partition: combinations of namespace, lane, kind, capabilities, budgets and quotas": fmt.Sprint(limits.MaxRoutes),
+		"execution partitions, unless set otherwise at the first start":                                  fmt.Sprint(limits.DefaultExecutionPartitions),
 	}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, " | ")

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // BackoffType names how the pause before a retry grows.
@@ -33,16 +35,12 @@ type RetryPolicy struct {
 	Categories []string
 }
 
-// DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says otherwise. Few deploys or
-// crashes hit the same execution that often; a handler that ends its process does. The first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
-const DefaultMaxReclaims = 10
-
 // Policy is what is stored with an execution at create and never changes. The zero value means: no retries,
 // no timeout, 10 reclaims, 10 replays, and the default stream retention.
 type Policy struct {
 	Retry          RetryPolicy
 	AttemptTimeout time.Duration // bounds one attempt, suspended time excluded; 0 = none
-	MaxReclaims    int           // how often a lost lease may be requeued; 0 = DefaultMaxReclaims, at most 10,000
+	MaxReclaims    int           // how often a lost lease may be requeued; 0 = limits.DefaultMaxReclaims, at most 10,000
 	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
 	// Retention is how long the execution is kept after its end: whole seconds, 1 s..10 years; 0 = its lane's, 24 h unless
@@ -66,15 +64,15 @@ func (p Policy) Validate() error {
 		return bad("Retry.MaxRetries", r.MaxRetries, "0..1000")
 	case r.Type != "" && r.Type != BackoffExponential && r.Type != BackoffFixed:
 		return bad("Retry.Type", strconv.Quote(clip(string(r.Type))), "exponential or fixed")
-	case r.Initial < 0 || r.Initial > MaxBackoff:
+	case r.Initial < 0 || r.Initial > limits.MaxBackoff:
 		return bad("Retry.Initial", r.Initial, "0..168h")
-	case r.Max < 0 || r.Max > MaxBackoff:
+	case r.Max < 0 || r.Max > limits.MaxBackoff:
 		return bad("Retry.Max", r.Max, "0..168h")
 	case r.Multiplier != 0 && !(r.Multiplier >= 1 && r.Multiplier <= 100):
 		return bad("Retry.Multiplier", r.Multiplier, "1..100")
-	case len(r.Categories) > MaxCategories:
+	case len(r.Categories) > limits.MaxCategories:
 		return bad("Retry.Categories", len(r.Categories), "at most 16 categories")
-	case p.AttemptTimeout < 0 || p.AttemptTimeout > MaxDelay:
+	case p.AttemptTimeout < 0 || p.AttemptTimeout > limits.MaxDelay:
 		return bad("AttemptTimeout", p.AttemptTimeout, "0..10 years")
 	case p.MaxReclaims < 0 || p.MaxReclaims > 10000:
 		return bad("MaxReclaims", p.MaxReclaims, "0..10000")
@@ -82,7 +80,7 @@ func (p Policy) Validate() error {
 		return bad("MaxReplays", p.MaxReplays, "-1..1000")
 	case p.StreamFrames < 0 || p.StreamFrames > 1_000_000:
 		return bad("StreamFrames", p.StreamFrames, "0..1000000")
-	case p.Retention != 0 && (p.Retention < time.Second || p.Retention > MaxDelay || p.Retention%time.Second != 0):
+	case p.Retention != 0 && (p.Retention < time.Second || p.Retention > limits.MaxDelay || p.Retention%time.Second != 0):
 		return bad("Retention", p.Retention, "0, or whole seconds of 1s..10 years")
 	}
 	for _, c := range r.Categories {
@@ -121,7 +119,7 @@ func (p Policy) Pack() string {
 	}
 	reclaims, replays := p.MaxReclaims, p.MaxReplays
 	if reclaims == 0 {
-		reclaims = DefaultMaxReclaims
+		reclaims = limits.DefaultMaxReclaims
 	}
 	switch replays {
 	case 0:
@@ -162,10 +160,10 @@ func UnpackPolicy(packed string) (Policy, error) {
 		}
 		n[i] = v
 	}
-	if n[9] > int64(MaxDelay/time.Second) || len(fields) == 10 && n[9] == 0 {
+	if n[9] > int64(limits.MaxDelay/time.Second) || len(fields) == 10 && n[9] == 0 {
 		return Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", ErrInvalidPolicy)
 	}
-	if n[2] > MaxBackoff.Milliseconds() || n[3] > MaxBackoff.Milliseconds() {
+	if n[2] > limits.MaxBackoff.Milliseconds() || n[3] > limits.MaxBackoff.Milliseconds() {
 		return Policy{}, fmt.Errorf("%w: packed policy backoff exceeds 168h", ErrInvalidPolicy)
 	}
 	p := Policy{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func TestPolicyPack(t *testing.T) {
@@ -27,7 +28,7 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Type: ff.BackoffFixed, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
 		{ff.Policy{MaxReclaims: 7, MaxReplays: -1, StreamFrames: 500}, "0,0,1000,60000,2000,0,7,0,500"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}}, "2,0,1000,60000,2000,0,10,10,0;io,timeout"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: ff.MaxBackoff, Max: ff.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
 			"1000,0,604800000,604800000,100000,0,10000,1000,1000000"},
 	} {
 		if err := c.policy.Validate(); err != nil {
@@ -100,8 +101,8 @@ func TestPolicyValidate(t *testing.T) {
 		"Retry.MaxRetries is 1001":         {Retry: ff.RetryPolicy{MaxRetries: 1001}},
 		"Retry.Type is \"linear\"":         {Retry: ff.RetryPolicy{Type: "linear"}},
 		"Retry.Initial is -1ns":            {Retry: ff.RetryPolicy{Initial: -1}},
-		"Retry.Initial is 168h0m0.000001s": {Retry: ff.RetryPolicy{Initial: ff.MaxBackoff + time.Microsecond}},
-		"Retry.Max is 168h0m1s":            {Retry: ff.RetryPolicy{Max: ff.MaxBackoff + time.Second}},
+		"Retry.Initial is 168h0m0.000001s": {Retry: ff.RetryPolicy{Initial: limits.MaxBackoff + time.Microsecond}},
+		"Retry.Max is 168h0m1s":            {Retry: ff.RetryPolicy{Max: limits.MaxBackoff + time.Second}},
 		"Retry.Multiplier is 0.99":         {Retry: ff.RetryPolicy{Multiplier: 0.99}},
 		"Retry.Multiplier is 100.5":        {Retry: ff.RetryPolicy{Multiplier: 100.5}},
 		"Retry.Multiplier is NaN":          {Retry: ff.RetryPolicy{Multiplier: math.NaN()}},
@@ -110,7 +111,7 @@ func TestPolicyValidate(t *testing.T) {
 		"Retry.Categories is 17":           {Retry: ff.RetryPolicy{Categories: make([]string, 17)}},
 		"category \"\" has 0 bytes":        {Retry: ff.RetryPolicy{Categories: []string{""}}},
 		"AttemptTimeout is -1s":            {AttemptTimeout: -time.Second},
-		"AttemptTimeout is 87600h0m1s":     {AttemptTimeout: ff.MaxDelay + time.Second},
+		"AttemptTimeout is 87600h0m1s":     {AttemptTimeout: limits.MaxDelay + time.Second},
 		"MaxReclaims is 10001":             {MaxReclaims: 10001},
 		"MaxReclaims is -1":                {MaxReclaims: -1},
 		"MaxReplays is 1001":               {MaxReplays: 1001},
@@ -121,7 +122,7 @@ func TestPolicyValidate(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for _, p := range []ff.Policy{{}, {Retry: ff.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: ff.MaxDelay}} {
+	for _, p := range []ff.Policy{{}, {Retry: ff.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: limits.MaxDelay}} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}

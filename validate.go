@@ -6,13 +6,15 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // ValidateName checks a namespace, lane, kind or worker name: 1..64 bytes, printable ASCII (0x20..0x7E)
 // without braces. field names the offender in the error, which wraps [ErrInvalidInput].
 func ValidateName(field, name string) error {
-	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("%w: %s %q has %d bytes, want 1..%d", ErrInvalidInput, field, clip(name), len(name), MaxName)
+	if name == "" || len(name) > limits.MaxName {
+		return fmt.Errorf("%w: %s %q has %d bytes, want 1..%d", ErrInvalidInput, field, clip(name), len(name), limits.MaxName)
 	}
 	for i := range len(name) {
 		if c := name[i]; c < 0x20 || c > 0x7e || c == '{' || c == '}' {
@@ -24,8 +26,8 @@ func ValidateName(field, name string) error {
 
 // ValidateCategory checks a failure category: 1..64 bytes of [A-Za-z0-9_.:-].
 func ValidateCategory(category string) error {
-	if category == "" || len(category) > MaxCategory {
-		return fmt.Errorf("%w: category %q has %d bytes, want 1..%d", ErrInvalidInput, clip(category), len(category), MaxCategory)
+	if category == "" || len(category) > limits.MaxCategory {
+		return fmt.Errorf("%w: category %q has %d bytes, want 1..%d", ErrInvalidInput, clip(category), len(category), limits.MaxCategory)
 	}
 	for i := range len(category) {
 		c := category[i]
@@ -56,11 +58,11 @@ func NormalizeCapabilities(tokens []string) ([]string, error) {
 		}
 	}
 	out := slices.Compact(slices.Sorted(slices.Values(tokens)))
-	if len(out) > MaxCapabilities {
-		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", ErrInvalidCapabilities, len(out), MaxCapabilities)
+	if len(out) > limits.MaxCapabilities {
+		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", ErrInvalidCapabilities, len(out), limits.MaxCapabilities)
 	}
-	if n := len(strings.Join(out, ",")); n > MaxCapabilityBytes {
-		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", ErrInvalidCapabilities, n, MaxCapabilityBytes)
+	if n := len(strings.Join(out, ",")); n > limits.MaxCapabilityBytes {
+		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", ErrInvalidCapabilities, n, limits.MaxCapabilityBytes)
 	}
 	return out, nil
 }
@@ -68,15 +70,15 @@ func NormalizeCapabilities(tokens []string) ([]string, error) {
 // ValidateTags checks tags at create: at most 64; keys like "team.region" (lower-case words joined by dots, at
 // least two, ≤ 64 bytes); values ≤ 256 bytes. The error wraps [ErrInvalidInput] and names the key.
 func ValidateTags(tags map[string]string) error {
-	if len(tags) > MaxTags {
-		return fmt.Errorf("%w: tags: %d, want at most %d", ErrInvalidInput, len(tags), MaxTags)
+	if len(tags) > limits.MaxTags {
+		return fmt.Errorf("%w: tags: %d, want at most %d", ErrInvalidInput, len(tags), limits.MaxTags)
 	}
 	for k, v := range tags {
-		if len(k) > MaxTagKey || !tagKey(k) {
+		if len(k) > limits.MaxTagKey || !tagKey(k) {
 			return fmt.Errorf("%w: tags: key %q: %w", ErrInvalidInput, clip(k), ErrInvalidTagKey)
 		}
-		if len(v) > MaxTagValue {
-			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", ErrInvalidInput, k, len(v), MaxTagValue)
+		if len(v) > limits.MaxTagValue {
+			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", ErrInvalidInput, k, len(v), limits.MaxTagValue)
 		}
 	}
 	return nil

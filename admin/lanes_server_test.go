@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // laneOf finds a lane of the list.
@@ -39,7 +40,7 @@ func TestLanesOnAServer(t *testing.T) { // spec 10 §1.1
 			closed bool
 		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true}, {admin.LaneActive, false}} {
 			for range 2 { // the second changes nothing
-				if err := admin.New(c).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{State: step.state}, "anna"); err != nil {
+				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state}, "anna"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // submitMany creates n executions over all partitions.
@@ -82,7 +83,7 @@ func TestListEverythingOnce(t *testing.T) { // spec 50 §14: a cursor over parti
 	ended := submitMany(ctx, t, c, 150, client.Lane("gone"))
 	cancelAll(ctx, t, c, ended)
 	put(flowfabric.Cancelled, ended)
-	first := submit(ctx, t, c, "held", client.Lane("held"), client.Priority(flowfabric.MaxPriority))
+	first := submit(ctx, t, c, "held", client.Lane("held"), client.Priority(limits.MaxPriority))
 	claim(ctx, t, e, first.ID()) // and nine more of its partition
 	held := 0
 	for x, err := range admin.New(c).List(ctx, admin.Filter{Namespace: admin.AllNamespaces, HeldBy: "tester"}) {

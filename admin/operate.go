@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
@@ -84,8 +85,8 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 		return err
 	}
 	who, err := a.by(by)
-	if priority < 0 || priority > flowfabric.MaxPriority {
-		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, flowfabric.MaxPriority)
+	if priority < 0 || priority > limits.MaxPriority {
+		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, limits.MaxPriority)
 	}
 	if err == nil {
 		_, _, err = a.store.ChangePriority(ctx, id, priority, who)
@@ -185,8 +186,8 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 	}
 	act := flowfabric.NewAct(opts...)
 	act.By = cmp.Or(act.By, a.conn.Creator)
-	err := link.CheckNamed(act.By, flowfabric.MaxName)
-	if how.Delay < 0 || how.Delay > flowfabric.MaxResumeDelay {
+	err := link.CheckNamed(act.By, limits.MaxName)
+	if how.Delay < 0 || how.Delay > limits.MaxResumeDelay {
 		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, how.Delay)
 	}
 	if how.Request == uuid.Nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -91,21 +92,21 @@ func TestReplayOnAServer(t *testing.T) { // spec 10 D22, D24
 func TestChangePriorityAndTagsOnAServer(t *testing.T) { // spec 10 D42
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides", client.Tags(map[string]string{"team.name": "sea", "team.old": "1"}))
-		if err := admin.New(c).SetPriority(ctx, x.ID(), flowfabric.MaxPriority, flowfabric.By("anna")); err != nil {
+		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
 			t.Fatal(err)
 		}
 		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"}, "team.old", "team.none"); err != nil {
 			t.Fatal(err)
 		}
 		s, err := x.Get(ctx)
-		if err != nil || s.Priority != flowfabric.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" || s.Tags["team.new"] != "2" {
+		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" || s.Tags["team.new"] != "2" {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}); !errors.Is(err, flowfabric.ErrInvalidTagKey) {
 			t.Errorf("a bad key: %v", err)
 		}
 		held := finish(ctx, t, e, x.ID(), "wet")
-		if held.Priority != flowfabric.MaxPriority || held.Tags["team.name"] != "moon" {
+		if held.Priority != limits.MaxPriority || held.Tags["team.name"] != "moon" {
 			t.Errorf("claimed %+v", held)
 		}
 		if err := admin.New(c).SetPriority(ctx, x.ID(), 1); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "it is completed") {

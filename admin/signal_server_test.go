@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -116,7 +117,7 @@ func TestRotationThereAndBack(t *testing.T) { // 20 §11 #11, S18
 	}
 	b.Pass(time.Hour)
 	rotate(b, admin.Rotation{Kid: "a", Grace: 0, Force: true})
-	if kid, ends := current(b); kid != "a" || len(ends) != 2 || !ends["d"].Equal(b.Now.Add(flowfabric.DefaultKeyGrace)) {
+	if kid, ends := current(b); kid != "a" || len(ends) != 2 || !ends["d"].Equal(b.Now.Add(limits.DefaultKeyGrace)) {
 		t.Errorf("%s, %v", kid, ends)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -29,7 +30,7 @@ type signaller interface {
 // Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
 type Rotation struct {
 	Kid string // of the key that signs from now on: one of client.Config.TokenKeys
-	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h (flowfabric.DefaultKeyGrace).
+	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h (limits.DefaultKeyGrace).
 	Grace time.Duration
 	// Force rotates although tokens of open waitpoints then end before they are needed.
 	Force bool
@@ -57,7 +58,7 @@ type KeyRotated struct {
 // key id was used with another secret, or ErrTransport; the context's.
 func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation) ([]KeyRotated, error) {
 	key, err := a.keyFor(r.Kid)
-	grace := cmp.Or(r.Grace, flowfabric.DefaultKeyGrace)
+	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
 	switch {
 	case a.closed():
 		err = client.ErrClosed
@@ -139,7 +140,7 @@ func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, wai
 }
 
 func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, by string) (suspend.Token, error) {
-	if err := link.CheckNamed(by, flowfabric.MaxName); err != nil {
+	if err := link.CheckNamed(by, limits.MaxName); err != nil {
 		return suspend.Token{}, err
 	}
 	s, err := a.store.ReadSuspension(ctx, id)

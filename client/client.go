@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
@@ -74,7 +75,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Namespace = cmp.Or(c.Namespace, flowfabric.DefaultNamespace)
+	c.Namespace = cmp.Or(c.Namespace, limits.DefaultNamespace)
 	c.TokenKeys = cmp.Or(c.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
 	c.SubmitTimeout = cmp.Or(c.SubmitTimeout, 15*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())

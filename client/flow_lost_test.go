@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -158,7 +159,7 @@ func TestBatches(t *testing.T) {
 	}
 	labelled := member(0, 1)
 	labelled.Tags = map[string]string{}
-	for i := range flowfabric.MaxTags {
+	for i := range limits.MaxTags {
 		labelled.Tags[fmt.Sprint("app.k", i)] = "v"
 	}
 	for what, c := range map[string]struct {

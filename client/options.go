@@ -6,13 +6,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // MaxIdempotencyKey is the longest idempotency key, in bytes.
 const MaxIdempotencyKey = 256
 
 // maxCreator is the longest creator, in bytes.
-const maxCreator = flowfabric.MaxName
+const maxCreator = limits.MaxName
 
 // SubmitOption changes one submission. Later options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ submit(s *submission) }

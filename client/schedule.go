@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -112,7 +113,7 @@ func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleCh
 	}
 	d := change.Definition
 	d.Item.Namespace = cmp.Or(d.Item.Namespace, c.cfg.Namespace)
-	d.Item.Lane = cmp.Or(d.Item.Lane, flowfabric.DefaultLane)
+	d.Item.Lane = cmp.Or(d.Item.Lane, limits.DefaultLane)
 	d.Item.Creator = cmp.Or(d.Item.Creator, c.cfg.Creator)
 	if d.Item.Digest == "" {
 		sum := sha256.Sum256(change.Input)
@@ -138,8 +139,8 @@ func (c *Client) put(ctx context.Context, name string, d schedule.Definition, in
 	if err == nil {
 		err = errors.Join(flowfabric.ValidateName("schedule name", name), link.CheckBy(s.by))
 	}
-	if err == nil && len(input) > flowfabric.MaxPayload {
-		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(input), flowfabric.MaxPayload)
+	if err == nil && len(input) > limits.MaxPayload {
+		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(input), limits.MaxPayload)
 	}
 	if err != nil {
 		return fail(err)

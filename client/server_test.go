@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -161,7 +162,7 @@ func TestSubmitManyOnAServer(t *testing.T) {
 		}
 	}
 	large := handler.Define[[]byte, []byte]("large") // a call of exactly the limit
-	if _, err := client.Submit(ctx, c, large, make([]byte, flowfabric.MaxPayload)); err != nil {
+	if _, err := client.Submit(ctx, c, large, make([]byte, limits.MaxPayload)); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.SubmitMany(ctx, c, large, [][]byte{make([]byte, 800<<10), make([]byte, 800<<10)}); err != nil {

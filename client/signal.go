@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
@@ -156,7 +157,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	s, err := c.newSignal(payload, signals)
 	if err == nil {
 		s.SourceType, s.Source = suspend.SourceOperator, cmp.Or(act.By, c.cfg.Creator)
-		err = errors.Join(link.CheckNamed(s.Source, flowfabric.MaxSignalSource), s.Validate())
+		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {
 	case err != nil:
@@ -194,7 +195,7 @@ func (c *Client) newSignal(payload any, opts []SignalOption) (suspend.SentSignal
 		o.signal(&s)
 	}
 	if s.keyed && s.IdempotencyKey == "" {
-		return s.SentSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxIdempotencyKey)
+		return s.SentSignal, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
 	}
 	var err error
 	switch p := payload.(type) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -91,7 +92,7 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 		"text":         {"a", nil, delivery{target, plain("json", `"a"`)}, false},
 		"everything":   {true, options, delivery{target, full}, false},
 		"by operator":  {true, options, delivery{"release", operator}, true},
-		"64 KiB":       {json.RawMessage(`"` + strings.Repeat("x", flowfabric.MaxSignal-2) + `"`), nil, delivery{target, plain("json", `"`+strings.Repeat("x", flowfabric.MaxSignal-2)+`"`)}, false},
+		"64 KiB":       {json.RawMessage(`"` + strings.Repeat("x", limits.MaxSignal-2) + `"`), nil, delivery{target, plain("json", `"`+strings.Repeat("x", limits.MaxSignal-2)+`"`)}, false},
 		"key of 256":   {nil, []SignalOption{IdempotencyKey(strings.Repeat("k", 256))}, nil, false},
 		"last one won": {nil, []SignalOption{SignalName("x"), SignalName("signal")}, delivery{target, plain("json", "null")}, false},
 	} {
@@ -146,7 +147,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"remembered too long": {signal(nil, SignalRemembered(8*24*time.Hour)), flowfabric.ErrInvalidInput, "want up to 168h0m0s"},
 		"no JSON":             {signal(make(chan int)), flowfabric.ErrInvalidInput, "does not encode as JSON"},
 		"raw but no JSON":     {signal(json.RawMessage("{")), flowfabric.ErrInvalidInput, "json.RawMessage that is not JSON"},
-		"64 KiB and one":      {signal(make([]byte, flowfabric.MaxSignal+1)), flowfabric.ErrPayloadTooLarge, "a signal of 65537 bytes, want at most 65536"},
+		"64 KiB and one":      {signal(make([]byte, limits.MaxSignal+1)), flowfabric.ErrPayloadTooLarge, "a signal of 65537 bytes, want at most 65536"},
 		"approve by nobody":   {approve("release", ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..256"},
 		"approve because":     {approve("release", "anna", flowfabric.Reason("why")), flowfabric.ErrInvalidInput, "a signal keeps no reason"},
 		"approve by newline":  {approve("release", "a\nb"), flowfabric.ErrInvalidInput, "without control characters"},

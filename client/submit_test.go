@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
@@ -91,7 +92,7 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		"tag value of 257":    {Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
 		"capability comma":    {Capabilities("a,b"), flowfabric.ErrInvalidCapabilities},
 		"delay -1":            {Delay(-1), flowfabric.ErrInvalidInput},
-		"delay over 10 years": {Delay(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput},
+		"delay over 10 years": {Delay(limits.MaxDelay + 1), flowfabric.ErrInvalidInput},
 		"delay in the year 1": {DelayUntil(time.Time{}.Add(1)), flowfabric.ErrInvalidInput},
 		"retries -1":          {Retries(-1), flowfabric.ErrInvalidPolicy},
 		"retries 1001":        {Retries(1001), flowfabric.ErrInvalidPolicy},
@@ -106,7 +107,7 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
 	}
-	if _, err := Submit(ctx, c, raw, make([]byte, flowfabric.MaxPayload+1)); !errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
+	if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload+1)); !errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
 		!strings.Contains(err.Error(), "raw") || !strings.Contains(err.Error(), "1048577") || !strings.Contains(err.Error(), "1048576") {
 		t.Errorf("payload of 1 MiB + 1: %v, want kind, size and limit", err)
 	}
@@ -125,10 +126,10 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		t.Errorf("%d calls were made", n)
 	}
 	for name, opt := range map[string]SubmitOption{
-		"priority 9000": Priority(9000), "key of 256": IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": Delay(flowfabric.MaxDelay),
+		"priority 9000": Priority(9000), "key of 256": IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": Delay(limits.MaxDelay),
 		"tag value of 256": Tags(map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": Deadline(time.Millisecond),
 	} {
-		if _, err := Submit(ctx, c, raw, make([]byte, flowfabric.MaxPayload), opt); err != nil {
+		if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload), opt); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -179,7 +180,7 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	}
 	raw := handler.Define[[]byte, int]("raw")
 	before := len(f.seen())
-	_, err = SubmitMany(t.Context(), c, raw, [][]byte{nil, make([]byte, flowfabric.MaxPayload+1)})
+	_, err = SubmitMany(t.Context(), c, raw, [][]byte{nil, make([]byte, limits.MaxPayload+1)})
 	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 		t.Errorf("%v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -27,7 +28,7 @@ type Execution[Out any] struct {
 func Submit[In, Out any](w *World, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
 	w.t.Helper()
 	if def.Policy().Retention == 0 { // time flies here, and a test looks at what ended long ago
-		opts = append([]client.SubmitOption{client.Retention(flowfabric.MaxDelay)}, opts...)
+		opts = append([]client.SubmitOption{client.Retention(limits.MaxDelay)}, opts...)
 	}
 	w.makeBudgets(opts)
 	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)

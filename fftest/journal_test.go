@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -91,7 +91,7 @@ func TestLinkDies(t *testing.T) {
 		}
 		tick := call(j, "ff_tick", "owner", "0")
 		step := call(j, "ff_record_step", "id", "session", "1", "1", "0", "name", "value")
-		done := call(j, "ff_complete_execution", strconv.Itoa(flowfabric.Protocol))
+		done := call(j, "ff_complete_execution", strconv.Itoa(limits.Protocol))
 		if _, err := io.WriteString(one, tick+step[:9]); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // outlook is what the store and the worker tell of the time to come.
@@ -176,7 +177,7 @@ func (w *World) opens(ctx context.Context, p keys.Partition, route string, why [
 		case "budget_not_found", "quota_policy_not_found":
 			return opens, nil
 		case "budget":
-			root := keys.BudgetRoot(flowfabric.GatePartition(why[1], flowfabric.DefaultBudgetPartitions))
+			root := keys.BudgetRoot(flowfabric.GatePartition(why[1], limits.DefaultBudgetPartitions))
 			b, err := w.hash(ctx, keys.Partition(root).Budget(why[1]))
 			if err != nil || b["nx"] == "" {
 				return opens, err

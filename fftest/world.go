@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -107,11 +108,11 @@ func withDefaults(t testing.TB, cfg runtime.Config, bindings []handler.Binding) 
 	cfg.Registerer = nil // every worker process has its own
 	cfg.Partitions = cmp.Or(cfg.Partitions, 1)
 	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
-	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, limits.DefaultLeaseTTL)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	lanes, capabilities := []string{flowfabric.DefaultLane}, []string(nil)
+	lanes, capabilities := []string{limits.DefaultLane}, []string(nil)
 	for _, b := range bindings {
 		lanes = append(lanes, b.Info().Lane)
 		capabilities = append(capabilities, b.Info().Capabilities...)

@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -48,7 +49,7 @@ func Leave() ChildrenOption { return func(s *ChildSet) { s.leave = true } }
 //	}
 //	text, err := first.Result(ctx, t)
 func Children(wait string, opts ...ChildrenOption) *ChildSet {
-	s := &ChildSet{graph: newGraph("children "+wait, flowfabric.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
+	s := &ChildSet{graph: newGraph("children "+wait, limits.MaxFanIn, flowfabric.ErrFanIn), wait: wait, mode: engine.WaitAll}
 	for i, opt := range opts {
 		if opt == nil {
 			s.refuse(fmt.Errorf("%w: option %d is nil", flowfabric.ErrInvalidInput, i))

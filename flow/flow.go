@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives every flow
@@ -28,7 +29,7 @@ type Flow struct {
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
 // braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Build].
 func New(kind string, opts ...FlowOption) *Flow {
-	f := &Flow{graph: newGraph("flow "+kind, flowfabric.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
+	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, flowfabric.ErrFlowTooLarge), kind: kind, mode: engine.SealClosed}
 	if err := flowfabric.ValidateName("kind", kind); err != nil {
 		f.refuse(err)
 	}

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // graph is what a flow and a set of children have in common: named nodes in the order they were added, and the edges
@@ -156,8 +157,8 @@ func (n *node) gates(d Defaults) []flowfabric.Gate {
 // validateName accepts 1..64 bytes of UTF-8 without control characters.
 func validateName(name string) error {
 	switch {
-	case name == "" || len(name) > flowfabric.MaxName:
-		return fmt.Errorf("%w: name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), flowfabric.MaxName)
+	case name == "" || len(name) > limits.MaxName:
+		return fmt.Errorf("%w: name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), limits.MaxName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%w: name %q is not UTF-8", flowfabric.ErrInvalidInput, name)
 	case strings.ContainsFunc(name, unicode.IsControl):
@@ -169,8 +170,8 @@ func validateName(name string) error {
 // group checks what can be said about a node only when all its edges are known.
 func (n *node) group() error {
 	switch {
-	case len(n.edges) > flowfabric.MaxFanIn:
-		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), flowfabric.MaxFanIn)
+	case len(n.edges) > limits.MaxFanIn:
+		return fmt.Errorf("%w: it depends on %d nodes, want at most %d", flowfabric.ErrFanIn, len(n.edges), limits.MaxFanIn)
 	case n.policy == flowfabric.AnyOf && len(n.edges) == 0:
 		return fmt.Errorf("%w: AnyOf without an edge", flowfabric.ErrInvalidInput)
 	case n.policy == flowfabric.Quorum && (n.k < 1 || n.k > len(n.edges)):
@@ -206,8 +207,8 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d Defaults)
 		edges += len(m.Edges)
 		members = append(members, m)
 	}
-	if edges > flowfabric.MaxFlowEdges {
-		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", flowfabric.ErrFlowTooLarge, edges, flowfabric.MaxFlowEdges))
+	if edges > limits.MaxFlowEdges {
+		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", flowfabric.ErrFlowTooLarge, edges, limits.MaxFlowEdges))
 	}
 	if errs = append(errs, circles...); len(errs) > 0 {
 		return nil, 0, errors.Join(titled(g.title, errs)...)

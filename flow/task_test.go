@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -147,7 +148,7 @@ func TestWaitAsks(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
 	run := func(fn func(ctx context.Context, task *handler.Task) error) handler.Outcome {
 		task := newTask(taskhook.Config{Route: engine.Route{Namespace: "shop"}, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
-			Input: []byte(`""`), Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x"}}})
+			Input: []byte(`""`), Tags: map[string]string{limits.TraceTags + "traceparent": "x"}}})
 		return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			return "", fn(ctx, task)
 		}).Run(t.Context(), task)

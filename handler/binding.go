@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -130,9 +131,9 @@ func (b Binding) complete(ctx context.Context, t *Task, value any) Outcome {
 		}
 		return Classify(ctx, t, err)
 	}
-	if len(result) > flowfabric.MaxPayload {
+	if len(result) > limits.MaxPayload {
 		return Classify(ctx, t, Permanent(fmt.Errorf("%w: result of kind %s has %d bytes, want at most %d",
-			flowfabric.ErrPayloadTooLarge, b.info.Kind, len(result), flowfabric.MaxPayload)))
+			flowfabric.ErrPayloadTooLarge, b.info.Kind, len(result), limits.MaxPayload)))
 	}
 	return Outcome{Kind: OutcomeComplete, Result: result}
 }

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -37,7 +38,7 @@ func TestRunFailures(t *testing.T) {
 		{"input of another type", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `7`, "extractor_payload_decode", "decode input of kind k", true},
 		{"result not encodable", func(context.Context, *handler.Task, string) (any, error) { return math.NaN(), nil }, `"x"`, "handler_error", "encode result of kind k", true},
 		{"result too large", func(context.Context, *handler.Task, string) (any, error) {
-			return make([]byte, flowfabric.MaxPayload+1), nil
+			return make([]byte, limits.MaxPayload+1), nil
 		}, `"x"`, "handler_error", "1048577 bytes, want at most 1048576", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -58,9 +59,9 @@ func TestRunFailures(t *testing.T) {
 func TestResultAtTheLimit(t *testing.T) {
 	d := handler.Define[struct{}, []byte]("k")
 	out := handler.Bind(d, func(context.Context, *handler.Task, struct{}) ([]byte, error) {
-		return make([]byte, flowfabric.MaxPayload), nil
+		return make([]byte, limits.MaxPayload), nil
 	}).Run(context.Background(), nil)
-	if out.Kind != handler.OutcomeComplete || len(out.Result) != flowfabric.MaxPayload || out.Err != nil {
+	if out.Kind != handler.OutcomeComplete || len(out.Result) != limits.MaxPayload || out.Err != nil {
 		t.Fatalf("got %s with %d bytes, %v", out.Kind, len(out.Result), out.Err)
 	}
 }

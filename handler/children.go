@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -100,7 +101,7 @@ func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt 
 func (c *children) Traced(tags map[string]string) map[string]string {
 	copied := false
 	for k, v := range c.t.cfg.Claim.Tags {
-		if !strings.HasPrefix(k, flowfabric.TraceTags) {
+		if !strings.HasPrefix(k, limits.TraceTags) {
 			continue
 		}
 		if !copied {

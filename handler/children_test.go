@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -132,7 +133,7 @@ func TestMember(t *testing.T) {
 	}
 	id := flowfabric.NewFlowID(1)
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
-		Tags: map[string]string{flowfabric.TraceTags + "traceparent": "x", "team.name": "y"}}})
+		Tags: map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok := task.Given("a")
 	b, bok := task.Given("b")
 	if task.Flow() != id || task.Node() != "n" || !slices.Equal(task.Inputs(), []string{"a", "b"}) || !aok || !bok || a != nil || string(b) != "1" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Definition is what producers and workers agree on: the name of a kind of work, its types, how they are encoded,
@@ -40,7 +41,7 @@ type Info struct {
 // [NewRegistry] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
-		info:  Info{Kind: kind, Lane: flowfabric.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
+		info:  Info{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}},
 		codec: JSON,
 	}
 	if err := flowfabric.ValidateName("kind", kind); err != nil {
@@ -128,8 +129,8 @@ func (d *Definition[In, Out]) encode(in In) (plain, payload []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode input of kind %s: %w", d.info.Kind, err)
 	}
-	if len(payload) > flowfabric.MaxPayload {
-		return nil, nil, fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), flowfabric.MaxPayload)
+	if len(payload) > limits.MaxPayload {
+		return nil, nil, fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), limits.MaxPayload)
 	}
 	return plain, payload, nil
 }

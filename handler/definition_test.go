@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func TestDefineDefaults(t *testing.T) {
@@ -76,8 +77,8 @@ func TestDefineRefuses(t *testing.T) {
 		{"policy", "k", handler.RetryPolicy(flowfabric.RetryPolicy{Multiplier: 101}), flowfabric.ErrInvalidPolicy, "1..100"},
 		{"negative timeout", "k", handler.Timeout(-1), flowfabric.ErrInvalidInput, "Timeout"},
 		{"tiny timeout", "k", handler.Timeout(1), flowfabric.ErrInvalidInput, "Timeout"},
-		{"long timeout", "k", handler.Timeout(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
-		{"long deadline", "k", handler.Deadline(flowfabric.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
+		{"long timeout", "k", handler.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "want 0 or 1 ms..10 years"},
+		{"long deadline", "k", handler.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
 		{"empty lane", "k", handler.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
 		{"priority", "k", handler.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
 		{"comma in capability", "k", handler.Capabilities("a,b"), flowfabric.ErrInvalidCapabilities, "comma_in_token"},
@@ -117,10 +118,10 @@ func TestDefineRefuses(t *testing.T) {
 
 func TestEncodeLimit(t *testing.T) {
 	d := handler.Define[[]byte, []byte]("raw")
-	if _, _, err := d.Encode(make([]byte, flowfabric.MaxPayload)); err != nil {
+	if _, _, err := d.Encode(make([]byte, limits.MaxPayload)); err != nil {
 		t.Fatalf("at the limit: %v", err)
 	}
-	_, _, err := d.Encode(make([]byte, flowfabric.MaxPayload+1))
+	_, _, err := d.Encode(make([]byte, limits.MaxPayload+1))
 	if !errors.Is(err, flowfabric.ErrPayloadTooLarge) || !strings.Contains(err.Error(), "raw has 1048577 bytes, want at most 1048576") {
 		t.Fatalf("got %v", err)
 	}

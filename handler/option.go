@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // DefineOption is one default of a [Definition]. A later option wins over an earlier one of the same name.
@@ -24,7 +25,7 @@ func (s *settings) refuse(err error) { s.errs = append(s.errs, err) }
 func (s *settings) bound(field string, d, limit time.Duration) {
 	if d < 0 || d > limit || d > 0 && d < time.Millisecond {
 		most := "10 years"
-		if limit != flowfabric.MaxDelay {
+		if limit != limits.MaxDelay {
 			most = fmt.Sprintf("%g h", limit.Hours())
 		}
 		s.refuse(fmt.Errorf("%w: %s is %v, want 0 or 1 ms..%s", flowfabric.ErrInvalidInput, field, d, most))
@@ -38,8 +39,8 @@ func (s *settings) bound(field string, d, limit time.Duration) {
 // Default: [flowfabric.DefaultRetry], which is Retry(3, time.Second, time.Minute). Spec 40 §9.3.
 func Retry(n int, initial, limit time.Duration) DefineOption {
 	return func(s *settings) {
-		s.bound("Retry initial", initial, flowfabric.MaxBackoff)
-		s.bound("Retry limit", limit, flowfabric.MaxBackoff)
+		s.bound("Retry initial", initial, limits.MaxBackoff)
+		s.bound("Retry limit", limit, limits.MaxBackoff)
 		if limit != 0 && limit < initial {
 			s.refuse(fmt.Errorf("%w: Retry limit %v is below initial %v", flowfabric.ErrInvalidInput, limit, initial))
 		}
@@ -64,7 +65,7 @@ func RetryPolicy(p flowfabric.RetryPolicy) DefineOption {
 // longer fails with category attempt_timeout, and the retry policy decides what follows.
 func Timeout(d time.Duration) DefineOption {
 	return func(s *settings) {
-		s.bound("Timeout", d, flowfabric.MaxDelay)
+		s.bound("Timeout", d, limits.MaxDelay)
 		s.info.Policy.AttemptTimeout = d
 	}
 }
@@ -73,7 +74,7 @@ func Timeout(d time.Duration) DefineOption {
 // (default). It is final: no retry follows.
 func Deadline(d time.Duration) DefineOption {
 	return func(s *settings) {
-		s.bound("Deadline", d, flowfabric.MaxDelay)
+		s.bound("Deadline", d, limits.MaxDelay)
 		s.info.Deadline = d
 	}
 }
@@ -91,8 +92,8 @@ func Lane(name string) DefineOption {
 // Priority sets the default priority: 0..9000, higher first. Default 0.
 func Priority(n int) DefineOption {
 	return func(s *settings) {
-		if n < 0 || n > flowfabric.MaxPriority {
-			s.refuse(fmt.Errorf("%w: Priority is %d, want 0..%d", flowfabric.ErrInvalidInput, n, flowfabric.MaxPriority))
+		if n < 0 || n > limits.MaxPriority {
+			s.refuse(fmt.Errorf("%w: Priority is %d, want 0..%d", flowfabric.ErrInvalidInput, n, limits.MaxPriority))
 		}
 		s.info.Priority = n
 	}

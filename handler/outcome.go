@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -118,7 +119,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 		return Outcome{Kind: OutcomeCancel, Reason: cut(cancel.reason), Err: err}
 	}
 	if delay, ok := errors.AsType[*delayError](err); ok && !is[*permanentError](err) {
-		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, flowfabric.MaxDelay), Err: err}
+		return Outcome{Kind: OutcomeDelay, Delay: wholeMillis(delay.after, limits.MaxDelay), Err: err}
 	}
 	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
@@ -186,7 +187,7 @@ func failed(category string, err error) Outcome {
 		}
 	}
 	if retry, ok := errors.AsType[*retryAfterError](err); ok && !out.Failure.Permanent {
-		after := wholeMillis(retry.after, flowfabric.MaxBackoff)
+		after := wholeMillis(retry.after, limits.MaxBackoff)
 		out.Failure.RetryAfter = &after
 	}
 	return out

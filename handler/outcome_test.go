@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -41,7 +42,7 @@ func TestClassify(t *testing.T) {
 		{name: "permanent, wrapped", err: fmt.Errorf("call: %w", handler.Permanent(boom)), want: permanent(fail("handler_error", "call: boom"))},
 		{name: "retry after", err: handler.RetryAfter(1500*time.Microsecond, boom), want: after(fail("handler_error", "boom"), 2*time.Millisecond)},
 		{name: "retry after, past", err: handler.RetryAfter(-time.Second, boom), want: after(fail("handler_error", "boom"), 0)},
-		{name: "retry after, far", err: handler.RetryAfter(1<<62, boom), want: after(fail("handler_error", "boom"), flowfabric.MaxBackoff)},
+		{name: "retry after, far", err: handler.RetryAfter(1<<62, boom), want: after(fail("handler_error", "boom"), limits.MaxBackoff)},
 		{name: "category", err: handler.Category("rate_limited", boom), want: fail("rate_limited", "boom")},
 		{name: "all three", err: handler.Category("rate_limited", handler.RetryAfter(time.Second, handler.Permanent(boom))), want: permanent(fail("rate_limited", "boom"))},
 		{name: "category and pause", err: handler.RetryAfter(time.Second, handler.Category("rate_limited", boom)), want: after(fail("rate_limited", "boom"), time.Second)},
@@ -49,7 +50,7 @@ func TestClassify(t *testing.T) {
 		{name: "delay", err: handler.Delay(time.Minute), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Minute}},
 		{name: "delay, wrapped", err: fmt.Errorf("not yet: %w", handler.Delay(1)), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: time.Millisecond}},
 		{name: "delay, past", err: handler.Delay(-1), want: handler.Outcome{Kind: handler.OutcomeDelay}},
-		{name: "delay, far", err: handler.Delay(1 << 62), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: flowfabric.MaxDelay}},
+		{name: "delay, far", err: handler.Delay(1 << 62), want: handler.Outcome{Kind: handler.OutcomeDelay, Delay: limits.MaxDelay}},
 		{name: "cancel", err: handler.Cancel("obsolete"), want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
 		{name: "cancel wins", err: errors.Join(handler.Permanent(boom), handler.Cancel("obsolete")), want: handler.Outcome{Kind: handler.OutcomeCancel, Reason: "obsolete"}},
 

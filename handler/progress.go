@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Progress tells whoever looks at the execution how far this attempt got: percent is
@@ -19,8 +20,8 @@ func (t *Task) Progress(ctx context.Context, percent int, message string) error 
 	if percent < -1 || percent > 100 {
 		return final(fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last", flowfabric.ErrInvalidInput, percent))
 	}
-	if len(message) > flowfabric.MaxReason {
-		return final(fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(message), flowfabric.MaxReason))
+	if len(message) > limits.MaxReason {
+		return final(fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(message), limits.MaxReason))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("progress: %w", err)

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -31,7 +32,7 @@ func TestProgress(t *testing.T) {
 		cancel(cause)
 		return ctx
 	}
-	at, over := strings.Repeat("m", flowfabric.MaxReason), strings.Repeat("m", flowfabric.MaxReason+1)
+	at, over := strings.Repeat("m", limits.MaxReason), strings.Repeat("m", limits.MaxReason+1)
 	for _, tc := range []struct {
 		name    string
 		ctx     context.Context

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // maxCauses bounds the walk through an error's causes; an error may hold itself.
@@ -16,7 +16,7 @@ const maxCauses = 32
 func errorText(err error) string {
 	text := fmt.Sprint(err) // like err.Error(), but survives an Error method that panics
 	pending := []error{err}
-	for seen := 0; len(pending) > 0 && seen < maxCauses && len(text) < flowfabric.MaxReason; seen++ {
+	for seen := 0; len(pending) > 0 && seen < maxCauses && len(text) < limits.MaxReason; seen++ {
 		next := pending[0]
 		pending = pending[1:]
 		if message := fmt.Sprint(next); !strings.Contains(text, message) {
@@ -39,9 +39,9 @@ func errorText(err error) string {
 	return cut(text)
 }
 
-// cut makes text valid UTF-8 of at most flowfabric.MaxReason bytes.
+// cut makes text valid UTF-8 of at most limits.MaxReason bytes.
 func cut(text string) string {
-	const limit = flowfabric.MaxReason
+	const limit = limits.MaxReason
 	if len(text) > limit {
 		end := limit
 		for end > limit-utf8.UTFMax && !utf8.RuneStart(text[end]) {

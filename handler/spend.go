@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -149,8 +150,8 @@ func (s *seldom) now(name string) bool {
 const maxSeldom = 1024
 
 func validateAmounts(amounts map[string]int64) error {
-	if len(amounts) > flowfabric.MaxDimensions {
-		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts), flowfabric.MaxDimensions)
+	if len(amounts) > limits.MaxDimensions {
+		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts), limits.MaxDimensions)
 	}
 	for _, dim := range slices.Sorted(maps.Keys(amounts)) {
 		if err := flowfabric.ValidateDimension("dimension", dim); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -183,7 +184,7 @@ func TestSpend(t *testing.T) {
 		}
 	}
 	many := map[string]int64{}
-	for i := range flowfabric.MaxDimensions + 1 {
+	for i := range limits.MaxDimensions + 1 {
 		many[fmt.Sprint("d", i)] = 1
 	}
 	if err := task.SpendAll(ctx, many); !errors.Is(err, flowfabric.ErrInvalidInput) {

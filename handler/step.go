@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -162,8 +163,8 @@ func (t *Task) record(ctx context.Context, name string, value any) error {
 		}
 		return err
 	}
-	if len(data) > flowfabric.MaxStepBytes {
-		return final(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), flowfabric.MaxStepBytes))
+	if len(data) > limits.MaxStepBytes {
+		return final(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), limits.MaxStepBytes))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -89,8 +90,8 @@ func TestStepRefusals(t *testing.T) {
 		{"line break", named("a\nb"), flowfabric.ErrInvalidInput, "0x0a at 1"},
 		{"not ASCII", named("é"), flowfabric.ErrInvalidInput, "printable ASCII"},
 		{"nested", inStep, flowfabric.ErrInvalidInput, "step inner runs inside step outer"},
-		{"at the limit", sized(flowfabric.MaxStepBytes), nil, ""},
-		{"too large", sized(flowfabric.MaxStepBytes + 1), flowfabric.ErrPayloadTooLarge, "step big: payload_too_large: the bytes exceed the documented limit: value has 262145 bytes, want at most 262144"},
+		{"at the limit", sized(limits.MaxStepBytes), nil, ""},
+		{"too large", sized(limits.MaxStepBytes + 1), flowfabric.ErrPayloadTooLarge, "step big: payload_too_large: the bytes exceed the documented limit: value has 262145 bytes, want at most 262144"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := &recorder{}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
@@ -85,10 +86,10 @@ func (t *Task) Lane() string { return t.cfg.Route.Lane }
 // Kind is the name of its definition.
 func (t *Task) Kind() string { return t.cfg.Route.Kind }
 
-// Tags are the execution's tags, without those that carry a trace (flowfabric.TraceTags). The caller gets its own copy.
+// Tags are the execution's tags, without those that carry a trace (limits.TraceTags). The caller gets its own copy.
 func (t *Task) Tags() map[string]string {
 	tags := maps.Clone(t.cfg.Claim.Tags)
-	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, flowfabric.TraceTags) })
+	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, limits.TraceTags) })
 	return tags
 }
 

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"sync"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Name of the library on the server.
@@ -259,7 +259,7 @@ func finish(text string, v Variant) string {
 		publish, count = "SPUBLISH", "SHARDNUMSUB"
 	}
 	return strings.NewReplacer("@PUBLISH@", publish, "@NUMSUB@", count,
-		"@PROTOCOL@", strconv.Itoa(flowfabric.Protocol), "@REVISION@", strconv.Itoa(Revision), "@HASH@", Hash()).Replace(text)
+		"@PROTOCOL@", strconv.Itoa(limits.Protocol), "@REVISION@", strconv.Itoa(Revision), "@HASH@", Hash()).Replace(text)
 }
 
 // strip drops whole-line comments and indentation: the embedded server parses a script on every call.

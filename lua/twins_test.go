@@ -14,6 +14,7 @@ import (
 	vm "github.com/yuin/gopher-lua"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Some rules exist on both sides of the wire: Go checks for a quick and clear answer, Lua because it trusts
@@ -64,7 +65,7 @@ func FuzzNames(f *testing.F) {
 	}
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, name string) {
-		got, _ := h.call(t, "args", "name", vm.LString(name), vm.LNumber(flowfabric.MaxName))
+		got, _ := h.call(t, "args", "name", vm.LString(name), vm.LNumber(limits.MaxName))
 		if err := flowfabric.ValidateName("name", name); accepted(got) != (err == nil) {
 			t.Errorf("%q: Lua %v, Go %v", name, got, err)
 		}

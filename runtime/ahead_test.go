@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // aheadEnv is an embedded server of one partition, and workers of two slots that claim two executions ahead of them.
@@ -131,7 +132,7 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 			Policy: flowfabric.Policy{Retry: flowfabric.DefaultRetry()}}
 		ids = append(ids, items[i].ID)
 	}
-	for batch := range slices.Chunk(items, flowfabric.MaxBatch) {
+	for batch := range slices.Chunk(items, limits.MaxBatch) {
 		if _, err := e.engine.CreateExecutions(e.ctx, 0, batch); err != nil {
 			e.Fatal(err)
 		}

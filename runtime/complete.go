@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // maxCompleteBytes keeps a batch of results below the call's limit, with room for its fences.
@@ -79,7 +80,7 @@ func (c *completer) complete(own completion) {
 
 // gather lets handlers that end at the same moment join a batch: as long as others that are ready to run bring some.
 func (c *completer) gather(q *completions) {
-	for before, n := 0, 1; n > before && n < flowfabric.MaxBatch; {
+	for before, n := 0, 1; n > before && n < limits.MaxBatch; {
 		before = n
 		goruntime.Gosched()
 		c.mu.Lock()
@@ -106,13 +107,13 @@ func (c *completer) next(q *completions, answered []completion) []completion {
 // server refuses a call that names both, so the later one begins the next batch.
 func (q *completions) take() []completion {
 	n, bytes := 0, 0
-	var marks [flowfabric.MaxBatch]uint64 // of the executions in it
+	var marks [limits.MaxBatch]uint64 // of the executions in it
 	for i := range q.waiting {
 		e := &q.waiting[i]
 		id := e.item.Fence.Execution.UUID()
 		mark := binary.BigEndian.Uint64(id[8:])
 		bytes += len(e.item.Result)
-		if n == flowfabric.MaxBatch || n > 0 && bytes > maxCompleteBytes ||
+		if n == limits.MaxBatch || n > 0 && bytes > maxCompleteBytes ||
 			slices.Contains(marks[:n], mark) && q.names(e.item.Fence.Execution, n) {
 			break
 		}

@@ -21,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -126,16 +127,16 @@ var metricPrefix = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,62}_$`)
 
 // WithDefaults returns cfg with every zero value replaced by its default. A worker fills in its own copy.
 func (cfg Config) WithDefaults() Config {
-	cfg.Namespace = cmp.Or(cfg.Namespace, flowfabric.DefaultNamespace)
+	cfg.Namespace = cmp.Or(cfg.Namespace, limits.DefaultNamespace)
 	if len(cfg.Lanes) == 0 {
-		cfg.Lanes = []string{flowfabric.DefaultLane}
+		cfg.Lanes = []string{limits.DefaultLane}
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
 	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
 	cfg.Instance = cmp.Or(cfg.Instance, defaultInstance())
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, flowfabric.DefaultConcurrency)
-	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, flowfabric.DefaultLeaseTTL)
-	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, flowfabric.DefaultDrainTimeout)
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, limits.DefaultConcurrency)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, limits.DefaultLeaseTTL)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, limits.DefaultDrainTimeout)
 	cfg.ReadyWindow = cmp.Or(cfg.ReadyWindow, defaultReadyWindow)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.MetricPrefix = cmp.Or(cfg.MetricPrefix, defaultPrefix)
@@ -158,7 +159,7 @@ func (cfg Config) Validate() error {
 	switch {
 	case cfg.Concurrency < 1 || cfg.Concurrency > maxConcurrency:
 		return outside("Concurrency", cfg.Concurrency, "1..10000")
-	case cfg.LeaseTTL < flowfabric.MinLeaseTTL || cfg.LeaseTTL > flowfabric.MaxLeaseTTL:
+	case cfg.LeaseTTL < limits.MinLeaseTTL || cfg.LeaseTTL > limits.MaxLeaseTTL:
 		return outside("LeaseTTL", cfg.LeaseTTL, "1s..1h")
 	case cfg.DrainTimeout > maxDrainTimeout:
 		return outside("DrainTimeout", cfg.DrainTimeout, "at most 1h, or negative for none")
@@ -166,11 +167,11 @@ func (cfg Config) Validate() error {
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
 	case len(cfg.Namespaces) > maxNamespaces:
 		return outside("Namespaces", fmt.Sprintf("%d namespaces", len(cfg.Namespaces)), "at most 256, or \"*\"")
-	case len(cfg.AppVersion) > flowfabric.MaxName:
+	case len(cfg.AppVersion) > limits.MaxName:
 		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
-	case len(cfg.Labels) > flowfabric.MaxTags:
+	case len(cfg.Labels) > limits.MaxTags:
 		return outside("Labels", fmt.Sprintf("%d labels", len(cfg.Labels)), "at most 64")
-	case len(cfg.Instance) > flowfabric.MaxInstance:
+	case len(cfg.Instance) > limits.MaxInstance:
 		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
@@ -188,7 +189,7 @@ func (cfg Config) Validate() error {
 		}
 	}
 	for name, value := range cfg.Labels {
-		if name == "" || len(name) > flowfabric.MaxName || len(value) > flowfabric.MaxTagValue {
+		if name == "" || len(name) > limits.MaxName || len(value) > limits.MaxTagValue {
 			return fmt.Errorf("%w: Config.Labels: label %.70q has a value of %d bytes, want names of 1..64 and values of at most 256 bytes",
 				flowfabric.ErrConfig, name, len(value))
 		}
@@ -207,7 +208,7 @@ func (cfg Config) Validate() error {
 
 // drainTimeout is how long running work may go on; never negative.
 func (cfg Config) drainTimeout() time.Duration {
-	return max(cmp.Or(cfg.DrainTimeout, flowfabric.DefaultDrainTimeout), 0)
+	return max(cmp.Or(cfg.DrainTimeout, limits.DefaultDrainTimeout), 0)
 }
 
 // defaultInstance is unique without coordination, and tells a reader of logs where the process ran.
@@ -225,5 +226,5 @@ func defaultInstance() string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	tail := fmt.Sprintf("-%d-%s", os.Getpid(), hex.EncodeToString(random[:]))
-	return host[:min(len(host), flowfabric.MaxInstance-len(tail))] + tail
+	return host[:min(len(host), limits.MaxInstance-len(tail))] + tail
 }

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -77,7 +78,7 @@ func TestDefaultInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Instance() == b.Instance() || len(a.Instance()) > flowfabric.MaxInstance {
+	if a.Instance() == b.Instance() || len(a.Instance()) > limits.MaxInstance {
 		t.Errorf("instances %q and %q", a.Instance(), b.Instance())
 	}
 	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "not started") {

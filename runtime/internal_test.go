@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // A lone completion goes alone and at once; those that come while it is under way go together, at most a
@@ -96,7 +97,7 @@ func TestCompletionBatchBytes(t *testing.T) {
 	for range 5 {
 		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
 	}
-	q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, flowfabric.MaxPayload)}})
+	q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, limits.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
 		sizes = append(sizes, len(q.take()))

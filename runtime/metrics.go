@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -178,7 +179,7 @@ func buildInfo(prefix string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: prefix + "build_info", Help: "Always 1; the labels are the versions of FlowFabric, of its function library and of Go.",
 		ConstLabels: prometheus.Labels{
-			"version": version, "protocol": strconv.Itoa(flowfabric.Protocol), "library_revision": strconv.Itoa(lua.Revision),
+			"version": version, "protocol": strconv.Itoa(limits.Protocol), "library_revision": strconv.Itoa(lua.Revision),
 			"library_hash": lua.Hash(), "go_version": goruntime.Version(),
 		},
 	})

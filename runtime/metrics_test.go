@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -110,7 +111,7 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "build_info")
 	m.reads(1, "workers")
 	m.reads(1, "workers_ready")
-	m.reads(flowfabric.DefaultConcurrency, "slots")
+	m.reads(limits.DefaultConcurrency, "slots")
 	m.reads(4, "partitions")
 	m.reads(4, "partitions_owned")
 	m.reads(4, "ticks_total", "result=owner")

@@ -6,8 +6,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // partition is what the worker knows of one partition. The first group is guarded by scheduler.mu, the second
@@ -57,7 +57,7 @@ func (p *partition) learn(reply engine.ClaimReply) {
 		p.table[r.ID] = r
 	}
 	p.version = reply.Table
-	if len(p.table) > flowfabric.MaxRoutes { // nobody tells of rows that went: ask for all there are
+	if len(p.table) > limits.MaxRoutes { // nobody tells of rows that went: ask for all there are
 		p.version = 0
 	}
 }
@@ -103,7 +103,7 @@ func (o offer) interest(table map[uint64]engine.Route) []uint64 {
 		}
 	}
 	slices.Sort(ids)
-	return ids[max(0, len(ids)-flowfabric.MaxRoutes):] // the newest: the others include all that went
+	return ids[max(0, len(ids)-limits.MaxRoutes):] // the newest: the others include all that went
 }
 
 // newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -93,7 +93,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 		return nil, 0, time.Hour
 	}
 	// Two claims that take turns keep the server busy while this side is: more would only make each smaller.
-	share := min((s.slots.capacity+1)/2, flowfabric.MaxBatch)
+	share := min((s.slots.capacity+1)/2, limits.MaxBatch)
 	if free > 0 && free < share && s.visits > 0 {
 		if s.gathering.IsZero() {
 			s.gathering = now
@@ -124,7 +124,7 @@ func (s *scheduler) pick(now time.Time) (*partition, int, time.Duration) {
 	case p.failures > 0:
 		want = 1 // a partition in trouble must not keep slots from the others
 	case !p.gated: // gates ask before they know when a handler can begin
-		want = min(want+ahead, flowfabric.MaxBatch)
+		want = min(want+ahead, limits.MaxBatch)
 	}
 	n := s.slots.takeAhead(want)
 	if n == 0 {
@@ -154,7 +154,7 @@ func (s *scheduler) join(p *partition, n int) (slots int, registered bool) {
 	if p.visiting || p.stale || p.failures > 0 || p.digest == "" || p.gated {
 		return 0, false
 	}
-	if slots = s.slots.take(min(n, flowfabric.MaxBatch)); slots == 0 {
+	if slots = s.slots.take(min(n, limits.MaxBatch)); slots == 0 {
 		return 0, false
 	}
 	registered = p.registered && !p.queued && !p.rung // a ring or a poll says that this may be over

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -28,16 +29,16 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 		says string
 	}{
 		"frame": {func(ctx context.Context, task *handler.Task) error {
-			return task.Frame(ctx, "token", strings.Repeat("x", flowfabric.MaxFrame+1))
+			return task.Frame(ctx, "token", strings.Repeat("x", limits.MaxFrame+1))
 		}, "payload has 65537 bytes, want at most 65536"},
 		"best-effort frame": {func(ctx context.Context, task *handler.Task) error {
-			return task.Live(ctx, "token", strings.Repeat("x", flowfabric.MaxFrame+1), time.Minute)
+			return task.Live(ctx, "token", strings.Repeat("x", limits.MaxFrame+1), time.Minute)
 		}, "payload has 65537 bytes"},
 		"type of a frame": {func(ctx context.Context, task *handler.Task) error {
 			return task.Frame(ctx, strings.Repeat("t", 129), "x")
 		}, "invalid_input"},
 		"patch": {func(ctx context.Context, task *handler.Task) error {
-			return task.Summary(ctx, map[string]any{"x": strings.Repeat("x", flowfabric.MaxFrame)})
+			return task.Summary(ctx, map[string]any{"x": strings.Repeat("x", limits.MaxFrame)})
 		}, "payload_too_large"},
 		"no object": {func(ctx context.Context, task *handler.Task) error { return task.Summary(ctx, 7) }, "invalid_input"},
 		"summary": {func(ctx context.Context, task *handler.Task) error {
@@ -47,11 +48,11 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 			}
 			return failed
 		}, "summary_too_large"},
-		"step":             {step("big", strings.Repeat("x", flowfabric.MaxStepBytes)), "want at most 262144"},
+		"step":             {step("big", strings.Repeat("x", limits.MaxStepBytes)), "want at most 262144"},
 		"unencodable step": {step("channel", make(chan int)), "encode value"},
 		"name of a step":   {step("é", 1), "want printable ASCII"},
 		"progress": {func(ctx context.Context, task *handler.Task) error {
-			return task.Progress(ctx, 1, strings.Repeat("x", flowfabric.MaxReason+1))
+			return task.Progress(ctx, 1, strings.Repeat("x", limits.MaxReason+1))
 		}, "1025 bytes, want at most 1024"},
 		"percent": {func(ctx context.Context, task *handler.Task) error { return task.Progress(ctx, 101, "") }, "want 0..100"},
 		"condition": {func(ctx context.Context, task *handler.Task) error {

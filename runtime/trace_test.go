@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -130,7 +131,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		cfg.TracerProvider, cfg.Instance = r, "me"
 		w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			for k := range task.Tags() {
-				if strings.HasPrefix(k, flowfabric.TraceTags) {
+				if strings.HasPrefix(k, limits.TraceTags) {
 					t.Errorf("the handler sees tag %s", k)
 				}
 			}
@@ -226,10 +227,10 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 		t.Errorf("traced: %v", tags)
 	}
 	full := map[string]string{}
-	for i := range flowfabric.MaxTags {
+	for i := range limits.MaxTags {
 		full["full.t"+string(rune('a'+i/26))+string(rune('a'+i%26))] = "x"
 	}
-	if tags := tagsOf(c, client.Tags(full)); len(tags) != flowfabric.MaxTags || tags["otel.traceparent"] != "" {
+	if tags := tagsOf(c, client.Tags(full)); len(tags) != limits.MaxTags || tags["otel.traceparent"] != "" {
 		t.Errorf("%d tags", len(tags))
 	}
 	if tags := tagsOf(c, client.Tags(map[string]string{"otel.traceparent": "stale"})); !strings.HasPrefix(tags["otel.traceparent"], "00-") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // CatchUp says what happens to instants that nobody fired in time, because no process maintained the store.
@@ -50,7 +51,7 @@ const (
 // Bounds of a definition.
 const (
 	MaxDefinition = 64 << 10 // bytes, encoded
-	MaxTags       = flowfabric.MaxTags - 2
+	MaxTags       = limits.MaxTags - 2
 )
 
 // Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
@@ -135,12 +136,12 @@ func (d Definition) Validate() error {
 		return bad("catch up is %.40q, want last, skip or all", d.CatchUp)
 	case d.Overlap != OverlapAllow && d.Overlap != OverlapSkip:
 		return bad("overlap is %.40q, want allow or skip", d.Overlap)
-	case x.Priority < 0 || x.Priority > flowfabric.MaxPriority:
-		return bad("priority %d, want 0..%d", x.Priority, flowfabric.MaxPriority)
-	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay || x.Deadline > 0 && x.Deadline < time.Millisecond:
+	case x.Priority < 0 || x.Priority > limits.MaxPriority:
+		return bad("priority %d, want 0..%d", x.Priority, limits.MaxPriority)
+	case x.Deadline < 0 || x.Deadline > limits.MaxDelay || x.Deadline > 0 && x.Deadline < time.Millisecond:
 		return bad("deadline %s, want 0 or 1 ms..10 years", x.Deadline)
-	case len(x.Creator) > flowfabric.MaxName:
-		return bad("creator has %d bytes, want at most %d", len(x.Creator), flowfabric.MaxName)
+	case len(x.Creator) > limits.MaxName:
+		return bad("creator has %d bytes, want at most %d", len(x.Creator), limits.MaxName)
 	case len(x.Digest) > 64:
 		return bad("digest has %d bytes, want at most 64", len(x.Digest))
 	case len(x.Tags) > MaxTags:

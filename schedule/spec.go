@@ -9,13 +9,14 @@ import (
 	cron "github.com/netresearch/go-cron"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Bounds of a [Spec].
 const (
 	MaxExpression = 128 // bytes
 	MinInterval   = time.Second
-	MaxInterval   = flowfabric.MaxDelay
+	MaxInterval   = limits.MaxDelay
 )
 
 // Spec is a rule of recurrence. Build it with [Cron] or [Every]; what is wrong with it is remembered and told by

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -214,8 +215,8 @@ func Pending(ctx context.Context, t Task, key string, life time.Duration) (Token
 	if err := waithook.CheckName(key); err != nil {
 		return Token{}, err
 	}
-	if life < flowfabric.MinWaitpointLife || life > flowfabric.MaxWaitpointLife {
-		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, flowfabric.MinWaitpointLife, flowfabric.MaxWaitpointLife)
+	if life < limits.MinWaitpointLife || life > limits.MaxWaitpointLife {
+		return Token{}, fmt.Errorf("%w: waitpoint %s: life until the wait begins is %v, want %v..%v (the wait may be longer, see Within)", flowfabric.ErrInvalidInput, key, life, limits.MinWaitpointLife, limits.MaxWaitpointLife)
 	}
 	return p.Pending(ctx, key, life)
 }
@@ -285,9 +286,9 @@ func want(name string, cond Condition, o options) (*waithook.Wanted, error) {
 		return nil, fmt.Errorf("%w: the option Named is for Await; narrow a condition with Condition.Named", flowfabric.ErrInvalidInput)
 	case cond.op == 'T' && o.within <= 0:
 		return nil, fmt.Errorf("%w: timeout_only_without_deadline: Timeout needs Within", flowfabric.ErrCondition)
-	case o.within < 0 || o.within > flowfabric.MaxDelay:
+	case o.within < 0 || o.within > limits.MaxDelay:
 		return nil, fmt.Errorf("%w: Within is %v, want 1ms to ten years, or 0 for ever", flowfabric.ErrInvalidInput, o.within)
-	case o.delay < 0 || o.delay > flowfabric.MaxResumeDelay:
+	case o.delay < 0 || o.delay > limits.MaxResumeDelay:
 		return nil, fmt.Errorf("%w: ResumeAfter is %v, want 0..30 days", flowfabric.ErrInvalidInput, o.delay)
 	}
 	switch o.behaviour {

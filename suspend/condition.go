@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Condition says which signals a wait needs. Build it with [Signal], [Signals], [Count], [AllOf], [AnyOf], [Operator] or
@@ -98,10 +99,10 @@ func (c Condition) compile() (text string, keys []string, err error) {
 	}
 	text = strings.Join(out.lines, recordSeparator)
 	switch {
-	case len(out.lines) > flowfabric.MaxConditionNodes:
-		return "", nil, bad("condition", "%d parts, want at most %d", len(out.lines), flowfabric.MaxConditionNodes)
-	case len(out.keys) > flowfabric.MaxBoundWaitpoints:
-		return "", nil, bad("condition", "%d waitpoints, want at most %d", len(out.keys), flowfabric.MaxBoundWaitpoints)
+	case len(out.lines) > limits.MaxConditionNodes:
+		return "", nil, bad("condition", "%d parts, want at most %d", len(out.lines), limits.MaxConditionNodes)
+	case len(out.keys) > limits.MaxBoundWaitpoints:
+		return "", nil, bad("condition", "%d waitpoints, want at most %d", len(out.keys), limits.MaxBoundWaitpoints)
 	case len(text) > maxCondition:
 		return "", nil, bad("condition", "%d bytes, want at most %d", len(text), maxCondition)
 	}
@@ -114,11 +115,11 @@ func bad(path, format string, args ...any) error {
 
 // add writes one part after its members and returns its number.
 func (o *compiled) add(c Condition, path string, depth int) (int, error) {
-	if depth > flowfabric.MaxConditionDepth {
-		return 0, bad(path, "depth %d, want at most %d", depth, flowfabric.MaxConditionDepth)
+	if depth > limits.MaxConditionDepth {
+		return 0, bad(path, "depth %d, want at most %d", depth, limits.MaxConditionDepth)
 	}
-	if len(o.lines) > flowfabric.MaxConditionNodes { // enough to say so
-		return 0, bad(path, "more than %d parts", flowfabric.MaxConditionNodes)
+	if len(o.lines) > limits.MaxConditionNodes { // enough to say so
+		return 0, bad(path, "more than %d parts", limits.MaxConditionNodes)
 	}
 	var parts []string
 	var err error
@@ -164,9 +165,9 @@ func (o *compiled) list(c Condition, path string) ([]string, error) {
 func (o *compiled) count(c Condition, path string) ([]string, error) {
 	switch {
 	case c.need < 1:
-		return nil, bad(path, "count_n_zero: n is %d, want 1..%d", c.need, flowfabric.MaxConditionCount)
-	case c.need > flowfabric.MaxConditionCount:
-		return nil, bad(path, "n is %d, want 1..%d", c.need, flowfabric.MaxConditionCount)
+		return nil, bad(path, "count_n_zero: n is %d, want 1..%d", c.need, limits.MaxConditionCount)
+	case c.need > limits.MaxConditionCount:
+		return nil, bad(path, "n is %d, want 1..%d", c.need, limits.MaxConditionCount)
 	case len(c.keys) == 0:
 		return nil, bad(path, "count_waitpoints_empty: no waitpoint is named")
 	case c.by == Waitpoints && c.need > len(c.keys):
@@ -240,21 +241,21 @@ func (c Condition) checkNames(path string) error {
 }
 
 func checkKey(key string) error {
-	if err := checkText("waitpoint key", key, flowfabric.MaxWaitpointKey); err != nil {
+	if err := checkText("waitpoint key", key, limits.MaxWaitpointKey); err != nil {
 		return err
 	}
 	if key == "" {
-		return fmt.Errorf("%w: the waitpoint key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, flowfabric.MaxWaitpointKey)
+		return fmt.Errorf("%w: the waitpoint key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxWaitpointKey)
 	}
 	return nil
 }
 
 func checkSignalName(name string) error {
-	if err := checkText("signal name", name, flowfabric.MaxSignalName); err != nil {
+	if err := checkText("signal name", name, limits.MaxSignalName); err != nil {
 		return err
 	}
 	if name == "" || strings.HasPrefix(name, "__") {
-		return fmt.Errorf("%w: signal name %q, want 1..%d bytes that do not begin with __", flowfabric.ErrInvalidInput, name, flowfabric.MaxSignalName)
+		return fmt.Errorf("%w: signal name %q, want 1..%d bytes that do not begin with __", flowfabric.ErrInvalidInput, name, limits.MaxSignalName)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // numbered makes n different texts.
@@ -120,11 +121,11 @@ func TestOptionsOfAWait(t *testing.T) {
 		says string
 	}{
 		"defaults":             {Signal("a"), nil, nil, ""},
-		"ten years":            {Signal("a"), []Option{Within(flowfabric.MaxDelay), OnTimeout(Escalate), Because(ReasonPause), ResumeAfter(flowfabric.MaxResumeDelay)}, nil, ""},
+		"ten years":            {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate), Because(ReasonPause), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
 		"timeout":              {Timeout(), []Option{Within(1)}, nil, ""},
 		"timeout without":      {Timeout(), nil, flowfabric.ErrCondition, "timeout_only_without_deadline"},
 		"negative":             {Signal("a"), []Option{Within(-1)}, flowfabric.ErrInvalidInput, "Within is -1ns"},
-		"more than ten years":  {Signal("a"), []Option{Within(flowfabric.MaxDelay + 1)}, flowfabric.ErrInvalidInput, "want 1ms to ten years"},
+		"more than ten years":  {Signal("a"), []Option{Within(limits.MaxDelay + 1)}, flowfabric.ErrInvalidInput, "want 1ms to ten years"},
 		"delay negative":       {Signal("a"), []Option{ResumeAfter(-1)}, flowfabric.ErrInvalidInput, "ResumeAfter is -1ns"},
 		"delay of 31 days":     {Signal("a"), []Option{ResumeAfter(31 * 24 * time.Hour)}, flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"unknown behaviour":    {Signal("a"), []Option{OnTimeout("explode")}, flowfabric.ErrInvalidInput, `OnTimeout is "explode"`},

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -51,7 +51,7 @@ func (h *callback) actForm(r *http.Request, body []byte) *reply {
 		return h.failed(t, err)
 	}
 	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
-		IdempotencyKey: pageKey, DedupTTL: flowfabric.MaxDedupTTL, Encoding: "json", Payload: payload}
+		IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL, Encoding: "json", Payload: payload}
 	if err := s.Validate(); err != nil {
 		return h.failed(t, err)
 	}
@@ -109,8 +109,8 @@ func (a Answer) problem() string {
 	switch {
 	case len(a.Comment) > MaxComment:
 		return fmt.Sprintf("The comment is too long: it has %d bytes, at most %d are possible.", len(a.Comment), MaxComment)
-	case checkText("name", a.By, flowfabric.MaxSignalSource) != nil:
-		return fmt.Sprintf("The name must be a single line of at most %d bytes.", flowfabric.MaxSignalSource)
+	case checkText("name", a.By, limits.MaxSignalSource) != nil:
+		return fmt.Sprintf("The name must be a single line of at most %d bytes.", limits.MaxSignalSource)
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 
 	// A body may have a payload of full size, and names, sources and keys besides. A form says less than a payload, also in
 	// escapes, which make it three times as long.
-	maxBody = flowfabric.MaxSignal + 16<<10
+	maxBody = limits.MaxSignal + 16<<10
 )
 
 // mediaType is the type of the body without its parameters, "" if there is none that can be read.

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -425,7 +426,7 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 		}
 	}
 	d := &desk{}
-	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 || len(d.sent[0].Payload) != flowfabric.MaxSignal {
+	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 || len(d.sent[0].Payload) != limits.MaxSignal {
 		t.Errorf("a payload of 65536 bytes: %d %s", v.Code, v.body) // 20 §11 #39
 	}
 }
@@ -490,7 +491,7 @@ func TestFormPosts(t *testing.T) {
 	if err := json.Unmarshal(s.Payload, &answer); err != nil || answer != (Answer{"approve", "looks\ngood \uFFFD", "Anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" || s.DedupTTL != flowfabric.MaxDedupTTL {
+	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" || s.DedupTTL != limits.MaxDedupTTL {
 		t.Errorf("sent %+v", s)
 	}
 	if strings.Contains(v.body, token.text()) || strings.Contains(v.body, "<form") {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is [Token.Digest]; *client.Client is one.
@@ -25,11 +26,11 @@ func (s SentSignal) Validate() error {
 		what, text string
 		limit      int
 	}{
-		{"signal category", s.Category, flowfabric.MaxSignalCategory},
-		{"signal source type", s.SourceType, flowfabric.MaxSignalCategory},
-		{"signal source", s.Source, flowfabric.MaxSignalSource},
-		{"signal correlation", s.Correlation, flowfabric.MaxCorrelation},
-		{"idempotency key", s.IdempotencyKey, flowfabric.MaxIdempotencyKey},
+		{"signal category", s.Category, limits.MaxSignalCategory},
+		{"signal source type", s.SourceType, limits.MaxSignalCategory},
+		{"signal source", s.Source, limits.MaxSignalSource},
+		{"signal correlation", s.Correlation, limits.MaxCorrelation},
+		{"idempotency key", s.IdempotencyKey, limits.MaxIdempotencyKey},
 	} {
 		if err := checkText(field.what, field.text, field.limit); err != nil {
 			return err
@@ -40,11 +41,11 @@ func (s SentSignal) Validate() error {
 	default:
 		return fmt.Errorf("%w: signal encoding %.20q, want json, utf8 or bytes", flowfabric.ErrInvalidInput, s.Encoding)
 	}
-	if s.DedupTTL < 0 || s.DedupTTL > flowfabric.MaxDedupTTL {
-		return fmt.Errorf("%w: a signal is remembered for %v, want up to %v", flowfabric.ErrInvalidInput, s.DedupTTL, flowfabric.MaxDedupTTL)
+	if s.DedupTTL < 0 || s.DedupTTL > limits.MaxDedupTTL {
+		return fmt.Errorf("%w: a signal is remembered for %v, want up to %v", flowfabric.ErrInvalidInput, s.DedupTTL, limits.MaxDedupTTL)
 	}
-	if len(s.Payload) > flowfabric.MaxSignal {
-		return fmt.Errorf("%w: a signal of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.Payload), flowfabric.MaxSignal)
+	if len(s.Payload) > limits.MaxSignal {
+		return fmt.Errorf("%w: a signal of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.Payload), limits.MaxSignal)
 	}
 	return nil
 }

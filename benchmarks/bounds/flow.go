@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // graph is a flow that is put together.
@@ -69,7 +70,7 @@ func (g *graph) create() {
 func (g *graph) stage(nodes []engine.FlowMember) {
 	for len(nodes) > 0 {
 		n, edges := 0, 0
-		for n < len(nodes) && n < flowfabric.MaxBatch && edges+len(nodes[n].Edges) <= 1000 {
+		for n < len(nodes) && n < limits.MaxBatch && edges+len(nodes[n].Edges) <= 1000 {
 			edges += len(nodes[n].Edges)
 			n++
 		}

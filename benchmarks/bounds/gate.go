@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var gateCases = []boundCase{
@@ -32,7 +33,7 @@ func alike(prefix string, n int, count uint16) (names []string) {
 
 // budgets makes n budgets of 64 dimensions in one partition.
 func (b *bench) budgets(n int, reset time.Duration) []string {
-	names := alike("b", n, flowfabric.DefaultBudgetPartitions)
+	names := alike("b", n, limits.DefaultBudgetPartitions)
 	for _, name := range names {
 		limits := map[string]admission.Limit{}
 		for i := range 64 {
@@ -112,7 +113,7 @@ func (b *bench) holds(n int) []engine.Hold {
 }
 
 func window(b *bench) {
-	name := alike("q", 1, flowfabric.DefaultQuotaPartitions)[0]
+	name := alike("q", 1, limits.DefaultQuotaPartitions)[0]
 	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour, Cap: 1_000_000}, 0, "bounds")
 	b.no(err)
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
@@ -149,7 +150,7 @@ func gates(b *bench) {
 	for _, name := range b.budgets(16, 0) {
 		list = append(list, flowfabric.Budget(name))
 	}
-	for _, name := range alike("q", 8, flowfabric.DefaultQuotaPartitions) {
+	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
 		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
 		b.no(err)
 		list = append(list, flowfabric.Quota(name))
@@ -225,9 +226,9 @@ func attachments(b *bench) {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
 	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.Quota("quota")}, "bounds")
-	for _, n := range []int{31, flowfabric.MaxBatch} {
+	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)
-		labels := min(flowfabric.MaxTags, flowfabric.MaxCallTags/n)
+		labels := min(limits.MaxTags, limits.MaxCallTags/n)
 		for i := range items {
 			items[i] = b.item(flowfabric.NewExecutionID(0))
 			items[i].Tags = b.labels(labels, i)
@@ -242,12 +243,12 @@ func attachments(b *bench) {
 	g.create()
 	g.stage(g.nodes)
 	g.node("one", ups, named)
-	g.nodes[b.n].Tags = b.labels(flowfabric.MaxTags, 0)
+	g.nodes[b.n].Tags = b.labels(limits.MaxTags, 0)
 	b.watch("1,000 edges into one with 64 labels", func() { g.stage(g.nodes[b.n:]) })
 	first := len(g.nodes)
 	g.many("labelled", 14, ups[:1])
 	for i := range g.nodes[first:] {
-		g.nodes[first+i].Tags = b.labels(flowfabric.MaxTags, i)
+		g.nodes[first+i].Tags = b.labels(limits.MaxTags, i)
 	}
 	b.watch("14 members with 64 labels each", func() {
 		_, err := b.e.StageFlow(b.ctx, g.id, nil, g.nodes[first:])

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // app is what all commands of one run share: where to read and write, and the global flags.
@@ -129,17 +129,17 @@ func (a *app) logger() *slog.Logger {
 
 // who is the one who asks: --by, FLOWFABRIC_BY, or the user of the operating system.
 func (a *app) who() (string, error) {
-	if len(a.by) > flowfabric.MaxName {
-		return "", usage("--by has %d bytes, want at most %d", len(a.by), flowfabric.MaxName)
+	if len(a.by) > limits.MaxName {
+		return "", usage("--by has %d bytes, want at most %d", len(a.by), limits.MaxName)
 	}
 	if strings.ContainsFunc(a.by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return "", usage("--by has control characters")
 	}
 	if by := cmp.Or(a.by, os.Getenv("FLOWFABRIC_BY")); by != "" {
-		return shorten(by, flowfabric.MaxName), nil
+		return shorten(by, limits.MaxName), nil
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
-		return shorten(u.Username, flowfabric.MaxName), nil
+		return shorten(u.Username, limits.MaxName), nil
 	}
 	return "unknown", nil
 }

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // changed is the answer of what changes one execution.
@@ -103,7 +104,7 @@ func priorityCommand(a *app) *cobra.Command {
 			}
 			n, err := strconv.Atoi(args[1])
 			if err != nil {
-				return usage("NUMBER %q is not a whole number of 0..%d", args[1], flowfabric.MaxPriority)
+				return usage("NUMBER %q is not a whole number of 0..%d", args[1], limits.MaxPriority)
 			}
 			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error { return o.SetPriority(ctx, id, n) })
 		}),

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // examine judges what a deployment says of itself.
@@ -269,7 +270,7 @@ func (c *checkup) store(s engine.StoreReport) {
 			unread, err = append(unread, r.Partition), r.Err
 		case r.Missing:
 			missing = append(missing, r.Partition)
-		case r.Protocol != flowfabric.Protocol:
+		case r.Protocol != limits.Protocol:
 			foreign, protocol = append(foreign, r.Partition), r.Protocol
 		}
 		if r.Frozen {
@@ -284,10 +285,10 @@ func (c *checkup) store(s engine.StoreReport) {
 	}
 	if len(foreign) > 0 {
 		advice := "upgrade this program and all workers"
-		if protocol < flowfabric.Protocol {
+		if protocol < limits.Protocol {
 			advice = "the store holds an older layout: let the older version finish its work, then use an empty store"
 		}
-		c.add(name, statusFail, "", are(foreign, fmt.Sprintf("of protocol %d, this program knows %d", protocol, flowfabric.Protocol)), advice)
+		c.add(name, statusFail, "", are(foreign, fmt.Sprintf("of protocol %d, this program knows %d", protocol, limits.Protocol)), advice)
 	}
 	if len(frozen) > 0 {
 		c.add("frozen", statusWarn, "", join(": ", are(frozen, "frozen"), why), "nothing moves in them: 'flowfabric thaw' when their slots have moved")

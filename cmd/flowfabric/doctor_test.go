@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -27,7 +28,7 @@ func healthy() engine.Diagnosis {
 	other.Address = "10.0.0.2:6379"
 	return engine.Diagnosis{Cluster: true, Nodes: []engine.NodeReport{node, other}, Slots: engine.SlotReport{State: "ok", Assigned: 16384, OK: 16384},
 		Store: engine.StoreReport{Booted: true, Partitions: 2, At: now, Roots: []engine.RootReport{
-			{Partition: 0, Protocol: flowfabric.Protocol, Owner: "w1", Wake: now.Add(time.Second)}, {Partition: 1, Protocol: flowfabric.Protocol, Owner: "w1"}}},
+			{Partition: 0, Protocol: limits.Protocol, Owner: "w1", Wake: now.Add(time.Second)}, {Partition: 1, Protocol: limits.Protocol, Owner: "w1"}}},
 		Rights: engine.RightsReport{User: "app", Checked: true}}
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func keysCommand(a *app) *cobra.Command {
@@ -159,7 +159,7 @@ longer than the grace refuses, unless --force.`,
 			})
 		}),
 	}
-	cmd.Flags().DurationVar(&grace, "grace", flowfabric.DefaultKeyGrace, "how long tokens of the key before stay good")
+	cmd.Flags().DurationVar(&grace, "grace", limits.DefaultKeyGrace, "how long tokens of the key before stay good")
 	cmd.Flags().BoolVar(&force, "force", false, "also where tokens then end before they are needed")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -38,7 +39,7 @@ func TestExitCodes(t *testing.T) {
 		{line: "", out: "Executions:"},
 		{line: "--help", out: "Exit codes"},
 		{line: "dev --help", out: "127.0.0.1:7700"},
-		{line: "version", out: "protocol " + strconv.Itoa(flowfabric.Protocol)},
+		{line: "version", out: "protocol " + strconv.Itoa(limits.Protocol)},
 		{line: "nonsense", code: 2, errOut: "unknown command"},
 		{line: "--nonsense", code: 2, errOut: "unknown flag"},
 		{line: "dev extra", code: 2, errOut: "unknown command"},
@@ -111,7 +112,7 @@ func promote(t *testing.T, eng *engine.Engine, partition uint16) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	item := engine.NewExecution{
-		ID: flowfabric.NewExecutionID(partition), Namespace: flowfabric.DefaultNamespace, Lane: flowfabric.DefaultLane,
+		ID: flowfabric.NewExecutionID(partition), Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane,
 		Kind: "greet", Delay: 50 * time.Millisecond, Payload: []byte("{}"),
 	}
 	created, err := eng.CreateExecutions(ctx, partition, []engine.NewExecution{item})

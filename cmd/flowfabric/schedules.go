@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -205,7 +206,7 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.StringVar(&f.anchor, "anchor", "", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
-	flags.StringVar(&f.lane, "lane", flowfabric.DefaultLane, "`lane` that its executions go to")
+	flags.StringVar(&f.lane, "lane", limits.DefaultLane, "`lane` that its executions go to")
 	flags.IntVar(&f.priority, "priority", 0, "`0..9000`, higher is claimed first")
 	flags.DurationVar(&f.deadline, "deadline", 0, "an execution expires when it has not ended after this long")
 	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // submitFlags are the flags of submit.
@@ -51,7 +52,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin, at most 1 MiB")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
-	flags.StringVar(&f.lane, "lane", flowfabric.DefaultLane, "`lane` that it goes to")
+	flags.StringVar(&f.lane, "lane", limits.DefaultLane, "`lane` that it goes to")
 	flags.IntVar(&f.priority, "priority", 0, "`0..9000`, higher is claimed first")
 	flags.DurationVar(&f.delay, "delay", 0, "not before this long from now")
 	flags.StringVar(&f.until, "delay-until", "", "not before this `time` (RFC 3339)")

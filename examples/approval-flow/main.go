@@ -20,7 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -89,7 +88,7 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q: there are flags only", f.Arg(0))
-	case o.within < time.Millisecond || o.within > flowfabric.MaxDelay:
+	case o.within < time.Millisecond || o.within > 10*365*24*time.Hour:
 		return o, fmt.Errorf("-within %s: want 1ms..10 years", o.within)
 	case o.keys == "" && o.url != embedded.URL:
 		return o, fmt.Errorf("%[1]s is not set, and links need a key to be signed with; for a try:\n  export %[1]s=demo:$(openssl rand -hex 32)", suspend.EnvTokenKeys)

@@ -7,11 +7,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
-	maxItems   = flowfabric.MaxBatch // releases or refunds of one call
-	maxWaiters = 256                 // that a call returns, or is given
+	maxItems   = limits.MaxBatch // releases or refunds of one call
+	maxWaiters = 256             // that a call returns, or is given
 	// maxRounds bounds how often a freed slot is offered on, when nothing waits any more where it was offered.
 	maxRounds = 8
 	// maxPages bounds how far behind what cannot be delivered is looked.

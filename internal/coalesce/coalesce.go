@@ -21,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
@@ -327,12 +328,12 @@ func (l *shard) take() []*Entry {
 	bytes, tags, n := 0, 0, 0
 	for _, p := range l.queue {
 		if !p.gone {
-			if len(items) == flowfabric.MaxBatch || len(items) > 0 &&
-				(bytes+p.Sub.Size > maxBatchBytes || tags+len(p.Sub.Item.Tags) > flowfabric.MaxCallTags) {
+			if len(items) == limits.MaxBatch || len(items) > 0 &&
+				(bytes+p.Sub.Size > maxBatchBytes || tags+len(p.Sub.Item.Tags) > limits.MaxCallTags) {
 				break
 			}
 			if items == nil {
-				items = make([]*Entry, 0, min(len(l.queue), flowfabric.MaxBatch))
+				items = make([]*Entry, 0, min(len(l.queue), limits.MaxBatch))
 			}
 			items = append(items, p)
 			bytes += p.Sub.Size

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // bubble runs a test on virtual time with a coalescer over a fake store.
@@ -378,8 +379,8 @@ func TestLongQueueUsesMoreCalls(t *testing.T) {
 		inFlight(4) // and no more than that
 		f.gate <- struct{}{}
 		inFlight(4)
-		if n := len(f.seen()[4].ids); n != flowfabric.MaxBatch {
-			t.Errorf("the fifth batch has %d items, want %d", n, flowfabric.MaxBatch)
+		if n := len(f.seen()[4].ids); n != limits.MaxBatch {
+			t.Errorf("the fifth batch has %d items, want %d", n, limits.MaxBatch)
 		}
 		close(f.gate)
 		wg.Wait()
@@ -409,7 +410,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeStore, c *Coalescer) {
 		f.gate = make(chan struct{})
 		var wg sync.WaitGroup
-		for _, size := range []int{1, 400 << 10, 400 << 10, 400 << 10, flowfabric.MaxPayload, 1} {
+		for _, size := range []int{1, 400 << 10, 400 << 10, 400 << 10, limits.MaxPayload, 1} {
 			launch(&wg, t.Context(), c, sub(strings.Repeat("x", size)))
 		}
 		close(f.gate)
@@ -431,7 +432,7 @@ func TestBatchesAreBoundedInTags(t *testing.T) {
 		for range 1 + 32 + 1 { // the first goes at once, 31 others have 1,984 tags
 			s := sub("x")
 			s.Item.Tags = map[string]string{}
-			for i := range flowfabric.MaxTags {
+			for i := range limits.MaxTags {
 				s.Item.Tags[fmt.Sprint("app.k", i)] = "v"
 			}
 			launch(&wg, t.Context(), c, s)

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
@@ -270,7 +271,7 @@ var auditGateScenarios = []scenario{
 	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", damaged: "it loses usage, which no audit sets", run: func(w *world) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, flowfabric.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, flowfabric.DefaultQuotaPartitions)))
+		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, limits.DefaultQuotaPartitions)))
 		id := w.item().ID
 		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
 		w.no(err)

@@ -14,14 +14,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func (g *gates) budgetRoot(name string) keys.Partition {
-	return keys.Partition(keys.BudgetRoot(flowfabric.GatePartition(name, flowfabric.DefaultBudgetPartitions)))
+	return keys.Partition(keys.BudgetRoot(flowfabric.GatePartition(name, limits.DefaultBudgetPartitions)))
 }
 
 func (g *gates) quotaRoot(name string) keys.Partition {
-	return keys.Partition(keys.QuotaRoot(flowfabric.GatePartition(name, flowfabric.DefaultQuotaPartitions)))
+	return keys.Partition(keys.QuotaRoot(flowfabric.GatePartition(name, limits.DefaultQuotaPartitions)))
 }
 
 // content is the text of a partition of budgets or quotas. Where keys cannot be listed, because another node has them, only those
@@ -100,7 +101,7 @@ func (g *gates) resetBudget(name string) {
 	g.wake(wake)
 }
 
-func limits(hard int64) map[string]admission.Limit {
+func hardLimit(hard int64) map[string]admission.Limit {
 	return map[string]admission.Limit{"tokens": {Hard: hard}}
 }
 
@@ -259,7 +260,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §10 BS10 totals are exact up to 2^53-1, and refused beyond", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Limits = limits(0) })
+		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		g.still(b, "a larger total", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(123456789012345678)})
 			w.is(err, flowfabric.ErrInvalidDelta)
@@ -294,7 +295,7 @@ var budgetScenarios = []scenario{
 				about("adjust", err)
 				_, err = g.e.ReadBudget(w.ctx, name, 1, 1)
 				about("read", err)
-				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: limits(1)}, 7, "op")
+				_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: name, Limits: hardLimit(1)}, 7, "op")
 				if !errors.Is(err, flowfabric.ErrBudgetNotFound) {
 					w.Fatalf("change: %v", err)
 				}
@@ -340,7 +341,7 @@ var budgetScenarios = []scenario{
 			w.is(err, flowfabric.ErrBudgetNotFound)
 		}
 		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
-			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: limits(-1)}} {
+			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: hardLimit(-1)}} {
 			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
 			w.is(err, flowfabric.ErrBudgetSpec)
 		}
@@ -364,12 +365,12 @@ var budgetScenarios = []scenario{
 	{name: "spec 70 §10 BS13 made again as it is, or otherwise", run: func(w *world) {
 		g := newGates(w)
 		name := g.budget(func(b *admission.Budget) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
-		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: limits(100)}
+		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: hardLimit(100)}
 		g.still(name, "made again", func() {
 			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0, "other")
 			w.no(err)
 			same(w, "as it is", words(revision, already, wake), "1 true []")
-			b.Limits = limits(101)
+			b.Limits = hardLimit(101)
 			_, _, _, err = g.e.PutBudget(w.ctx, b, 0, "other")
 			w.is(err, flowfabric.ErrBudgetConflict)
 			_, _, _, err = g.e.PutBudget(w.ctx, b, 2, "other")
@@ -543,7 +544,7 @@ var budgetScenarios = []scenario{
 		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
 		w.code(id, "R1f")
 		same(w, "nothing", len(k.grants(1)), 0)
-		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: limits(1)}, 0, "op")
+		_, _, _, err = g.e.PutBudget(w.ctx, admission.Budget{Name: b, Limits: hardLimit(1)}, 0, "op")
 		w.no(err)
 		_, _, _, err = g.e.PutQuota(w.ctx, admission.Quota{Name: q, Cap: 1}, 0, "op")
 		w.no(err)
@@ -556,7 +557,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "spec 70 §2.4 reports of holders: repeated, out of order, late", run: func(w *world) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Limits = limits(0) })
+		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		id := flowfabric.NewExecutionID(w.p)
 		report := func(epoch, sequence uint64, n int64) string {
 			w.Helper()

@@ -5,6 +5,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var cancelScenarios = []scenario{
@@ -106,7 +107,7 @@ var cancelScenarios = []scenario{
 		ear.silent()
 		w.fail(f, "x")
 		ear.hears("R2b 0")
-		w.advance(flowfabric.DefaultLeaseTTL)
+		w.advance(limits.DefaultLeaseTTL)
 		w.settleTime()
 		ear.silent() // becoming claimable is no end of an attempt
 		k = w.worker("w2")

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -373,7 +374,7 @@ var claimScenarios = []scenario{
 		id := w.create(retries(1))
 		k := w.worker("w1")
 		f := k.one(id).Fence
-		big := strings.Repeat("s", flowfabric.MaxStepBytes)
+		big := strings.Repeat("s", limits.MaxStepBytes)
 		for i := range 3 {
 			already, err := w.e.RecordStep(w.ctx, f, "step "+strconv.Itoa(i), []byte(big))
 			w.no(err)
@@ -399,7 +400,7 @@ var claimScenarios = []scenario{
 	{name: "design §12 limits of steps", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
-		for i := range flowfabric.MaxSteps {
+		for i := range limits.MaxSteps {
 			w.must("ff_record_step", append(slices.Clone(args), "s"+strconv.Itoa(i), "")...)
 		}
 		w.check()
@@ -408,7 +409,7 @@ var claimScenarios = []scenario{
 			w.is(err, flowfabric.ErrStepLimit)
 			_, err = w.e.RecordStep(w.ctx, f, "s1", []byte("other"))
 			w.is(err, flowfabric.ErrStepConflict)
-			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, flowfabric.MaxStepBytes+1))
+			_, err = w.e.RecordStep(w.ctx, f, "big", make([]byte, limits.MaxStepBytes+1))
 			w.is(err, flowfabric.ErrPayloadTooLarge)
 			already, err := w.e.RecordStep(w.ctx, f, "s1", nil)
 			w.no(err)
@@ -417,11 +418,11 @@ var claimScenarios = []scenario{
 		w.reset()
 		f = w.worker("w1").one(w.create()).Fence
 		for i := range 31 {
-			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), make([]byte, flowfabric.MaxStepBytes))
+			_, err := w.e.RecordStep(w.ctx, f, "s"+strconv.Itoa(i), make([]byte, limits.MaxStepBytes))
 			w.no(err)
 		}
 		w.unchanged("more than 8 MiB", func() {
-			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, flowfabric.MaxStepBytes))
+			_, err := w.e.RecordStep(w.ctx, f, "last", make([]byte, limits.MaxStepBytes))
 			w.is(err, flowfabric.ErrStepLimit)
 		})
 	}},

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var createScenarios = []scenario{
@@ -243,12 +244,12 @@ var createScenarios = []scenario{
 		w.refused("a head that is wrong", "invalid_input", bad)
 		same(w, "drained", w.setLane("closed", engine.LaneDraining, "").code, "OK")
 		w.refused("a lane that is closed", "lane_closed", append(head("1", lane("closed")), item...))
-		w.refused("a payload that is too large", "payload_too_large", append(head("1"), two, "", strings.Repeat("x", flowfabric.MaxPayload+1)))
+		w.refused("a payload that is too large", "payload_too_large", append(head("1"), two, "", strings.Repeat("x", limits.MaxPayload+1)))
 	}},
 	{name: "design §2.7 a batch is judged item by item", run: func(w *world) {
 		good, long, big := w.item(), w.item(), w.item()
 		long.Namespace = strings.Repeat("n", 65)
-		big.Payload = make([]byte, flowfabric.MaxPayload)
+		big.Payload = make([]byte, limits.MaxPayload)
 		last := w.item(priority(1))
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{good, long, last})
 		w.no(err)
@@ -256,9 +257,9 @@ var createScenarios = []scenario{
 		w.is(c[1].Err, flowfabric.ErrInvalidInput)
 		w.no(c[2].Err)
 		w.check()
-		same(w, "payload of 1 MiB", w.read(w.create(payload(big.Payload))).InputBytes, flowfabric.MaxPayload)
+		same(w, "payload of 1 MiB", w.read(w.create(payload(big.Payload))).InputBytes, limits.MaxPayload)
 		args := createArgs(w.item())
-		args[15] = strings.Repeat("x", flowfabric.MaxPayload+1)
+		args[15] = strings.Repeat("x", limits.MaxPayload+1)
 		w.refused("1 MiB + 1", "payload_too_large", args)
 		w.unchanged("bad batches", func() {
 			_, err = w.e.CreateExecutions(w.ctx, w.p, nil)
@@ -342,7 +343,7 @@ var createScenarios = []scenario{
 		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
 	}},
 	{name: "design §5 too many routes", run: func(w *world) {
-		for first := 0; first < flowfabric.MaxRoutes; first += 64 {
+		for first := 0; first < limits.MaxRoutes; first += 64 {
 			items := make([]engine.NewExecution, 64)
 			for i := range items {
 				items[i] = w.item(kind("k"+strconv.Itoa(first+i)), payload(nil))
@@ -360,7 +361,7 @@ var createScenarios = []scenario{
 		k := w.worker("a")
 		r, err := w.e.ClaimNext(w.ctx, k.request(1))
 		w.no(err)
-		same(w, "rows in one reply", len(r.Routes), flowfabric.MaxRoutes)
+		same(w, "rows in one reply", len(r.Routes), limits.MaxRoutes)
 		k.learn(r)
 		if n := len(k.claim(100)); n < 64 || n > 65 { // the heads of 64 routes a call; k7 has two
 			w.Fatalf("%d claims across 1,024 ready routes", n)

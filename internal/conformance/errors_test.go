@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -139,7 +140,7 @@ var errorScenarios = []scenario{
 		made, err := w.do("KEYS", missing+"*").AsStrSlice()
 		w.no(err)
 		same(w, "keys made", len(made), 0)
-		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", strconv.Itoa(flowfabric.Protocol + 1), "protocol_mismatch"}} {
+		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", strconv.Itoa(limits.Protocol + 1), "protocol_mismatch"}} {
 			old := w.root()[damage[0]]
 			roots := append([]string{string(w.k)}, w.roots...)
 			for _, root := range roots {

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from members that
@@ -346,7 +347,7 @@ var flowBuildScenarios = []scenario{
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{full})
 		w.no(err)
 		same(w, "total", g.shown("full").Group.Total, 1000)
-		big := g.node("big", nil, as(payload(make([]byte, flowfabric.MaxPayload+1)))).last()
+		big := g.node("big", nil, as(payload(make([]byte, limits.MaxPayload+1)))).last()
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
 		w.is(err, flowfabric.ErrPayloadTooLarge)
 	}},
@@ -366,8 +367,8 @@ var flowBuildScenarios = []scenario{
 		full("nn", "10000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
 		full("ne", "50000", func() { g.rejects(flowfabric.ErrFlowTooLarge, "", next) })
 		w.quiet = true
-		full("nn", strconv.Itoa(flowfabric.MaxFlowMembers-1), func() {
-			full("ne", strconv.Itoa(flowfabric.MaxFlowEdges-1), func() {
+		full("nn", strconv.Itoa(limits.MaxFlowMembers-1), func() {
+			full("ne", strconv.Itoa(limits.MaxFlowEdges-1), func() {
 				_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
 				w.no(err)
 			})

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // gates are scenarios of work that asks budgets and quotas: a world with budgets and quotas of its own, whose clocks move together.
@@ -81,7 +82,7 @@ func (g *gates) budget(change func(*admission.Budget)) string {
 	}
 	_, _, _, err := g.e.PutBudget(g.ctx, b, 0, "test")
 	g.no(err)
-	g.follow(keys.BudgetRoot(flowfabric.GatePartition(b.Name, flowfabric.DefaultBudgetPartitions)))
+	g.follow(keys.BudgetRoot(flowfabric.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
 	return b.Name
 }
 
@@ -91,7 +92,7 @@ func (g *gates) quota(q admission.Quota) string {
 	q.Name = g.fresh()
 	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
 	g.no(err)
-	g.follow(keys.QuotaRoot(flowfabric.GatePartition(q.Name, flowfabric.DefaultQuotaPartitions)))
+	g.follow(keys.QuotaRoot(flowfabric.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
 	return q.Name
 }
 

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // listing reads all pages of a home.
@@ -66,7 +67,7 @@ var inspectScenarios = []scenario{
 		w.create(kind("a"), priority(5))
 		gone := w.create(kind("b"), capabilities("eu", "gpu"))
 		w.cancel(gone)
-		w.create(kind("c"), lane("slow"), priority(flowfabric.MaxPriority))
+		w.create(kind("c"), lane("slow"), priority(limits.MaxPriority))
 		w.create(kind("c"), lane("slow"), delay(time.Hour)) // retained, but not waiting
 		w.setLane("slow", engine.LanePaused, "")
 		all := w.queues()
@@ -407,7 +408,7 @@ var inspectScenarios = []scenario{
 	{name: "spec 50 §14 a partition describes itself, also while it is frozen", run: func(w *world) {
 		empty := w.describe()
 		same(w, "empty", words(empty.Partition, empty.Protocol, empty.Frozen, empty.Owner, empty.TickOverdue, empty.Ready, empty.Routes, empty.Lag(),
-			empty.Wake.IsZero(), empty.Delayed, empty.Done), words(w.p, flowfabric.Protocol, false, "", false, 0, 0, time.Duration(0), true, engine.Timer{}, engine.Timer{}))
+			empty.Wake.IsZero(), empty.Delayed, empty.Done), words(w.p, limits.Protocol, false, "", false, 0, 0, time.Duration(0), true, engine.Timer{}, engine.Timer{}))
 		same(w, "booted", strconv.FormatInt(empty.Booted.UnixMilli(), 10), w.root()["booted"])
 		w.seed()
 		late := w.create(kind("late"), delay(time.Minute))

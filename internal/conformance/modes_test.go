@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -94,13 +95,13 @@ var modeScenarios = []scenario{
 			w.no(wr.Flush(w.ctx))
 			version++
 		}
-		rest := flowfabric.MaxSummary - 4*len(`"p0":"",`+part) - len(`{"q":""}`)
+		rest := limits.MaxSummary - 4*len(`"p0":"",`+part) - len(`{"q":""}`)
 		refuse("256 KiB and 1", `{"q":"`+part[:rest+1]+`"}`, flowfabric.ErrSummaryTooLarge)
 		w.no(wr.Append(w.ctx, stream.Frame{Mode: stream.ModeSummary, Payload: []byte(`{"q":"` + part[:rest] + `"}`)}))
 		w.no(wr.Close(w.ctx))
 		s, err := w.e.ReadSummary(w.ctx, f.Execution, 0)
 		w.no(err)
-		same(w, "256 KiB", words(len(s.Document), s.Version), words(flowfabric.MaxSummary, version+1))
+		same(w, "256 KiB", words(len(s.Document), s.Version), words(limits.MaxSummary, version+1))
 		deltas, err := w.e.ReadLog(w.ctx, f.Execution, 0, stream.ModeSummary, stream.Cursor{}, nil, 100)
 		w.no(err)
 		same(w, "deltas", len(deltas), int(version+1))
@@ -135,7 +136,7 @@ var modeScenarios = []scenario{
 		same(w, "an overlap is completed", words(a.Duplicate, a.Summary, a.LastSequence, a.Count), "false 4 5 1")
 		w.document(f, 4, `{"version":4}`)
 		large := summaryDelta(5)
-		large.Document = make([]byte, flowfabric.MaxSummary+1)
+		large.Document = make([]byte, limits.MaxSummary+1)
 		w.unchanged("a large document", func() {
 			_, err := w.e.AppendFrames(w.ctx, f, 6, []stream.Frame{large})
 			w.is(err, flowfabric.ErrSummaryTooLarge)
@@ -273,7 +274,7 @@ var modeScenarios = []scenario{
 			batch := make([]stream.Frame, 100)
 			for j := range batch {
 				batch[j] = bestEffort(0)
-				batch[j].Keep = flowfabric.MaxLiveFrames
+				batch[j].Keep = limits.MaxLiveFrames
 			}
 			if i%4 == 1 {
 				batch = append(batch[:99:99], durableFrame(0))

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 func (w *world) replay(id flowfabric.ExecutionID, q engine.Replay) {
@@ -71,7 +72,7 @@ var operatorScenarios = []scenario{
 		stale.Attempt++
 		w.unchanged("another attempt", func() { w.is(w.e.UpdateProgress(w.ctx, stale, 70, ""), flowfabric.ErrStaleLease) })
 		w.unchanged("a text that would be cut", func() { // it is refused, so that nobody reads half of it
-			w.is(w.e.UpdateProgress(w.ctx, f, 70, strings.Repeat("x", flowfabric.MaxReason+1)), flowfabric.ErrInvalidInput)
+			w.is(w.e.UpdateProgress(w.ctx, f, 70, strings.Repeat("x", limits.MaxReason+1)), flowfabric.ErrInvalidInput)
 		})
 		w.fail(f, "x")
 		same(w, "kept between the attempts", shown(), "60 more")

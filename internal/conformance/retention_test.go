@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -61,7 +62,7 @@ func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric
 	w.Helper()
 	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1, Categories: []string{"io", "net"}}
 	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day), timeout(time.Hour),
-		priority(flowfabric.MaxPriority))
+		priority(limits.MaxPriority))
 	c := k.one(id)
 	w.modes(c.Fence, 1, durableFrame(1), summaryDelta(1), bestEffort(1))
 	w.no(w.e.UpdateProgress(w.ctx, c.Fence, 50, "half"))

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // named finds a name whose schedule lives in this partition.
@@ -388,7 +389,7 @@ var scheduleScenarios = []scenario{
 		slices.Reverse(got)
 		same(w, "oldest first", strings.Join(got, " "), strings.Join(names, " "))
 		w.reset()
-		big := strings.Repeat("d", flowfabric.MaxSchedule)
+		big := strings.Repeat("d", limits.MaxSchedule)
 		for i := range 12 {
 			same(w, "big", w.fcall("ff_put_schedule", wirePut(fmt.Sprintf("b%02d", i), "", "", now, big, "")...).code, "OK")
 		}
@@ -408,11 +409,11 @@ var scheduleScenarios = []scenario{
 		refuse("name", "invalid_input", 1, strings.Repeat("n", 65))
 		refuse("braces", "invalid_input", 1, "a{b}")
 		refuse("empty definition", "invalid_input", 10, "")
-		refuse("definition", "invalid_input", 10, strings.Repeat("d", flowfabric.MaxSchedule+1))
-		refuse("input", "payload_too_large", 11, strings.Repeat("i", flowfabric.MaxPayload+1))
+		refuse("definition", "invalid_input", 10, strings.Repeat("d", limits.MaxSchedule+1))
+		refuse("input", "payload_too_large", 11, strings.Repeat("i", limits.MaxPayload+1))
 		refuse("by", "invalid_input", 9, strings.Repeat("b", 65))
 		refuse("next", "invalid_input", 4, "soon")
-		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", flowfabric.MaxSchedule), strings.Repeat("i", flowfabric.MaxPayload))
+		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule), strings.Repeat("i", limits.MaxPayload))
 		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
 		w.check()
 	}},

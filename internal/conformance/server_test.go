@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -46,7 +47,7 @@ var refusedWhenFull = map[string]string{
 
 var serverScenarios = []scenario{
 	{name: "a caller and a store of another protocol number are refused by this library", run: func(w *world) {
-		other := strconv.Itoa(flowfabric.Protocol + 1)
+		other := strconv.Itoa(limits.Protocol + 1)
 		told := func(caller, store, want string) {
 			w.Helper()
 			w.set("HSET", string(w.k), "protocol", store)
@@ -193,7 +194,7 @@ var serverScenarios = []scenario{
 		w.check()
 	}},
 	{name: "design §9 a newer library is never replaced, and one of another protocol refused", needs: []string{"Functions"}, run: func(w *world) {
-		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(flowfabric.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(flowfabric.Protocol-1) + "','1": flowfabric.ErrProtocol} {
+		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
 			w.set("FUNCTION", "FLUSH", "SYNC")
 			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
 			text, err := w.do("FUNCTION", "LIST").ToMessage()
@@ -215,7 +216,7 @@ var serverScenarios = []scenario{
 	{name: "spec 50 §15 #11 an older library that came in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
 		before := strconv.Itoa(lua.Revision - 1)
 		older := strings.ReplaceAll(lua.Library(lua.Variant{Sharded: true, TestClock: true}), lua.Hash(), lua.Hash()+"t")
-		for _, said := range []string{"reply.ok('" + strconv.Itoa(flowfabric.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
+		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
 			if strings.Count(older, said+strconv.Itoa(lua.Revision)) != 1 {
 				w.Fatalf("the library does not say %q once", said)
 			}

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var settleScenarios = []scenario{
@@ -304,7 +305,7 @@ var settleScenarios = []scenario{
 		c := k.claim(4)
 		stale := c[1].Fence
 		stale.Claim = 9
-		items := []engine.Completion{{Fence: c[0].Fence, Result: []byte("a")}, {Fence: stale}, {Fence: c[2].Fence, Result: make([]byte, flowfabric.MaxPayload+1)},
+		items := []engine.Completion{{Fence: c[0].Fence, Result: []byte("a")}, {Fence: stale}, {Fence: c[2].Fence, Result: make([]byte, limits.MaxPayload+1)},
 			{Fence: c[3].Fence}, {Fence: c[3].Fence}}
 		s, _, err := w.e.CompleteExecutions(w.ctx, w.p, items, nil)
 		w.no(err)

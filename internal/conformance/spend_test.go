@@ -282,7 +282,7 @@ var spendScenarios = []scenario{
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
-		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: limits(1000)}, 1, "op")
+		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(1000)}, 1, "op")
 		w.no(err)
 		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
 		w.no(err)
@@ -351,7 +351,7 @@ var spendScenarios = []scenario{
 		}
 		g.spend(b, "k", tokens(100))
 		ask(3, false)
-		wider := admission.Budget{Name: b, Reset: time.Hour, Limits: limits(200)}
+		wider := admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(200)}
 		for _, again := range []bool{false, true, true} {
 			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
 			w.no(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/lua"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -60,7 +61,7 @@ var liveScenarios = []scenario{
 		const total, limit = 2500, 100
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, total, nil)
-		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: flowfabric.MaxReadFrames})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: limits.MaxReadFrames})
 		w.no(err)
 		same(w, "while open", words(len(p.Frames), p.Closed, p.EOF), words(total, false, false))
 		w.no(w.complete(f, "").Err)
@@ -70,7 +71,7 @@ var liveScenarios = []scenario{
 	}},
 	{name: "spec 30 §11 #14 pages of large frames", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
-		w.write(f, 0, 100, func(int) []byte { return make([]byte, flowfabric.MaxFrame) })
+		w.write(f, 0, 100, func(int) []byte { return make([]byte, limits.MaxFrame) })
 		w.no(w.complete(f, "").Err)
 		frames, pages := w.pages(f.Execution, 0, 100)
 		same(w, "frames", len(frames), 100)
@@ -78,8 +79,8 @@ var liveScenarios = []scenario{
 			w.Fatalf("%d pages, want several", len(pages))
 		}
 		for i, n := range pages {
-			if n > flowfabric.MaxReadBytes {
-				w.Fatalf("page %d has %d bytes, want at most %d", i, n, flowfabric.MaxReadBytes)
+			if n > limits.MaxReadBytes {
+				w.Fatalf("page %d has %d bytes, want at most %d", i, n, limits.MaxReadBytes)
 			}
 		}
 	}},
@@ -610,7 +611,7 @@ func sized(n int) []byte {
 	size := rand.IntN(200)
 	switch rand.IntN(50) {
 	case 0:
-		size = rand.IntN(flowfabric.MaxFrame - 20)
+		size = rand.IntN(limits.MaxFrame - 20)
 	case 1, 2, 3:
 		size = rand.IntN(4 << 10)
 	}

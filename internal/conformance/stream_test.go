@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -39,10 +40,10 @@ var streamScenarios = []scenario{
 	}},
 	{name: "spec 30 §11 #2 size limits", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
-		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, flowfabric.MaxFrame)}})
+		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, limits.MaxFrame)}})
 		w.no(err)
 		bad := map[string][]stream.Frame{
-			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, flowfabric.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
+			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, limits.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
 			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
 			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
 				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: []byte("1")}},

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -27,14 +28,14 @@ var boundScenarios = []scenario{
 		w.send(id, m, first, waithook.EffectNone)
 		var failed atomic.Int32
 		together(8, func(int) {
-			for range (flowfabric.MaxSuspensionSignals - 8) / 8 {
+			for range (limits.MaxSuspensionSignals - 8) / 8 {
 				if _, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: "other"}); err != nil {
 					failed.Add(1)
 				}
 			}
 		})
 		same(w, "failed", failed.Load(), 0)
-		for w.record(id).Signals < flowfabric.MaxSuspensionSignals {
+		for w.record(id).Signals < limits.MaxSuspensionSignals {
 			w.signal(id, m, "other", waithook.EffectNone)
 		}
 		w.refuses("the 10,001st", flowfabric.ErrSignalLimit, "signals of a suspension: at most 10000", w.delivering(id, m, suspend.SentSignal{Name: "go"}))
@@ -62,7 +63,7 @@ var boundScenarios = []scenario{
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		w.quiet = true
-		for i := range flowfabric.MaxBufferedSignals {
+		for i := range limits.MaxBufferedSignals {
 			w.signal(id, []engine.Minted{p, q}[i%2], "other", waithook.EffectBuffered)
 		}
 		w.quiet = false
@@ -189,20 +190,20 @@ var boundScenarios = []scenario{
 		id := c.Fence.Execution
 		p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		for i := range 3 {
-			w.send(id, []engine.Minted{p, q}[i%2], large(flowfabric.MaxSignal), waithook.EffectBuffered)
+			w.send(id, []engine.Minted{p, q}[i%2], large(limits.MaxSignal), waithook.EffectBuffered)
 		}
 		const taken, most = "bytes of the signals that a condition took: at most 262144", "buffered bytes: at most 262144"
-		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, most, w.delivering(id, p, large(flowfabric.MaxSignal)))
-		w.send(id, p, large(flowfabric.MaxSignal-2000), waithook.EffectBuffered)
+		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, most, w.delivering(id, p, large(limits.MaxSignal)))
+		w.send(id, p, large(limits.MaxSignal-2000), waithook.EffectBuffered)
 		w.refuses("a little more", flowfabric.ErrSignalLimit, most, w.delivering(id, q, large(2000)))
 		w.suspend(c.Fence, waitFor(names(1, 4, "", "", "", "")), onPending(p)) // whatever is buffered fits
 		same(w, "taken", words(w.record(id).Signals, w.record(id).Matched), "3 3")
 
 		s := w.sleeps(waitFor(names(1, 5, "", "", "", "", ""), minted("wp")))
 		for range 3 {
-			w.send(s.id, s.wp, large(flowfabric.MaxSignal), waithook.EffectAppended)
+			w.send(s.id, s.wp, large(limits.MaxSignal), waithook.EffectAppended)
 		}
-		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, taken, w.delivering(s.id, s.wp, large(flowfabric.MaxSignal)))
+		w.refuses("the fourth of 64 KiB", flowfabric.ErrSignalLimit, taken, w.delivering(s.id, s.wp, large(limits.MaxSignal)))
 		w.send(s.id, s.wp, large(1), waithook.EffectAppended)
 		w.send(s.id, s.wp, large(1), waithook.EffectSatisfied)
 		same(w, "told", len(w.claims(s.id).Resume.Signals), 5)
@@ -213,7 +214,7 @@ var boundScenarios = []scenario{
 		for i := range all {
 			all[i] = byte(i)
 		}
-		full := make([]byte, flowfabric.MaxSignal)
+		full := make([]byte, limits.MaxSignal)
 		_, err := rand.Read(full)
 		w.no(err)
 		_, c := w.holder()

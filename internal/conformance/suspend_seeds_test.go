@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -257,10 +258,10 @@ var seedScenarios = []scenario{
 		w.resume(id)
 		f := w.holds(id)
 		const kept = 5 + 2 + 8 + 36 + 13 + 2 + 7 + 1 + 8 // name, then name, cause, id, instant, who, why, count and separators
-		rest := flowfabric.MaxStepTotal - kept
+		rest := limits.MaxStepTotal - kept
 		for i := 0; rest > 0; i++ {
 			name := "s" + strconv.Itoa(i)
-			n := min(flowfabric.MaxStepBytes, rest-len(name))
+			n := min(limits.MaxStepBytes, rest-len(name))
 			_, err := w.e.RecordStep(w.ctx, f, name, bytes.Repeat([]byte("v"), n))
 			w.no(err)
 			rest -= n + len(name)
@@ -268,12 +269,12 @@ var seedScenarios = []scenario{
 				rest = 0 // the last one would have no name
 			}
 		}
-		left := flowfabric.MaxStepTotal - kept - int(w.at(id, "sb"))
+		left := limits.MaxStepTotal - kept - int(w.at(id, "sb"))
 		if left > 1 {
 			_, err := w.e.RecordStep(w.ctx, f, "z", bytes.Repeat([]byte("v"), left-1))
 			w.no(err)
 		}
-		same(w, "what is left", flowfabric.MaxStepTotal-int(w.at(id, "sb")), kept)
+		same(w, "what is left", limits.MaxStepTotal-int(w.at(id, "sb")), kept)
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "1")
 		w.unchanged("a byte too much", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
@@ -390,7 +391,7 @@ var seedScenarios = []scenario{
 		_, c := w.holder()
 		id := c.Fence.Execution
 		a, b := w.pend(c.Fence, "a"), w.pend(c.Fence, "b")
-		large := suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), flowfabric.MaxSignal)}
+		large := suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), limits.MaxSignal)}
 		for i := range 3 {
 			w.send(id, []engine.Minted{a, b}[i%2], large, waithook.EffectBuffered)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -26,7 +27,7 @@ import (
 type tlsConfig = tls.Config
 
 // proto is the first argument of every function that is called by hand.
-var proto = strconv.Itoa(flowfabric.Protocol)
+var proto = strconv.Itoa(limits.Protocol)
 
 // ttl is the lease of a test worker; it is moved past with advance, never waited for.
 const ttl = 30 * time.Second

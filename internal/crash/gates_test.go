@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -64,7 +65,7 @@ func TestGatesUnderFire(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	l := &limits{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
+	l := &ledgerOfRuns{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
 	for name, most := range l.caps {
 		if _, _, _, err := e.PutQuota(ctx, admission.Quota{Name: name, Cap: most}, 0, "test"); err != nil {
 			t.Fatal(err)
@@ -107,8 +108,8 @@ func startLimited(t *testing.T, url, name string) *process {
 	return p
 }
 
-// limits is what is known of who ran when.
-type limits struct {
+// ledgerOfRuns is what is known of who ran when.
+type ledgerOfRuns struct {
 	t     *testing.T
 	e     *engine.Engine
 	caps  map[string]int
@@ -127,14 +128,14 @@ type turn struct {
 }
 
 // create makes n executions, with one quota, or the other, or both.
-func (l *limits) create(ctx context.Context, n int) {
+func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 	l.t.Helper()
 	by := map[uint16][]engine.NewExecution{}
 	for range n {
 		p := uint16(l.made % 4)
 		id := flowfabric.NewExecutionID(p)
 		names := [][]string{{"narrow"}, {"wide"}, {"narrow", "wide"}}[l.made%3]
-		x := engine.NewExecution{ID: id, Namespace: flowfabric.DefaultNamespace, Lane: flowfabric.DefaultLane, Kind: "crash-limited",
+		x := engine.NewExecution{ID: id, Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane, Kind: "crash-limited",
 			Payload: []byte(`{"Index":1}`)}
 		x.Policy.MaxReclaims = 1000
 		for _, name := range names {
@@ -158,7 +159,7 @@ func (l *limits) create(ctx context.Context, n int) {
 }
 
 // wait asks again and again until a condition holds, and forgets what has ended.
-func (l *limits) wait(ctx context.Context, done func() bool) {
+func (l *ledgerOfRuns) wait(ctx context.Context, done func() bool) {
 	l.t.Helper()
 	for {
 		l.open = slices.DeleteFunc(l.open, func(id flowfabric.ExecutionID) bool {
@@ -183,7 +184,7 @@ func (l *limits) wait(ctx context.Context, done func() bool) {
 }
 
 // free tells whether no slot is held.
-func (l *limits) free() bool {
+func (l *ledgerOfRuns) free() bool {
 	held := 0
 	for name := range l.caps {
 		q, err := l.e.ReadQuota(context.Background(), name, 0, 0)
@@ -196,7 +197,7 @@ func (l *limits) free() bool {
 }
 
 // read takes down what a worker said that ended at an instant.
-func (l *limits) read(p *process, ended int64) {
+func (l *ledgerOfRuns) read(p *process, ended int64) {
 	running := map[string]bool{}
 	for len(p.lines) > 0 {
 		var what, attempt string
@@ -221,7 +222,7 @@ func (l *limits) read(p *process, ended int64) {
 }
 
 // judge counts how many ran at once.
-func (l *limits) judge() {
+func (l *ledgerOfRuns) judge() {
 	l.t.Helper()
 	slices.SortFunc(l.turns, func(a, b turn) int {
 		if a.at != b.at {

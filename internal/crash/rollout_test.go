@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -262,8 +263,8 @@ func (f *fleet) library() (protocol, revision int) {
 // carries fails unless the server carries a revision of this tree's protocol.
 func (f *fleet) carries(revision int, when string) {
 	f.t.Helper()
-	if p, r := f.library(); p != flowfabric.Protocol || r != revision {
-		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, flowfabric.Protocol, revision)
+	if p, r := f.library(); p != limits.Protocol || r != revision {
+		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, limits.Protocol, revision)
 	}
 }
 

@@ -15,10 +15,11 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
-var protocol = strconv.Itoa(flowfabric.Protocol)
+var protocol = strconv.Itoa(limits.Protocol)
 
 // Repeats of a call whose reply was lost or that met a server that is loading or failing over.
 const (
@@ -191,13 +192,13 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 func mismatch(op, what string, theirs int64) error {
 	advice := "upgrade this application"
 	switch {
-	case theirs > flowfabric.Protocol:
+	case theirs > limits.Protocol:
 	case what == "store":
 		advice = "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
 	default:
 		advice = "stop the processes of the older version, then run FUNCTION DELETE " + lua.Name + " on every primary"
 	}
-	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, flowfabric.Protocol, advice)
+	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, limits.Protocol, advice)
 }
 
 // callError sorts what the driver and the server report outside the envelope.

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Config says where the server is and how to talk to it. Only URL is required.
@@ -55,7 +56,7 @@ func (c Config) withDefaults() Config {
 	c.ClientName = cmp.Or(c.ClientName, "flowfabric")
 	c.DialTimeout = cmp.Or(c.DialTimeout, 10*time.Second)
 	c.CallTimeout = cmp.Or(c.CallTimeout, 5*time.Second)
-	c.Partitions = cmp.Or(c.Partitions, flowfabric.DefaultExecutionPartitions)
+	c.Partitions = cmp.Or(c.Partitions, limits.DefaultExecutionPartitions)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
@@ -17,8 +18,8 @@ import (
 // others are admitted. An id that exists already answers Duplicate when the digests agree, ErrIdempotencyConflict
 // when they do not. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
-	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
-		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
+	if len(items) < 1 || len(items) > limits.MaxBatch {
+		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
 	}
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
 	total, tags := 0, 0
@@ -36,11 +37,11 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		total += len(x.Payload)
 		tags += len(x.Tags)
 	}
-	if total > flowfabric.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
+	if total > limits.MaxCallBytes {
+		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
-	if tags > flowfabric.MaxCallTags {
-		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name, flowfabric.ErrInvalidInput, tags, flowfabric.MaxCallTags)
+	if tags > limits.MaxCallTags {
+		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name, flowfabric.ErrInvalidInput, tags, limits.MaxCallTags)
 	}
 	if len(sent) == 0 {
 		return out, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -161,7 +162,7 @@ func TestSessionIDs(t *testing.T) {
 			t.Errorf("Instance(%q) = %q, want %q", session, got, want)
 		}
 	}
-	long := strings.Repeat("i", flowfabric.MaxInstance)
+	long := strings.Repeat("i", limits.MaxInstance)
 	seen := map[string]bool{}
 	for range 1000 {
 		id := NewSessionID(long)

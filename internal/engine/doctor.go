@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -220,5 +221,5 @@ func serverTime(ctx context.Context, client rueidis.CoreClient) (time.Time, erro
 
 // OwnLibrary is what this program loads onto servers.
 func OwnLibrary() LibraryReport {
-	return LibraryReport{Protocol: flowfabric.Protocol, Revision: lua.Revision, Hash: lua.Hash()}
+	return LibraryReport{Protocol: limits.Protocol, Revision: lua.Revision, Hash: lua.Hash()}
 }

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -50,7 +51,7 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("library %+v, want %+v, %v", d.Nodes[0].Library, OwnLibrary(), err)
 			}
 			if s := d.Store; !s.Booted || s.Partitions != 3 || len(s.Roots) != 3 || !s.Roots[1].Frozen || s.Roots[1].FrozenReason != "moving" ||
-				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != flowfabric.Protocol {
+				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != limits.Protocol {
 				t.Errorf("store: %+v", s)
 			}
 		})
@@ -351,7 +352,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			do("HSET", string(p), "ticked", later, "wake", later)
 			do("HSET", p.Session(session), "exp", expiry)
 			do("ZADD", p.Sessions(), expiry, session)
-			quotas := flowfabric.GatePartition("calls", flowfabric.DefaultQuotaPartitions)
+			quotas := flowfabric.GatePartition("calls", limits.DefaultQuotaPartitions)
 			do("ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
 			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
 			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour || !s.Roots[partition].Overdue(s.At) {

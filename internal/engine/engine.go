@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -215,7 +216,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 
 // count learns the partition counts, or fixes them. Spec 40 §3.
 func (e *Engine) count(ctx context.Context) error {
-	c, err := e.configure(ctx, Counts{e.cfg.Partitions, flowfabric.DefaultBudgetPartitions, flowfabric.DefaultQuotaPartitions})
+	c, err := e.configure(ctx, Counts{e.cfg.Partitions, limits.DefaultBudgetPartitions, limits.DefaultQuotaPartitions})
 	if err != nil {
 		return err
 	}

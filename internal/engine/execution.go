@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // requirements packs what a worker must have and what must be asked before the work runs.
@@ -38,13 +39,13 @@ func (x *NewExecution) Validate(now time.Time) error {
 			return err
 		}
 	}
-	if x.Priority < 0 || x.Priority > flowfabric.MaxPriority {
-		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, flowfabric.MaxPriority)
+	if x.Priority < 0 || x.Priority > limits.MaxPriority {
+		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, limits.MaxPriority)
 	}
-	if len(x.Creator) > flowfabric.MaxName {
-		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), flowfabric.MaxName)
+	if len(x.Creator) > limits.MaxName {
+		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), limits.MaxName)
 	}
-	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > flowfabric.MaxDelay || r%time.Second != 0) {
+	if r := x.Policy.Retention; r != 0 && (r < time.Second || r > limits.MaxDelay || r%time.Second != 0) {
 		return fmt.Errorf("%w: retention %s, want 0 or whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, r)
 	}
 	if err := x.validate(); err != nil {
@@ -54,10 +55,10 @@ func (x *NewExecution) Validate(now time.Time) error {
 }
 
 func (x *NewExecution) validateTimes(now time.Time) error {
-	switch latest := now.Add(flowfabric.MaxDelay); {
-	case x.Delay < 0 || x.Delay > flowfabric.MaxDelay:
+	switch latest := now.Add(limits.MaxDelay); {
+	case x.Delay < 0 || x.Delay > limits.MaxDelay:
 		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
-	case x.Deadline < 0 || x.Deadline > flowfabric.MaxDelay:
+	case x.Deadline < 0 || x.Deadline > limits.MaxDelay:
 		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
 	case x.Deadline > 0 && x.Deadline < time.Millisecond:
 		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
@@ -150,8 +151,8 @@ func (w *words) number(n uint64) string {
 //
 // Spec 10 §4.3, D32–D33.
 func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion, next *ClaimRequest) ([]Settled, *ClaimReply, error) {
-	if len(items) < 1 || len(items) > flowfabric.MaxBatch {
-		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), flowfabric.MaxBatch)
+	if len(items) < 1 || len(items) > limits.MaxBatch {
+		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
 	}
 	args, total := make([]string, 2, 3+6*len(items)+8), 0
 	args[0], args[1] = protocol, strconv.Itoa(len(items))
@@ -162,12 +163,12 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name, flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
 		args = append(words.fence(args, x.Fence), rueidis.BinaryString(x.Result))
-		if len(x.Result) <= flowfabric.MaxPayload { // a larger one is refused alone
+		if len(x.Result) <= limits.MaxPayload { // a larger one is refused alone
 			total += len(x.Result)
 		}
 	}
-	if total > flowfabric.MaxCallBytes && len(items) > 1 {
-		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
+	if total > limits.MaxCallBytes && len(items) > 1 {
+		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	if next == nil {
 		args = append(args, "0")
@@ -216,7 +217,7 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 	if failure.Permanent {
 		permanent = "1"
 	}
-	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, flowfabric.MaxReason), permanent, after)
+	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent, after)
 	r, err := e.call(ctx, fnFail, f.Execution.Partition(), args...)
 	if err != nil {
 		return FailOutcome{}, err
@@ -258,7 +259,7 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	} else {
 		args = append(args, id.UUID().String(), "", "", "", "")
 	}
-	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, flowfabric.MaxReason), c.By))
+	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, limits.MaxReason), c.By))
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // NewFlow is the header of a flow.
@@ -59,7 +60,7 @@ const (
 // CreateFlow makes the header of a flow (lua/flow/ff_flow_create.lua). The call may be repeated. A flow that is not released within a
 // day is given up. ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest. Spec 60 §2.1, F31.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
-	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, flowfabric.MaxName), q.Digest, strconv.Itoa(len(q.Tags))}
+	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, strconv.Itoa(len(q.Tags))}
 	for k, v := range q.Tags {
 		args = append(args, k, v)
 	}
@@ -80,8 +81,8 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 // ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, ErrStaleRevision, ErrFlowTooLarge; and those of
 // CreateExecutions. Spec 60 §2.6.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
-	if len(members) < 1 || len(members) > flowfabric.MaxBatch {
-		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), flowfabric.MaxBatch)
+	if len(members) < 1 || len(members) > limits.MaxBatch {
+		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), limits.MaxBatch)
 	}
 	out := FlowCreated{Already: true}
 	for len(members) > 0 {
@@ -154,8 +155,8 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 			}
 		}
 	}
-	if total > flowfabric.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op, flowfabric.ErrPayloadTooLarge, total, flowfabric.MaxCallBytes)
+	if total > limits.MaxCallBytes {
+		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	return appendItems(args, len(members), func(i int) *NewExecution { return &members[i].NewExecution },
 		func(args []string, i int) []string { return members[i].appendEdges(args) }), nil
@@ -179,9 +180,9 @@ func (m *FlowMember) appendEdges(args []string) []string {
 func Batches(members []FlowMember) [][]FlowMember {
 	var out [][]FlowMember
 	for len(members) > 0 {
-		n, bytes := fits(members[:min(len(members), flowfabric.MaxBatch)]), 0
+		n, bytes := fits(members[:min(len(members), limits.MaxBatch)]), 0
 		for i := range n {
-			if bytes += len(members[i].Payload); i > 0 && bytes > flowfabric.MaxCallBytes {
+			if bytes += len(members[i].Payload); i > 0 && bytes > limits.MaxCallBytes {
 				n = i
 				break
 			}
@@ -215,7 +216,7 @@ type FlowCancelled struct {
 // CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be claimed.
 // ErrCancellationPolicy, ErrFlowNotFound; ErrFlowTerminal when it has completed or failed. Spec 60 §6.
 func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (FlowCancelled, error) {
-	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy), cut(by, flowfabric.MaxName), cut(reason, flowfabric.MaxReason))
+	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy), cut(by, limits.MaxName), cut(reason, limits.MaxReason))
 	if err != nil {
 		return FlowCancelled{}, err
 	}
@@ -261,8 +262,8 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	out := make([]FlowReplayed, 0, len(members))
 	for {
 		left := members[len(out):]
-		args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, flowfabric.MaxName),
-			cut(q.Reason, flowfabric.MaxReason), strconv.Itoa(len(left))}
+		args := []string{protocol, id.UUID().String(), q.Request.String(), steps, bit(q.Force), cut(q.By, limits.MaxName),
+			cut(q.Reason, limits.MaxReason), strconv.Itoa(len(left))}
 		for _, m := range left {
 			args = append(args, m.UUID().String())
 		}

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // WaitMode says how many children must have ended.
@@ -57,8 +58,8 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	if q.Leave {
 		rest = "leave"
 	}
-	if len(q.Children) > flowfabric.MaxBatch {
-		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), flowfabric.MaxBatch)
+	if len(q.Children) > limits.MaxBatch {
+		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
 	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
 		first := q

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var sampleFlow = flowfabric.NewFlowID(3)
@@ -166,7 +167,7 @@ func TestForeignFlows(t *testing.T) {
 	member := FlowMember{NewExecution: NewExecution{ID: sampleID}, Node: "n"}
 	edge, large := member, member
 	edge.Edges = []FlowEdge{{From: elsewhere}}
-	large.Payload = make([]byte, flowfabric.MaxCallBytes+1)
+	large.Payload = make([]byte, limits.MaxCallBytes+1)
 	for name, c := range map[string]struct {
 		err  error
 		want error

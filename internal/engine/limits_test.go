@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -42,14 +43,14 @@ func TestCreateLimits(t *testing.T) {
 			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, flowfabric.ErrInvalidCapabilities},
 			"priority beyond":    {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped (10-D44)
 			"priority below":     {func(x *NewExecution) { x.Priority = -5 }, nil},
-			"ten years":          {func(x *NewExecution) { x.Delay = flowfabric.MaxDelay }, nil},
-			"more than that":     {func(x *NewExecution) { x.Delay = flowfabric.MaxDelay + time.Second }, flowfabric.ErrInvalidInput},
-			"deadline too far":   {func(x *NewExecution) { x.Deadline = flowfabric.MaxDelay + time.Second }, flowfabric.ErrInvalidInput},
+			"ten years":          {func(x *NewExecution) { x.Delay = limits.MaxDelay }, nil},
+			"more than that":     {func(x *NewExecution) { x.Delay = limits.MaxDelay + time.Second }, flowfabric.ErrInvalidInput},
+			"deadline too far":   {func(x *NewExecution) { x.Deadline = limits.MaxDelay + time.Second }, flowfabric.ErrInvalidInput},
 			"delay in the past":  {func(x *NewExecution) { x.DelayUntil = time.Unix(1, 0) }, nil},
 			"creator of 64":      {func(x *NewExecution) { x.Creator = strings.Repeat("c", 64) }, nil},
 			"creator of 65":      {func(x *NewExecution) { x.Creator = strings.Repeat("c", 65) }, flowfabric.ErrInvalidInput},
 			"digest of 65":       {func(x *NewExecution) { x.Digest = strings.Repeat("d", 65) }, flowfabric.ErrInvalidInput},
-			"payload of 1 MiB":   {func(x *NewExecution) { x.Payload = make([]byte, flowfabric.MaxPayload) }, nil},
+			"payload of 1 MiB":   {func(x *NewExecution) { x.Payload = make([]byte, limits.MaxPayload) }, nil},
 			"64 tags":            {func(x *NewExecution) { x.Tags = manyTags(64) }, nil},
 			"tag value of 256":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 256)} }, nil},
 			"tag value of 257":   {func(x *NewExecution) { x.Tags = map[string]string{"a.b": strings.Repeat("v", 257)} }, flowfabric.ErrInvalidInput},
@@ -66,7 +67,7 @@ func TestCreateLimits(t *testing.T) {
 		}
 		// Refused before anything is sent: one byte more than a call may carry.
 		x := plain()
-		x.ID, x.Payload = flowfabric.NewExecutionID(0), make([]byte, flowfabric.MaxPayload+1)
+		x.ID, x.Payload = flowfabric.NewExecutionID(0), make([]byte, limits.MaxPayload+1)
 		if _, err := e.CreateExecutions(t.Context(), 0, []NewExecution{x}); !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 			t.Errorf("1 MiB and a byte: %v", err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
@@ -188,14 +189,14 @@ func TestFrozenPartition(t *testing.T) {
 func TestStoreOfAnotherProtocol(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		for theirs, advice := range map[int]string{
-			flowfabric.Protocol + 1: "upgrade this application",
-			flowfabric.Protocol - 1: "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store",
+			limits.Protocol + 1: "upgrade this application",
+			limits.Protocol - 1: "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store",
 		} {
 			e := open(t, Config{URL: url, Partitions: 4})
 			for p := range uint16(4) {
 				must(t, e, "HSET", keys.Root(p), "protocol", strconv.Itoa(theirs))
 			}
-			want := fmt.Sprintf("the store has protocol %d, this application %d; %s", theirs, flowfabric.Protocol, advice)
+			want := fmt.Sprintf("the store has protocol %d, this application %d; %s", theirs, limits.Protocol, advice)
 			_, err := e.ReadExecution(t.Context(), sampleID)
 			oneLine(t, "a call", err, flowfabric.ErrProtocol, want)
 			_, _, err = e.Poll(t.Context(), []uint16{0, 1, 2, 3})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
@@ -32,14 +33,14 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 		q.Request = uuid.New()
 	}
 	return e.settled(ctx, fnReplay, id.Partition(), []string{protocol, id.UUID().String(), q.Request.String(), steps, force,
-		cut(q.By, flowfabric.MaxName), cut(q.Reason, flowfabric.MaxReason)})
+		cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
 }
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
 // (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
 // are the priorities before and after. ErrNotActive for one that has ended. Spec 10 §4.12, D42.
 func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error) {
-	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, flowfabric.MaxName))
+	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, limits.MaxName))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -58,8 +59,8 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 	if err := flowfabric.ValidateTags(set); err != nil {
 		return fmt.Errorf("%s: %w", fn.name, err)
 	}
-	if len(remove) > flowfabric.MaxTags {
-		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput, len(remove), flowfabric.MaxTags)
+	if len(remove) > limits.MaxTags {
+		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput, len(remove), limits.MaxTags)
 	}
 	args := []string{protocol, id.UUID().String(), strconv.Itoa(len(set))}
 	for k, v := range set {
@@ -92,13 +93,13 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, 
 // never take the next holder's lease. already: it is revoked or its session is dead. ErrNotActive when nobody holds it. Spec 10 §4.16, D34, D35.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
 	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
-		cut(by, flowfabric.MaxName), cut(reason, flowfabric.MaxReason), uuid.NewString()})
+		cut(by, limits.MaxName), cut(reason, limits.MaxReason), uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
 // what it holds. reason is cut to 256 bytes. already: it was dead. ErrSessionNotFound.
 func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, flowfabric.MaxDeadReason)})
+	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, limits.MaxDeadReason)})
 }
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
@@ -129,7 +130,7 @@ func (e *Engine) PassRing(ctx context.Context, partition uint16, interest string
 // be moved key by key. Leases go on running out: a freeze that is shorter than
 // the shortest lease loses none. Freezing twice is no error. Design §9.
 func (e *Engine) FreezePartition(ctx context.Context, partition uint16, reason string) error {
-	return e.freeze(ctx, partition, "1", cut(reason, flowfabric.MaxDeadReason))
+	return e.freeze(ctx, partition, "1", cut(reason, limits.MaxDeadReason))
 }
 
 // ThawPartition ends a freeze. Thawing a partition that is not frozen is no error.

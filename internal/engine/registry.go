@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -187,7 +188,7 @@ func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (alrea
 // What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
 // up before. ErrWorkerNotFound. Spec 40 §5.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkWorkerDead, e.workerHome(instance), []string{protocol, instance, cut(reason, flowfabric.MaxDeadReason)})
+	return e.settled(ctx, fnMarkWorkerDead, e.workerHome(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no

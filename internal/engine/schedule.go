@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Schedule is the record of a schedule. What its definition means is up to who stored it: package schedule.
@@ -219,7 +220,7 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 		which, name = "due", strconv.Itoa(q.Skip)
 	}
 	if limit == 0 {
-		limit = flowfabric.MaxListed
+		limit = limits.MaxListed
 	}
 	r, err := e.call(ctx, fnListSchedules, partition, protocol, which, name, strconv.Itoa(limit))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -185,7 +186,7 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 		if r.err != nil {
 			return r.fail()
 		}
-		if p != flowfabric.Protocol {
+		if p != limits.Protocol {
 			return mismatch("load function library", "library", p)
 		}
 		if err := e.sameClock(hash); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -59,7 +60,7 @@ func alike(frames []stream.Frame) bool {
 			return false
 		}
 	}
-	return len(frames) > 0 && len(frames) <= flowfabric.MaxAppendFrames
+	return len(frames) > 0 && len(frames) <= limits.MaxAppendFrames
 }
 
 // frameArgs adds the frames of a batch: of those of which nothing is to be said but one type that type, and a payload each; of others
@@ -117,8 +118,8 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 // (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have any, and one for each
 // of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
 func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Resumption, error) {
-	if limit < 1 || limit > flowfabric.MaxReadFrames {
-		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
+	if limit < 1 || limit > limits.MaxReadFrames {
+		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxReadFrames)
 	}
 	if id.Partition() >= e.partitions {
 		return nil, fmt.Errorf("read runs: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
@@ -169,7 +170,7 @@ func parseResumption(text string) (r stream.Resumption, ok bool) {
 }
 
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
-const chunk = flowfabric.MaxReadBytes / flowfabric.MaxFrame
+const chunk = limits.MaxReadBytes / limits.MaxFrame
 
 // ReadFrames reads up to limit durable frames (1..10,000) of an attempt in order, after the given id (exclusive; the
 // zero id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
@@ -181,8 +182,8 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 // ReadLog is ReadFrames for the frames of one mode: durable frames, summary deltas and best-effort frames have a log
 // each. Their ids are from one order, so that frames read from several logs are merged by it.
 func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, mode stream.FrameMode, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
-	if limit < 1 || limit > flowfabric.MaxReadFrames {
-		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, flowfabric.MaxReadFrames)
+	if limit < 1 || limit > limits.MaxReadFrames {
+		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxReadFrames)
 	}
 	if id.Partition() >= e.partitions {
 		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
@@ -197,9 +198,9 @@ func (e *Engine) ReadLog(ctx context.Context, id flowfabric.ExecutionID, attempt
 		end = to.String()
 	}
 	var out []stream.Frame
-	left := flowfabric.MaxReadBytes
-	for len(out) < limit && left >= flowfabric.MaxFrame {
-		want := min(limit-len(out), chunk, left/flowfabric.MaxFrame)
+	left := limits.MaxReadBytes
+	for len(out) < limit && left >= limits.MaxFrame {
+		want := min(limit-len(out), chunk, left/limits.MaxFrame)
 		start := "(" + after.String()
 		if after == (stream.Cursor{}) {
 			start = "-"
@@ -279,7 +280,7 @@ type FrameMessage struct {
 func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
 	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()
-	if d.bad || a > 1<<32-1 || n > flowfabric.MaxAppendFrames || run > 1<<32-1 {
+	if d.bad || a > 1<<32-1 || n > limits.MaxAppendFrames || run > 1<<32-1 {
 		return FrameMessage{}, fmt.Errorf("frame message: %w: head", flowfabric.ErrReply)
 	}
 	m := FrameMessage{Attempt: uint32(a), Frames: make([]stream.Frame, n)}

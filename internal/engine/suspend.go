@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -110,7 +111,7 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 		q.Request = uuid.New()
 	}
 	return e.settled(ctx, fnResume, id.Partition(), []string{protocol, id.UUID().String(), expected, q.Request.String(), trigger,
-		q.By, cut(q.Reason, flowfabric.MaxReason), strconv.FormatInt(q.Delay.Milliseconds(), 10)})
+		q.By, cut(q.Reason, limits.MaxReason), strconv.FormatInt(q.Delay.Milliseconds(), 10)})
 }
 
 // DeliverSignal brings a signal to a waitpoint for whoever holds its token, of which digest is the SHA-256 in 64 hex digits
@@ -136,7 +137,7 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 	}
 	ttl := "0"
 	if s.IdempotencyKey != "" {
-		ttl = strconv.FormatInt(cmp.Or(s.DedupTTL, flowfabric.DefaultDedupTTL).Milliseconds(), 10)
+		ttl = strconv.FormatInt(cmp.Or(s.DedupTTL, limits.DefaultDedupTTL).Milliseconds(), 10)
 	}
 	created := ""
 	if !s.CreatedAt.IsZero() {

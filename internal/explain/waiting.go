@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // waits explains an execution that could be claimed now.
@@ -197,7 +198,7 @@ func attempt(f engine.Facts) uint32 { return max(f.Attempts, 1) - 1 }
 
 func reclaimCap(f engine.Facts) int {
 	if f.Policy.MaxReclaims == 0 {
-		return flowfabric.DefaultMaxReclaims
+		return limits.DefaultMaxReclaims
 	}
 	return f.Policy.MaxReclaims
 }

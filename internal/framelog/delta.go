@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -72,7 +73,7 @@ func (w *Writer) extend(q queued) bool {
 	}
 	both, ok := mergepatch.Compose(last.patch, q.patch)
 	grown := both.Size + q.document.Size - last.weight()
-	if !ok || both.Size > flowfabric.MaxFrame || w.bytes+grown > queueBytes {
+	if !ok || both.Size > limits.MaxFrame || w.bytes+grown > queueBytes {
 		return false
 	}
 	w.bytes += grown

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -71,7 +72,7 @@ func (w *Writer) take() (batch []stream.Frame, wait time.Duration, done bool) {
 		}
 	}
 	count, size := 0, 0
-	for count < min(n, flowfabric.MaxAppendFrames) && size+w.queue[count].weight() <= flowfabric.MaxAppendBytes {
+	for count < min(n, limits.MaxAppendFrames) && size+w.queue[count].weight() <= limits.MaxAppendBytes {
 		size += w.queue[count].weight()
 		count++
 	}

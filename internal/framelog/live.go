@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // LiveSizing bounds how many best-effort frames an attempt keeps for tails that join. The number follows the rate:
@@ -20,10 +20,10 @@ func (s LiveSizing) withDefaults() LiveSizing {
 		s.Floor = 64
 	}
 	if s.Ceiling <= 0 {
-		s.Ceiling = flowfabric.MaxLiveFrames
+		s.Ceiling = limits.MaxLiveFrames
 	}
-	s.Floor = min(s.Floor, flowfabric.MaxLiveFrames)
-	s.Ceiling = min(max(s.Ceiling, s.Floor), flowfabric.MaxLiveFrames)
+	s.Floor = min(s.Floor, limits.MaxLiveFrames)
+	s.Ceiling = min(max(s.Ceiling, s.Floor), limits.MaxLiveFrames)
 	if !(s.Alpha > 0 && s.Alpha <= 1) {
 		s.Alpha = 0.2
 	}

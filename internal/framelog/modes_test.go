@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -100,7 +101,7 @@ func TestWriterRefusesDeltas(t *testing.T) {
 		must(t, w.Flush(t.Context()))
 		for text, want := range map[string]error{
 			`[]`: flowfabric.ErrInvalidInput, `"x"`: flowfabric.ErrInvalidInput, `{"a":`: flowfabric.ErrInvalidInput, ``: flowfabric.ErrInvalidInput, `{"a":1e400}`: flowfabric.ErrInvalidInput,
-			`{"a":"` + strings.Repeat("x", flowfabric.MaxFrame) + `"}`: flowfabric.ErrPayloadTooLarge,
+			`{"a":"` + strings.Repeat("x", limits.MaxFrame) + `"}`: flowfabric.ErrPayloadTooLarge,
 		} {
 			wantIs(t, w.Append(t.Context(), delta(text)), want)
 		}
@@ -389,7 +390,7 @@ func TestWriterCountsDocuments(t *testing.T) {
 		close(gate)
 		waiting.Wait()
 		must(t, w.Close(t.Context()))
-		if most > flowfabric.MaxAppendBytes {
+		if most > limits.MaxAppendBytes {
 			t.Errorf("a batch of %d bytes", most)
 		}
 		var stored map[string]any

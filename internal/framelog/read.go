@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -61,8 +62,8 @@ type Page struct {
 //
 // Errors: [flowfabric.ErrInvalidInput] for a limit out of bounds; [flowfabric.ErrNotFound].
 func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, o ReadOptions) (Page, error) {
-	if o.Limit < 1 || o.Limit > flowfabric.MaxReadFrames {
-		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput, o.Limit, flowfabric.MaxReadFrames)
+	if o.Limit < 1 || o.Limit > limits.MaxReadFrames {
+		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput, o.Limit, limits.MaxReadFrames)
 	}
 	var to *stream.Cursor
 	if o.To != (stream.Cursor{}) {
@@ -199,7 +200,7 @@ func inOrder(frames []stream.Frame, bound stream.Cursor, limit int) []stream.Fra
 	slices.SortFunc(frames, func(a, b stream.Frame) int { return a.ID.Compare(b.ID) })
 	n, size := 1, len(frames[0].Payload)
 	for n < min(len(frames), limit) && frames[n].ID.Compare(bound) <= 0 {
-		if size += len(frames[n].Payload); size > flowfabric.MaxReadBytes {
+		if size += len(frames[n].Payload); size > limits.MaxReadBytes {
 			break
 		}
 		n++
@@ -213,7 +214,7 @@ func full(frames []stream.Frame, limit int) bool {
 	for i := range frames {
 		size += len(frames[i].Payload)
 	}
-	return len(frames) > 0 && (len(frames) >= limit || size > flowfabric.MaxReadBytes-flowfabric.MaxFrame)
+	return len(frames) > 0 && (len(frames) >= limit || size > limits.MaxReadBytes-limits.MaxFrame)
 }
 
 // last is the place of an attempt's last frame.

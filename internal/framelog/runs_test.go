@@ -8,9 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -176,7 +176,7 @@ func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 2)
 		s.goOn()
-		live := stream.Frame{Sequence: 3, Type: "tick", Mode: stream.ModeBestEffort, TTL: flowfabric.MaxLiveTTL}
+		live := stream.Frame{Sequence: 3, Type: "tick", Mode: stream.ModeBestEffort, TTL: limits.MaxLiveTTL}
 		if _, err := s.AppendFrames(t.Context(), s.holder, 3, []stream.Frame{live}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -104,7 +105,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 	for _, x := range frames {
 		bytes += len(x.Payload)
 	}
-	if len(frames) > flowfabric.MaxAppendFrames || bytes > flowfabric.MaxAppendBytes {
+	if len(frames) > limits.MaxAppendFrames || bytes > limits.MaxAppendBytes {
 		return engine.Appended{}, flowfabric.NewError("ff_append_frames", "payload_too_large", "batch")
 	}
 	a := s.attempts[f.Attempt]
@@ -289,7 +290,7 @@ func (s *server) ReadLog(ctx context.Context, id flowfabric.ExecutionID, index u
 		if f.Mode != mode || f.ID.Compare(after) <= 0 || to != nil && f.ID.Compare(*to) > 0 {
 			continue
 		}
-		if bytes += len(f.Payload); len(out) == limit || len(out) > 0 && bytes > flowfabric.MaxReadBytes {
+		if bytes += len(f.Payload); len(out) == limit || len(out) > 0 && bytes > limits.MaxReadBytes {
 			break
 		}
 		out = append(out, f)

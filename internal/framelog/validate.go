@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -31,12 +32,12 @@ func Validate(f stream.Frame) error {
 		return fmt.Errorf("frame: %w: %s, want %s", flowfabric.ErrInvalidInput, field, fmt.Sprintf(want, args...))
 	}
 	switch {
-	case len(f.Payload) > flowfabric.MaxFrame:
-		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(f.Payload), flowfabric.MaxFrame)
-	case len(f.Type) > flowfabric.MaxFrameType:
-		return bad(fmt.Sprintf("type has %d bytes", len(f.Type)), "at most %d", flowfabric.MaxFrameType)
-	case len(f.Correlation) > flowfabric.MaxCorrelation:
-		return bad(fmt.Sprintf("correlation has %d bytes", len(f.Correlation)), "at most %d", flowfabric.MaxCorrelation)
+	case len(f.Payload) > limits.MaxFrame:
+		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(f.Payload), limits.MaxFrame)
+	case len(f.Type) > limits.MaxFrameType:
+		return bad(fmt.Sprintf("type has %d bytes", len(f.Type)), "at most %d", limits.MaxFrameType)
+	case len(f.Correlation) > limits.MaxCorrelation:
+		return bad(fmt.Sprintf("correlation has %d bytes", len(f.Correlation)), "at most %d", limits.MaxCorrelation)
 	case !f.ProducedAt.IsZero() && (f.ProducedAt.Before(time.UnixMilli(0)) || f.ProducedAt.UnixMilli() > 1<<53-1):
 		return bad(fmt.Sprintf("produced at %s", f.ProducedAt), "1970 or later, below 2^53 ms")
 	}
@@ -45,8 +46,8 @@ func Validate(f stream.Frame) error {
 		return bad(fmt.Sprintf("mode is %d", f.Mode), "durable, summary or best_effort")
 	case f.Mode != stream.ModeBestEffort && f.TTL != 0:
 		return bad(fmt.Sprintf("ttl is %s", f.TTL), "none, as the mode is %s", f.Mode)
-	case f.Mode == stream.ModeBestEffort && (f.TTL < flowfabric.MinLiveTTL || f.TTL > flowfabric.MaxLiveTTL):
-		return bad(fmt.Sprintf("ttl is %s", f.TTL), "%s..%s", flowfabric.MinLiveTTL, flowfabric.MaxLiveTTL)
+	case f.Mode == stream.ModeBestEffort && (f.TTL < limits.MinLiveTTL || f.TTL > limits.MaxLiveTTL):
+		return bad(fmt.Sprintf("ttl is %s", f.TTL), "%s..%s", limits.MinLiveTTL, limits.MaxLiveTTL)
 	case f.Mode == stream.ModeSummary && f.Encoding != "" && f.Encoding != stream.JSON:
 		return bad(fmt.Sprintf("encoding of a summary delta is %.20q", f.Encoding), "%s", stream.JSON)
 	}

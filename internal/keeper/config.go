@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/lease"
 )
 
@@ -57,7 +58,7 @@ type Config struct {
 }
 
 func (cfg Config) withDefaults() Config {
-	cfg.TTL = cmp.Or(cfg.TTL, flowfabric.DefaultLeaseTTL)
+	cfg.TTL = cmp.Or(cfg.TTL, limits.DefaultLeaseTTL)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Context == nil {
 		cfg.Context = context.Background()

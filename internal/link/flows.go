@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // maxDrains is how many calls one operation spends on the backlog of a partition before it leaves the rest to the tick: enough
@@ -40,7 +41,7 @@ func ReadFlow(ctx context.Context, from FlowReader, id flowfabric.FlowID) (recor
 		}
 		nodes = nil
 		for next := int64(0); next >= 0; {
-			page, err := from.FlowMembers(ctx, id, next, flowfabric.MaxBatch, true)
+			page, err := from.FlowMembers(ctx, id, next, limits.MaxBatch, true)
 			if err != nil {
 				return record, nil, err
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -155,8 +156,8 @@ func Admit(verb string, id flowfabric.ExecutionID, closed error) error {
 
 // CheckBy refuses a name of who asks that is too long to be kept.
 func CheckBy(by string) error {
-	if len(by) > flowfabric.MaxName {
-		return fmt.Errorf("%w: By has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(by), flowfabric.MaxName)
+	if len(by) > limits.MaxName {
+		return fmt.Errorf("%w: By has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(by), limits.MaxName)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 const (
@@ -206,8 +207,8 @@ func (l *Loop) plan() (schedule, error) {
 	if err := flowfabric.ValidateName("maintain owner", cfg.Owner); err != nil {
 		return schedule{}, err
 	}
-	if len(cfg.Owner) > flowfabric.MaxInstance {
-		return schedule{}, fmt.Errorf("%w: maintain: Owner has %d bytes, want at most %d", flowfabric.ErrConfig, len(cfg.Owner), flowfabric.MaxInstance)
+	if len(cfg.Owner) > limits.MaxInstance {
+		return schedule{}, fmt.Errorf("%w: maintain: Owner has %d bytes, want at most %d", flowfabric.ErrConfig, len(cfg.Owner), limits.MaxInstance)
 	}
 	count := cfg.Engine.Partitions()
 	partitions := cfg.Partitions

@@ -17,6 +17,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
@@ -469,7 +470,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for name, cfg := range map[string]maintain.Config{
 		"no engine":      {Owner: "me"},
 		"no owner":       {Engine: f},
-		"long owner":     {Engine: f, Owner: strings.Repeat("x", flowfabric.MaxInstance+1)},
+		"long owner":     {Engine: f, Owner: strings.Repeat("x", limits.MaxInstance+1)},
 		"brace":          {Engine: f, Owner: "a{b"},
 		"partition of 4": {Engine: f, Owner: "me", Partitions: []uint16{0, 4}},
 	} {

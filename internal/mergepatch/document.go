@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // The words of a delta that stand for what a merge patch cannot say, see stream.SummaryNull and stream.SummaryText.
@@ -45,9 +46,9 @@ func ParseDocument(text []byte) (*Value, error) {
 // Merge is the document with a patch applied. The error wraps [flowfabric.ErrSummaryTooLarge].
 func Merge(document, patch *Value) (*Value, error) {
 	next := merged(document, patch)
-	if next.Size > flowfabric.MaxSummary {
+	if next.Size > limits.MaxSummary {
 		return nil, fmt.Errorf("summary: %w: the document would have %d bytes, want at most %d",
-			flowfabric.ErrSummaryTooLarge, next.Size, flowfabric.MaxSummary)
+			flowfabric.ErrSummaryTooLarge, next.Size, limits.MaxSummary)
 	}
 	return next, nil
 }

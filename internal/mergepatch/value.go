@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Value is a JSON value as far as a merge needs it: an object with its members in order of their keys, or any other
@@ -113,8 +114,8 @@ func (p *parser) value(level int) *Value {
 }
 
 func (p *parser) object(level int) *Value {
-	if level > flowfabric.MaxSummaryDepth {
-		p.fail("over %d levels of objects", flowfabric.MaxSummaryDepth)
+	if level > limits.MaxSummaryDepth {
+		p.fail("over %d levels of objects", limits.MaxSummaryDepth)
 		p.rest = ""
 		return null
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // anyValue parses a value that need not be an object.
@@ -99,9 +100,9 @@ func TestMergeSummary(t *testing.T) {
 }
 
 func TestMergeSummaryLimit(t *testing.T) {
-	document := []byte(`{"a":"` + strings.Repeat("x", flowfabric.MaxSummary-len(`{"a":"","b":1}`)) + `"}`)
+	document := []byte(`{"a":"` + strings.Repeat("x", limits.MaxSummary-len(`{"a":"","b":1}`)) + `"}`)
 	next, err := Apply(document, []byte(`{"b":1}`))
-	if err != nil || len(next) != flowfabric.MaxSummary {
+	if err != nil || len(next) != limits.MaxSummary {
 		t.Fatalf("%d bytes, %v", len(next), err)
 	}
 	_, err = Apply(document, []byte(`{"b":10}`))
@@ -173,7 +174,7 @@ func FuzzMergeSummary(f *testing.F) {
 func accepted(text string) bool {
 	var v map[string]any // encoding/json knows the range of numbers
 	return json.Unmarshal([]byte(text), &v) == nil && v != nil && bytes.Equal(bytes.ToValidUTF8([]byte(text), nil), []byte(text)) &&
-		objects(v) <= flowfabric.MaxSummaryDepth
+		objects(v) <= limits.MaxSummaryDepth
 }
 
 func objects(v any) (levels int) {

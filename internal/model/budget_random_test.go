@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is every budget as
@@ -174,7 +175,7 @@ type budgets struct {
 }
 
 func newBudgets(t *testing.T, s *server, seed uint64, did map[string]int) *budgets {
-	const of = flowfabric.DefaultBudgetPartitions
+	const of = limits.DefaultBudgetPartitions
 	x := &budgets{truth: map[string]*budgetTruth{}, epochs: map[flowfabric.ExecutionID]uint64{},
 		names: []string{nameIn(3, of, "a"), nameIn(3, of, "b"), nameIn(5, of, "c")}}
 	x.bounds = newBounds(t, s, seed, did, keys.BudgetRoot(3), keys.BudgetRoot(5))

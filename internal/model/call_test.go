@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -250,7 +250,7 @@ func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply
 // wire is the function and its arguments.
 func (c call) wire() (function string, args []string) {
 	k := kinds[c.Kind]
-	return k.function, append([]string{strconv.Itoa(flowfabric.Protocol)}, k.wire(c)...)
+	return k.function, append([]string{strconv.Itoa(limits.Protocol)}, k.wire(c)...)
 }
 
 // fence is the id and the four parts, the absent ones empty.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -110,7 +111,7 @@ func (h *hand) draw(t *rapid.T) call {
 		h.fence(t, &c)
 		c.Number, c.Claim = int64(upto(t, "bytes", 4)), h.request(t)
 		if rarely(t, "large", 30) {
-			c.Number = flowfabric.MaxPayload + 1
+			c.Number = limits.MaxPayload + 1
 		}
 	case "fail":
 		h.fence(t, &c)
@@ -132,7 +133,7 @@ func (h *hand) draw(t *rapid.T) call {
 			}
 		}
 		if rarely(t, "large", 30) {
-			c.Value = strings.Repeat("v", flowfabric.MaxStepBytes+1)
+			c.Value = strings.Repeat("v", limits.MaxStepBytes+1)
 		}
 	case "progress":
 		h.fence(t, &c)
@@ -144,7 +145,7 @@ func (h *hand) draw(t *rapid.T) call {
 			h.modes(t, &c)
 		}
 		if rarely(t, "large", 30) {
-			c.Number = flowfabric.MaxFrame + 1
+			c.Number = limits.MaxFrame + 1
 		}
 	case "priority":
 		c.ID, c.Number, c.Name = h.id(t), one(t, "priority", int64(0), 1, 5, 9001, -3), h.who(t)
@@ -252,11 +253,11 @@ func spoil(how int, s *model.Submission) {
 	case 4:
 		s.Tags = map[string]string{"a.b": strings.Repeat("x", 257)}
 	case 5:
-		s.Input = flowfabric.MaxPayload + 1
+		s.Input = limits.MaxPayload + 1
 	case 6:
 		s.ID = "x"
 	case 7:
-		s.Policy.Retention = flowfabric.MaxDelay + time.Second
+		s.Policy.Retention = limits.MaxDelay + time.Second
 	default:
 		s.Delay = -5
 	}
@@ -412,7 +413,7 @@ func (h *hand) modes(t *rapid.T, c *call) {
 		c.Modes += one(t, "mode", "d", "s", "s", "l")
 	}
 	if rarely(t, "large document", 10) {
-		c.Document = flowfabric.MaxSummary - one(t, "bytes", 1, 2)
+		c.Document = limits.MaxSummary - one(t, "bytes", 1, 2)
 	}
 	if x := h.p.Executions[c.ID]; x != nil && len(x.Attempts) > 0 {
 		a := x.Attempts[len(x.Attempts)-1]

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
 )
 
@@ -107,8 +108,8 @@ func (x *gateRun) everywhere() {
 	}
 }
 
-var gateNames = map[string]string{"b": nameIn(1, flowfabric.DefaultBudgetPartitions, "gb"), "q1": nameIn(1, flowfabric.DefaultQuotaPartitions, "ga"),
-	"q2": nameIn(2, flowfabric.DefaultQuotaPartitions, "gb")}
+var gateNames = map[string]string{"b": nameIn(1, limits.DefaultBudgetPartitions, "gb"), "q1": nameIn(1, limits.DefaultQuotaPartitions, "ga"),
+	"q2": nameIn(2, limits.DefaultQuotaPartitions, "gb")}
 
 func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateRun {
 	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Quota{}, most: map[string]int{},
@@ -120,7 +121,7 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 	x.bounds = newBounds(t, s, seed, did, roots...)
 	x.e = s.e
 	for _, root := range roots {
-		_, code, _, err := s.fcall(x.ctx, s.raw, root, "ff_boot", strconv.Itoa(flowfabric.Protocol))
+		_, code, _, err := s.fcall(x.ctx, s.raw, root, "ff_boot", strconv.Itoa(limits.Protocol))
 		x.no(err)
 		x.same(code, "OK")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // LaneName is a lane of a namespace.
@@ -77,7 +78,7 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 		return answer("invalid_input")
 	case !slices.Contains([]string{"active", "paused", "draining", "disabled"}, now.State):
 		return answer("invalid_input")
-	case q.Keep > maxKeep || len(q.By) > flowfabric.MaxName:
+	case q.Keep > maxKeep || len(q.By) > limits.MaxName:
 		return answer("invalid_input")
 	case !known && len(p.Lanes) >= maxLanes:
 		return answer("invalid_input")

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // ChangePriority reorders an execution that has not ended; it keeps its age (spec 10 §4.12, D42).
@@ -12,7 +12,7 @@ func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || len(by) > flowfabric.MaxName {
+	if !uuid(id) || len(by) > limits.MaxName {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -43,7 +43,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !uuid(q.Request) || len(q.By) > flowfabric.MaxName || len(q.Reason) > flowfabric.MaxReason {
+	if !uuid(id) || !uuid(q.Request) || len(q.By) > limits.MaxName || len(q.Reason) > limits.MaxReason {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -95,7 +95,7 @@ func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || len(session) > 64 || len(by) > flowfabric.MaxName || len(reason) > flowfabric.MaxReason {
+	if !uuid(id) || len(session) > 64 || len(by) > limits.MaxName || len(reason) > limits.MaxReason {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -193,7 +193,7 @@ func (x *pair) shut(why model.Gate, c call) {
 	x.t.Helper()
 	before, key := x.past, root
 	freeze := func(on string) {
-		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(flowfabric.Protocol), on, "moved"); err != nil || code != model.OK {
+		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(limits.Protocol), on, "moved"); err != nil || code != model.OK {
 			x.t.Fatalf("freeze %s: %s %v", on, code, err)
 		}
 	}
@@ -210,8 +210,8 @@ func (x *pair) shut(why model.Gate, c call) {
 		freeze("1")
 		defer freeze("0")
 	case model.Mismatch:
-		protocol(strconv.Itoa(flowfabric.Protocol + 1))
-		defer protocol(strconv.Itoa(flowfabric.Protocol))
+		protocol(strconv.Itoa(limits.Protocol + 1))
+		defer protocol(strconv.Itoa(limits.Protocol))
 	}
 	x.makeOn(key, c)
 	x.p.Gate, x.past = "", before

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // TestQuotas does random things to quotas, on both servers, and to quotaTruth: every reply is the same, and so is every quota as it is
@@ -48,7 +48,7 @@ type quotas struct {
 }
 
 func newQuotas(t *testing.T, s *server, seed uint64, did map[string]int) *quotas {
-	const of = flowfabric.DefaultQuotaPartitions
+	const of = limits.DefaultQuotaPartitions
 	x := &quotas{truth: map[string]*quotaTruth{}, names: []string{nameIn(3, of, "a"), nameIn(3, of, "b"), nameIn(5, of, "c")}}
 	x.bounds = newBounds(t, s, seed, did, keys.QuotaRoot(3), keys.QuotaRoot(5))
 	return x

@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // RecordStep stores the value of a durable step.
@@ -17,7 +17,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	if len(name) < 1 || len(name) > 128 || name[0] == unit[0] {
 		return answer("invalid_input")
 	}
-	if len(value) > flowfabric.MaxStepBytes {
+	if len(value) > limits.MaxStepBytes {
 		return answer("payload_too_large")
 	}
 	x, refused, holder := p.refuse(id, f)
@@ -34,7 +34,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	for k, v := range x.Steps {
 		total += len(k) + len(v)
 	}
-	if total > flowfabric.MaxStepTotal || len(x.Steps) >= flowfabric.MaxSteps {
+	if total > limits.MaxStepTotal || len(x.Steps) >= limits.MaxSteps {
 		return answer("step_limit_exceeded")
 	}
 	x.Steps[name] = value
@@ -52,7 +52,7 @@ func (p *Partition) Progress(id string, f Fence, percent int, message string) Re
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if percent < -1 || percent > 100 || len(message) > flowfabric.MaxReason {
+	if percent < -1 || percent > 100 || len(message) > limits.MaxReason {
 		return answer("invalid_input")
 	}
 	x, refused, holder := p.refuse(id, f)
@@ -89,10 +89,10 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if b.First < 1 || b.Count < 1 || b.Count > flowfabric.MaxAppendFrames {
+	if b.First < 1 || b.Count < 1 || b.Count > limits.MaxAppendFrames {
 		return answer("invalid_input")
 	}
-	if b.Size > flowfabric.MaxFrame {
+	if b.Size > limits.MaxFrame {
 		return answer("payload_too_large")
 	}
 	modes := b.Modes
@@ -101,7 +101,7 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	} else if len(modes) != b.Count || !strings.ContainsAny(modes, "sl") {
 		return answer("invalid_input")
 	}
-	if strings.Contains(modes, "s") && b.Document > flowfabric.MaxSummary {
+	if strings.Contains(modes, "s") && b.Document > limits.MaxSummary {
 		return answer("summary_too_large")
 	}
 	x, refused, holder := p.refuse(id, f)

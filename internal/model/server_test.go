@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/lua"
@@ -142,10 +143,10 @@ func (s *server) reset(ctx context.Context, t failer) {
 	if err := s.setClock(ctx, s.raw, begin); err != nil {
 		t.Fatalf("set the clock: %v", err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", strconv.Itoa(flowfabric.Protocol)); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", strconv.Itoa(limits.Protocol)); err != nil || code != model.OK {
 		t.Fatalf("boot: %s %v", code, err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", strconv.Itoa(flowfabric.Protocol), "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", strconv.Itoa(limits.Protocol), "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
 		t.Fatalf("seed: %s %v", code, err)
 	}
 }

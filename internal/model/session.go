@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Session is the lease of one worker instance on everything it holds here (design §6). It is opened by the claim that
@@ -68,7 +68,7 @@ func (p *Partition) lost(x *Execution, id, cause string) {
 }
 
 func badTTL(ms int64) bool {
-	return ms < flowfabric.MinLeaseTTL.Milliseconds() || ms > flowfabric.MaxLeaseTTL.Milliseconds()
+	return ms < limits.MinLeaseTTL.Milliseconds() || ms > limits.MaxLeaseTTL.Milliseconds()
 }
 
 func badSession(id string) bool { return len(id) < 1 || len(id) > 64 }
@@ -146,7 +146,7 @@ func (p *Partition) MarkDead(session, reason string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if badSession(session) || len(reason) > flowfabric.MaxDeadReason {
+	if badSession(session) || len(reason) > limits.MaxDeadReason {
 		return answer("invalid_input")
 	}
 	s := p.Sessions[session]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Complete ends the execution with a result of so many bytes (spec 10 §4.3).
@@ -13,7 +14,7 @@ func (p *Partition) Complete(id string, f Fence, result int) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if result > flowfabric.MaxPayload {
+	if result > limits.MaxPayload {
 		return answer("payload_too_large")
 	}
 	if code := incomplete(id, f); code != "" {
@@ -62,7 +63,7 @@ func (p *Partition) Fail(id string, f Fence, why Failure) Reply {
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if !category.MatchString(why.Category) || len(why.Reason) > flowfabric.MaxReason || why.After < -1 || why.After > maxAhead {
+	if !category.MatchString(why.Category) || len(why.Reason) > limits.MaxReason || why.After < -1 || why.After > maxAhead {
 		return answer("invalid_input")
 	}
 	x, refused, holder := p.refuse(id, f)
@@ -229,8 +230,8 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > flowfabric.MaxReason ||
-		len(c.By) > flowfabric.MaxName || c.By != "" && c.Source != "operator_override" {
+	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > limits.MaxReason ||
+		len(c.By) > limits.MaxName || c.By != "" && c.Source != "operator_override" {
 		return answer("invalid_input")
 	}
 	code := incomplete(id, f)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Submission is what a producer asks for. Times are ms.
@@ -72,7 +73,7 @@ func (p *Partition) known(id string) (code Code, digest string, ok bool) {
 	return t.Code, t.Digest, ok
 }
 
-func clamp(priority int) int { return min(max(priority, 0), flowfabric.MaxPriority) }
+func clamp(priority int) int { return min(max(priority, 0), limits.MaxPriority) }
 
 func (s *Submission) validate() string {
 	for _, name := range []string{s.Route.Namespace, s.Route.Lane, s.Route.Kind} {
@@ -90,13 +91,13 @@ func (s *Submission) validate() string {
 		return "invalid_input"
 	case s.Policy.Validate() != nil:
 		return "invalid_policy"
-	case len(s.Creator) > flowfabric.MaxName:
+	case len(s.Creator) > limits.MaxName:
 		return "invalid_input"
 	case !uuid(s.ID):
 		return "invalid_input"
 	case len(s.Digest) > 64:
 		return "invalid_input"
-	case s.Input > flowfabric.MaxPayload:
+	case s.Input > limits.MaxPayload:
 		return "payload_too_large"
 	}
 	return invalidTags(s.Tags)
@@ -110,7 +111,7 @@ func invalidTags(tags map[string]string) string {
 		if flowfabric.ValidateTags(map[string]string{k: ""}) != nil {
 			return "invalid_tag_key"
 		}
-		if len(v) > flowfabric.MaxTagValue {
+		if len(v) > limits.MaxTagValue {
 			return "invalid_input"
 		}
 	}
@@ -122,7 +123,7 @@ func (p *Partition) SetTags(id string, set map[string]string, remove []string) R
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || len(set) > flowfabric.MaxTags || len(remove) > flowfabric.MaxTags {
+	if !uuid(id) || len(set) > limits.MaxTags || len(remove) > limits.MaxTags {
 		return answer("invalid_input")
 	}
 	if code := invalidTags(set); code != "" {
@@ -138,7 +139,7 @@ func (p *Partition) SetTags(id string, set map[string]string, remove []string) R
 		delete(tags, k)
 	}
 	switch {
-	case len(tags) > flowfabric.MaxTags:
+	case len(tags) > limits.MaxTags:
 		return answer("invalid_input")
 	case maps.Equal(tags, x.Tags):
 		return answer(Already, number(len(tags)))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Steps that the library records itself: what a wait was answered, and a waitpoint that was handed out.
@@ -316,7 +316,7 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 		return r
 	}
 	if !uuid(id) || q.Expected != "" && !uuid(q.Expected) || !uuid(q.Request) || q.Trigger != "operator" && q.Trigger != "auto_resume" ||
-		len(q.By) < 1 || len(q.By) > flowfabric.MaxName || len(q.Why) > flowfabric.MaxReason || q.Delay < 0 || q.Delay > 2_592_000_000 {
+		len(q.By) < 1 || len(q.By) > limits.MaxName || len(q.Why) > limits.MaxReason || q.Delay < 0 || q.Delay > 2_592_000_000 {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]

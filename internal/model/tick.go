@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
@@ -132,7 +132,7 @@ func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	if s := p.Sessions[x.Held.Session]; s != nil && x.Code == "A1" {
 		said = s.Why // an operator's reason
 	}
-	last := x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, flowfabric.DefaultMaxReclaims)
+	last := x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, limits.DefaultMaxReclaims)
 	if last && x.Code == "A1" && said == "" {
 		instance, _, _ := strings.Cut(x.Held.Session, "~")
 		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause", instance, x.Reclaims+1)

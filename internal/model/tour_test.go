@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -321,7 +322,7 @@ func (x *pair) refusals() {
 	x.make(step)
 	step.Value = "b"
 	x.make(step)
-	step.Value = strings.Repeat("v", flowfabric.MaxStepBytes+1)
+	step.Value = strings.Repeat("v", limits.MaxStepBytes+1)
 	x.make(step)
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 2, Count: 1, Number: 1})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 3, Number: 1, Modes: "lsd"})
@@ -329,10 +330,10 @@ func (x *pair) refusals() {
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 4, Count: 1, Number: 1, Modes: "s"})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 2, Count: 4, Number: 1, Modes: "sdsl"})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 6, Count: 1, Number: 1, Modes: "s", Base: 2})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: flowfabric.MaxSummary - 1})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: flowfabric.MaxSummary - 2})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: flowfabric.MaxFrame + 1})
-	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: flowfabric.MaxPayload + 1})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: limits.MaxSummary - 1})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: limits.MaxSummary - 2})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: limits.MaxFrame + 1})
+	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload + 1})
 	x.make(call{Kind: "complete", ID: subject, Fence: f})
 	x.make(call{Kind: "complete", ID: subject, Fence: f})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: 1})
@@ -385,25 +386,25 @@ func (x *pair) limits() {
 	step := func(name string, value int) {
 		x.make(call{Kind: "step", ID: subject, Fence: f, Name: name, Value: strings.Repeat("v", value)})
 	}
-	step("s", flowfabric.MaxStepBytes+1)
-	for i := range flowfabric.MaxStepTotal / flowfabric.MaxStepBytes { // the last one is too much, because names count
-		step("s"+strconv.Itoa(i), flowfabric.MaxStepBytes)
+	step("s", limits.MaxStepBytes+1)
+	for i := range limits.MaxStepTotal / limits.MaxStepBytes { // the last one is too much, because names count
+		step("s"+strconv.Itoa(i), limits.MaxStepBytes)
 	}
 	step("s0", 1)
-	step("s0", flowfabric.MaxStepBytes)
+	step("s0", limits.MaxStepBytes)
 	x.compare()
 	f = x.reach("A1")
-	for i := range flowfabric.MaxSteps + 1 {
+	for i := range limits.MaxSteps + 1 {
 		step(strconv.Itoa(i), 1)
 	}
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: flowfabric.MaxFrame + 1})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: flowfabric.MaxAppendFrames, Number: 1})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: flowfabric.MaxAppendFrames, Count: 2, Number: 1})
-	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: flowfabric.MaxPayload + 1})
-	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: flowfabric.MaxPayload})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: limits.MaxFrame + 1})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: limits.MaxAppendFrames, Number: 1})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: limits.MaxAppendFrames, Count: 2, Number: 1})
+	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload + 1})
+	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload})
 	x.compare()
 	x.start()
-	for i := range flowfabric.MaxRoutes + 1 {
+	for i := range limits.MaxRoutes + 1 {
 		x.make(call{Kind: "create", Submit: model.Submission{ID: "00000000-0000-4000-8000-" + strings.Repeat("0", 8) + text(int64(i+1000)),
 			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k" + strconv.Itoa(i)}}})
 	}

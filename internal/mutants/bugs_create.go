@@ -17,7 +17,7 @@ var createMutants = []Mutant{
 	{"stage: tags are not counted", "member.parse",
 		`(n > 1 and 8 + #items[n].group.tags / 2 or 0)`, `(n > 1 and 8 or 0)`, suite("flow")},
 	{"client: tags do not bound a batch", "internal/coalesce.shard.take",
-		`tags+len(p.Sub.Item.Tags) > flowfabric.MaxCallTags`, `false`, in("internal/coalesce", "^TestBatchesAreBoundedInTags$")},
+		`tags+len(p.Sub.Item.Tags) > limits.MaxCallTags`, `false`, in("internal/coalesce", "^TestBatchesAreBoundedInTags$")},
 	{"create: the score forgets priority", "create.write",
 		`t.score = t.priority == 0 and`, `t.score = t.priority >= 0 and`, suite("create|claim")},
 	{"create: priority is not clamped", "create.judge",

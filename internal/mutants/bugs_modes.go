@@ -56,13 +56,13 @@ var modeMutants = []Mutant{
 	{"summary: numbers of any range", "internal/mergepatch.parser.number",
 		`	if _, err := strconv.ParseFloat(text, 64); err != nil {`, `	if _, err := strconv.ParseFloat(text, 64); err == nil && text == "" {`, in("internal/mergepatch", "TestMerge")},
 	{"summary: 17 levels", "internal/mergepatch.parser.object",
-		`	if level > flowfabric.MaxSummaryDepth {`, `	if level > flowfabric.MaxSummaryDepth+1 {`, in("internal/mergepatch", "TestMerge")},
+		`	if level > limits.MaxSummaryDepth {`, `	if level > limits.MaxSummaryDepth+1 {`, in("internal/mergepatch", "TestMerge")},
 	{"summary: a delete and an object become one patch", "internal/mergepatch.Compose",
 		`			ok = false
 `, `			out = append(out, *b)
 `, in("internal/mergepatch", "TestComposed")},
 	{"summary: the document may grow", "internal/mergepatch.Merge",
-		`next.Size > flowfabric.MaxSummary {`, `next.Size > flowfabric.MaxSummary+1 {`, in("internal/mergepatch", "TestMergeSummaryLimit")},
+		`next.Size > limits.MaxSummary {`, `next.Size > limits.MaxSummary+1 {`, in("internal/mergepatch", "TestMergeSummaryLimit")},
 	{"summary: a refused delta is merged all the same", "internal/framelog.Writer.appendDelta",
 		`	if merge() == nil && w.extend(q) {`, `	defer func() { w.summary.document, _ = mergepatch.Merge(w.summary.document, patch) }()
 	if merge() == nil && w.extend(q) {`, in("internal/framelog", "TestWriterRefusesDeltas")},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Tag returns tags and, when tracing is on, those that carry the context to the handler. The given map is not changed. Tracing
@@ -16,7 +17,7 @@ func (t *Tracer) Tag(ctx context.Context, tags map[string]string) map[string]str
 	}
 	carried := carrier{}
 	t.carriedBy().Inject(ctx, carried)
-	if len(carried) == 0 || len(tags)+len(carried) > flowfabric.MaxTags || flowfabric.ValidateTags(carried) != nil {
+	if len(carried) == 0 || len(tags)+len(carried) > limits.MaxTags || flowfabric.ValidateTags(carried) != nil {
 		return tags
 	}
 	maps.Copy(carried, without(tags))
@@ -26,9 +27,9 @@ func (t *Tracer) Tag(ctx context.Context, tags map[string]string) map[string]str
 // without leaves out what a handler may have copied from its own execution.
 func without(tags map[string]string) map[string]string {
 	for k := range tags {
-		if strings.HasPrefix(k, flowfabric.TraceTags) {
+		if strings.HasPrefix(k, limits.TraceTags) {
 			tags = maps.Clone(tags)
-			maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, flowfabric.TraceTags) })
+			maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, limits.TraceTags) })
 			return tags
 		}
 	}
@@ -38,7 +39,7 @@ func without(tags map[string]string) map[string]string {
 // carried is whether tags bring a context along.
 func brings(tags map[string]string) bool {
 	for k := range tags {
-		if strings.HasPrefix(k, flowfabric.TraceTags) {
+		if strings.HasPrefix(k, limits.TraceTags) {
 			return true
 		}
 	}
@@ -51,20 +52,20 @@ type carrier map[string]string
 var tagName = strings.NewReplacer("-", "_")
 
 func (c carrier) Get(key string) string {
-	return c[flowfabric.TraceTags+tagName.Replace(strings.ToLower(key))]
+	return c[limits.TraceTags+tagName.Replace(strings.ToLower(key))]
 }
 
 // Set keeps what fits: of a long tracestate or baggage the trace does not depend.
 func (c carrier) Set(key, value string) {
-	if value != "" && len(value) <= flowfabric.MaxTagValue {
-		c[flowfabric.TraceTags+tagName.Replace(strings.ToLower(key))] = value
+	if value != "" && len(value) <= limits.MaxTagValue {
+		c[limits.TraceTags+tagName.Replace(strings.ToLower(key))] = value
 	}
 }
 
 func (c carrier) Keys() []string {
 	keys := make([]string, 0, len(c))
 	for k := range c {
-		if key, ok := strings.CutPrefix(k, flowfabric.TraceTags); ok {
+		if key, ok := strings.CutPrefix(k, limits.TraceTags); ok {
 			keys = append(keys, key)
 		}
 	}

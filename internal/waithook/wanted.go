@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Wanted is the error by which a handler asks to be suspended. The runtime finds it with errors.As.
@@ -39,8 +40,8 @@ func ValidKid(kid string) bool {
 
 // CheckName accepts 1..128 bytes of printable ASCII, like the names of steps.
 func CheckName(name string) error {
-	if name == "" || len(name) > flowfabric.MaxStepName {
-		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), flowfabric.MaxStepName)
+	if name == "" || len(name) > limits.MaxStepName {
+		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), limits.MaxStepName)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -148,7 +149,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 			t.Errorf("Pending(%q): %v", name, err)
 		}
 	}
-	for _, life := range []time.Duration{0, -1, time.Second - 1, flowfabric.MaxWaitpointLife + 1} {
+	for _, life := range []time.Duration{0, -1, time.Second - 1, limits.MaxWaitpointLife + 1} {
 		if _, err := suspend.Pending(t.Context(), x, "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "want 1s..168h0m0s") {
 			t.Errorf("Pending for %v: %v", life, err)
 		}

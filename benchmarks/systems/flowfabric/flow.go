@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, staged in calls of
@@ -61,8 +62,8 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 	if _, err := s.engine.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: kind}); err != nil {
 		return err
 	}
-	for first := 0; first < len(members); first += flowfabric.MaxBatch {
-		if _, err := s.engine.StageFlow(ctx, id, nil, members[first:min(first+flowfabric.MaxBatch, len(members))]); err != nil {
+	for first := 0; first < len(members); first += limits.MaxBatch {
+		if _, err := s.engine.StageFlow(ctx, id, nil, members[first:min(first+limits.MaxBatch, len(members))]); err != nil {
 			return err
 		}
 	}

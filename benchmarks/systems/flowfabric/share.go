@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // SubmitFor implements [driver.Sharer]: a tenant is a namespace.
@@ -20,12 +20,12 @@ func (s *store) SubmitFor(ctx context.Context, tenant string, priority int, payl
 
 // Weigh implements [driver.Sharer].
 func (s *store) Weigh(ctx context.Context, tenant string, weight int) error {
-	return admin.New(s.client).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{Namespace: tenant, Weight: &weight})
+	return admin.New(s.client).SetLane(ctx, limits.DefaultLane, admin.LaneChange{Namespace: tenant, Weight: &weight})
 }
 
 // Age implements [driver.Sharer].
 func (s *store) Age(ctx context.Context, tenant string, step time.Duration) error {
-	return admin.New(s.client).SetLane(ctx, flowfabric.DefaultLane, admin.LaneChange{Namespace: tenant, Ageing: &step})
+	return admin.New(s.client).SetLane(ctx, limits.DefaultLane, admin.LaneChange{Namespace: tenant, Ageing: &step})
 }
 
 // WorkForAll implements [driver.Sharer].

@@ -1,4 +1,5 @@
-package flowfabric
+// Package limits is every bound and default of the library in one place; docs/limits.md tells users of those they meet, and a test compares them.
+package limits
 
 import "time"
 
@@ -6,8 +7,7 @@ import "time"
 // towards [MaxTags]; handlers do not see them.
 const TraceTags = "otel."
 
-// Limits of design §12. The server enforces the byte and count limits as well; they can be configured
-// downwards, never upwards.
+// The limits. The server functions enforce the byte and count limits as well.
 const (
 	MaxPayload         = 1 << 20 // bytes of input or result
 	MaxFrame           = 64 << 10
@@ -59,14 +59,14 @@ const (
 	MaxDelay    = 10 * 365 * 24 * time.Hour
 	MaxBackoff  = 7 * 24 * time.Hour
 
-	MaxReadFrames    = 10000
-	MaxReadBytes     = 4 << 20
-	MaxTailBlock     = 30 * time.Second
-	MaxFrameType     = 128
-	MaxCorrelation   = 256
-	MaxAppendFrames  = 100       // frames of one append call
-	MaxAppendBytes   = 512 << 10 // payload bytes of one append call
-	DefaultRetention = 10000     // frames kept per attempt (approximate)
+	MaxReadFrames     = 10000
+	MaxReadBytes      = 4 << 20
+	MaxTailBlock      = 30 * time.Second
+	MaxFrameType      = 128
+	MaxCorrelation    = 256
+	MaxAppendFrames   = 100       // frames of one append call
+	MaxAppendBytes    = 512 << 10 // payload bytes of one append call
+	DefaultFrameLimit = 10000     // frames kept per attempt (approximate)
 
 	MaxSchedule  = 64 << 10 // bytes of a schedule's definition
 	MaxSchedules = 10000    // per partition
@@ -79,7 +79,7 @@ const (
 	MaxLiveFrames   = 16384 // best-effort frames kept per attempt (approximate)
 )
 
-// Partition counts of a new deployment; whoever boots it first fixes them (spec 40 §3, design §9).
+// Partition counts of a new deployment; whoever boots it first fixes them.
 const (
 	DefaultExecutionPartitions = 64
 	MaxBudgets                 = 16 // gates of an execution
@@ -89,7 +89,7 @@ const (
 	DefaultQuotaPartitions     = 32
 )
 
-// Defaults of design §4.
+// Defaults.
 const (
 	DefaultLeaseTTL     = 30 * time.Second
 	DefaultConcurrency  = 64
@@ -100,3 +100,14 @@ const (
 
 // Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused, with ErrProtocol.
 const Protocol = 3
+
+// Limits of a flow.
+const (
+	MaxFlowMembers = 10_000
+	MaxFlowEdges   = 50_000
+	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
+)
+
+// DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says otherwise. Few deploys or
+// crashes hit the same execution that often; a handler that ends its process does. The first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
+const DefaultMaxReclaims = 10
