@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -26,7 +27,7 @@ func TestAuditOnAServer(t *testing.T) {
 	defer c.Close()
 	a := admin.New(c)
 	x := submit(ctx, t, c, "tides")
-	if r, err := a.Audit(ctx, admin.Audit{}); err != nil || !r.Sound || len(r.Findings) != 0 || r.Executions[flowfabric.CodeWaitingFirst] != 1 || len(r.Partitions) != 2 {
+	if r, err := a.Audit(ctx, admin.Audit{}); err != nil || !r.Sound || len(r.Findings) != 0 || r.Executions[codes.WaitingFirst] != 1 || len(r.Partitions) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	send(t, url, "DEL", keys.Of(x.ID().Partition()).Ready())

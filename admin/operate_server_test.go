@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -54,7 +55,7 @@ func TestReplayOnAServer(t *testing.T) { // spec 10 D22, D24
 				t.Fatal(err)
 			}
 		}
-		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Code != flowfabric.CodeWaitingReplay {
+		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Code != codes.WaitingReplay {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -149,7 +150,7 @@ func TestRevokeOnAServer(t *testing.T) { // spec 10 §4.16, D35
 		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, flowfabric.ErrLeaseRevoked) {
 			t.Errorf("the holder's write: %v", err)
 		}
-		if s, err := x.Get(ctx); err != nil || s.State.Code != flowfabric.CodeRevoked {
+		if s, err := x.Get(ctx); err != nil || s.State.Code != codes.Revoked {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if err := x.Cancel(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
@@ -209,7 +210,7 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 		detail []string
 		says   string
 	}{
-		{resume, "execution_not_suspended", []string{string(flowfabric.CodeActive)}, "execution_not_suspended: only a suspended execution is resumed, it is active"},
+		{resume, "execution_not_suspended", []string{string(codes.Active)}, "execution_not_suspended: only a suspended execution is resumed, it is active"},
 		{resume, "suspension_changed", []string{"s-2"}, "it is suspended anew, as s-2; look at client.Suspension before you resume that one"},
 		{resume, "execution_not_found", nil, "execution_not_found: "},
 		{reissue, "execution_not_found", nil, "reissue token of " + id.String() + ": fake: execution_not_found"},

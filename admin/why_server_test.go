@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
@@ -33,7 +34,7 @@ func TestWhyOnAServer(t *testing.T) { // spec 50 §14
 		says(x.ID(), explain.WhyWaitingNext, "1 live worker takes")
 		finish(ctx, t, e, x.ID(), "wet")
 		says(x.ID(), explain.WhyCompleted, `worker "tester" completed it`)
-		if why, err := admin.New(c).Why(ctx, x.ID()); err != nil || why.State != flowfabric.Completed || why.Code != flowfabric.CodeCompleted {
+		if why, err := admin.New(c).Why(ctx, x.ID()); err != nil || why.State != flowfabric.Completed || why.Code != codes.Completed {
 			t.Errorf("%+v, %v", why, err)
 		}
 		if err := admin.New(c).Purge(ctx, x.ID(), 0); err != nil {

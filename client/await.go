@@ -13,6 +13,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -82,10 +83,10 @@ func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []
 // nextEnd is the first attempt that can still end.
 func nextEnd(s engine.Snapshot) uint32 {
 	switch s.State.Code {
-	case flowfabric.CodeWaitingFirst, flowfabric.CodeDelayedFirst, flowfabric.CodeWaitingRetry, flowfabric.CodeRetryBackoff,
-		flowfabric.CodeWaitingReplay, flowfabric.CodeWaitingReclaim, flowfabric.CodeReclaimBackoff, flowfabric.CodeBlockedFirst, flowfabric.CodeBlockedReplay,
-		flowfabric.CodeGrantedFirst, flowfabric.CodeGrantedRetry, flowfabric.CodeGrantedReplay, flowfabric.CodeGrantedReclaim,
-		flowfabric.CodePausedFirst, flowfabric.CodePausedRetry, flowfabric.CodePausedReplay, flowfabric.CodePausedReclaim:
+	case codes.WaitingFirst, codes.DelayedFirst, codes.WaitingRetry, codes.RetryBackoff,
+		codes.WaitingReplay, codes.WaitingReclaim, codes.ReclaimBackoff, codes.BlockedFirst, codes.BlockedReplay,
+		codes.GrantedFirst, codes.GrantedRetry, codes.GrantedReplay, codes.GrantedReclaim,
+		codes.PausedFirst, codes.PausedRetry, codes.PausedReplay, codes.PausedReclaim:
 		return s.Attempts // the next claim opens a new one
 	}
 	return max(s.Attempts, 1) - 1

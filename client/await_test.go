@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
@@ -59,7 +60,7 @@ func TestResultsShareASubscriptionAndDoNotPoll(t *testing.T) {
 		if f.reads != 10 {
 			t.Errorf("%d reads, want two for each wait and none for a retry", f.reads)
 		}
-		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`)
+		f.end(e.ID(), codes.Completed, `"done"`)
 		f.publish(e.ID(), "T1 0")
 		wg.Wait()
 		for _, w := range waits {
@@ -79,7 +80,7 @@ func TestResultsShareASubscriptionAndDoNotPoll(t *testing.T) {
 
 func TestResultOfAnEndedExecutionSubscribesToNothing(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
-		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`)
+		f.end(e.ID(), codes.Completed, `"done"`)
 		if v, err := e.Result(t.Context()); v != "done" || err != nil || f.subCalls != 0 || f.reads != 1 {
 			t.Errorf("%q, %v after %d reads and %d subscriptions", v, err, f.reads, f.subCalls)
 		}
@@ -90,7 +91,7 @@ func TestResultSurvivesALostEvent(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var wg sync.WaitGroup
 		w := result(&wg, t.Context(), e)
-		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`) // nobody is told
+		f.end(e.ID(), codes.Completed, `"done"`) // nobody is told
 		wg.Wait()
 		if w.value != "done" || w.err != nil || w.took > link.Recheck+link.Recheck/10 {
 			t.Errorf("%+v, want done within about %s", w, link.Recheck)
@@ -102,7 +103,7 @@ func TestResultSurvivesALostConnection(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var wg sync.WaitGroup
 		w := result(&wg, t.Context(), e)
-		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`)
+		f.end(e.ID(), codes.Completed, `"done"`)
 		f.disconnect()
 		wg.Wait()
 		if w.value != "done" || w.err != nil || w.took > time.Second {
@@ -130,7 +131,7 @@ func TestResultSurvivesAnAbsentServer(t *testing.T) {
 		f.mu.Lock()
 		f.readErr = nil
 		f.mu.Unlock()
-		f.end(e.ID(), flowfabric.CodeCompleted, `"done"`)
+		f.end(e.ID(), codes.Completed, `"done"`)
 		wg.Wait()
 		if w.value != "done" || w.err != nil {
 			t.Errorf("%+v, want done", w)
@@ -145,10 +146,10 @@ func TestOutcomesOfResult(t *testing.T) {
 		state flowfabric.PublicState
 		why   string
 	}{
-		{flowfabric.CodeFailed, flowfabric.ErrFailed, flowfabric.Failed, "boom"},
-		{flowfabric.CodeCancelN, flowfabric.ErrCancelled, flowfabric.Cancelled, "no need"},
-		{flowfabric.CodeExpired, flowfabric.ErrExpired, flowfabric.Expired, "boom"},
-		{flowfabric.CodeSkippedN, flowfabric.ErrSkipped, flowfabric.Skipped, "boom"},
+		{codes.Failed, flowfabric.ErrFailed, flowfabric.Failed, "boom"},
+		{codes.CancelN, flowfabric.ErrCancelled, flowfabric.Cancelled, "no need"},
+		{codes.Expired, flowfabric.ErrExpired, flowfabric.Expired, "boom"},
+		{codes.SkippedN, flowfabric.ErrSkipped, flowfabric.Skipped, "boom"},
 	} {
 		waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 			var wg sync.WaitGroup
@@ -169,7 +170,7 @@ func TestResultNotFoundAndPurged(t *testing.T) {
 		if _, err := Attach(c, echo, flowfabric.NewExecutionID(1)).Result(t.Context()); !errors.Is(err, flowfabric.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}
-		f.end(e.ID(), flowfabric.CodeCompleted, "")
+		f.end(e.ID(), codes.Completed, "")
 		if _, err := e.Result(t.Context()); !errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("%v, want ErrResultPurged", err)
 		}
@@ -177,7 +178,7 @@ func TestResultNotFoundAndPurged(t *testing.T) {
 		if b, err := Attach(c, raw, e.ID()).Result(t.Context()); len(b) != 0 || err != nil {
 			t.Errorf("%q, %v; want an empty raw result", b, err)
 		}
-		f.end(e.ID(), flowfabric.CodeCompleted, "{")
+		f.end(e.ID(), codes.Completed, "{")
 		if _, err := e.Result(t.Context()); err == nil || errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("%v, want the codec's error", err)
 		}

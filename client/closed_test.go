@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -91,7 +92,7 @@ func TestNilDefinition(t *testing.T) {
 	_, one := Submit(t.Context(), c, def, "x")
 	_, many := SubmitMany(t.Context(), c, def, []string{"x", "y"})
 	x := Attach(c, def, flowfabric.NewExecutionID(1))
-	f.end(x.ID(), flowfabric.CodeCompleted, `"wet"`)
+	f.end(x.ID(), codes.Completed, `"wet"`)
 	_, result := x.Result(t.Context())
 	for what, err := range map[string]error{"submit": one, "many": many, "result": result} {
 		if !errors.Is(err, flowfabric.ErrInvalidInput) || strings.Count(err.Error(), "the definition is nil") != 1 {

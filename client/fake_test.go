@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -133,7 +134,7 @@ func (f *fakeStore) ReadExecution(_ context.Context, id flowfabric.ExecutionID) 
 	if _, ok := f.stored[id]; !ok {
 		return engine.Snapshot{}, flowfabric.NewError("fake", "execution_not_found")
 	}
-	state, _ := flowfabric.Project(flowfabric.CodeWaitingFirst)
+	state, _ := flowfabric.Project(codes.WaitingFirst)
 	return engine.Snapshot{ID: id, State: state}, nil
 }
 

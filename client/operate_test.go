@@ -8,16 +8,17 @@ import (
 	"testing/synctest"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // The event of the end before a replay may come after the replay has returned: it must not answer who waits for the
 // new end, neither while the replay waits nor while it runs.
 func TestResultIsNotAnsweredByTheEndBeforeAReplay(t *testing.T) {
-	for _, code := range []flowfabric.Code{flowfabric.CodeWaitingReplay, flowfabric.CodeActive} {
+	for _, code := range []flowfabric.Code{codes.WaitingReplay, codes.Active} {
 		waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 			state, _ := flowfabric.Project(code)
-			attempts := map[flowfabric.Code]uint32{flowfabric.CodeWaitingReplay: 1, flowfabric.CodeActive: 2}[code]
+			attempts := map[flowfabric.Code]uint32{codes.WaitingReplay: 1, codes.Active: 2}[code]
 			f.ended[e.ID()] = engine.Snapshot{ID: e.ID(), State: state, Attempts: attempts}
 			f.attempt(e.ID(), 0, `"old"`)
 			var wg sync.WaitGroup
@@ -40,7 +41,7 @@ func TestResultIsNotAnsweredByTheEndBeforeAReplay(t *testing.T) {
 // A result that is gone when it is read is an empty one only if the execution is still there.
 func TestResultPurgedBetweenTwoReads(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, c *Client, e *Execution[string]) {
-		f.end(e.ID(), flowfabric.CodeCompleted, "")
+		f.end(e.ID(), codes.Completed, "")
 		f.readErr = func() error {
 			if f.reads == 2 {
 				return flowfabric.NewError("fake", "result_purged", "T1")

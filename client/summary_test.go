@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -27,7 +28,7 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	if _, err := c.Summary(ctx, id); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("of nothing: %v", err)
 	}
-	f.end(id, flowfabric.CodeCompleted, "")
+	f.end(id, codes.Completed, "")
 	ended := f.ended[id]
 	ended.Attempts = 3
 	f.ended[id] = ended

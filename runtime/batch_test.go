@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -92,7 +93,7 @@ func TestCompletedBatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.State.Code == flowfabric.CodeCompleted {
+			if s.State.Code == codes.Completed {
 				if s.Attempts != 1 {
 					t.Errorf("%s took %d attempts", x.ID, s.Attempts)
 				}

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -72,7 +73,7 @@ func becomes(t *testing.T, what string, done func() bool) {
 func ended(t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) func() bool {
 	return func() bool {
 		s, err := e.ReadExecution(t.Context(), id)
-		return err == nil && s.State.Code == flowfabric.CodeCompleted
+		return err == nil && s.State.Code == codes.Completed
 	}
 }
 
@@ -99,10 +100,10 @@ func TestAnotherKindUnderALostRouteID(t *testing.T) {
 	other := createKind(t, e, "kind-b")
 	becomes(t, "the other kind's work was handed back", func() bool {
 		s, err := e.ReadExecution(t.Context(), other)
-		return err == nil && s.State.Code == flowfabric.CodeWaitingInterrupted
+		return err == nil && s.State.Code == codes.WaitingInterrupted
 	})
 	becomes(t, "the worker's own kind goes on", ended(t, e, createKind(t, e, "kind-a")))
-	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != flowfabric.CodeWaitingInterrupted || ran.Load() != 2 {
+	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != codes.WaitingInterrupted || ran.Load() != 2 {
 		t.Errorf("the other kind is %s (%v), the handler ran %d times", s.State.Code, err, ran.Load())
 	}
 }

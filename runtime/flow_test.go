@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -248,7 +249,7 @@ func TestChildrenAll(t *testing.T) {
 			return fmt.Sprintf("%s %d %s", strings.Join(out, " "), len(nothing), c.Outcome(task)), err
 		}))...)
 		id := w.submitKind("parent", "x")
-		s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed)
+		s := w.reach(id, codes.Completed, codes.Failed)
 		if got := w.result(id, 0); got != `"xa b failed skipped f 0 failed"` {
 			t.Errorf("got %s, %s %s", got, s.FailureCategory, s.FailureReason)
 		}
@@ -299,11 +300,11 @@ func TestChildrenBetweenSignals(t *testing.T) {
 			key := fmt.Sprint("word-", i)
 			w.eventually("it waits for "+key, func() bool {
 				s := w.suspension(id)
-				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == key
+				return s.Code == codes.AwaitingSignal && s.Name == key
 			})
 			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
-		if s := w.reach(id, flowfabric.CodeCompleted, flowfabric.CodeFailed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
+		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != `"0 1"` || s.Attempts != 1 {
 			t.Errorf("%s after %d attempts: %s %s", w.result(id, 0), s.Attempts, s.FailureCategory, s.FailureReason)
 		}
 	})
@@ -343,8 +344,8 @@ func TestChildrenFirst(t *testing.T) {
 				return good.Result(ctx, task)
 			}))...)
 		first, success := w.submitKind("parent", "first"), w.submitKind("parent", "success")
-		w.reach(first, flowfabric.CodeCompleted)
-		w.reach(success, flowfabric.CodeCompleted)
+		w.reach(first, codes.Completed)
+		w.reach(success, codes.Completed)
 		if a, b := w.result(first, 0), w.result(success, 0); a != `"failed"` || b != `"fine"` {
 			t.Errorf("%s, %s", a, b)
 		}
@@ -374,18 +375,18 @@ func TestChildrenOfACancelledParent(t *testing.T) {
 		}))
 		cancelled := func(in string) flowfabric.ExecutionID {
 			id := w.submitKind("parent", in)
-			w.reach(id, flowfabric.CodeBlockedInterrupted)
-			w.reach(id.Child("w", "c"), flowfabric.CodeActive)
+			w.reach(id, codes.BlockedInterrupted)
+			w.reach(id.Child("w", "c"), codes.Active)
 			if _, err := w.engine.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 				t.Fatal(err)
 			}
 			return id
 		}
 		dropped, left := cancelled("drop"), cancelled("leave")
-		w.reach(dropped.Child("w", "c"), flowfabric.CodeCancelled)
-		w.reach(left.Child("w", "c"), flowfabric.CodeActive)
+		w.reach(dropped.Child("w", "c"), codes.Cancelled)
+		w.reach(left.Child("w", "c"), codes.Active)
 		close(release)
-		w.reach(left.Child("w", "c"), flowfabric.CodeCompleted)
+		w.reach(left.Child("w", "c"), codes.Completed)
 		w.flowEnds(flowfabric.FlowID(dropped))
 		w.flowEnds(flowfabric.FlowID(left))
 	})
@@ -436,7 +437,7 @@ func TestChildrenInAFlow(t *testing.T) {
 				return err == nil
 			})
 		}
-		w.reach(b.ID(two), flowfabric.CodeCompleted)
+		w.reach(b.ID(two), codes.Completed)
 		if got := w.result(b.ID(two), 1); got != `"b"` || w.flowEnds(two).State != flowfabric.FlowCompleted {
 			t.Errorf("replayed: %s", got)
 		}
@@ -541,7 +542,7 @@ func TestChildrenMisuse(t *testing.T) {
 		"mistake": {handler.CategoryHandlerError, "node d: invalid_input: a value is not valid: AnyOf without an edge"},
 		"changed": {handler.CategorySuspend, "compute them in a step"},
 	} {
-		s := w.reach(w.submitKind("parent", in), flowfabric.CodeFailed)
+		s := w.reach(w.submitKind("parent", in), codes.Failed)
 		if s.FailureCategory != want[0] || !strings.Contains(s.FailureReason, want[1]) {
 			t.Errorf("%s: %s %s", in, s.FailureCategory, s.FailureReason)
 		}

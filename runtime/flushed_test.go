@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -80,11 +81,11 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 			now := w.submit("now", at)
 			later := w.submit("later", at, func(x *engine.NewExecution) { x.Delay = 300 * time.Millisecond })
 			waits := w.submit("", at, func(x *engine.NewExecution) { x.Kind = "wait" })
-			w.reach(now, flowfabric.CodeCompleted)
-			w.reach(later, flowfabric.CodeCompleted)
-			w.reach(waits, flowfabric.CodeAwaitingSignal, flowfabric.CodeFailed)
+			w.reach(now, codes.Completed)
+			w.reach(later, codes.Completed)
+			w.reach(waits, codes.AwaitingSignal, codes.Failed)
 			w.signalled(waits, "go", `"gone"`, "resume_condition_satisfied")
-			w.reach(waits, flowfabric.CodeCompleted)
+			w.reach(waits, codes.Completed)
 		}
 		w.eventually("the worker is listed", func() bool {
 			for _, p := range w.engine.Workers(w.ctx) {
@@ -115,7 +116,7 @@ func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
 		}
 		w.eventually("the worker boots the store", func() bool { return ask("EXISTS ff:{fp:3}") == ":1" })
 		waits := w.submitKind("wait", "")
-		if s := w.reach(waits, flowfabric.CodeAwaitingSignal, flowfabric.CodeFailed); s.State.Code != flowfabric.CodeAwaitingSignal {
+		if s := w.reach(waits, codes.AwaitingSignal, codes.Failed); s.State.Code != codes.AwaitingSignal {
 			t.Errorf("the handler that waits: %s, %s", s.State.Code, s.FailureCategory)
 		}
 	})

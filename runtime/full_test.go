@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -46,7 +47,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				ended = append(ended, w.submit(big))
 			}
 			for _, id := range ended {
-				w.reach(id, flowfabric.CodeCompleted)
+				w.reach(id, codes.Completed)
 			}
 			if err := first.stop(); err != nil {
 				t.Fatal(err)
@@ -95,7 +96,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out
-				w.reach(id, flowfabric.CodeCompleted)
+				w.reach(id, codes.Completed)
 			}
 			w.submit("more")
 		})

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -75,7 +76,7 @@ func TestCapHoldsOverWorkers(t *testing.T) {
 			w.start(runtime.Config{Concurrency: 8, Instance: fmt.Sprintf("w%d", i)}, handler.Bind(greet, c.run))
 		}
 		for _, id := range ids {
-			w.reach(id, flowfabric.CodeCompleted)
+			w.reach(id, codes.Completed)
 		}
 		if c.most.Load() > 2 || c.ran.Load() != 50 {
 			t.Errorf("%d at once, %d ran", c.most.Load(), c.ran.Load())
@@ -106,7 +107,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 			}
 			return false
 		})
-		w.reach(w.submit("x", at(1)), flowfabric.CodeCompleted)
+		w.reach(w.submit("x", at(1)), codes.Completed)
 		_, _, wake, err := w.engine.ResetBudget(w.ctx, "b", "test", false)
 		if err != nil || len(wake) != 1 {
 			t.Fatal(wake, err)
@@ -114,7 +115,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 		if _, err := w.engine.OpenRoutes(w.ctx, wake[0].Partition, []uint64{wake[0].Route}); err != nil {
 			t.Fatal(err)
 		}
-		w.reach(waits, flowfabric.CodeCompleted)
+		w.reach(waits, codes.Completed)
 	})
 }
 
@@ -137,8 +138,8 @@ func TestWaitingWorkHasNoSlot(t *testing.T) {
 		w.reach(a, "R2ai")
 		b := w.submit("b", asking(flowfabric.Quota("one")))
 		<-first // while the other is delayed
-		w.reach(b, flowfabric.CodeCompleted)
-		w.reach(a, flowfabric.CodeCompleted)
+		w.reach(b, codes.Completed)
+		w.reach(a, codes.Completed)
 		w.free("one")
 	})
 }
@@ -153,7 +154,7 @@ func TestNamespaces(t *testing.T) {
 	some := w.start(runtime.Config{Instance: "some", Namespace: "a", Namespaces: []string{"b"}}, tells)
 	for _, name := range []string{"a", "b"} {
 		id := w.submit("x", space(name))
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 		if got := w.result(id, 0); got != `"`+name+`"` {
 			t.Errorf("ran in %s, want %s", got, name)
 		}
@@ -162,6 +163,6 @@ func TestNamespaces(t *testing.T) {
 	w.reach(other, "R1f")
 	_ = some.stop()
 	w.start(runtime.Config{Instance: "all", Namespaces: []string{"*"}}, tells)
-	w.reach(other, flowfabric.CodeCompleted)
-	w.reach(w.submit("x", space("made later")), flowfabric.CodeCompleted)
+	w.reach(other, codes.Completed)
+	w.reach(w.submit("x", space("made later")), codes.Completed)
 }

@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -361,8 +362,8 @@ func TestLostReplies(t *testing.T) {
 		code flowfabric.Code
 		runs int64
 	}{
-		"complete": {flowfabric.CodeCompleted, 1}, "retry": {flowfabric.CodeCompleted, 2}, "fail": {flowfabric.CodeFailed, 1},
-		"delay": {flowfabric.CodeCompleted, 2}, "cancel": {flowfabric.CodeCancelled, 1},
+		"complete": {codes.Completed, 1}, "retry": {codes.Completed, 2}, "fail": {codes.Failed, 1},
+		"delay": {codes.Completed, 2}, "cancel": {codes.Cancelled, 1},
 	}
 	for in, expected := range want {
 		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -87,7 +88,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		w.eventually("work is accepted", func() bool { return len(submitted) > before+20 })
 		stop()
 		for i := range 40 { // these bring the worker to claim in every partition
-			w.reach(w.submit("open", into("open", i)), flowfabric.CodeCompleted)
+			w.reach(w.submit("open", into("open", i)), codes.Completed)
 		}
 		w.eventually("what was claimed has ended", func() bool {
 			page, err := admin.New(c).ListPage(w.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Active}}, "", 1)
@@ -118,7 +119,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.Fatal(err)
 		}
 		for _, id := range all {
-			w.reach(id, flowfabric.CodeCompleted)
+			w.reach(id, codes.Completed)
 		}
 	})
 }

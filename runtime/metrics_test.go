@@ -20,6 +20,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -97,9 +98,9 @@ func TestMetricsMove(t *testing.T) {
 	}))
 	kind := "kind=greet"
 
-	w.reach(first, flowfabric.CodeCompleted)
+	w.reach(first, codes.Completed)
 	m.reads(3, "claims_total", "result=empty") // registered with these partitions, and with the one that had work, so the next one rings
-	w.reach(w.submit("complete"), flowfabric.CodeCompleted)
+	w.reach(w.submit("complete"), codes.Completed)
 	m.reads(1, "settled_total", kind, "outcome=complete", "category=")
 	m.reads(1, "claims_total", "result=work")
 	m.reads(1, "claimed_executions_total")
@@ -121,24 +122,24 @@ func TestMetricsMove(t *testing.T) {
 	}
 
 	w.eventually("a ring for work", func() bool { // of a route that is known
-		w.reach(w.submit("complete"), flowfabric.CodeCompleted)
+		w.reach(w.submit("complete"), codes.Completed)
 		return reading(t, m.reg, "doorbell_total", "message=work") > 0
 	})
-	w.reach(w.submit("fail"), flowfabric.CodeFailed)
+	w.reach(w.submit("fail"), codes.Failed)
 	m.reads(1, "settled_total", kind, "outcome=fail", "category=no_luck")
-	w.reach(w.submit("frames"), flowfabric.CodeCompleted)
+	w.reach(w.submit("frames"), codes.Completed)
 	m.reads(2, "frames_appended_total", "mode=durable")
 	m.reads(8, "frames_appended_bytes_total", "mode=durable")
 	m.reads(1, "frames_appended_total", "mode=best_effort")
 
 	wait := w.submit("wait")
-	w.reach(wait, flowfabric.CodeAwaitingSignal)
+	w.reach(wait, codes.AwaitingSignal)
 	m.reads(1, "settled_total", kind, "outcome=suspend")
 	w.signalled(wait, "go", `"on"`, waithook.EffectSatisfied)
-	w.reach(wait, flowfabric.CodeCompleted)
+	w.reach(wait, codes.Completed)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 
-	w.reach(w.submit("delay"), flowfabric.CodeCompleted)
+	w.reach(w.submit("delay"), codes.Completed)
 	m.reads(1, "tick_effects_total", "effect=promoted")
 	m.reads(1, "tick_lag_seconds")
 
@@ -151,7 +152,7 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "leases_lost_total", "cause=cancelled")
 
 	dying := w.submit("block")
-	held := w.reach(dying, flowfabric.CodeActive)
+	held := w.reach(dying, codes.Active)
 	if _, err := w.engine.MarkSessionDead(w.ctx, dying.Partition(), held.Session, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +161,10 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "leases_lost_total", "cause=lease_lost")
 	m.reads(1, "tick_effects_total", "effect=requeued")
 	close(blocked)
-	w.reach(dying, flowfabric.CodeCompleted)
+	w.reach(dying, codes.Completed)
 
 	flood := w.submit("flood")
-	w.reach(flood, flowfabric.CodeActive)
+	w.reach(flood, codes.Active)
 	if err := w.engine.FreezePartition(w.ctx, flood.Partition(), "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestMetricsMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.reads(1, "frames_lost_total", "cause=shed")
-	w.reach(flood, flowfabric.CodeCompleted)
+	w.reach(flood, codes.Completed)
 
 	every := schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), Overlap: schedule.OverlapSkip,
 		Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}

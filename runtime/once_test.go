@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -19,7 +19,7 @@ func TestSettlesOnce(t *testing.T) {
 		defer mu.Unlock()
 		calls[function]++
 	}}, greetBinding())
-	w.reach(w.submit("ada"), flowfabric.CodeCompleted)
+	w.reach(w.submit("ada"), codes.Completed)
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}

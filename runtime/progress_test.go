@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -41,7 +42,7 @@ func TestProgress(t *testing.T) {
 	if err := <-lost; !errors.Is(err, flowfabric.ErrLeaseLost) {
 		t.Errorf("progress after the lease was taken: %v", err)
 	}
-	got = w.reach(id, flowfabric.CodeCompleted)
+	got = w.reach(id, codes.Completed)
 	if got.Attempts != 2 || got.Retries != 0 || got.Reclaims != 1 || got.Progress != (engine.Progress{}) {
 		t.Errorf("%d attempts, %d retries, %d reclaims, progress %+v", got.Attempts, got.Retries, got.Reclaims, got.Progress)
 	}

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -117,9 +118,9 @@ func TestRunWithFx(t *testing.T) {
 			}))
 	})
 	first, second, third := w.submit("ada"), w.submitKind("part", "ada"), w.submitKind("plain", "ada")
-	w.reach(first, flowfabric.CodeCompleted)
-	w.reach(second, flowfabric.CodeCompleted)
-	w.reach(third, flowfabric.CodeCompleted)
+	w.reach(first, codes.Completed)
+	w.reach(second, codes.Completed)
+	w.reach(third, codes.Completed)
 	for id, want := range map[flowfabric.ExecutionID]string{first: `"hey ada"`, second: `"bye ada"`, third: `"hello ada"`} {
 		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
 			t.Errorf("result %q, want %q, %v", got, want, err)
@@ -154,7 +155,7 @@ func TestProvideAnnotated(t *testing.T) {
 	})
 	for kind, want := range map[string]string{"greet": `"dear ada"`, "part": `"rude oi ada"`, "plain": `"plain ada"`} {
 		id := w.submitKind(kind, "ada")
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
 			t.Errorf("%s: result %q, want %q, %v", kind, got, want, err)
 		}
@@ -197,7 +198,7 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 					}))
 			})
 			<-ready
-			w.reach(w.submit("x"), flowfabric.CodeCompleted)
+			w.reach(w.submit("x"), codes.Completed)
 			if err := shutdown.Shutdown(x.options...); err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +223,7 @@ func TestModule(t *testing.T) {
 	if err := worker.Ready(); err != nil {
 		t.Errorf("not ready after the start: %v", err)
 	}
-	w.reach(w.submit("x"), flowfabric.CodeCompleted)
+	w.reach(w.submit("x"), codes.Completed)
 	if err := app.Stop(w.ctx); err != nil {
 		t.Fatal(err)
 	}

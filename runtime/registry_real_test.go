@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -69,7 +70,7 @@ func TestMarkedDeadWhileAlive(t *testing.T) {
 		t.Errorf("row %+v", row)
 	}
 	w.eventually("it registers again", func() bool { row, _ := w.registered("one"); return row.Alive })
-	w.reach(w.submit("x"), flowfabric.CodeCompleted)
+	w.reach(w.submit("x"), codes.Completed)
 }
 
 // The duplicate of a live worker, as a program and as a part of an application: the start does not wait for the verdict,
@@ -103,5 +104,5 @@ func TestDuplicateInstanceEndsTheApplication(t *testing.T) {
 		}
 	})
 	both.Wait()
-	w.reach(w.submit("x"), flowfabric.CodeCompleted) // the first is undisturbed
+	w.reach(w.submit("x"), codes.Completed) // the first is undisturbed
 }

@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -72,7 +73,7 @@ func (w *world) follow(id flowfabric.ExecutionID) *told {
 // without what was repeated.
 func (x *told) want(sequence, clean string) {
 	x.Helper()
-	x.reach(x.id, flowfabric.CodeCompleted)
+	x.reach(x.id, codes.Completed)
 	x.tail.Wait()
 	again := x.follow(x.id)
 	again.tail.Wait()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -47,5 +47,5 @@ func TestCancelIsLoggedCalmly(t *testing.T) {
 	case <-w.ctx.Done():
 		t.Error("nothing was logged")
 	}
-	w.reach(id, flowfabric.CodeCancelled)
+	w.reach(id, codes.Cancelled)
 }

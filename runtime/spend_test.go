@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -172,7 +173,7 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y := newTreasury(t, tokens("b", 45, admission.HardFail))
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
-	s := y.reach(id, flowfabric.CodeFailed)
+	s := y.reach(id, codes.Failed)
 	if s.FailureCategory != handler.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
@@ -200,7 +201,7 @@ func TestHardBreachIsRejected(t *testing.T) {
 		over.Store(e)
 		return "short", ctx.Err()
 	})
-	y.reach(y.submit("acme", "", "b"), flowfabric.CodeCompleted)
+	y.reach(y.submit("acme", "", "b"), codes.Completed)
 	if e := over.Load(); e == nil || e.Budget != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 || e.Breaches[0].Limit != 45 {
 		t.Errorf("%+v", e)
 	}
@@ -212,7 +213,7 @@ func TestHardBreachBlocks(t *testing.T) {
 	y := newTreasury(t, tokens("b", 45, admission.HardBlock))
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
-	s := y.reach(id, flowfabric.CodeWaitingInterrupted)
+	s := y.reach(id, codes.WaitingInterrupted)
 	if s.Attempts != 1 || s.Retries != 0 {
 		t.Errorf("%d attempts, %d retries", s.Attempts, s.Retries)
 	}
@@ -240,7 +241,7 @@ func TestHardBreachBlocks(t *testing.T) {
 	if _, err := y.engine.OpenRoutes(y.ctx, wake[0].Partition, []uint64{wake[0].Route}); err != nil {
 		t.Fatal(err)
 	}
-	if s := y.reach(id, flowfabric.CodeCompleted); s.Attempts != 1 {
+	if s := y.reach(id, codes.Completed); s.Attempts != 1 {
 		t.Errorf("%d attempts", s.Attempts)
 	}
 }
@@ -251,7 +252,7 @@ func TestHardBreachForEver(t *testing.T) {
 	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		return "", task.Spend(ctx, "tokens", 46)
 	})
-	if s := y.reach(y.submit("acme", "", "b"), flowfabric.CodeFailed); s.FailureCategory != handler.CategoryOverBudget {
+	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.FailureCategory != handler.CategoryOverBudget {
 		t.Errorf("it failed of %q", s.FailureCategory)
 	}
 }
@@ -263,7 +264,7 @@ func TestWarnings(t *testing.T) {
 	log := &lines{}
 	y.work(nil, log, spree)
 	id := y.submit("acme", "", "b")
-	y.reach(id, flowfabric.CodeCompleted)
+	y.reach(id, codes.Completed)
 	y.used("b", 100)
 	y.reports(2, "ok", "")
 	y.reports(3, "soft", "")
@@ -293,12 +294,12 @@ func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}
 	y.work(nil, log, spree)
-	y.reach(y.submit("acme", "", "b"), flowfabric.CodeCompleted)
+	y.reach(y.submit("acme", "", "b"), codes.Completed)
 	if n := log.count("WARN", "above the soft limit of a budget"); n != 1 {
 		t.Errorf("the soft limit: told %d times", n)
 	}
 	for range 2 { // of 10 spends each
-		y.reach(y.submit("acme", ""), flowfabric.CodeCompleted)
+		y.reach(y.submit("acme", ""), codes.Completed)
 	}
 	if n := log.count("WARN", "name no budget, so nothing is counted"); n != 1 {
 		t.Errorf("without a budget: told %d times", n)
@@ -310,7 +311,7 @@ func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 func TestSpendOfTwoBudgets(t *testing.T) {
 	y := newTreasury(t, tokens("a", 1000, admission.HardFail), tokens("b", 45, admission.HardFail))
 	y.work(nil, io.Discard, spree)
-	y.reach(y.submit("acme", "", "a", "b"), flowfabric.CodeFailed)
+	y.reach(y.submit("acme", "", "a", "b"), codes.Failed)
 	for _, name := range []string{"a", "b"} {
 		y.used(name, 40)
 		if s := y.budget(name).Spenders; len(s) != 1 || s[0].Used["tokens"] != 40 {
@@ -351,7 +352,7 @@ func TestLostRepliesOfReports(t *testing.T) {
 		}
 		return "", nil
 	})
-	y.reach(y.submit("acme", "", "a", "b"), flowfabric.CodeCompleted)
+	y.reach(y.submit("acme", "", "a", "b"), codes.Completed)
 	y.used("a", 130)
 	y.used("b", 130)
 	if lost.Load() < 4 {
@@ -377,13 +378,13 @@ func TestLateSpend(t *testing.T) {
 	})
 	id := y.submit("acme", "", "b")
 	<-running
-	if _, err := y.engine.RevokeLease(y.ctx, id, y.reach(id, flowfabric.CodeActive).Session, "test", "hangs"); err != nil {
+	if _, err := y.engine.RevokeLease(y.ctx, id, y.reach(id, codes.Active).Session, "test", "hangs"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-late; err != nil {
 		t.Error(err)
 	}
-	y.reach(id, flowfabric.CodeCompleted)
+	y.reach(id, codes.Completed)
 	y.used("b", 8)
 	if s := y.budget("b").Spenders; len(s) != 1 || s[0].Late != 1 || s[0].Used["tokens"] != 8 {
 		t.Errorf("%+v", s)
@@ -429,13 +430,13 @@ func TestSharedBudget(t *testing.T) {
 	modest := y.submit("acme", "modest", "shared")
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
-	s := y.reach(stopped, flowfabric.CodeFailed)
+	s := y.reach(stopped, codes.Failed)
 	if s.FailureCategory != handler.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
 	}
-	y.reach(other, flowfabric.CodeCompleted)
+	y.reach(other, codes.Completed)
 	close(rest)
-	y.reach(modest, flowfabric.CodeCompleted)
+	y.reach(modest, codes.Completed)
 	y.used("shared", 155)
 	y.used("own", 100)
 }

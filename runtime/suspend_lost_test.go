@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -112,7 +113,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	reach(flowfabric.CodeAwaitingSignal)
+	reach(codes.AwaitingSignal)
 	for f.suspends.Load() < 6 { // an answer must not overtake the repeats of the call that was lost
 		if ctx.Err() != nil {
 			t.Fatalf("%d calls to suspend, want 6: a lost one was not repeated", f.suspends.Load())
@@ -126,7 +127,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	if _, err := e.ApproveWaitpoint(ctx, x.ID, "late", suspend.SentSignal{Name: "s", Source: "anna", Payload: []byte(`"b"`)}); err != nil {
 		t.Fatal(err)
 	}
-	reach(flowfabric.CodeCompleted)
+	reach(codes.Completed)
 	events, err := e.ReadHistory(ctx, x.ID)
 	if err != nil {
 		t.Fatal(err)

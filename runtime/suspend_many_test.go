@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -67,7 +68,7 @@ func TestManySuspended(t *testing.T) {
 		return suspend.Await[string](ctx, task, "go")
 	}))
 	first := w.submit("x")
-	w.reach(first, flowfabric.CodeAwaitingSignal)
+	w.reach(first, codes.AwaitingSignal)
 	before := goruntime.NumGoroutine()
 
 	ids := []flowfabric.ExecutionID{first}
@@ -88,7 +89,7 @@ func TestManySuspended(t *testing.T) {
 			w.reach(id, code)
 		}
 	}
-	await(flowfabric.CodeAwaitingSignal)
+	await(codes.AwaitingSignal)
 	w.eventually("no handler runs", func() bool { return gauge(t, reg, "flowfabric_in_flight") == 0 })
 	for p := range uint16(4) {
 		sessions, err := c.Do(w.ctx, c.B().Zrange().Key(keys.Of(p).Sessions()).Min("0").Max("-1").Build()).AsStrSlice()
@@ -111,5 +112,5 @@ func TestManySuspended(t *testing.T) {
 	for _, id := range ids {
 		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 	}
-	await(flowfabric.CodeCompleted)
+	await(codes.Completed)
 }

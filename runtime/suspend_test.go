@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -131,7 +132,7 @@ func TestAwait(t *testing.T) {
 			key := fmt.Sprintf("word-%d", i)
 			w.eventually("it waits for "+key, func() bool {
 				s := w.suspension(id)
-				return s.Code == flowfabric.CodeAwaitingApproval && s.Name == key
+				return s.Code == codes.AwaitingApproval && s.Name == key
 			})
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
@@ -146,7 +147,7 @@ func TestAwait(t *testing.T) {
 			}
 			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
-		got := w.reach(id, flowfabric.CodeCompleted)
+		got := w.reach(id, codes.Completed)
 		if r := w.result(id, 0); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
 			t.Errorf("result %s, %d attempts, %d retries, %d steps run", r, got.Attempts, got.Retries, steps.Load())
 		}
@@ -198,7 +199,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 			return strings.Join(words, ""), nil
 		}))
 		id := w.submit("x")
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 		mu.Lock()
 		defer mu.Unlock()
 		if r := w.result(id, 0); r != `"abc"` {
@@ -251,12 +252,12 @@ func TestDrainSuspends(t *testing.T) {
 			w.eventually("it drains", func() bool { return worker.Ready() != nil })
 			close(finish)
 			stopping.Wait()
-			w.reach(id, flowfabric.CodeAwaitingSignal)
+			w.reach(id, codes.AwaitingSignal)
 			w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 			w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				return suspend.Await[string](ctx, task, "go")
 			}))
-			if got := w.reach(id, flowfabric.CodeCompleted); got.Attempts != 1 || w.result(id, 0) != `"on"` {
+			if got := w.reach(id, codes.Completed); got.Attempts != 1 || w.result(id, 0) != `"on"` {
 				t.Errorf("%d attempts, result %s", got.Attempts, w.result(id, 0))
 			}
 		})
@@ -293,7 +294,7 @@ func TestWaitMistakes(t *testing.T) {
 		"in a step": {handler.CategoryHandlerError, "wait go is inside step s"},
 		"closed":    {handler.CategorySuspend, "suspend refused"},
 	} {
-		got := w.reach(w.submit(name), flowfabric.CodeFailed)
+		got := w.reach(w.submit(name), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) || got.Attempts != 1 {
 			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.FailureCategory, reason)
 		}
@@ -316,17 +317,17 @@ func TestNoTokenKeys(t *testing.T) {
 		return suspend.Await[string](ctx, task, "go")
 	}))
 	for in, category := range map[string]string{"await": handler.CategorySuspend, "pending": handler.CategoryHandlerError} {
-		got := w.reach(w.submit(in, retries(1)), flowfabric.CodeFailed)
+		got := w.reach(w.submit(in, retries(1)), codes.Failed)
 		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 || !strings.Contains(reason, suspend.EnvTokenKeys) {
 			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)
 		}
 	}
 	id := w.submit("operator")
-	w.reach(id, flowfabric.CodeAwaitingSignal)
+	w.reach(id, codes.AwaitingSignal)
 	if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
-	w.reach(id, flowfabric.CodeCompleted)
+	w.reach(id, codes.Completed)
 	if r := w.result(id, 0); r != `"bob"` {
 		t.Errorf("result %s", r)
 	}
@@ -411,7 +412,7 @@ func TestRotationUnderWorkers(t *testing.T) {
 				t.Helper()
 				for _, in := range []string{"fresh", "pending"} {
 					id = w.submit(in)
-					w.reach(id, flowfabric.CodeAwaitingSignal)
+					w.reach(id, codes.AwaitingSignal)
 					if p := w.suspension(id).Waitpoints; len(p) != 1 || p[0].Kid != kid {
 						t.Errorf("%s: waitpoints %+v, want one signed with %s", in, p, kid)
 					}
@@ -432,10 +433,10 @@ func TestRotationUnderWorkers(t *testing.T) {
 			for range 8 { // all partitions
 				id := signs("B")
 				w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
-				w.reach(id, flowfabric.CodeCompleted)
+				w.reach(id, codes.Completed)
 			}
 			w.signalled(old, "go", `"on"`, waithook.EffectSatisfied) // operators need no token
-			w.reach(old, flowfabric.CodeCompleted)
+			w.reach(old, codes.Completed)
 		})
 	}
 }
@@ -463,11 +464,11 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		first := w.start(signing(), handler.Bind(greet, handle))
 		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
 		for _, id := range ids {
-			w.reach(id, flowfabric.CodeAwaitingSignal)
+			w.reach(id, codes.AwaitingSignal)
 			w.signalled(id, "raj", `"yes"`, waithook.EffectSatisfied)
 			w.eventually("it waits again", func() bool {
 				s := w.suspension(id)
-				return s.Code == flowfabric.CodeAwaitingSignal && s.Name == "second"
+				return s.Code == codes.AwaitingSignal && s.Name == "second"
 			})
 		}
 		if err := first.stop(); err != nil {
@@ -486,7 +487,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		w.start(runtime.Config{TokenKeys: keyB}, handler.Bind(greet, handle))
 		for _, id := range ids {
 			w.signalled(id, "second", `"on"`, waithook.EffectSatisfied)
-			w.reach(id, flowfabric.CodeCompleted)
+			w.reach(id, codes.Completed)
 		}
 	})
 }
@@ -504,7 +505,7 @@ func TestChangedHandlerIsTold(t *testing.T) {
 		return suspend.Await[string](ctx, task, "second")
 	}))
 	id := w.submit("x")
-	w.reach(id, flowfabric.CodeAwaitingSignal)
+	w.reach(id, codes.AwaitingSignal)
 	w.signalled(id, "first", `"1"`, waithook.EffectSatisfied)
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
 	if err := old.stop(); err != nil {
@@ -515,7 +516,7 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	cfg := signing()
 	cfg.Logger = slog.New(log)
 	w.start(cfg, greetBinding())
-	w.reach(id, flowfabric.CodeCompleted)
+	w.reach(id, codes.Completed)
 	select {
 	case r := <-log.seen:
 		r.Attrs(func(a slog.Attr) bool {
@@ -549,7 +550,7 @@ func TestAnswerOutlivesTheAttempt(t *testing.T) {
 			return word, nil
 		}))
 		id := w.submit("x", retries(1))
-		w.reach(id, flowfabric.CodeAwaitingSignal)
+		w.reach(id, codes.AwaitingSignal)
 		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 		if word := <-answered; word != "on" {
 			t.Errorf("answer %q", word)
@@ -557,7 +558,7 @@ func TestAnswerOutlivesTheAttempt(t *testing.T) {
 		if _, err := w.engine.RevokeLease(w.ctx, id, "", "bob", "test"); err != nil {
 			t.Fatal(err)
 		}
-		got := w.reach(id, flowfabric.CodeCompleted)
+		got := w.reach(id, codes.Completed)
 		if r := w.result(id, 2); r != `"on"` || got.Reclaims != 1 || got.Retries != 1 || w.events(id)[engine.EventSuspended] != 1 {
 			t.Errorf("result %s, %d reclaims, %d retries, %v", r, got.Reclaims, got.Retries, w.events(id))
 		}
@@ -594,12 +595,12 @@ func TestOtherAnswers(t *testing.T) {
 		for in, want := range map[string]string{"await": `"no signal"`, "wait": `"operator bob because"`, "time": `"too late"`, "on": `"timeout"`} {
 			id := w.submit(in)
 			if in == "await" || in == "wait" {
-				w.reach(id, flowfabric.CodeAwaitingSignal)
+				w.reach(id, codes.AwaitingSignal)
 				if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob", Reason: "because"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.reach(id, flowfabric.CodeCompleted)
+			w.reach(id, codes.Completed)
 			if r := w.result(id, 0); r != want {
 				t.Errorf("%s: result %s, want %s", in, r, want)
 			}
@@ -624,7 +625,7 @@ func TestReplayWaitsAgain(t *testing.T) {
 		}))
 		id := w.submit("x", retries(3))
 		for _, replay := range []engine.Replay{{}, {DropSteps: true}} {
-			if got := w.reach(id, flowfabric.CodeFailed); got.FailureCategory != "suspension_timeout" || got.Retries != 0 {
+			if got := w.reach(id, codes.Failed); got.FailureCategory != "suspension_timeout" || got.Retries != 0 {
 				t.Errorf("category %s, %d retries", got.FailureCategory, got.Retries)
 			}
 			if replay.DropSteps {
@@ -637,9 +638,9 @@ func TestReplayWaitsAgain(t *testing.T) {
 				w.eventually("it has waited twice", func() bool { return w.events(id)[engine.EventSuspended] == 2 })
 			}
 		}
-		w.reach(id, flowfabric.CodeAwaitingSignal)
+		w.reach(id, codes.AwaitingSignal)
 		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 		if r := w.result(id, 2); r != `"on"` || steps.Load() != 2 || w.events(id)[engine.EventSuspended] != 3 {
 			t.Errorf("result %s, the step was run %d times, %v", r, steps.Load(), w.events(id))
 		}

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -64,7 +65,7 @@ func TestTimersAfterTheOwnerWasKilled(t *testing.T) {
 			delays[id] = delay
 		}
 		for id, delay := range delays {
-			s := w.reach(id, flowfabric.CodeCompleted)
+			s := w.reach(id, codes.Completed)
 			lateness = append(lateness, s.ClaimedAt.Sub(s.CreatedAt)-delay)
 		}
 		if err := r.stop(); err != nil {
@@ -117,7 +118,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	if held, err := admin.New(c).MarkWorkerDead(w.ctx, "hung"); err != nil || held != 1 {
 		t.Fatal(held, err)
 	}
-	s := w.reach(id, flowfabric.CodeCompleted)
+	s := w.reach(id, codes.Completed)
 	if took := s.AttemptLog[0].EndedAt.Sub(marked); took > 1200*time.Millisecond {
 		t.Errorf("its work was free %v after it was given up", took)
 	}

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -69,7 +70,7 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 				return "taken", nil
 			}))
 			id := w.submit("x", retries(5))
-			got := w.reach(id, flowfabric.CodeFailed, flowfabric.CodeCompleted)
+			got := w.reach(id, codes.Failed, codes.Completed)
 			if got.State.Public != flowfabric.Failed || got.Attempts != 1 || !strings.Contains(got.FailureReason, x.says) {
 				t.Errorf("%s after %d attempts: %s", got.State.Public, got.Attempts, got.FailureReason)
 			}

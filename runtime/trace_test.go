@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	states "github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -170,7 +171,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 			t.Errorf("the handler's own span is below %s", own.parent.SpanID())
 		}
 
-		w.reach(x.ID(), flowfabric.CodeAwaitingSignal)
+		w.reach(x.ID(), states.AwaitingSignal)
 		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"), client.SignalCorrelation("ticket-7")); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		if second.parent.SpanID() != sent.at.SpanID() || len(second.links) != 1 || second.links[0].SpanContext.SpanID() != approved.at.SpanID() {
 			t.Errorf("the resumed pass is below %s with links %v", second.parent.SpanID(), second.links)
 		}
-		w.reach(x.ID(), flowfabric.CodeCompleted)
+		w.reach(x.ID(), states.Completed)
 		suspension, err := c.Suspension(w.ctx, x.ID())
 		if err != nil || suspension.Result == nil || suspension.Result.Signals[0].Correlation != "ticket-7" {
 			t.Errorf("the correlation reads %+v, %v", suspension.Result, err)
@@ -194,7 +195,7 @@ func TestTraceOfAFailure(t *testing.T) {
 	w.start(runtime.Config{TracerProvider: r}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
 		return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
 	}))
-	w.reach(w.submit("x"), flowfabric.CodeFailed)
+	w.reach(w.submit("x"), states.Failed)
 	s := r.named(w, "process greet", 0)
 	s.has(t, map[attribute.Key]string{"error.type": "no_luck", "flowfabric.outcome": "fail"})
 	if s.status != codes.Error || s.parent.IsValid() {

@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -26,7 +27,7 @@ func TestCompletes(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	w.start(runtime.Config{Registerer: reg}, greetBinding())
 	before := w.submit("ada")
-	w.reach(before, flowfabric.CodeCompleted)
+	w.reach(before, codes.Completed)
 	result, ok, err := w.engine.ReadResult(w.ctx, before, 0)
 	if err != nil || !ok || string(result) != `"hello ada"` {
 		t.Errorf("result %q, %v, %v", result, ok, err)
@@ -53,7 +54,7 @@ func TestConcurrencyIsABound(t *testing.T) {
 		ids = append(ids, w.submit("x"))
 	}
 	for _, id := range ids {
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 	}
 	if peak.Load() > 3 {
 		t.Errorf("%d handlers ran at once, want at most 3", peak.Load())
@@ -68,7 +69,7 @@ func TestRetriesThenSucceeds(t *testing.T) {
 		}
 		return "third time", nil
 	}))
-	got := w.reach(w.submit("x", retries(3)), flowfabric.CodeCompleted)
+	got := w.reach(w.submit("x", retries(3)), codes.Completed)
 	if got.Retries != 2 || got.Attempts != 3 {
 		t.Errorf("%d retries, %d attempts", got.Retries, got.Attempts)
 	}
@@ -87,7 +88,7 @@ func TestFailureCategories(t *testing.T) {
 		return "", errors.New("no")
 	}))
 	for in, want := range map[any]string{"panic": handler.CategoryPanic, "goexit": handler.CategoryPanic, "error": handler.CategoryHandlerError, 7: handler.CategoryDecode} {
-		got := w.reach(w.submit(in), flowfabric.CodeFailed)
+		got := w.reach(w.submit(in), codes.Failed)
 		if got.FailureCategory != want {
 			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
 		}
@@ -104,7 +105,7 @@ func TestDelay(t *testing.T) {
 		}
 		return "later", nil
 	}))
-	got := w.reach(w.submit("x"), flowfabric.CodeCompleted)
+	got := w.reach(w.submit("x"), codes.Completed)
 	if got.Attempts != 1 || got.Retries != 0 || runs.Load() != 2 {
 		t.Errorf("%d attempts, %d retries, %d runs", got.Attempts, got.Retries, runs.Load())
 	}
@@ -115,7 +116,7 @@ func TestHandlerCancels(t *testing.T) {
 	w.start(runtime.Config{}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
 		return "", handler.Cancel("pointless")
 	}))
-	if got := w.reach(w.submit("x"), flowfabric.CodeCancelled); got.CancelReason != "pointless" {
+	if got := w.reach(w.submit("x"), codes.Cancelled); got.CancelReason != "pointless" {
 		t.Errorf("reason %q", got.CancelReason)
 	}
 }
@@ -144,7 +145,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrCancelled) {
 		t.Errorf("cause %v", cause)
 	}
-	w.reach(id, flowfabric.CodeCancelled)
+	w.reach(id, codes.Cancelled)
 }
 
 func TestAttemptTimeout(t *testing.T) {
@@ -155,7 +156,7 @@ func TestAttemptTimeout(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrAttemptTimeout) {
 		t.Errorf("cause %v", cause)
 	}
-	if got := w.reach(id, flowfabric.CodeFailed, flowfabric.CodeExpired); got.FailureCategory != handler.CategoryTimeout {
+	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != handler.CategoryTimeout {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 }
@@ -168,7 +169,7 @@ func TestDeadline(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDeadline) {
 		t.Errorf("cause %v", cause)
 	}
-	w.reach(id, flowfabric.CodeExpired, flowfabric.CodeExpiredN)
+	w.reach(id, codes.Expired, codes.ExpiredN)
 }
 
 // A recorded step is not repeated by the next attempt, and frames are stored before the attempt ends.
@@ -186,7 +187,7 @@ func TestStepsAndFrames(t *testing.T) {
 		return draft, task.Frame(ctx, "token", "u")
 	}))
 	id := w.submit("x", retries(1))
-	if got := w.reach(id, flowfabric.CodeCompleted); got.Steps != 1 || steps.Load() != 1 {
+	if got := w.reach(id, codes.Completed); got.Steps != 1 || steps.Load() != 1 {
 		t.Errorf("%d steps recorded, run %d times", got.Steps, steps.Load())
 	}
 	for attempt, want := range []string{"t", "u"} {
@@ -206,7 +207,7 @@ func TestFrameAfterTheHandler(t *testing.T) {
 		return "done", nil
 	}))
 	id := w.submit("x")
-	w.reach(id, flowfabric.CodeCompleted)
+	w.reach(id, codes.Completed)
 	if err := (<-tasks).Frame(t.Context(), "token", "late"); !errors.Is(err, flowfabric.ErrTaskConsumed) {
 		t.Errorf("a frame after the handler: %v, want ErrTaskConsumed", err)
 	}
@@ -229,7 +230,7 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 		},
 	}}, greetBinding())
 	for _, input := range []string{"signal", "children"} {
-		if got := w.reach(w.submit(input), flowfabric.CodeFailed); !strings.Contains(got.FailureReason, "what to wait for") {
+		if got := w.reach(w.submit(input), codes.Failed); !strings.Contains(got.FailureReason, "what to wait for") {
 			t.Errorf("%s: %q", input, got.FailureReason)
 		}
 	}
@@ -255,8 +256,8 @@ func TestMiddleware(t *testing.T) {
 		},
 	}}, greetBinding())
 	ok, bad := w.submit("x"), w.submit("panic")
-	w.reach(ok, flowfabric.CodeCompleted)
-	if got := w.reach(bad, flowfabric.CodeFailed); got.FailureCategory != handler.CategoryPanic {
+	w.reach(ok, codes.Completed)
+	if got := w.reach(bad, codes.Failed); got.FailureCategory != handler.CategoryPanic {
 		t.Errorf("category %q", got.FailureCategory)
 	}
 	if err := worker.stop(); err != nil {
@@ -289,14 +290,14 @@ func TestDrainReleases(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDraining) {
 		t.Errorf("cause %v", cause)
 	}
-	if got := w.reach(id, flowfabric.CodeWaitingInterrupted); got.Retries != 0 || got.Reclaims != 0 {
+	if got := w.reach(id, codes.WaitingInterrupted); got.Retries != 0 || got.Reclaims != 0 {
 		t.Errorf("%d retries, %d reclaims", got.Retries, got.Reclaims)
 	}
 	if err := first.Ready(); err == nil {
 		t.Error("a stopped worker says it is ready")
 	}
 	w.start(runtime.Config{}, greetBinding())
-	if got := w.reach(id, flowfabric.CodeCompleted); got.Attempts != 1 {
+	if got := w.reach(id, codes.Completed); got.Attempts != 1 {
 		t.Errorf("%d attempts, want the same one", got.Attempts)
 	}
 }
@@ -316,7 +317,7 @@ func TestDrainWaits(t *testing.T) {
 	if err := worker.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.reach(id, flowfabric.CodeCompleted)
+	w.reach(id, codes.Completed)
 }
 
 // A handler that ignores its context is abandoned by name, and Run says so.
@@ -351,10 +352,10 @@ func TestOnlyWhatItServes(t *testing.T) {
 		w.submit("x", func(x *engine.NewExecution) { x.Namespace = "other" }),
 	}
 	for _, id := range []flowfabric.ExecutionID{w.submit("x", lane("fast")), w.submit("x", needs("gpu")), w.submit("x", needs("eu", "gpu"))} {
-		w.reach(id, flowfabric.CodeCompleted)
+		w.reach(id, codes.Completed)
 	}
 	for _, id := range other {
-		w.reach(id, flowfabric.CodeWaitingFirst)
+		w.reach(id, codes.WaitingFirst)
 	}
 }
 

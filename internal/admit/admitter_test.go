@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -135,7 +136,7 @@ func TestOutboxOutlivesTheServer(t *testing.T) {
 	same(w, "slots", w.held(q), 1)
 	same(w, "delivered again", w.deliver(0), 1)
 	same(w, "slots after", w.held(q), 1)
-	same(w, "ended", w.code(first) == flowfabric.CodeCompleted || w.code(second) == flowfabric.CodeCompleted, true)
+	same(w, "ended", w.code(first) == codes.Completed || w.code(second) == codes.Completed, true)
 }
 
 // A budget or quota that is not there stops work visibly, and does so for as long as it is not.

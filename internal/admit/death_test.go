@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -32,7 +33,7 @@ func newSteps(w *world) *steps {
 }
 
 func (s *steps) done() bool {
-	return s.code(s.good) == flowfabric.CodeCompleted && s.code(s.bad) == flowfabric.CodeFailed
+	return s.code(s.good) == codes.Completed && s.code(s.bad) == codes.Failed
 }
 
 // live is the life of a process: it claims, runs, settles, ticks and delivers until all is done or it dies.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -84,11 +85,11 @@ func crash(t *testing.T, losing int, kill func(*world, *load, uint16) *testserve
 		s, err := w.read(f.id)
 		gone := errors.Is(err, flowfabric.ErrNotFound)
 		switch {
-		case !gone && (err != nil || s.State.Code != flowfabric.CodeCompleted):
+		case !gone && (err != nil || s.State.Code != codes.Completed):
 			t.Errorf("%s is %s: %v", f.id, s.State.Code, err)
 		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) || f.err == nil && f.got != answer{f.index, frames}:
 			t.Errorf("%s: result %v of %d: %v", f.id, f.got, f.index, f.err)
-		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) || f.broken == nil && f.code != flowfabric.CodeCompleted:
+		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) || f.broken == nil && f.code != codes.Completed:
 			t.Errorf("%s: the tail ended with %q: %v", f.id, f.code, f.broken)
 		case gone:
 			lost++

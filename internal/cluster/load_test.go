@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -96,7 +97,7 @@ func (l *load) tail(e *client.Execution[answer]) (flowfabric.Code, error) {
 			return "", fmt.Errorf("frame %s instead of %d", event.Frame.Payload, next)
 		case event.Kind == stream.TailFrame:
 			next++
-		case event.Kind == stream.TailEnd && event.Code == flowfabric.CodeCompleted && next != frames:
+		case event.Kind == stream.TailEnd && event.Code == codes.Completed && next != frames:
 			return "", fmt.Errorf("completed after %d frames of %d", next, frames)
 		case event.Kind == stream.TailEnd:
 			return event.Code, nil
@@ -156,7 +157,7 @@ func (l *load) once() {
 		switch {
 		case err != nil || f.err != nil || f.broken != nil:
 			l.w.Errorf("%s: read: %v, result: %v, tail: %v", f.id, err, f.err, f.broken)
-		case f.got != answer{f.index, frames} || f.code != flowfabric.CodeCompleted || s.State.Code != flowfabric.CodeCompleted:
+		case f.got != answer{f.index, frames} || f.code != codes.Completed || s.State.Code != codes.Completed:
 			l.w.Errorf("%s: result %v of %d, the tail ended with %s, the execution is %s", f.id, f.got, f.index, f.code, s.State.Code)
 		case s.Attempts != 1 || l.w.ran(f.id) != 1:
 			l.w.Errorf("%s: %d attempts, a handler ran %d times", f.id, s.Attempts, l.w.ran(f.id))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -82,7 +83,7 @@ func (w *world) busy(l *load, p uint16) (id flowfabric.ExecutionID) {
 			if f.id.Partition() != p {
 				continue
 			}
-			if s, err := w.engine.ReadExecution(w.ctx, f.id); err == nil && s.State.Code == flowfabric.CodeActive {
+			if s, err := w.engine.ReadExecution(w.ctx, f.id); err == nil && s.State.Code == codes.Active {
 				id = f.id
 				return true
 			}

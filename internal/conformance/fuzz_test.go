@@ -21,7 +21,7 @@ var fuzzScenarios = []scenario{
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
 		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
-		for i := 0; i < ops || ops >= 2000 && i < 3*ops && len(f.unseen()) > 0; i++ {
+		for i := 0; i < ops || ops >= 2000 && i < 20*ops && len(f.unseen()) > 0; i++ {
 			if i%250 == 0 {
 				f.begin()
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -239,7 +240,7 @@ var inspectScenarios = []scenario{
 		c = k.one(id)
 		w.advance(ttl)
 		x := read(engine.HomeActive, k.session, true)
-		same(w, "a dead session's", x.State.Code, flowfabric.CodeLeaseExpired)
+		same(w, "a dead session's", x.State.Code, codes.LeaseExpired)
 		w.settleTime()
 		w.worker("w3").one(id)
 		w.cancel(id)

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -146,7 +147,7 @@ func (d *drill) giveBack(k *asker) {
 // end1 ends one run in some way.
 func (d *drill) end1(*asker) {
 	for id, f := range d.runs {
-		if d.read1(id) != flowfabric.CodeActive { // taken away by a death that nobody has noticed yet
+		if d.read1(id) != codes.Active { // taken away by a death that nobody has noticed yet
 			delete(d.runs, id)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -100,7 +101,7 @@ var settleScenarios = []scenario{
 		same(w, "outcomes", completed.Load()+cancelled.Load(), 40)
 		t1 := 0
 		for _, id := range ids {
-			if w.read(id).State.Code == flowfabric.CodeCompleted {
+			if w.read(id).State.Code == codes.Completed {
 				t1++
 			}
 		}

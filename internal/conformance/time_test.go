@@ -4,6 +4,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -437,7 +438,7 @@ var timeScenarios = []scenario{
 		w.advance(ttl + time.Millisecond)
 		r := w.tick()
 		same(w, "requeued", r.Requeued, 1)
-		w.code(id, flowfabric.CodeWaitingReclaim)
+		w.code(id, codes.WaitingReclaim)
 		same(w, "in a second", words(r.Idle, r.Next <= time.Second), words(false, true))
 	}},
 	{name: "ADR 22 a poll tells what is, and by whom it is shared", run: func(w *world) {

@@ -280,20 +280,20 @@ var whyMoreScenarios = []scenario{
 		w.silent(e, "resumed")
 	}},
 	{name: "a deadline comes before anything else", run: func(w *world) {
-		for code := range codes {
+		for code := range explanations {
 			state, _ := flowfabric.Project(code)
-			if state.Terminal() || codes[code].place != nil {
+			if state.Terminal() || explanations[code].place != nil {
 				continue
 			}
 			w.reset()
 			x := w.state(code, deadline(30*time.Minute))
 			e := w.why(x.id)
-			cause := codes[code].cause
-			if codes[code].late {
+			cause := explanations[code].cause
+			if explanations[code].late {
 				cause += w.late()
 			}
 			w.says(e, cause, spoken(w.at(x.id, "dl")))
-			if !codes[code].late {
+			if !explanations[code].late {
 				next := "dl"
 				if code == "R2r" { // its pause is shorter
 					next = "du"

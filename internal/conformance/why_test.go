@@ -184,8 +184,8 @@ func leaseSaid(w *world, x placed) []string {
 	return []string{spoken(ms), strconv.Quote(x.worker.instance), "attempt 0"}
 }
 
-// codes is every legal code. One that is not here fails.
-var codes = map[flowfabric.Code]explained{
+// explanations is every legal code. One that is not here fails.
+var explanations = map[flowfabric.Code]explained{
 	"R1f": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text("It has never run.")), move: taken, to: "A1"},
 	"R1t": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text(`retry 1 of 1 is due, because attempt 0 ended with "x": "because"`)), move: taken, to: "A1"},
 	"R1p": {cause: explain.WhyWaitingNoWorker, says: both(waitingSaid, text("replayed, for the 1st time of at most 10")), move: taken, to: "A1"},
@@ -302,7 +302,7 @@ var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 var whyCodeScenarios = []scenario{
 	{name: "spec 50 §14 every code is explained, and what comes next moves it", run: func(w *world) {
 		for _, code := range flowfabric.Codes() {
-			want, ok := codes[code]
+			want, ok := explanations[code]
 			if !ok {
 				w.Errorf("%s is not explained", code)
 				continue

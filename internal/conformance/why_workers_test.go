@@ -3,7 +3,7 @@ package conformance
 import (
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
@@ -128,6 +128,6 @@ var whyWorkerScenarios = []scenario{
 		w.advance(2 * time.Minute)
 		w.says(w.why(id), explain.WhyWaitingNoWorker)
 		paused := w.state("R2af")
-		same(w, "counts of one that does not wait", words(w.why(paused.id).Serving, w.why(paused.id).Code), words(-1, flowfabric.CodeDelayedFirst))
+		same(w, "counts of one that does not wait", words(w.why(paused.id).Serving, w.why(paused.id).Code), words(-1, codes.DelayedFirst))
 	}},
 }

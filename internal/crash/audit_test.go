@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
@@ -244,7 +245,7 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 		return fmt.Errorf("%s: %d attempts after %d retries and %d reclaims", id, s.Attempts, s.Retries, s.Reclaims)
 	}
 	raw, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1)
-	if err != nil || stored != (j.Ends() == flowfabric.CodeCompleted) {
+	if err != nil || stored != (j.Ends() == codes.Completed) {
 		return fmt.Errorf("%s: result stored %v (%v)", id, stored, err)
 	}
 	var answer crash.Answer

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -75,7 +76,7 @@ func TestKill(t *testing.T) {
 			t.Fatalf("%s: %v", x.ID(), err)
 		}
 		s := read(t, ctx, e, x.ID())
-		if s.State.Code != flowfabric.CodeCompleted || s.Retries != 0 {
+		if s.State.Code != codes.Completed || s.Retries != 0 {
 			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.State.Code, s.Retries)
 		}
 		if int(s.Attempts) != s.Reclaims+1 || len(s.AttemptLog) != s.Reclaims {
@@ -125,7 +126,7 @@ func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*clie
 	for ctx.Err() == nil {
 		for _, x := range xs {
 			s := read(t, ctx, e, x.ID())
-			if s.State.Code != flowfabric.CodeActive {
+			if s.State.Code != codes.Active {
 				continue
 			}
 			m, err := e.ReadAttemptStream(ctx, x.ID(), s.Attempts-1)
@@ -238,7 +239,7 @@ func TestPause(t *testing.T) {
 		}
 	}
 	s := read(t, ctx, e, x.ID())
-	if s.State.Code != flowfabric.CodeActive || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
+	if s.State.Code != codes.Active || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
 		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
 	}
 	if frames, err := e.ReadFrames(ctx, x.ID(), 1, stream.Cursor{}, nil, 10); err != nil || len(frames) != 0 {

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -67,9 +68,9 @@ func (j Job) Failures() int {
 // Ends is the state the job must end in.
 func (j Job) Ends() flowfabric.Code {
 	if j.Mode() == Dead {
-		return flowfabric.CodeFailed
+		return codes.Failed
 	}
-	return flowfabric.CodeCompleted
+	return codes.Completed
 }
 
 // Key is the job's idempotency key.

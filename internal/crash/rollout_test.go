@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -223,7 +223,7 @@ func (f *fleet) undisturbed(j crash.Job, l *ledger) error {
 		return fmt.Errorf("%s: code %s, %d attempts, %d retries, %d reclaims, want %s, %d, %d, 0", id, s.State.Code, s.Attempts, s.Retries, s.Reclaims,
 			j.Ends(), 1+j.Failures(), j.Failures())
 	}
-	if _, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1); err != nil || stored != (j.Ends() == flowfabric.CodeCompleted) {
+	if _, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1); err != nil || stored != (j.Ends() == codes.Completed) {
 		return fmt.Errorf("%s: result stored %v (%v)", id, stored, err)
 	}
 	e := l.entries[id]

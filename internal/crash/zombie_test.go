@@ -11,6 +11,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -88,13 +89,13 @@ func (z *zombies) haunt(ctx context.Context, old flowfabric.Fence) (done bool) {
 		return s.State.Terminal() || s.Epoch != old.Epoch // it was settled before the worker died
 	}
 	switch s.State.Code {
-	case flowfabric.CodeActive:
+	case codes.Active:
 		z.active++
-	case flowfabric.CodeWaitingReclaim:
+	case codes.WaitingReclaim:
 		return false // better in a moment, when somebody holds it
 	}
 	z.attack(ctx, "an old fence", old, true)
-	if s.State.Code != flowfabric.CodeActive {
+	if s.State.Code != codes.Active {
 		return true
 	}
 	held, err := z.engine.SessionHeld(ctx, old.Execution.Partition(), s.Session)

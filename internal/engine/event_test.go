@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // An event is one line, whatever callers have put into it.
@@ -18,7 +18,7 @@ func TestEventLines(t *testing.T) {
 		"claimed: attempt 0 on w1, initial": {Kind: EventClaimed, Epoch: 9, Session: "w1~ab", Detail: "initial"},
 		"attempt ended: attempt 2 on w1, failed (rate_limited): too many":                        {Kind: EventAttempt, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "ended_failure rate_limited", Reason: "too many"},
 		"attempt ended: attempt 2 on w1, cancelled":                                              {Kind: EventAttempt, Attempt: 2, Epoch: 9, Session: "w1~ab", Detail: "ended_cancelled"},
-		"ended: attempt 2 on w1, failed (handler_error)":                                         {Kind: EventEnded, Attempt: 2, Epoch: 9, Session: "w1~ab", Code: flowfabric.CodeFailed, Detail: "handler_error"},
+		"ended: attempt 2 on w1, failed (handler_error)":                                         {Kind: EventEnded, Attempt: 2, Epoch: 9, Session: "w1~ab", Code: codes.Failed, Detail: "handler_error"},
 		"delayed: attempt 0 on w1, until 2023-11-14T22:14:20.123Z":                               {Kind: EventDelayed, Epoch: 9, Session: "w1~ab", Until: at.Add(time.Minute)},
 		"released: attempt 0 on w1, to wait for children":                                        {Kind: EventReleased, Epoch: 9, Session: "w1~ab", Detail: "waiting_children"},
 		"skipped, what it depends on did not succeed":                                            {Kind: EventSkipped, Detail: "dependency_impossible"},
@@ -27,7 +27,7 @@ func TestEventLines(t *testing.T) {
 		"revoked: attempt 0 on w1, by anna: stuck":                                               {Kind: EventRevoked, Epoch: 9, Session: "w1~ab", By: "anna", Reason: "stuck"},
 		"priority, by anna, 0 to 9000":                                                           {Kind: EventPriority, By: "anna", Detail: "0 9000"},
 		"replayed: attempt 0 on w1, was completed since 2023-11-14T22:12:20.123Z, by anna: tables changed": {Kind: EventReplayed, Epoch: 9, Session: "w1~ab",
-			By: "anna", Code: flowfabric.CodeCompleted, Until: at.Add(-time.Minute), Reason: "tables changed"},
+			By: "anna", Code: codes.Completed, Until: at.Add(-time.Minute), Reason: "tables changed"},
 		`cancelled, by "a\nb": "x\x1b[2J"`: {Kind: EventCancelled, By: "a\nb", Reason: "x\x1b[2J"},
 	} {
 		e.At = at.In(time.FixedZone("elsewhere", 3600))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // classes are the counters of a header by the public state they count.
@@ -116,7 +117,7 @@ func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
 	m.State, _ = flowfabric.Project(flowfabric.Code(code))
 	route = r.text()
 	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.text(), r.maybeInstant(), r.maybeInstant()
-	if flowfabric.Code(code) == flowfabric.CodeCompleted {
+	if flowfabric.Code(code) == codes.Completed {
 		m.Category = "" // it is that of a failed attempt before
 	}
 	m.Group, m.Wait = groupRecord(r.text()), waitRecord(r.text())

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // Home is where a partition keeps an execution; each has one.
 type Home string
 
-// The homes. What was revoked (flowfabric.CodeRevoked) is in none of them until the tick has requeued it, at once.
+// The homes. What was revoked (codes.Revoked) is in none of them until the tick has requeued it, at once.
 const (
 	HomeWaiting   Home = "waiting"   // of a route: in the order in which claims take it
 	HomeDelayed   Home = "delayed"   // by when it is due
@@ -154,8 +155,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		own.stop("%s", clip(why))
 	} else if code == "" {
 		own.stop("there is no such execution")
-	} else if code == flowfabric.CodeActive && q.Home == HomeActive && !alive {
-		code = flowfabric.CodeLeaseExpired
+	} else if code == codes.Active && q.Home == HomeActive && !alive {
+		code = codes.LeaseExpired
 	}
 	known := false
 	if x.State, known = flowfabric.Project(code); !known {
@@ -168,7 +169,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	x.DelayUntil, x.DeadlineAt = f.instant("du"), f.instant("dl")
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("rc")), int(f.number("lc")), uint64(f.number("e"))
 	x.Session, x.FailureCategory, x.CancelledBy = f.m["ss"], f.m["fc"], f.m["cb"]
-	if code == flowfabric.CodeCompleted {
+	if code == codes.Completed {
 		x.FailureCategory = ""
 	}
 	switch q.Home {

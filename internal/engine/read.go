@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
@@ -51,10 +52,10 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		CancelReason: attempts["cancel"], InputBytes: int(f.number("in")),
 	}
 	code := flowfabric.Code(core["s"])
-	if code == flowfabric.CodeActive {
+	if code == codes.Active {
 		s.LeaseExpiresAt = expiry
 		if !alive {
-			code = flowfabric.CodeLeaseExpired
+			code = codes.LeaseExpired
 		}
 	}
 	state, ok := flowfabric.Project(code)
@@ -79,7 +80,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	if n := len(s.AttemptLog); n > 0 {
 		s.FailureReason = s.AttemptLog[n-1].Reason
 	}
-	if code == flowfabric.CodeCompleted { // AttemptLog tells of the failures before
+	if code == codes.Completed { // AttemptLog tells of the failures before
 		s.FailureCategory, s.FailureReason = "", ""
 	}
 	return s, r.fail()

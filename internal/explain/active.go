@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"slices"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // active explains an execution that a worker holds, or held until it was lost or revoked.
 func active(f engine.Facts) account {
 	switch f.State.Code {
-	case flowfabric.CodeRevoked:
+	case codes.Revoked:
 		return reclaimed(f, account{reason: WhyRevoked, at: f.Now, why: fmt.Sprintf("Its lease was revoked: worker %s runs attempt %d no longer, whatever it still does counts for nothing.",
 			holder(f), attempt(f))})
-	case flowfabric.CodeLeaseExpired:
+	case codes.LeaseExpired:
 		return reclaimed(f, dead(f))
 	}
 	a := account{reason: WhyActive}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -16,9 +17,9 @@ func blocked(f engine.Facts) account {
 			why: fmt.Sprintf("It is node %s of flow %s, which is still being put together: nothing of a flow runs before all of it is there.", quote(f.Node), f.Flow.ID),
 			next: "It may run once the flow is released, which the submit that stages it does (client.SubmitFlow); one that was cut short is completed by " +
 				"submitting it again under its key, and given up a day after its last part came."}
-	case f.State.Code == flowfabric.CodeBlockedInterrupted && f.Wait != nil && f.Wait.Pending:
+	case f.State.Code == codes.BlockedInterrupted && f.Wait != nil && f.Wait.Pending:
 		return awaitsChildren(f)
-	case f.State.Code != flowfabric.CodeBlockedInterrupted && f.Group != nil && f.Group.Pending:
+	case f.State.Code != codes.BlockedInterrupted && f.Group != nil && f.Group.Pending:
 		return awaitsUpstreams(f)
 	}
 	return resolving(f, "Nothing that it waits for is missing")
@@ -60,7 +61,7 @@ func awaitsUpstreams(f engine.Facts) account {
 	}
 	all := f.Open == len(f.Others) // else some were not looked at
 	needs := fmt.Sprintf("It needs %s: %d of %d have succeeded", policyWords(g), g.Succeeded, g.Total)
-	if len(told.ended) > 0 && (f.State.Code != flowfabric.CodeBlockedReplay || f.Flow != nil && f.Flow.Backlog > 0) {
+	if len(told.ended) > 0 && (f.State.Code != codes.BlockedReplay || f.Flow != nil && f.Flow.Backlog > 0) {
 		return resolving(f, "Some of those that it depends on have ended")
 	}
 	if all && len(told.ended) > 0 && g.Succeeded+len(told.running)+told.succeeded < wants {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -138,13 +139,13 @@ func unmaintained(f engine.Facts) string {
 // deadlineFirst corrects an account that does not reckon with the deadline.
 func deadlineFirst(f engine.Facts, a account) account {
 	d := f.DeadlineAt
-	if d.IsZero() || f.State.Terminal() || a.reason == WhyReclaimsExhausted && f.State.Code == flowfabric.CodeLeaseExpired {
+	if d.IsZero() || f.State.Terminal() || a.reason == WhyReclaimsExhausted && f.State.Code == codes.LeaseExpired {
 		return a
 	}
 	switch {
 	case !d.After(f.Now):
 		next := "A tick ends it expired."
-		if f.State.Code == flowfabric.CodeActive {
+		if f.State.Code == codes.Active {
 			next = "A tick ends it expired, unless its worker ends it before."
 		}
 		return account{reason: WhyDeadlineDue, why: a.why + " Its deadline passed at " + moment(f, d) + ".", next: next, at: d, ticked: true}

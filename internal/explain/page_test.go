@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -41,9 +42,9 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 		f.Ahead, f.Queued, f.Ready = 0, 1, true
 	case state.Eligibility == "not_eligible_until_time":
 		f.DelayUntil = noon.Add(2 * time.Minute)
-	case code == flowfabric.CodeActive:
+	case code == codes.Active:
 		f.HolderAlive, f.LeaseExpiresAt = true, noon.Add(20*time.Second)
-	case code == flowfabric.CodeLeaseExpired:
+	case code == codes.LeaseExpired:
 		f.LeaseExpiresAt = noon.Add(-300 * time.Millisecond)
 	case state.LifecyclePhase == "suspended":
 		f.OpenWaitpoints, f.Satisfied = 1, map[int]int{}

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var suspensions = map[flowfabric.Code]Cause{
-	flowfabric.CodeAwaitingSignal: WhyAwaitingSignal, flowfabric.CodeAwaitingApproval: WhyAwaitingApproval,
-	flowfabric.CodeAwaitingCallback: WhyAwaitingCallback, flowfabric.CodeAwaitingTool: WhyAwaitingTool,
-	flowfabric.CodePausedByOperator: WhyPausedByOperator, flowfabric.CodePausedByPolicy: WhyPausedByPolicy,
-	flowfabric.CodeAwaitingBudget: WhyAwaitingBudget,
+	codes.AwaitingSignal: WhyAwaitingSignal, codes.AwaitingApproval: WhyAwaitingApproval,
+	codes.AwaitingCallback: WhyAwaitingCallback, codes.AwaitingTool: WhyAwaitingTool,
+	codes.PausedByOperator: WhyPausedByOperator, codes.PausedByPolicy: WhyPausedByPolicy,
+	codes.AwaitingBudget: WhyAwaitingBudget,
 }
 
 // purposes are the reasons of spec 20 §5 in words.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -151,13 +151,13 @@ func needing(r engine.Route) string {
 // cameToWait says what happened before.
 func cameToWait(f engine.Facts) string {
 	switch f.State.Code {
-	case flowfabric.CodeWaitingFirst, flowfabric.CodeGrantedFirst, flowfabric.CodePausedFirst:
+	case codes.WaitingFirst, codes.GrantedFirst, codes.PausedFirst:
 		return "It has never run."
-	case flowfabric.CodeWaitingRetry, flowfabric.CodeGrantedRetry, flowfabric.CodePausedRetry:
+	case codes.WaitingRetry, codes.GrantedRetry, codes.PausedRetry:
 		return fmt.Sprintf("Its retry %d of %d is due, because %s.", f.Retries, f.Policy.Retry.MaxRetries, failure(f))
-	case flowfabric.CodeWaitingReplay, flowfabric.CodeGrantedReplay, flowfabric.CodePausedReplay:
+	case codes.WaitingReplay, codes.GrantedReplay, codes.PausedReplay:
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
-	case flowfabric.CodeWaitingReclaim, flowfabric.CodeGrantedReclaim, flowfabric.CodePausedReclaim:
+	case codes.WaitingReclaim, codes.GrantedReclaim, codes.PausedReclaim:
 		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f), f.Reclaims, reclaimCap(f))
 	}
 	switch f.Released {
@@ -205,7 +205,7 @@ func reclaimCap(f engine.Facts) int {
 
 // reclaimPause is how long the next reclaim waits: nothing for the first, then 1, 2, 4 … 60 s. The library decides it (lua/lib/policy.lua).
 func reclaimPause(f engine.Facts) time.Duration {
-	if f.Reclaims == 0 || f.State.Code == flowfabric.CodeRevoked {
+	if f.Reclaims == 0 || f.State.Code == codes.Revoked {
 		return 0
 	}
 	return min(time.Minute, time.Second<<min(f.Reclaims-1, 6))
@@ -244,17 +244,17 @@ func delayed(f engine.Facts) account {
 		return now
 	}
 	switch f.State.Code {
-	case flowfabric.CodeRetryBackoff:
+	case codes.RetryBackoff:
 		a.reason = WhyRetryBackoff
 		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
-	case flowfabric.CodeReclaimBackoff:
+	case codes.ReclaimBackoff:
 		a.reason = WhyReclaimBackoff
 		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" reclaim %d of at most %d, because workers were lost while they ran it: its handler may be the cause. "+
 			"The last was %s; %s.", until, f.Reclaims, reclaimCap(f), holder(f), failure(f))
-	case flowfabric.CodeResumeDelay:
+	case codes.ResumeDelay:
 		a.reason = WhyResumeDelay
 		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s"+past(", and is due", "")+".", resumedBy(f), until)
-	case flowfabric.CodeDelayedInterrupted:
+	case codes.DelayedInterrupted:
 		a.reason = WhyDelayedByWorker
 		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s"+past(", and it is due", "")+".", holder(f), attempt(f), until)
 	default:

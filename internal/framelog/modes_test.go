@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -426,7 +427,7 @@ func TestReadMergesTheLogs(t *testing.T) {
 	for range 300 {
 		s.mixed(t, stream.FrameMode(r.IntN(3)), 1+r.IntN(4))
 	}
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	all := s.stored(0)
 	hidden := slices.DeleteFunc(slices.Clone(all), func(f stream.Frame) bool { return f.Mode == stream.ModeBestEffort })
 	for without, want := range map[bool][]stream.Frame{false: all, true: hidden} {
@@ -462,7 +463,7 @@ func TestReadPassesOverWhatIsHidden(t *testing.T) {
 	if got := spell(page.Frames); got != "334d334 668d668 1002d1002" || s.reads > 2 || page.EOF || page.Gap {
 		t.Fatalf("%s in %d reads, eof %t, gap %t", got, s.reads, page.EOF, page.Gap)
 	}
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	if rest := read(t, s, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true, After: page.Next}); len(rest.Frames) > 0 || !rest.EOF {
 		t.Fatalf("%d frames, eof %t", len(rest.Frames), rest.EOF)
 	}
@@ -492,7 +493,7 @@ func TestReadAfterExpiry(t *testing.T) {
 	s.mixed(t, stream.ModeBestEffort, 5)
 	first := read(t, s, framelog.ReadOptions{Limit: 12})
 	s.expire(0, stream.ModeBestEffort)
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	page := read(t, s, framelog.ReadOptions{Limit: 100})
 	if len(page.Frames) != 22 || page.Gap || !page.EOF {
 		t.Fatalf("%d frames, gap %t, eof %t", len(page.Frames), page.Gap, page.EOF)
@@ -549,7 +550,7 @@ func TestTailModes(t *testing.T) {
 			if n := s.count(&s.reads); n != reads {
 				t.Errorf("%d reads for what was published", n-reads)
 			}
-			s.settle(flowfabric.CodeCompleted, "attempt_success")
+			s.settle(codes.Completed, "attempt_success")
 			owner.Wait()
 			if got := strings.Join(seen, " "); got != want {
 				t.Errorf("got %s, want %s", got, want)

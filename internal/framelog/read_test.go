@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -70,7 +71,7 @@ func TestReadBounds(t *testing.T) {
 func TestReadPagesUntilEOF(t *testing.T) {
 	s := newServer()
 	s.frames(t, 2500)
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	var all []stream.Frame
 	var after framelog.Place
 	for n := 1; ; n++ {
@@ -96,7 +97,7 @@ func TestReadByteCap(t *testing.T) {
 		_, err := s.AppendFrames(t.Context(), fence, i+1, []stream.Frame{{Sequence: i + 1, Payload: make([]byte, 64<<10)}})
 		must(t, err)
 	}
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	var all []stream.Frame
 	pages := 0
 	for page := (framelog.Page{}); !page.EOF; pages++ {
@@ -117,7 +118,7 @@ func TestReadStates(t *testing.T) {
 	if p := read(t, s, framelog.ReadOptions{Limit: 1}); p.Exists || p.Closed || p.EOF || p.Gap {
 		t.Errorf("never written: %+v", p)
 	}
-	s.settle(flowfabric.CodeFailed, "attempt_failure")
+	s.settle(codes.Failed, "attempt_failure")
 	if p := read(t, s, framelog.ReadOptions{Limit: 1}); p.Exists || !p.EOF || p.ClosedReason != "attempt_failure" {
 		t.Errorf("ended without a frame: %+v", p)
 	}
@@ -148,7 +149,7 @@ func TestReadTrimGap(t *testing.T) {
 			}
 		})
 	}
-	s.settle(flowfabric.CodeCompleted, "attempt_success")
+	s.settle(codes.Completed, "attempt_success")
 	s.trim(0, 0)
 	page := read(t, s, framelog.ReadOptions{After: second.Next, Limit: 100})
 	if !page.Gap || page.Trimmed != 98 || !page.EOF {

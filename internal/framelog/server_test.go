@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -70,7 +71,7 @@ type subscription struct {
 }
 
 func newServer() *server {
-	return &server{code: flowfabric.CodeActive, attempts: []*attempt{{}}, holder: fence, clock: 1000, subs: map[*subscription]struct{}{}}
+	return &server{code: codes.Active, attempts: []*attempt{{}}, holder: fence, clock: 1000, subs: map[*subscription]struct{}{}}
 }
 
 func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
@@ -230,7 +231,7 @@ func (s *server) claim() flowfabric.Fence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts = append(s.attempts, &attempt{})
-	s.code = flowfabric.CodeActive
+	s.code = codes.Active
 	s.holder.Attempt, s.holder.Epoch = uint32(len(s.attempts)-1), s.holder.Epoch+1
 	return s.holder
 }

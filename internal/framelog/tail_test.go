@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -146,7 +147,7 @@ func TestTailCatchesUpAndGoesLive(t *testing.T) {
 		if more := s.count(&s.reads) - reads; more != 0 {
 			t.Errorf("%d range reads while live", more)
 		}
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, whole)
 	})
 }
@@ -165,7 +166,7 @@ func TestTailJoinsABurst(t *testing.T) {
 			}
 			s.frames(t, 1)
 		}
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 	})
 	tails := make([]*tailing, cap(joins))
 	for i := range tails {
@@ -195,7 +196,7 @@ func TestTailersShareOneSubscription(t *testing.T) {
 		if looks := s.count(&s.states) - states; looks > 10 {
 			t.Errorf("%d calls for the routine looks of 50 tailers in 10 s", looks)
 		}
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		for _, f := range tails {
 			f.want(t, whole)
 		}
@@ -213,7 +214,7 @@ func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
 		f := follow(t.Context(), h, stream.TailOptions{})
 		s.frames(t, 1)
 		time.Sleep(time.Second)
-		s.settle(flowfabric.CodeCancelled, "attempt_cancelled")
+		s.settle(codes.Cancelled, "attempt_cancelled")
 		f.want(t, "A0 f1..1 E0:attempt_cancelled END:T3")
 		if f.took > 1200*time.Millisecond {
 			t.Errorf("ended after %v", f.took)
@@ -230,7 +231,7 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 				}
 				f := follow(t.Context(), h, stream.TailOptions{})
 				time.Sleep(time.Second)
-				s.settle(flowfabric.CodeFailed, "attempt_failure")
+				s.settle(codes.Failed, "attempt_failure")
 				f.want(t, "A0 E0:attempt_failure END:T2")
 				if limit := map[bool]time.Duration{false: time.Second, true: 4 * time.Second}[muffled]; f.took > limit {
 					t.Errorf("ended after %v", f.took)
@@ -264,7 +265,7 @@ func TestTailRefusesItsOptions(t *testing.T) {
 
 func TestTailFollowsAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		s.attempts, s.code = nil, flowfabric.CodeWaitingFirst
+		s.attempts, s.code = nil, codes.WaitingFirst
 		f := follow(t.Context(), h, stream.TailOptions{})
 		second := uint32(1)
 		only := follow(t.Context(), h, stream.TailOptions{Attempt: &second})
@@ -272,15 +273,15 @@ func TestTailFollowsAttempts(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.claim()
 		s.frames(t, 3)
-		s.settle(flowfabric.CodeRetryBackoff, "attempt_failure")
+		s.settle(codes.RetryBackoff, "attempt_failure")
 		time.Sleep(5 * time.Second)
 		s.claim()
-		s.settle(flowfabric.CodeWaitingReclaim, "lease_expired")
+		s.settle(codes.WaitingReclaim, "lease_expired")
 		s.claim()
 		s.frames(t, 5)
 		time.Sleep(time.Second)
 		s.frames(t, 5)
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, "A0 f1..3 E0:attempt_failure A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
 		only.want(t, "A1 E1:lease_expired")
 		from.want(t, "A2 f1..10 E2:attempt_success END:T1")
@@ -294,10 +295,10 @@ func TestTailFollowsAttempts(t *testing.T) {
 
 func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		s.attempts, s.code = nil, flowfabric.CodeDelayedFirst
+		s.attempts, s.code = nil, codes.DelayedFirst
 		f := follow(t.Context(), h, stream.TailOptions{})
 		synctest.Wait()
-		s.settle(flowfabric.CodeCancelN, "")
+		s.settle(codes.CancelN, "")
 		f.want(t, "END:T3n")
 	})
 }
@@ -305,10 +306,10 @@ func TestTailOfAnExecutionThatNeverRan(t *testing.T) {
 func TestTailEndsBetweenAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 1)
-		s.settle(flowfabric.CodeRetryBackoff, "attempt_failure")
+		s.settle(codes.RetryBackoff, "attempt_failure")
 		f := follow(t.Context(), h, stream.TailOptions{})
 		time.Sleep(time.Minute)
-		s.settle(flowfabric.CodeCancelled, "attempt_cancelled")
+		s.settle(codes.Cancelled, "attempt_cancelled")
 		f.want(t, "A0 f1..1 E0:attempt_failure END:T3")
 	})
 }
@@ -323,7 +324,7 @@ func TestTailResumesFromACursor(t *testing.T) {
 		now := follow(t.Context(), h, stream.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 10)
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, "A0 f13..40 E0:attempt_success END:T1")
 		g.want(t, "A0 f13..40 E0:attempt_success END:T1")
 		ahead.want(t, "A0 E0:attempt_success END:T1")
@@ -334,13 +335,13 @@ func TestTailResumesFromACursor(t *testing.T) {
 func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 3)
-		s.settle(flowfabric.CodeWaitingRetry, "attempt_failure")
+		s.settle(codes.WaitingRetry, "attempt_failure")
 		s.claim()
 		s.frames(t, 4)
 		f := follow(t.Context(), h, stream.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 1)
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, "A1 f5..5 E1:attempt_success END:T1")
 	})
 }
@@ -371,7 +372,7 @@ func TestTailStalledTailer(t *testing.T) {
 					t.Errorf("fast saw %d, slow %d", fast.seen.Load(), slow.seen.Load())
 				}
 				time.Sleep(time.Minute)
-				s.settle(flowfabric.CodeCompleted, "attempt_success")
+				s.settle(codes.Completed, "attempt_success")
 				want := fmt.Sprintf("A0 f1..%d E0:attempt_success END:T1", c.frames)
 				fast.want(t, want)
 				close(stall)
@@ -400,7 +401,7 @@ func TestTailReportsATrimGap(t *testing.T) {
 		s.trim(0, 300)
 		close(stall)
 		synctest.Wait()
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		slow.want(t, "A0 f1..100 gap600 f701..1000 E0:attempt_success END:T1")
 		late.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
 		resumed.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
@@ -427,7 +428,7 @@ func TestTailReadsWhatAMessageLost(t *testing.T) {
 				if f.seen.Load() != 30 {
 					t.Errorf("saw %d", f.seen.Load())
 				}
-				s.settle(flowfabric.CodeCompleted, "attempt_success")
+				s.settle(codes.Completed, "attempt_success")
 				f.want(t, whole)
 			})
 		})
@@ -467,7 +468,7 @@ func TestTailSurvivesALostConnection(t *testing.T) {
 		if f.seen.Load() != 30 || s.listeners() != 1 {
 			t.Errorf("saw %d, %d listeners", f.seen.Load(), s.listeners())
 		}
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, whole)
 	})
 }
@@ -558,7 +559,7 @@ func TestWriterToTail(t *testing.T) {
 		must(t, w.Append(t.Context(), stream.Frame{Type: "blob", Encoding: stream.Bytes, Payload: all}))
 		must(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
 		must(t, w.Close(t.Context()))
-		s.settle(flowfabric.CodeCompleted, "attempt_success")
+		s.settle(codes.Completed, "attempt_success")
 		f.want(t, "A0 f1..2 E0:attempt_success END:T1")
 		if !slices.Equal(payloads, []string{string(all), "{}"}) {
 			t.Errorf("payloads %q", payloads)

@@ -19,6 +19,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -158,7 +159,7 @@ func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 		old := writer(s)
 		must(t, old.Append(t.Context(), token("a")))
 		must(t, old.Flush(t.Context()))
-		s.settle(flowfabric.CodeWaitingReclaim, "lease_expired")
+		s.settle(codes.WaitingReclaim, "lease_expired")
 		next := s.claim()
 		must(t, old.Append(t.Context(), token("b")))
 		wantIs(t, old.Close(t.Context()), flowfabric.ErrStaleAppend)

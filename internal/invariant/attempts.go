@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 var (
@@ -40,7 +41,7 @@ func (x *execution) attempts(code flowfabric.Code) {
 			x.say("times out of order: %v", x.core)
 		}
 	}
-	if s := x.Hashes[":s:"+x.core["ss"]]; code == flowfabric.CodeActive && (s == nil || s["exp"] == "") {
+	if s := x.Hashes[":s:"+x.core["ss"]]; code == codes.Active && (s == nil || s["exp"] == "") {
 		x.say("is held under a session without a record")
 	}
 }
@@ -51,7 +52,7 @@ func (x *execution) records(code flowfabric.Code) {
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
 	for i := range n {
 		record, ok := folded[strconv.Itoa(i)]
-		if last := i == n-1; ok == (last && (open(code) || code == flowfabric.CodeCompleted)) {
+		if last := i == n-1; ok == (last && (open(code) || code == codes.Completed)) {
 			x.say("attempt %d of %v folded: %v", i, n, ok)
 		}
 		if !ok {
@@ -124,7 +125,7 @@ func (x *execution) outcomes(code flowfabric.Code) {
 	for _, attempt := range x.results[x.id] {
 		parts := strings.Split(x.Hashes[":a:"+x.id][attempt], "\x1f")
 		before := len(parts) > 3 && parts[3] == "ended_success"
-		if !before && (code != flowfabric.CodeCompleted || attempt != x.last()) {
+		if !before && (code != codes.Completed || attempt != x.last()) {
 			x.say("has a result :o:%s:%s", x.id, attempt)
 		}
 	}
@@ -143,7 +144,7 @@ func (x *execution) stream(code flowfabric.Code) {
 			x.say("stream of attempt %d of %s", i, x.core["n"])
 		}
 		x.logs(attempt, meta)
-		closed := attempt != x.last() || !open(code) || code == flowfabric.CodeRevoked
+		closed := attempt != x.last() || !open(code) || code == codes.Revoked
 		if (meta["z"] != "") != closed || (meta["y"] != "") != closed {
 			x.say("stream of attempt %d: closed %q %q, should be %v", i, meta["z"], meta["y"], closed)
 		}

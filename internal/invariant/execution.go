@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // execution checks one core and everything that belongs to it.
@@ -51,7 +52,7 @@ func open(code flowfabric.Code) bool {
 func (x *execution) verify() {
 	code := flowfabric.Code(x.core["s"])
 	state, legal := flowfabric.Project(code)
-	if !legal || code == flowfabric.CodeLeaseExpired {
+	if !legal || code == codes.LeaseExpired {
 		x.say("is no code that may be stored")
 		return
 	}
@@ -100,12 +101,12 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	switch {
 	case state.Terminal():
 		want, score = ":done", x.number("en")+x.kept()
-	case code == flowfabric.CodeActive:
+	case code == codes.Active:
 		want, score = ":h:"+x.core["ss"], x.number("cl")
 	case state.LifecyclePhase == "suspended":
 		want = ":parked"
 		score, _ = strconv.ParseFloat(x.Hashes[":u:"+x.id]["cr"], 64)
-	case code == flowfabric.CodeRevoked:
+	case code == codes.Revoked:
 		if len(homes) > 0 {
 			x.say("is in %v, belongs in none", homes)
 		}
@@ -128,7 +129,7 @@ func (x *execution) home(code flowfabric.Code, state flowfabric.State) {
 	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && !x.has("rt") && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
-	if code != flowfabric.CodeBlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed
+	if code != codes.BlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())
@@ -170,8 +171,8 @@ func (x *execution) pinned(state flowfabric.State, got, score float64) bool {
 // timers: X4, and that the one alarm is the earliest of what can fire. That of a revoked execution is its requeue,
 // which may not wait longer than its deadline.
 func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
-	x.want("ta", code == flowfabric.CodeActive && x.has("to"))
-	if x.has("tr") && (!x.has("to") || !open(code) || code == flowfabric.CodeRevoked) {
+	x.want("ta", code == codes.Active && x.has("to"))
+	if x.has("tr") && (!x.has("to") || !open(code) || code == codes.Revoked) {
 		x.say("keeps attempt time")
 	}
 	due := math.Inf(1)
@@ -188,7 +189,7 @@ func (x *execution) timers(code flowfabric.Code, state flowfabric.State) {
 	}
 	at, armed := x.ZSets[":alarms"][x.id]
 	switch {
-	case code == flowfabric.CodeRevoked:
+	case code == codes.Revoked:
 		if !armed || at > max(due, float64(x.Now)) {
 			x.say("has its alarm at %.0f (%v), nobody would requeue it by %.0f", at, armed, due)
 		}
@@ -213,7 +214,7 @@ func (x *execution) replays(code flowfabric.Code) {
 	if id := x.core["rq"]; x.has("rq") && (len(id) != 36 || replays == 0) {
 		x.say("was last replayed by request %q, %v times", id, replays)
 	}
-	if code == flowfabric.CodeWaitingReplay && replays == 0 {
+	if code == codes.WaitingReplay && replays == 0 {
 		x.say("waits for a replay that nobody asked for")
 	}
 }

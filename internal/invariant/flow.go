@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // flowClass is the counter of a flow's header that counts members in a state (lua/lib/graph.lua).
@@ -255,7 +256,7 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		if incoming != nil {
 			x.say("depends on %d others and has no group", len(incoming))
 		}
-		if (code == flowfabric.CodeBlockedFirst || code == flowfabric.CodeBlockedReplay) && !root && !barred {
+		if (code == codes.BlockedFirst || code == codes.BlockedReplay) && !root && !barred {
 			x.say("waits for nothing, and is not to be released")
 		}
 		return
@@ -289,7 +290,7 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 	if g.state == "p" && g.verdict() != "p" && !barred {
 		x.say("has the group %q, which is decided", x.Texts[":m:"+x.id])
 	}
-	blocked := code == flowfabric.CodeBlockedFirst || code == flowfabric.CodeBlockedReplay
+	blocked := code == codes.BlockedFirst || code == codes.BlockedReplay
 	if blocked && !barred && (g.state == "s" && !(root && (staging || x.working("r", flow))) || g.state == "i" && !x.working("k", x.id)) {
 		x.say("is blocked by the group %q", x.Texts[":m:"+x.id])
 	}
@@ -301,7 +302,7 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 func (x *execution) children(code flowfabric.Code) {
 	hash := x.Hashes[":fc:"+x.id]
 	if !x.has("wt") {
-		if code == flowfabric.CodeBlockedInterrupted {
+		if code == codes.BlockedInterrupted {
 			x.say("waits for children without a wait")
 		}
 		return

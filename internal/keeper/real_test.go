@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -124,12 +125,12 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 
 	poor, rich := second.Held[0], second.Held[1]
 	poor.Abandon()
-	r.eventually("it is handed back", func() bool { return r.read(poor).State.Code == flowfabric.CodeWaitingInterrupted })
+	r.eventually("it is handed back", func() bool { return r.read(poor).State.Code == codes.WaitingInterrupted })
 	if x := r.read(poor); x.Attempts != 1 || x.Retries != 0 || x.Reclaims != 0 {
 		t.Errorf("%d attempts, %d retries, %d reclaims", x.Attempts, x.Retries, x.Reclaims)
 	}
 	for _, h := range []*keeper.Held{first.Held[0], rich} {
-		if code := r.read(h).State.Code; h.Check() != nil || code != flowfabric.CodeActive {
+		if code := r.read(h).State.Code; h.Check() != nil || code != codes.Active {
 			t.Errorf("the neighbour: %v, %s", h.Check(), code)
 		}
 	}
@@ -160,7 +161,7 @@ func TestLateClaimOnARealServer(t *testing.T) {
 	r.keeper.Reconnected(0)
 	r.eventually("the orphan is handed back", func() bool {
 		x, err := r.direct.ReadExecution(r.ctx, orphan)
-		return err == nil && x.State.Code == flowfabric.CodeWaitingInterrupted
+		return err == nil && x.State.Code == codes.WaitingInterrupted
 	})
 	again, err := r.claim(1)
 	if err != nil || len(again.Held) != 1 || again.Held[0].Fence().Execution != orphan || again.Held[0].Fence().Session != fence.Session {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/lease"
 )
@@ -140,7 +141,7 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 		return nil
 	case err != nil:
 		return err
-	case x.Session != s.id || x.State.Code != flowfabric.CodeActive || x.Attempts == 0:
+	case x.Session != s.id || x.State.Code != codes.Active || x.Attempts == 0:
 		return nil // it left between the two calls
 	}
 	fence := flowfabric.Fence{Execution: m.Execution, Session: s.id, Claim: m.Claim, Epoch: x.Epoch, Attempt: x.Attempts - 1}

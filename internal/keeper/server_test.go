@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -227,7 +228,7 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	err = s.call(ctx, "read", func() error {
 		for session, x := range s.sessions {
 			if c, ok := x.held[id]; ok {
-				state, _ := flowfabric.Project(flowfabric.CodeActive)
+				state, _ := flowfabric.Project(codes.Active)
 				out = engine.Snapshot{ID: id, State: state, Session: session, Epoch: c.Fence.Epoch, Attempts: c.Fence.Attempt + 1}
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
 // View is what reading an execution shows.
@@ -64,7 +65,7 @@ func (p *Partition) View(id string) (v View, code string) {
 	if x.Code == "A1" {
 		v.LeaseExpires = p.Sessions[x.Held.Session].Expires
 		if !p.alive(x.Held.Session) {
-			v.Code = flowfabric.CodeLeaseExpired
+			v.Code = codes.LeaseExpired
 		}
 	}
 	for i, a := range x.Attempts {

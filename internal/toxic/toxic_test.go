@@ -22,6 +22,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
@@ -266,7 +267,7 @@ func (w *world) produce(ctx context.Context, submits, reads *client.Client) {
 func (w *world) await(job crash.Job, x *client.Execution[crash.Answer]) {
 	got, err := x.Result(w.ctx)
 	switch {
-	case job.Ends() == flowfabric.CodeFailed:
+	case job.Ends() == codes.Failed:
 		if !errors.Is(err, flowfabric.ErrFailed) {
 			w.t.Errorf("job %d: %v, want ErrFailed", job.Index, err)
 		}

@@ -1,0 +1,56 @@
+// Package codes names the states in which an execution can be stored. Each is one legal combination of what flowfabric.State tells; an illegal one has no
+// code and cannot be stored. The letter tells the group, a suffix the state of the attempt: f never ran, t waits for a retry, p for a replay, i continues,
+// r was taken from a lost worker, n never ran before it ended.
+package codes
+
+// The codes. They are untyped, for flowfabric.Code.
+const (
+	WaitingFirst       = "R1f" // never ran
+	WaitingRetry       = "R1t" // next claim makes an attempt of type retry
+	WaitingReplay      = "R1p" // … of type replay
+	WaitingInterrupted = "R1i" // the paused attempt goes on with the next claim
+	WaitingReclaim     = "R1r" // requeued after a lost lease; next claim makes an attempt of type reclaim
+
+	DelayedFirst       = "R2af" // created with a delay
+	DelayedInterrupted = "R2ai" // the worker delayed itself
+	RetryBackoff       = "R2b"
+	ReclaimBackoff     = "R2r" // workers were lost while they ran it, and it pauses before the next one gets it
+	ResumeDelay        = "R2c"
+
+	BlockedFirst       = "R3f" // a member of a flow that waits for others
+	BlockedReplay      = "R3p" // … in order to run again
+	BlockedInterrupted = "R3i" // it waits for children; the paused attempt goes on
+
+	PausedFirst       = "R4f" // an operator keeps it from being handed out
+	PausedRetry       = "R4t"
+	PausedReplay      = "R4p"
+	PausedInterrupted = "R4i"
+	PausedReclaim     = "R4r"
+
+	GrantedFirst       = "G1f" // waiting, while a worker asks its budgets and quotas
+	GrantedRetry       = "G1t"
+	GrantedReplay      = "G1p"
+	GrantedInterrupted = "G1i"
+	GrantedReclaim     = "G1r"
+
+	Active       = "A1"
+	LeaseExpired = "A2" // shown, never stored: an A1 whose session is dead
+	Revoked      = "A3"
+
+	AwaitingSignal   = "S1" // suspended, one code for each reason
+	AwaitingApproval = "S2"
+	AwaitingCallback = "S3"
+	AwaitingTool     = "S4"
+	PausedByOperator = "S5"
+	PausedByPolicy   = "S6"
+	AwaitingBudget   = "S7"
+
+	Completed = "T1"
+	Failed    = "T2"
+	Cancelled = "T3"
+	CancelN   = "T3n"
+	Expired   = "T4"
+	ExpiredN  = "T4n"
+	Skipped   = "T5"
+	SkippedN  = "T5n"
+)
