@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -49,7 +48,7 @@ func Backoff(pause func(retries int) time.Duration) handler.Middleware {
 		return func(ctx context.Context, t *handler.Task) handler.Outcome {
 			out := next(ctx, t)
 			if f := &out.Failure; out.Kind == handler.OutcomeFail && !f.Permanent && f.RetryAfter == nil {
-				after := min(pause(t.Retries()), limits.MaxBackoff).Truncate(time.Millisecond)
+				after := min(pause(t.Retries()), 7*24*time.Hour).Truncate(time.Millisecond)
 				f.RetryAfter = &after
 			}
 			return out

@@ -473,7 +473,7 @@ func plausible(e explain.Explanation) bool {
 		return true
 	}
 	if e.Code[0] == 'S' {
-		return reason == codes[e.Code].cause || reason == explain.WhySuspensionTimeoutDue
+		return reason == explanations[e.Code].cause || reason == explain.WhySuspensionTimeoutDue
 	}
 	return slices.Contains(families[string(e.Code[:2])], reason)
 }
