@@ -42,7 +42,7 @@ test-benchmarks:
 soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
 	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model
 	FLOWFABRIC_SOAK=1 $(GO) test -timeout 1h ./examples/... ./fftest
-	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/spec_10' ./internal/conformance
+	FLOWFABRIC_SOAK=1000000 $(GO) test -v -timeout 12h -run 'TestRedis/(errors|fuzz)/random' ./internal/conformance
 	FLOWFABRIC_SOAK_CRASH=1 $(GO) test -v -timeout 48h ./internal/crash
 
 mutants: ## seed over 1,000 bugs one by one, each of which the tests must catch (an hour); BUGS='-run ^tick:' narrows it down

@@ -13,7 +13,7 @@ import (
 func init() { gateScenarios = append(gateScenarios, attachScenarios...) }
 
 var attachScenarios = []scenario{
-	{name: "spec 70 §1.4 gates are added to a scope and taken from it one by one", run: func(w *world) {
+	{name: "gates can be added to and removed from a scope one by one", run: func(w *world) {
 		const scope = "n\x1felsewhere"
 		do := func(gates, how, code, left string) {
 			w.Helper()
@@ -50,7 +50,7 @@ var attachScenarios = []scenario{
 			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
 		}
 	}},
-	{name: "design §6 gates cost nothing again when nothing has any", run: func(w *world) {
+	{name: "the partition's gate flag is cleared when no scope and no work has gates", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		level := func() string {
@@ -72,7 +72,7 @@ var attachScenarios = []scenario{
 		attach("")
 		same(w, "work has gates", level(), "1")
 	}},
-	{name: "design §6 what is said of a suspect is 0, 1 or 2, or nothing is written", run: func(w *world) {
+	{name: "an unknown verdict about a suspected slot is refused and changes nothing", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
@@ -85,7 +85,7 @@ var attachScenarios = []scenario{
 		}
 		same(w, "held", g.quotaIs(q).Held, 1)
 	}},
-	{name: "design §6 lanes are listed with their ageing and their weight", run: func(w *world) {
+	{name: "lanes are listed with their ageing and weight", run: func(w *world) {
 		w.create()
 		w.must("ff_set_share", proto, "default", "default", "7")
 		w.must("ff_set_share", proto, "default", "later", "3")

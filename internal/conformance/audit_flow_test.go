@@ -251,7 +251,7 @@ func (w *world) strike(commands []string) {
 }
 
 var auditFlowScenarios = []scenario{
-	{name: "spec 60 §8.3 every damage of a flow that the checker sees is healed", run: func(w *world) {
+	{name: "an audit repairs every damage to a flow that the checker sees", run: func(w *world) {
 		w.quiet = true
 		s := w.shapes()
 		w.quiet = false
@@ -288,7 +288,7 @@ var auditFlowScenarios = []scenario{
 		}
 		s.race.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "spec 60 §11 F27 members that nothing holds back run after an audit, and those that cannot are skipped", run: func(w *world) {
+	{name: "after an audit, members that nothing holds back run and impossible ones are skipped", run: func(w *world) {
 		w.quiet = true
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).node("c", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
@@ -313,7 +313,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(claims), claims["b"].Fence.Execution == g.id.Member("b"), claims["root"].Fence.Execution == id), "2 true true")
 		g.are(flowfabric.Skipped, "c")
 	}},
-	{name: "spec 60 §12 FS49 FS50 60 members wait for long, one behind them whose upstream nobody told of runs after one audit", run: func(w *world) {
+	{name: "an audit releases a member whose upstream's end was lost, also behind 60 waiting members", run: func(w *world) {
 		w.quiet = true
 		g := w.flowOfNodes().node("slow", nil, ofNodes).node("fast", nil, ofNodes).node("gone", nil, ofNodes)
 		for i := range 60 {
@@ -343,7 +343,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "claimed", words(len(c), string(c["new"].Inputs["from-fast"]), c["orphan"].Node), "2 f orphan")
 		g.are(flowfabric.WaitingChildren, "n0", "n59")
 	}},
-	{name: "spec 60 §8.3 F26 a flow of 250 members is compared as a whole, or not at all", run: func(w *world) {
+	{name: "an audit compares a flow of 250 members as a whole or not at all", run: func(w *world) {
 		w.quiet = true
 		g := w.flowOfNodes()
 		for i := range 250 {
@@ -378,7 +378,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "the audit heals it", words(w.audit(true).Kinds[engine.FindingCount], w.audit(true).Healed), "1 0")
 		w.check()
 	}},
-	{name: "spec 60 §8.3 an audit of working flows finds nothing", run: func(w *world) {
+	{name: "an audit of running flows reports no false finding", run: func(w *world) {
 		w.quiet = true
 		ctx, stop := context.WithCancel(w.ctx)
 		defer stop()
@@ -428,7 +428,7 @@ var auditFlowScenarios = []scenario{
 		w.settleTime()
 		w.check()
 	}},
-	{name: "spec 50 §11 spec 60 §7 a partition tells of its flows, of its backlog, and of what became of siblings", run: func(w *world) {
+	{name: "a partition reports its flows, their backlog and the outcome of sibling cancellations", run: func(w *world) {
 		w.quiet = true
 		w.shapes()
 		w.quiet = false
@@ -449,7 +449,7 @@ var auditFlowScenarios = []scenario{
 		same(w, "afterwards", words(p.Backlog.Count, p.Behind()), words(0, time.Duration(0)))
 		same(w, "tally", p.Tally, engine.FlowTally{Completed: 1, Failed: 1, Cancelled: 1, Skipped: 1, Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 1}})
 	}},
-	{name: "spec 60 §8.3 a member whose links are lost or cannot be read is told of, and does not run", damaged: "links have no other record", run: func(w *world) {
+	{name: "a member with lost or unreadable links is reported and does not run", damaged: "links have no other record", run: func(w *world) {
 		w.quiet = true
 		g, ups := w.flowOfNodes(), nodesOf("r", 20)
 		for _, up := range ups {
@@ -467,7 +467,7 @@ var auditFlowScenarios = []scenario{
 		g.are(flowfabric.WaitingChildren, "end", "lone")
 		g.are(flowfabric.Waiting, "sound")
 	}},
-	{name: "spec 60 §8.3 a member that is kept for its flow is in its place", run: func(w *world) {
+	{name: "an audit accepts the purge time of a member kept for its flow and repairs a wrong one", run: func(w *world) {
 		g := w.flowOfNodes().node("a", nil, ofNodes).node("b", []string{"a"}, ofNodes).submit(engine.SealClosed)
 		g.complete(g.claim()["a"], "a")
 		w.advance(25 * time.Hour)

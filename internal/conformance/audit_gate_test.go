@@ -111,7 +111,7 @@ func (v *vandal) gates() {
 }
 
 var auditGateScenarios = []scenario{
-	{name: "spec 70 §7 every damage to gates is healed, or a record", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
 		for what, x := range map[string]struct {
 			damage string
 			lost   bool
@@ -176,7 +176,7 @@ var auditGateScenarios = []scenario{
 			w.Errorf("no level of gates: healed %v, left %q", r.Kinds, w.violations(w.dump()))
 		}
 	}},
-	{name: "spec 70 §7 work with gates that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "gated work that lost its index entries runs after an audit", run: func(w *world) {
 		s := w.gateShapes()
 		w.quiet = true
 		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
@@ -207,7 +207,7 @@ var auditGateScenarios = []scenario{
 		w.settleTime()
 		w.code(s.granted, "R1f")
 	}},
-	{name: "spec 70 §7.3 a notice that nobody understands holds up no other", run: func(w *world) {
+	{name: "an audit removes malformed outbox notices that block the others", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.create(asking(flowfabric.Quota(q)))
@@ -239,7 +239,7 @@ var auditGateScenarios = []scenario{
 		}
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "spec 70 §6.6 holds of executions that run no more are given back, and no count is set", run: func(w *world) {
+	{name: "an audit returns the slots of executions that no longer run", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 3})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
@@ -268,7 +268,7 @@ var auditGateScenarios = []scenario{
 		g.sound()
 		_ = ids
 	}},
-	{name: "spec 70 §1 damage to budgets and quotas is healed, or reported", damaged: "it loses usage, which no audit sets", run: func(w *world) {
+	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *world) {
 		g := newGates(w)
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
 		root, other := string(keys.BudgetRoot(flowfabric.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(flowfabric.GatePartition(q, limits.DefaultQuotaPartitions)))

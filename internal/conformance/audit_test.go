@@ -20,7 +20,7 @@ import (
 )
 
 var auditScenarios = []scenario{
-	{name: "design §8 1,000 random index entries deleted, added or misplaced are healed", run: func(w *world) {
+	{name: "an audit repairs 1,000 random index entries that were deleted, added or misplaced", run: func(w *world) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		v := &vandal{world: w, r: rand.New(rand.NewPCG(seed, 2)), lost: map[string]bool{}}
 		w.Logf("seed %d", seed)
@@ -64,7 +64,7 @@ var auditScenarios = []scenario{
 		same(w, "a second audit", found(w.audit(true)), "")
 		w.check()
 	}},
-	{name: "design §8 every damage that the checker sees is healed, or a record", damaged: "its last damage may be one of a record", run: func(w *world) {
+	{name: "an audit repairs every damage that the checker sees, except damaged records", damaged: "its last damage may be one of a record", run: func(w *world) {
 		for what, damage := range damages {
 			w.damage(damage)
 			look := w.audit(false)
@@ -87,7 +87,7 @@ var auditScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "design §8 work that lost its index entries runs after an audit", run: func(w *world) {
+	{name: "work that lost its index entries runs after an audit", run: func(w *world) {
 		w.quiet = true
 		w.seed()
 		waiting, late, ending := w.create(priority(1)), w.create(delay(time.Second), kind("late")), w.create(deadline(2*time.Second), kind("ending"))
@@ -126,7 +126,7 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(idle.claim(10)), 4)
 		w.code(waiting, "A1")
 	}},
-	{name: "design §8 an audit under load finds nothing", run: func(w *world) {
+	{name: "an audit under load reports no false finding", run: func(w *world) {
 		w.quiet = true
 		w.seed()
 		ctx, stop := context.WithCancel(w.ctx)
@@ -175,7 +175,7 @@ var auditScenarios = []scenario{
 			w.Error("there was no load")
 		}
 	}},
-	{name: "design §8 pages of an index skip nothing, whatever stands at one place and whoever leaves it", damaged: "it misplaces index entries", run: func(w *world) {
+	{name: "an audit skips no index entry, even if entries share a score or move between pages", damaged: "it misplaces index entries", run: func(w *world) {
 		ids := w.createN(9, delay(time.Hour))
 		at := w.core(ids[0])["du"]
 		w.quiet = true
@@ -207,7 +207,7 @@ var auditScenarios = []scenario{
 		same(w, "looked at while some moved back", words(checked, seen), "9 3")
 		w.quiet = false
 	}},
-	{name: "design §8 a key of another type hides no other", run: func(w *world) {
+	{name: "a key of a wrong type does not hide other keys from an audit", run: func(w *world) {
 		ids := w.createN(5)
 		odd := w.item().ID.UUID().String()
 		w.set("SET", string(w.k)+":x:"+odd, "x")
@@ -221,7 +221,7 @@ var auditScenarios = []scenario{
 		w.check()
 		same(w, "claimed", len(w.worker("w1").claim(9)), len(ids))
 	}},
-	{name: "what cannot be read stops nobody, and an audit sets it aside", run: func(w *world) {
+	{name: "an unreadable record stops no other work, and an audit sets it aside", run: func(w *world) {
 		wrong := func(id flowfabric.ExecutionID) { // a core of another type
 			w.set("DEL", w.k.Core(id.UUID()))
 			w.set("HSET", w.k.Core(id.UUID()), "other", "thing")
@@ -275,7 +275,7 @@ var auditScenarios = []scenario{
 			same(w, "a second audit after "+what, found(w.audit(true)), "")
 		}
 	}},
-	{name: "indexes of another type are filled again", run: func(w *world) {
+	{name: "an audit rebuilds indexes whose key has a wrong type", run: func(w *world) {
 		w.quiet = true
 		ids := w.createN(3)
 		late := w.create(delay(time.Hour), deadline(2*time.Hour))
@@ -297,7 +297,7 @@ var auditScenarios = []scenario{
 		same(w, "claimed", len(w.worker("w2").claim(9)), 2)
 		w.code(late, "R2af")
 	}},
-	{name: "design §8 notices go with their session, and not before", run: func(w *world) {
+	{name: "an audit removes the notices of a missing session and keeps those of a live one", run: func(w *world) {
 		k := w.worker("w1")
 		_, err := w.e.RevokeLease(w.ctx, k.one(w.create()).Fence.Execution, "", "op", "why")
 		w.no(err)
@@ -309,7 +309,7 @@ var auditScenarios = []scenario{
 		w.no(err)
 		same(w, "lists of notices", n, 1)
 	}},
-	{name: "design §9 a frozen partition is not audited, and says so", run: func(w *world) {
+	{name: "an audit of a frozen partition changes nothing and reports the freeze", run: func(w *world) {
 		id := w.create()
 		w.set("ZREM", w.k.Queue("1"), id.UUID().String())
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving"))
@@ -323,7 +323,7 @@ var auditScenarios = []scenario{
 		same(w, "healed", w.audit(true).Kinds[engine.FindingMissing], 1)
 		w.check()
 	}},
-	{name: "design §5 a purge during a count explains what is missing, and no row goes while it is used", run: func(w *world) {
+	{name: "an audit of route counts accounts for purges and removes no route in use", run: func(w *world) {
 		ids := w.createN(4)
 		w.advance(time.Millisecond)
 		since, _, err := w.e.AuditRoutes(w.ctx, w.p, false, engine.RouteCount{}, nil)
@@ -347,7 +347,7 @@ var auditScenarios = []scenario{
 		same(w, "the audit raises it", words(w.audit(true).Kinds[engine.FindingCount], w.hash(w.k.RouteUse())["1"]), "1 3")
 		w.check()
 	}},
-	{name: "design §5 a lost route is told to the workers again, an unused one goes", run: func(w *world) {
+	{name: "an audit tells workers of a lost route again and removes an unused one", run: func(w *world) {
 		w.create()
 		k := w.worker("w1")
 		k.nothingYet()
@@ -363,7 +363,7 @@ var auditScenarios = []scenario{
 			w.Errorf("version %d after %d: no worker would learn of the route", k.table, table)
 		}
 	}},
-	{name: "spec 50 §9 what is kept for another time is filed again", run: func(w *world) {
+	{name: "an audit applies a changed lane retention to what has ended", run: func(w *world) {
 		id := w.create()
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")

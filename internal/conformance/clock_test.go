@@ -52,7 +52,7 @@ var clockScenarios = []scenario{
 		w.is(w.complete(f, "").Err, flowfabric.ErrStaleLease)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "the clock steps back: ticks alone do not keep a dead worker's session", run: func(w *world) {
+	{name: "the clock steps back: ticks alone do not keep a dead worker's session alive", run: func(w *world) {
 		id := w.create()
 		w.worker("w1").one(id)
 		w.tick()
@@ -69,7 +69,7 @@ var clockScenarios = []scenario{
 		}
 		same(w, "requeued", requeued, 1)
 	}},
-	{name: "the clock steps back and on again: what ended meanwhile is purged in time", run: func(w *world) {
+	{name: "the clock steps back and forward again: what ended in between is purged on time", run: func(w *world) {
 		id := w.create(retention(time.Minute))
 		k := w.worker("w1")
 		f := k.one(id).Fence
@@ -79,7 +79,7 @@ var clockScenarios = []scenario{
 		w.advance(step)
 		same(w, "purged", w.tick().Purged, 1)
 	}},
-	{name: "the clock goes on: a tick that looks at a live session prolongs nothing", run: func(w *world) {
+	{name: "the clock runs normally: a tick that checks a live session does not extend it", run: func(w *world) {
 		w.create()
 		k := w.worker("w1")
 		k.claim(1)
@@ -118,7 +118,7 @@ var clockScenarios = []scenario{
 			w.code(id, "T1")
 		}
 	}},
-	{name: "the clock steps back: any number of sessions, a bounded number a call", run: func(w *world) {
+	{name: "the clock steps back: any number of sessions is corrected, a bounded number a call", run: func(w *world) {
 		const many = 150
 		w.createN(many)
 		for i := range many {
@@ -135,7 +135,7 @@ var clockScenarios = []scenario{
 		sum, _ := w.settleTime()
 		same(w, "requeued", sum.Requeued, many)
 	}},
-	{name: "the clock steps back a little: renewals and ticks are not mixed up", run: func(w *world) {
+	{name: "the clock steps back a little: the dead worker's work is requeued, the live one's is not", run: func(w *world) {
 		for _, back := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 2 * time.Second, ttl / 2, ttl, 2 * ttl} {
 			w.reset()
 			dead, live := w.create(), w.create(kind("other"))
@@ -155,7 +155,7 @@ var clockScenarios = []scenario{
 			w.no(w.complete(f, "").Err)
 		}
 	}},
-	{name: "the clock steps back: a worker that is gone is not shown alive, and its name is free", run: func(w *world) {
+	{name: "the clock steps back: a lost worker is not shown alive, and its name is free", run: func(w *world) {
 		dead, live := w.homed("dead"), w.homed("live")
 		w.register(dead, "t")
 		w.register(live, "t")
@@ -200,7 +200,7 @@ var clockScenarios = []scenario{
 		same(w, "window", g.holds(q), "0 0")
 		g.sound()
 	}},
-	{name: "the clock steps back: who waits for a rate is not queued behind those who waited before", run: func(w *world) {
+	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 10, Window: 10 * time.Second})
 		w.createN(30, asking(flowfabric.Quota(q)))
@@ -228,7 +228,7 @@ var clockScenarios = []scenario{
 		a := g.admit(q, 0, list...)
 		same(w, "retry", a.Retry >= 4*time.Second && a.Retry <= 7*time.Second, true)
 	}},
-	{name: "the clock steps back: a slot of a cap that nobody gives back is asked about", run: func(w *world) {
+	{name: "the clock steps back: a slot that nobody returns becomes suspect and is checked", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.Quota(q)))
@@ -249,7 +249,7 @@ var clockScenarios = []scenario{
 		g.admit(q, 1, list...)
 		same(w, "started", k.granted(list...)[0].Fence.Execution, second)
 	}},
-	{name: "the clock steps back: a route that a cap closed opens", run: func(w *world) {
+	{name: "the clock steps back: a route that a cap closed opens again", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))
@@ -262,7 +262,7 @@ var clockScenarios = []scenario{
 		w.tick()
 		same(w, "granted", len(k.grants(1)), 1)
 	}},
-	{name: "the clock steps back: delays, timeouts and deadlines come later by the step, never earlier, and schedules fire no instant twice", run: func(w *world) {
+	{name: "the clock steps back: delays, timeouts and deadlines fire later by the step, never earlier", run: func(w *world) {
 		late, limited, ending := w.create(delay(time.Minute)), w.create(kind("b"), timeout(2*ttl)), w.create(kind("c"), delay(2*step), deadline(90*time.Minute))
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "b" }
@@ -289,7 +289,7 @@ var clockScenarios = []scenario{
 		same(w, "expired", pass(90*time.Minute).Expired, 1)
 		w.code(ending, "T4n")
 	}},
-	{name: "the clock steps back: a schedule goes on at its next instant and fires none twice", run: func(w *world) {
+	{name: "the clock steps back: a schedule continues at its next instant and fires none twice", run: func(w *world) {
 		w.put(w.named("s"), w.clock().Add(time.Second), "in")
 		w.tick()
 		w.advance(-step)
@@ -299,7 +299,7 @@ var clockScenarios = []scenario{
 		w.advance(time.Minute + 2*time.Second)
 		same(w, "due", w.tick().Schedules, 1)
 	}},
-	{name: "the clock steps forward: leases end, work runs again once, and a step back afterwards changes nothing", run: func(w *world) {
+	{name: "the clock steps forward: leases end, work runs again once, and a later step back changes nothing", run: func(w *world) {
 		ids := w.createN(2)
 		k := w.worker("w1")
 		fences := []flowfabric.Fence{k.claim(1)[0].Fence, k.claim(1)[0].Fence}
@@ -332,7 +332,7 @@ var clockScenarios = []scenario{
 		n := w.worker("w3").one(id)
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "the clock steps forward: a rate quota has another window, a closed route opens", run: func(w *world) {
+	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 1, Window: 10 * time.Minute, Cap: 1})
 		w.createN(2, asking(flowfabric.Quota(q)))

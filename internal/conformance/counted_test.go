@@ -12,7 +12,7 @@ import (
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
 var countedScenarios = []scenario{
-	{name: "spec 50 §6.2 the retention of a policy is kept beside it", run: func(w *world) {
+	{name: "the retention is stored beside the policy, not in it", run: func(w *world) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
@@ -21,7 +21,7 @@ var countedScenarios = []scenario{
 		same(w, "categories", w.hash(w.k.Attempts(kept.UUID()))["categories"], "a,b")
 		same(w, "without one", w.core(plain)["rt"], "")
 	}},
-	{name: "spec 50 §6.2 another boot does not begin the count again", run: func(w *world) {
+	{name: "a second boot does not reset the count of route uses", run: func(w *world) {
 		ids := w.createN(3, delay(time.Hour))
 		w.advance(time.Second)
 		w.must("ff_boot", proto)
@@ -34,7 +34,7 @@ var countedScenarios = []scenario{
 		}
 		same(w, "rows, ids, counts", words(len(w.hash(w.k.Routes())), len(w.hash(w.k.RouteIDs())), len(w.hash(w.k.RouteUse()))), "0 0 0")
 	}},
-	{name: "spec 50 §6.2 an entry of nobody among what ended is forgotten", run: func(w *world) {
+	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *world) {
 		live := w.create()
 		w.set("ZADD", w.k.Done(), "5", uuid.NewString(), "6", live.UUID().String())
 		w.quiet = true
@@ -43,7 +43,7 @@ var countedScenarios = []scenario{
 		w.check()
 		same(w, "filed", len(w.dump().ZSets[":done"]), 0)
 	}},
-	{name: "design §2.7 purges of many attempts share a tick by their attempts", run: func(w *world) {
+	{name: "a tick limits its purges by the attempts that they remove", run: func(w *world) {
 		ids := w.createN(10, delay(time.Hour), retention(time.Second))
 		w.quiet = true
 		for _, id := range ids {
@@ -58,7 +58,7 @@ var countedScenarios = []scenario{
 		}
 		same(w, "more", words(r.Purged, w.tick().More), "2 false")
 	}},
-	{name: "design §5 a lane closes and opens its own routes alone, and rings who waits", run: func(w *world) {
+	{name: "a lane change affects only its own routes, and opening the lane wakes waiting workers", run: func(w *world) {
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
 		set := func(state engine.LaneState, routes int) {
 			w.Helper()
@@ -84,7 +84,7 @@ var countedScenarios = []scenario{
 		ear.hears("w")
 		k.one(mine)
 	}},
-	{name: "design §8 a lane that opens wakes the tick, which had nothing to do", run: func(w *world) {
+	{name: "opening a lane wakes an idle tick owner", run: func(w *world) {
 		set := func(state engine.LaneState) {
 			w.Helper()
 			w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: state})[w.p].Err)
@@ -98,7 +98,7 @@ var countedScenarios = []scenario{
 		bell.hears("t")
 		same(w, "idle", w.tick().Idle, false)
 	}},
-	{name: "design §8 what ends in a closed lane is purged, though nothing else ever wakes the tick", run: func(w *world) {
+	{name: "work that ends in a paused lane wakes the tick for its purge", run: func(w *world) {
 		a := w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: "paused"})[w.p]
 		w.no(a.Err)
 		id := w.create(retention(2 * time.Second))

@@ -66,7 +66,7 @@ func outcomes(r engine.ChildrenReply) string {
 
 // How an execution waits for children that it makes (spec 60 §9).
 var flowChildrenScenarios = []scenario{
-	{name: "spec 60 §12 FS46 children that have ended already: the lease is kept", run: func(w *world) {
+	{name: "a wait for children that have all ended keeps the lease", run: func(w *world) {
 		f := w.family(timeout(time.Hour))
 		made := f.wait(engine.WaitAll, false, "a", "b")
 		same(w, "made", words(made.Parked, made.Satisfied, made.Already), "false false false")
@@ -90,7 +90,7 @@ var flowChildrenScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, nobody.id)
 		w.is(err, flowfabric.ErrFlowNotFound)
 	}},
-	{name: "spec 60 §12 FS47 the modes: all, the first, the first that succeeds", run: func(w *world) {
+	{name: "a wait for children ends with all, the first or the first success, by its mode", run: func(w *world) {
 		for _, c := range []struct {
 			mode  engine.WaitMode
 			ends  string // how a, b, c end in turn, until the parent runs: + success, - failure
@@ -124,7 +124,7 @@ var flowChildrenScenarios = []scenario{
 			same(w, "attempt", words(f.fence.Attempt, w.read(f.parent).Attempts), "0 1")
 		}
 	}},
-	{name: "spec 60 §9 what is left when a parent goes on may be of use to its next wait, or not", run: func(w *world) {
+	{name: "children left from an earlier wait do not resume a later one", run: func(w *world) {
 		f := w.family()
 		f.wait(engine.WaitFirst, true, "a", "b")
 		kids := f.claim()
@@ -141,7 +141,7 @@ var flowChildrenScenarios = []scenario{
 		w.code(f.parent, "R1i")
 		same(w, "members", words(f.header().Members, f.header().Edges), "4 3")
 	}},
-	{name: "spec 60 §9 a parent that ends while it waits takes its children along, or leaves them", run: func(w *world) {
+	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *world) {
 		for name, end := range map[string]func(f *family){
 			"cancelled": func(f *family) { w.cancel(f.parent) },
 			"expired":   func(f *family) { w.advance(time.Minute); w.settleTime() },
@@ -170,7 +170,7 @@ var flowChildrenScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 60 §9 a child that ended of itself keeps its end when the parent follows", run: func(w *world) {
+	{name: "a child that has ended keeps its outcome when its parent is cancelled", run: func(w *world) {
 		f := w.family()
 		f.wait(engine.WaitAll, true, "a", "b")
 		f.complete(f.claim()["a"], "")
@@ -185,7 +185,7 @@ var flowChildrenScenarios = []scenario{
 		decided.drain()
 		decided.are(flowfabric.Active, "b")
 	}},
-	{name: "spec 60 §9 timeouts stand still while a parent waits, deadlines do not", run: func(w *world) {
+	{name: "a parent's attempt timeout stops while it waits for children, its deadline does not", run: func(w *world) {
 		f := w.family(timeout(10*time.Second), deadline(10*time.Minute))
 		w.advance(4 * time.Second)
 		f.wait(engine.WaitAll, true, "a")
@@ -204,7 +204,7 @@ var flowChildrenScenarios = []scenario{
 		s := w.code(late.parent, "T4")
 		same(w, "attempt", s.AttemptLog[0].Category, "execution_deadline")
 	}},
-	{name: "spec 60 §9 members of a growing flow make members; it ends by itself when none is left", run: func(w *world) {
+	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *world) {
 		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
 		a := g.claim()["a"]
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
@@ -226,7 +226,7 @@ var flowChildrenScenarios = []scenario{
 		h := g.header()
 		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Seal), "4 3 4 grow")
 	}},
-	{name: "spec 60 §9 what a wait may not be", run: func(w *world) {
+	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *world) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
 		w.refuses("sealed", flowfabric.ErrFlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
@@ -279,7 +279,7 @@ var flowChildrenScenarios = []scenario{
 		w.quiet = false
 		w.refuses("no room for what it learns", flowfabric.ErrStepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
 	}},
-	{name: "spec 60 §9 a child may be a sibling's sibling: members of another flow, or of another parent, are refused", run: func(w *world) {
+	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *world) {
 		f, other := w.family(), w.family()
 		other.wait(engine.WaitAll, false, "theirs")
 		theirs := f.child(f.parent, "wait", "theirs")
@@ -295,7 +295,7 @@ var flowChildrenScenarios = []scenario{
 			w.is(err, flowfabric.ErrIdempotencyConflict)
 		})
 	}},
-	{name: "spec 60 §9 a parent that is lost makes its children once", run: func(w *world) {
+	{name: "a reclaimed parent creates its children only once", run: func(w *world) {
 		f := w.family(reclaims(3))
 		f.wait(engine.WaitAll, false, "a", "b")
 		w.advance(ttl)

@@ -12,7 +12,7 @@ import (
 
 // What is left of flows when members are purged, replayed or end at a bad time.
 var flowReviewScenarios = []scenario{
-	{name: "spec 60 §5 an upstream that was purged gives no input, which is not an empty one", run: func(w *world) {
+	{name: "a purged upstream gives no input rather than an empty one", run: func(w *world) {
 		g := w.flow()
 		for i := range 70 { // more than come with a claim
 			g.node(fmt.Sprint("r", i), nil)
@@ -33,7 +33,7 @@ var flowReviewScenarios = []scenario{
 		_, given := c["many"].Inputs["from-r0"]
 		same(w, "many", words(len(c["many"].Inputs), given), "69 false")
 	}},
-	{name: "spec 60 §8.4 an upstream that is replayed counts again for those that still wait", run: func(w *world) {
+	{name: "a replayed upstream counts again for groups that are still pending", run: func(w *world) {
 		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
 		c := g.claim()
 		g.fail(c["r0"])
@@ -46,7 +46,7 @@ var flowReviewScenarios = []scenario{
 		g.complete(again, "won")
 		same(w, "input", string(g.claim()["end"].Inputs["from-r0"]), "won")
 	}},
-	{name: "spec 60 §8.4 an upstream of many that is replayed and ends before all were told", run: func(w *world) {
+	{name: "an upstream of 150 members that is replayed and fails again counts once for each", run: func(w *world) {
 		g := w.flow().node("a", nil).node("b", nil)
 		for _, n := range nodesOf("n", 150) {
 			g.node(n, []string{"a", "b"}, anyOf)
@@ -63,7 +63,7 @@ var flowReviewScenarios = []scenario{
 		g.drain()
 		g.ends(flowfabric.FlowFailed)
 	}},
-	{name: "spec 60 §9 what a parent made before it could wait goes with it", run: func(w *world) {
+	{name: "a parent that fails before it waits cancels its children, unless told to leave them", run: func(w *world) {
 		for _, leave := range []bool{false, true} {
 			w.reset()
 			f := w.family()
@@ -78,7 +78,7 @@ var flowReviewScenarios = []scenario{
 			f.are(map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Waiting}[leave], "a", "b")
 		}
 	}},
-	{name: "spec 60 §9 a race among children that are being made spares whom the parent will ask for", run: func(w *world) {
+	{name: "a race among new children spares those that their parent will wait for", run: func(w *world) {
 		f := w.family()
 		race := f.child(f.parent, "wait", "end")
 		race.Policy, race.CancelRest = flowfabric.AnyOf, true
@@ -92,7 +92,7 @@ var flowReviewScenarios = []scenario{
 		f.drain()
 		f.are(flowfabric.Active, "b")
 	}},
-	{name: "spec 60 §9 whoever founded a flow stays as long as the flow, which has its id", run: func(w *world) {
+	{name: "the execution that founded a flow stays as long as the flow", run: func(w *world) {
 		f := w.family(retention(time.Minute))
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
 		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
@@ -116,7 +116,7 @@ var flowReviewScenarios = []scenario{
 		_, err = w.e.DescribeFlow(w.ctx, f.id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
-	{name: "spec 60 §6 one claim cancels at most 64 members of a cancelled flow", run: func(w *world) {
+	{name: "one claim cancels at most 64 members of a cancelled flow", run: func(w *world) {
 		g := w.flow()
 		for i, n := range nodesOf("n", 300) {
 			g.node(n, nil, func(m *engine.FlowMember) { m.Kind = fmt.Sprint("k", i%40) })

@@ -61,7 +61,7 @@ func (f *kin) words(outcomes []engine.ChildOutcome) string {
 }
 
 var flowToldScenarios = []scenario{
-	{name: "spec 60 §9 how children ended comes with the claim that goes on, and stays as it was", run: func(w *world) {
+	{name: "the claim of a resumed parent brings its children's outcomes, which then stay fixed", run: func(w *world) {
 		f := w.kin()
 		f.wait(f.w.one(f.parent), "first", engine.WaitFirst, "a", "b")
 		c := f.claim()
@@ -83,7 +83,7 @@ var flowToldScenarios = []scenario{
 		f.complete(last, "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "spec 60 §9 a replay keeps waits that all succeeded, and looks at others anew", run: func(w *world) {
+	{name: "a replay keeps waits whose children all succeeded and evaluates the others again", run: func(w *world) {
 		for _, drop := range []bool{false, true} {
 			f := w.kin()
 			f.wait(f.w.one(f.parent), "good", engine.WaitAll, "a")

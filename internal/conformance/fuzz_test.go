@@ -17,7 +17,7 @@ import (
 )
 
 var fuzzScenarios = []scenario{
-	{name: "spec 10 §9 #68 random sequences keep every invariant", run: func(w *world) {
+	{name: "random sequences of calls keep every invariant", run: func(w *world) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
 		f := &fuzzer{world: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
@@ -32,7 +32,7 @@ var fuzzScenarios = []scenario{
 			w.Errorf("no execution was ever %v", unseen)
 		}
 	}},
-	{name: "design §2.2 no text of a caller ever formed a key outside its partition", run: func(w *world) {
+	{name: "no text of a caller forms a key outside its partition", run: func(w *world) {
 		all, err := w.do("KEYS", "*").AsStrSlice()
 		w.no(err)
 		for _, key := range all {
@@ -41,7 +41,7 @@ var fuzzScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "the checker sees damage", damaged: "it damages everything", run: func(w *world) {
+	{name: "the invariant checker sees every kind of damage", damaged: "it damages everything", run: func(w *world) {
 		for what, damage := range damages {
 			w.damage(damage)
 			if len(w.violations(w.dump())) == 0 {

@@ -76,7 +76,7 @@ func (g *gates) expects(k *worker, list []engine.Grant, want ...error) []engine.
 }
 
 var gateLifeScenarios = []scenario{
-	{name: "spec 70 §10 BS20 what waits for others, is delayed, suspended, runs or has ended is not paused, and goes on waiting", run: func(w *world) {
+	{name: "an execution that is blocked, delayed, suspended, active or ended cannot be held", run: func(w *world) {
 		for _, code := range reachable {
 			if code == "A2" {
 				continue
@@ -110,7 +110,7 @@ var gateLifeScenarios = []scenario{
 		g.complete(g.claim()["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
-	{name: "spec 70 §10 BS21 nothing but its own release lets out what is kept for a reason", run: func(w *world) {
+	{name: "held work and closed routes are released only by their own unhold or opening", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		ids := w.createN(3, asking(flowfabric.Quota(q)))
@@ -137,7 +137,7 @@ var gateLifeScenarios = []scenario{
 		_, err := w.e.UnpauseExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
 	}},
-	{name: "spec 70 §10 BS22 a lane that is paused and resumed hands out in the old order, gates or not", run: func(w *world) {
+	{name: "a lane that is paused and resumed dispatches in the old order, with gates or without", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		for _, opts := range [][]option{{}, {asking(flowfabric.Quota(q))}} {
@@ -164,7 +164,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "order", words(got), words(want))
 		}
 	}},
-	{name: "design §6 what was paused keeps its state, its place and its time", run: func(w *world) {
+	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *world) {
 		g := newGates(w)
 		w.seed()
 		for _, code := range []flowfabric.Code{"R1f", "R1t", "R1p", "R1i", "R1r"} {
@@ -197,7 +197,7 @@ var gateLifeScenarios = []scenario{
 		_, err := w.e.PauseExecution(w.ctx, ids[0], "me", "")
 		w.is(err, flowfabric.ErrNotActive)
 	}},
-	{name: "design §6 a claim that asks for no grants never meets gated work", run: func(w *world) {
+	{name: "a claim that asks for no grants never gets gated work", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		gated, free := w.create(asking(flowfabric.Quota(q)), priority(9)), w.create()
@@ -219,7 +219,7 @@ var gateLifeScenarios = []scenario{
 		same(w, "with its completion", len(reply.Claims)+len(reply.Grants), 0)
 		same(w, "for one who asks", len(g.asker("new").grants(5)), 1)
 	}},
-	{name: "design §6 who serves both takes work with gates and without by turns", run: func(w *world) {
+	{name: "a worker that serves both alternates between work with gates and without", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 99})
 		w.createN(20, asking(flowfabric.Quota(q)), priority(9))
@@ -249,7 +249,7 @@ var gateLifeScenarios = []scenario{
 			same(w, "granted", len(r.Grants), 2)
 		}
 	}},
-	{name: "design §6 lost replies of a claim with grants, of a grant's claim, of both", run: func(w *world) {
+	{name: "claims and grants repeated after lost replies return the same grants and claims", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 9})
 		w.createN(3, asking(flowfabric.Quota(q)), payload([]byte("x")))
@@ -288,7 +288,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 1)
 	}},
-	{name: "design §6 a grant that is over when its claim comes, before and after the tick", run: func(w *world) {
+	{name: "an expired grant can be claimed until the tick takes it back", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -312,7 +312,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "design §6 cancelled, past its deadline, paused, of another priority while it is granted", run: func(w *world) {
+	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
 		ids := w.createN(4, asking(flowfabric.Quota(q)), deadline(time.Hour))
@@ -346,7 +346,7 @@ var gateLifeScenarios = []scenario{
 		g.open(again[0].Route)
 		same(w, "while its route was closed, too", words(grantees(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
 	}},
-	{name: "design §6 a revoked lease gives its slot back when it is requeued, once", run: func(w *world) {
+	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -372,7 +372,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
-	{name: "design §6 work that is replayed asks its gates anew", run: func(w *world) {
+	{name: "a replayed execution asks its gates again", run: func(w *world) {
 		g := newGates(w)
 		w.seed()
 		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
@@ -403,7 +403,7 @@ var gateLifeScenarios = []scenario{
 			epoch = c.Fence.Epoch
 		}
 	}},
-	{name: "design §5 a lane and a gate keep a route closed each for itself, in whatever order they open", run: func(w *world) {
+	{name: "a route opens only when its lane and its gate are both open, in whatever order", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)))
@@ -440,7 +440,7 @@ var gateLifeScenarios = []scenario{
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		}
 	}},
-	{name: "design §5 a route that goes with its last execution takes its closing along", run: func(w *world) {
+	{name: "a route that is removed with its last execution leaves no closing behind", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		id := w.create(asking(flowfabric.Quota(q)), retention(time.Second))
@@ -463,7 +463,7 @@ var gateLifeScenarios = []scenario{
 		g.deliver()
 		same(w, "nothing is left", words(g.outbox(), len(g.closings())), "0 0")
 	}},
-	{name: "design §6 the session of a holder that has grants is not empty, and closes after they went back", run: func(w *world) {
+	{name: "a session with grants cannot close until they are returned", run: func(w *world) {
 		g := newGates(w)
 		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
@@ -489,7 +489,7 @@ var gateLifeScenarios = []scenario{
 		w.check()
 		same(w, "claimable", len(g.asker("w2").grants(1)), 1)
 	}},
-	{name: "spec 50 §15 #6 gates that came with a scope deny, and a grant that is refused restores every counter", run: func(w *world) {
+	{name: "gates of a scope can refuse, and a refused grant restores every counter", run: func(w *world) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))

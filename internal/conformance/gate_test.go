@@ -9,7 +9,7 @@ import (
 )
 
 var gateScenarios = []scenario{
-	{name: "spec 70 §10 BS25 a slot comes back when its execution completes, whatever the window", run: func(w *world) {
+	{name: "a slot is returned when its execution completes", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 2})
 		for range 3 {
@@ -34,7 +34,7 @@ var gateScenarios = []scenario{
 		g.admit(q, 1, list...)
 		k.granted(list...)
 	}},
-	{name: "design §6 a grant is in the held set, and comes back with its session or after its time", run: func(w *world) {
+	{name: "a grant returns to the queue when its time or its session ends", run: func(w *world) {
 		g := newGates(w)
 		id := w.create(asking(flowfabric.Quota(g.quota(admission.Quota{Cap: 1}))))
 		k := g.asker("w1")
@@ -54,7 +54,7 @@ var gateScenarios = []scenario{
 		old := w.worker("w2") // it understands no grants
 		old.nothing()
 	}},
-	{name: "spec 70 §10 BS1 exactly the limit, then a breach", run: func(w *world) {
+	{name: "a budget accepts usage up to exactly its limit, and the next report is a breach", run: func(w *world) {
 		g := newGates(w)
 		b := g.budget(nil)
 		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, admission.WithinBudget)
@@ -62,7 +62,7 @@ var gateScenarios = []scenario{
 		same(w, "breach", words(r.Verdict, r.Applied, r.Breaches), "HARD_BREACH false [{tokens true 100 100 false}]")
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
-	{name: "spec 70 §10 BS18 an exhausted budget closes the route until it is reset", run: func(w *world) {
+	{name: "an exhausted budget closes the route until its reset", run: func(w *world) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
@@ -84,7 +84,7 @@ var gateScenarios = []scenario{
 		same(w, "open", rooms[0].Open, true)
 		k.granted(list...)
 	}},
-	{name: "spec 70 §5.2 an operator pauses and resumes an execution", run: func(w *world) {
+	{name: "an operator holds and unholds a waiting execution", run: func(w *world) {
 		id := w.create()
 		already, err := w.e.PauseExecution(w.ctx, id, "me", "why not")
 		w.no(err)
@@ -102,7 +102,7 @@ var gateScenarios = []scenario{
 		_, err = w.e.PauseExecution(w.ctx, id, "me", "")
 		w.is(err, flowfabric.ErrNotEligible)
 	}},
-	{name: "design §6 what is created in a scope has its gates", run: func(w *world) {
+	{name: "work that is created in a scope gets the gates of the scope", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		attach := func(scope, gates string) { w.must("ff_attach", proto, scope, gates, "me", "set") }
@@ -118,7 +118,7 @@ var gateScenarios = []scenario{
 		}
 		same(w, "routes", words(got), words(map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2}))
 	}},
-	{name: "design §6 namespaces share a lane by weight", run: func(w *world) {
+	{name: "namespaces share a lane by weight", run: func(w *world) {
 		for range 30 {
 			w.create(namespace("big"))
 		}

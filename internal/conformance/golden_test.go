@@ -19,7 +19,7 @@ import (
 const goldenFile = "testdata/transitions.txt"
 
 var goldenScenarios = []scenario{
-	{name: "every state × every function", run: func(w *world) {
+	{name: "every function answers in every state as the golden file records", run: func(w *world) {
 		var table, want bytes.Buffer
 		stored, err := os.ReadFile(goldenFile)
 		w.no(err)

@@ -6,7 +6,7 @@ import (
 )
 
 var inspectGateScenarios = []scenario{
-	{name: "spec 70 §7 a partition tells of closed routes, paused executions and its outbox", run: func(w *world) {
+	{name: "a partition reports its closed routes, held executions and outbox", run: func(w *world) {
 		s := w.gateShapes()
 		p, err := w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
@@ -21,7 +21,7 @@ var inspectGateScenarios = []scenario{
 		w.no(err)
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 	}},
-	{name: "spec 50 §14 what is paused or granted is listed where it lives", run: func(w *world) {
+	{name: "held and granted executions are listed in their own indexes", run: func(w *world) {
 		s := w.gateShapes()
 		list := func(home engine.Home, key string) map[flowfabric.ExecutionID]engine.Listed {
 			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Home: home, Key: key, Limit: 100})

@@ -134,7 +134,7 @@ func soaking(n int) int {
 }
 
 var meetings = []meeting{
-	{"a lease runs out", []option{retries(1)}, 1, [3][4]move{
+	{"a lease expires", []option{retries(1)}, 1, [3][4]move{
 		{claims, appends, renews, completes}, {claims, steps, fails, claims}, {passes(ttl), ticks, passes(ttl), ticks}}},
 	{"an operator cancels and replays", []option{retries(1)}, 1, [3][4]move{
 		{claims, progresses, appends, completes}, {claims, renews, cancelsOwn, closes}, {cancels, replays, raises, cancels}}},
@@ -147,7 +147,7 @@ var meetings = []meeting{
 	{"timeouts and deadlines", []option{retries(1), timeout(10 * time.Second), deadline(25 * time.Second)}, 1, [3][4]move{
 		{claims, renews, completes, claims}, {claims, delays, renews, completes},
 		{passes(10 * time.Second), ticks, passes(15 * time.Second), ticks}}},
-	{"sessions are closed and killed", nil, 2, [3][4]move{
+	{"sessions are closed and declared dead", nil, 2, [3][4]move{
 		{claims, closes, claims, completes}, {claims, releases, closes, claims}, {kills("a"), ticks, kills("b"), ticks}}},
 	{"replays and purges", []option{retries(1), func(x *engine.NewExecution) { x.Digest = "d" }}, 1, [3][4]move{
 		{claims, completes, claims, completes}, {claims, fails, steps, claims}, {replays, purges, replaysAnew, purges}}},

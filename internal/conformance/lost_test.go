@@ -33,7 +33,7 @@ const (
 )
 
 var lostScenarios = []scenario{
-	{name: "spec 10 D32 D33 every write × every moment at which a reply can be lost", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "every write has the same effect, at whatever moment its reply is lost", needs: []string{"Functions"}, run: func(w *world) {
 		line := newLine(w)
 		quiet := slog.New(slog.DiscardHandler)
 		e, err := engine.Open(w.ctx, engine.Config{URL: line.url(), TestClock: true, Partitions: partitions, Logger: quiet, CallTimeout: 20 * time.Second})

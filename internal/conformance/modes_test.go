@@ -17,7 +17,7 @@ import (
 
 // Frames that are not durable: summary deltas with their document, and best-effort frames.
 var modeScenarios = []scenario{
-	{name: "spec 30 §11 #8 no mode trims another", run: func(w *world) {
+	{name: "frames of one mode never trim those of another", run: func(w *world) {
 		for _, keep := range []int{0, 200} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence
 			sequence := uint64(1)
@@ -57,7 +57,7 @@ var modeScenarios = []scenario{
 			w.complete(f, "")
 		}
 	}},
-	{name: "spec 30 §11 #9 the summary of a holder", run: func(w *world) {
+	{name: "patches merge into the summary document, and invalid ones change nothing", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		wr := w.writer(f, 0)
 		version := uint64(0)
@@ -107,7 +107,7 @@ var modeScenarios = []scenario{
 		same(w, "deltas", len(deltas), int(version+1))
 		w.check()
 	}},
-	{name: "spec 30 §3.1 deltas are compared and set", run: func(w *world) {
+	{name: "a summary delta is accepted only on the version that it was merged into", run: func(w *world) {
 		w.stop()
 		f := w.worker("w1").one(w.create()).Fence
 		a := w.modes(f, 1, summaryDelta(1))
@@ -144,7 +144,7 @@ var modeScenarios = []scenario{
 		large.Document = large.Document[1:]
 		w.modes(f, 6, large)
 	}},
-	{name: "spec 30 §2.2 modes are spelled exactly", run: func(w *world) {
+	{name: "malformed frame modes are refused", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		call := func(modes, base, document, keep string) answer {
 			frame := []string{"t", "", "", "", "p"}
@@ -164,7 +164,7 @@ var modeScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "spec 30 §1 a summary is of its attempt, and goes on with it", run: func(w *world) {
+	{name: "a summary belongs to its attempt and continues when the attempt does", run: func(w *world) {
 		k := w.worker("w1")
 		id := w.create(retries(1))
 		f := k.one(id).Fence
@@ -199,7 +199,7 @@ var modeScenarios = []scenario{
 		w.document(next.Fence, 1, `{"version":1}`)
 		w.document(c.Fence, 2, `{"a":1,"c":2}`)
 	}},
-	{name: "spec 30 §11 #10 best-effort frames go, the others stay", run: func(w *world) {
+	{name: "best-effort frames expire, and all other frames stay", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		key := w.k.Live(f.Execution.UUID(), 0)
 		left := func() int64 {
@@ -237,7 +237,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "closed", words(p.Closed, p.EOF, p.Next.Cursor().String()), words(true, true, a.LastID))
 	}},
-	{name: "spec 30 T28 ids never go back, whatever the clock and the expiry do", run: func(w *world) {
+	{name: "frame ids never go back, even if the clock steps back or frames expire", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.advance(time.Hour) // and the lease with it: a long one is held below
 		w.settleTime()
@@ -268,7 +268,7 @@ var modeScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "spec 30 §11 #13 three durable frames among a thousand live ones", run: func(w *world) {
+	{name: "at most four calls find the three durable frames in a stream of a thousand", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		for i := range 10 {
 			batch := make([]stream.Frame, 100)
@@ -300,7 +300,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "all", words(len(all.Frames), all.EOF), "1000 true")
 	}},
-	{name: "spec 30 §3 frames of all modes are sent to who listens as they are read", run: func(w *world) {
+	{name: "a listener receives frames of all modes exactly as a reader does", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
 		var heard []stream.Frame
@@ -321,7 +321,7 @@ var modeScenarios = []scenario{
 		same(w, "read", spellFrames(p.Frames), "1d 2b 3d 4s 5d 6s 7d")
 		same(w, "what belongs to the mode", words(p.Frames[1].TTL, p.Frames[5].SummaryVersion, p.Frames[6].Durables), "5s 2 4")
 	}},
-	{name: "spec 30 §11 #27 a trim gap in a mixed stream has its number", run: func(w *world) {
+	{name: "a reader of a mixed stream learns how many frames were trimmed", run: func(w *world) {
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.modes(f, 1, durableFrame(0), bestEffort(0), durableFrame(0))
 		first, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 2})
@@ -334,7 +334,7 @@ var modeScenarios = []scenario{
 		w.no(err)
 		same(w, "behind one of two", words(p.Gap, p.Trimmed, uint64(len(p.Frames))), words(true, m.Trimmed-1, m.Count-m.Trimmed))
 	}},
-	{name: "spec 30 §11 #31 T25 a purge leaves nothing but the tombstone", run: func(w *world) {
+	{name: "a purge removes the frames of all modes and leaves only the tombstone", run: func(w *world) {
 		k := w.worker("w1")
 		id := w.create(retries(1))
 		for range 2 {

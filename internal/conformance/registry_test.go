@@ -63,7 +63,7 @@ func (w *world) sessions() []engine.SessionRow {
 }
 
 var registryScenarios = []scenario{
-	{name: "spec 40 §5 a worker registers, renews and leaves", run: func(w *world) {
+	{name: "a worker registers, renews and leaves", run: func(w *world) {
 		name := w.homed("w")
 		first := w.register(name, "t1")
 		same(w, "renewed", first.Renewed, false)
@@ -94,7 +94,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "a free name", w.register(name, "t2").Renewed, false)
 	}},
-	{name: "spec 40 §5 a live instance is not registered twice, a lost one is replaced at its expiry", run: func(w *world) {
+	{name: "the name of a live worker cannot be taken, and that of a lost one is free at its expiry", run: func(w *world) {
 		name := w.homed("w")
 		first := w.register(name, "t1")
 		w.advance(ttl / 2)
@@ -123,7 +123,7 @@ var registryScenarios = []scenario{
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
 		w.is(err, flowfabric.ErrInstanceInUse) // the first was only cut off, and has lost its name
 	}},
-	{name: "spec 40 §5 a worker that is marked dead loses its name, not its leases", run: func(w *world) {
+	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *world) {
 		name := w.homed("w")
 		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
 		w.is(err, flowfabric.ErrWorkerNotFound)
@@ -147,7 +147,7 @@ var registryScenarios = []scenario{
 		w.no(err)
 		same(w, "another takes the name", w.register(name, "t2").Renewed, false)
 	}},
-	{name: "spec 40 §5 a lost worker is shown for an hour", run: func(w *world) {
+	{name: "a lost worker is shown for an hour", run: func(w *world) {
 		name := w.homed("w")
 		w.register(name, "t1")
 		seen := w.lone().SeenAt
@@ -166,7 +166,7 @@ var registryScenarios = []scenario{
 			w.Fatalf("the record goes in %d ms", ms)
 		}
 	}},
-	{name: "spec 40 §5 listings of any length", damaged: "sessions leave the index between two pages", run: func(w *world) {
+	{name: "listings of workers and sessions miss nobody, however long they are", damaged: "sessions leave the index between two pages", run: func(w *world) {
 		const many = 230
 		for i := range many {
 			w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}")
@@ -217,7 +217,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "sessions", len(gone), many)
 	}},
-	{name: "spec 40 §5 a page of large rows is small, and no row is too large", run: func(w *world) {
+	{name: "a page of large worker rows stays small, and a row that is too large is shortened", run: func(w *world) {
 		large := `{"pool":"` + strings.Repeat("x", engine.MaxWorkerInfo-len(`{"pool":""}`)) + `"}`
 		for i := range 9 {
 			w.must("ff_register_worker", proto, fmt.Sprintf("w%d", i), "t", "30000", "0", "0", large)
@@ -242,7 +242,7 @@ var registryScenarios = []scenario{
 			w.Fatalf("%d of 10,000 kinds are left", n)
 		}
 	}},
-	{name: "spec 40 §5 what a registration may not say", run: func(w *world) {
+	{name: "malformed registrations and listing arguments are refused", run: func(w *world) {
 		good := []string{proto, "w", "t", "30000", "7", "7", "{}"}
 		for at, bad := range map[int][]string{
 			1: {"", strings.Repeat("w", 49), "a{b}", "a\nb"}, 2: {"", strings.Repeat("t", 65), "{"}, 3: {"999", "3600001", "x", "1e4"},
@@ -269,7 +269,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "workers", len(w.workers()), 2)
 	}},
-	{name: "spec 40 §5 sessions: alive, given up, run out", run: func(w *world) {
+	{name: "sessions are listed as alive, declared dead or expired", run: func(w *world) {
 		a, b, c := w.worker("a"), w.worker("b"), w.worker("c")
 		c.ttl = ttl / 2
 		w.createN(6)
@@ -291,7 +291,7 @@ var registryScenarios = []scenario{
 		}
 		same(w, "after the tick", strings.Join(got, "; "), "a true 1")
 	}},
-	{name: "spec 40 §5 workers go on over the memory limit", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "workers can renew and leave over the memory limit", needs: []string{"OOM"}, run: func(w *world) {
 		name, other := w.homed("w"), w.homed("v")
 		w.register(name, "t")
 		w.register(other, "t")

@@ -210,7 +210,7 @@ var repeatables = []repeatable{
 }
 
 var repeatScenarios = []scenario{
-	{name: "design §2.8 the identical call twice, for every function that writes", run: func(w *world) {
+	{name: "an identical second call of any function that writes changes nothing", run: func(w *world) {
 		covered := map[string]bool{"ff_configure": true} // errors: "the deployment record"
 		for _, r := range slices.Concat(repeatables, gateRepeatables) {
 			w.reset()
@@ -242,7 +242,7 @@ var repeatScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 10 §9 #17 #42 repeated claims and fails answer identical slots", run: func(w *world) {
+	{name: "repeated claims and failures get identical replies", run: func(w *world) {
 		w.createN(3, tags(map[string]string{"a.b": "c"}))
 		k := w.worker("w1")
 		k.nothingYet()

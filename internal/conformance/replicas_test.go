@@ -18,7 +18,7 @@ import (
 
 // What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks say.
 var replicaScenarios = []scenario{
-	{name: "spec 50 §15 #1 two engines tick the same items: exactly one effect each", run: func(w *world) {
+	{name: "two engines that tick the same items apply each effect exactly once", run: func(w *world) {
 		n := max(40, 200/max(1, w.srv.Share))
 		b := w.backlog(n)
 		other, _ := connect(w.T, *w.srv)
@@ -54,7 +54,7 @@ var replicaScenarios = []scenario{
 		add(&sums[0], sums[1])
 		b.verify(w, sums[0])
 	}},
-	{name: "spec 50 §15 #2 ten thousand that need nothing are in front, and no tick too many is made", damaged: "its index entries have records of no execution", run: func(w *world) {
+	{name: "10,000 entries that need nothing delay due work by a bounded number of ticks", damaged: "its index entries have records of no execution", run: func(w *world) {
 		n := 10_000 / max(1, w.srv.Share)
 		w.quiet = true // the partition is broken on purpose, and large
 		b := w.backlog(1)
@@ -72,7 +72,7 @@ var replicaScenarios = []scenario{
 		same(w, "more", more, false)
 		b.verify(w, sum)
 	}},
-	{name: "spec 50 §15 #2 no index waits for another", damaged: "its index entries have records of no execution", run: func(w *world) {
+	{name: "a backlog in one index does not delay the others", damaged: "its index entries have records of no execution", run: func(w *world) {
 		w.quiet = true
 		for index, count := range map[string]func(engine.TickReply) int{
 			w.k.Sessions(): func(r engine.TickReply) int { return r.Requeued }, // what was revoked waits behind alarms
@@ -87,7 +87,7 @@ var replicaScenarios = []scenario{
 			same(w, "what the first tick did for "+index, count(w.tick()), 1)
 		}
 	}},
-	{name: "spec 50 §15 #2 a queue full of what is over hides nothing", run: func(w *world) {
+	{name: "a queue full of expired executions does not hide the live one behind them", run: func(w *world) {
 		n := 10_000 / max(1, w.srv.Share)
 		w.quiet = true
 		k := w.worker("w1")
@@ -102,7 +102,7 @@ var replicaScenarios = []scenario{
 		}
 		k.one(behind)
 	}},
-	{name: "spec 50 §15 #12 every function stays in the slot of its root", needs: []string{"Cluster"}, run: func(w *world) {
+	{name: "every function touches only keys in the slot of its root", needs: []string{"Cluster"}, run: func(w *world) {
 		seen := map[string]bool{}
 		for i := range w.stage().calls { // the server refuses a script that touches another slot, and fcall fails on that
 			c := w.stage().calls[i]
@@ -118,7 +118,7 @@ var replicaScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "design §2.4 ticks go by the server's clock, however far the host's is off", run: func(w *world) {
+	{name: "ticks follow the server's clock, however far off the host's clock is", run: func(w *world) {
 		promoted, idle := make(chan struct{}, 1000), make(chan struct{}, 1000)
 		loop := maintain.New(maintain.Config{Engine: w.e, Owner: "w1", Partitions: []uint16{w.p}, OnTick: func(_ uint16, r engine.TickReply) {
 			for range r.Promoted {

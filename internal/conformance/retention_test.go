@@ -84,7 +84,7 @@ func (w *world) eventful(k *worker, lane_ string, keep time.Duration) flowfabric
 }
 
 var retentionScenarios = []scenario{
-	{name: "ADR 22 what is kept for hours is looked at before it comes due", run: func(w *world) {
+	{name: "the tick stays quiet until something comes due soon, and then handles it on time", run: func(w *world) {
 		k := w.worker("w1")
 		held := k.one(w.create())
 		far := k.one(w.create(kept(time.Hour)))
@@ -121,7 +121,7 @@ var retentionScenarios = []scenario{
 		same(w, "the first one", w.exists(far.Fence.Execution), false)
 		_ = held
 	}},
-	{name: "spec 50 §15 #9 what is kept shorter and longer goes in the order of its time", run: func(w *world) {
+	{name: "executions with different retention are purged each at its own time", run: func(w *world) {
 		w.setLane("short", "", "3600")
 		w.setLane("long", "", strconv.Itoa(int(10*day/time.Second)))
 		type kind struct {
@@ -166,7 +166,7 @@ var retentionScenarios = []scenario{
 		}
 		same(w, "nothing is retained", len(w.hash(w.k.Routes())), 0)
 	}},
-	{name: "spec 50 §6.2 every end is purged by the tick and leaves a tombstone, for a day if a key or a schedule made the id, else for an hour", run: func(w *world) {
+	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour", run: func(w *world) {
 		for i, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
 			w.reset()
 			stays := day
@@ -209,7 +209,7 @@ var retentionScenarios = []scenario{
 			same(w, "the id is free again", again().Duplicate, false)
 		}
 	}},
-	{name: "spec 50 §6.2 a lane that keeps longer now keeps what has ended, one that keeps shorter does not hurry", run: func(w *world) {
+	{name: "a longer lane retention extends what has ended, and a shorter one does not shorten it", run: func(w *world) {
 		w.setLane("default", "", "60")
 		minute := w.create()
 		w.cancel(minute)
@@ -228,7 +228,7 @@ var retentionScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "purged in the end", sum.Purged, 2)
 	}},
-	{name: "spec 50 §6.2 a replay is not purged until it has ended again", run: func(w *world) {
+	{name: "a replayed execution is not purged until it has ended again", run: func(w *world) {
 		id := w.create(kept(time.Minute))
 		w.cancel(id)
 		w.replay(id, engine.Replay{})
@@ -242,7 +242,7 @@ var retentionScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "purged", words(sum.Purged, w.exists(id)), "1 false")
 	}},
-	{name: "spec 50 §15 #9 the census of keys returns to where it was", run: func(w *world) {
+	{name: "after all purges, the keys are as before, plus tombstones", run: func(w *world) {
 		w.seed()
 		w.tick()
 		k := w.worker("w1")
@@ -272,7 +272,7 @@ var retentionScenarios = []scenario{
 		same(w, "keys", strings.Join(after, "\n"), strings.Join(before, "\n"))
 		same(w, "tombstones", stones, n)
 	}},
-	{name: "spec 50 §15 #9 the root and its tables return to where they were", run: func(w *world) {
+	{name: "after all purges, the route tables and indexes are empty again", run: func(w *world) {
 		w.tick()
 		for _, o := range [][]option{{kind("a")}, {kind("b"), lane("l")}, {kind("b"), capabilities("gpu")}} {
 			for range 3 {
@@ -294,7 +294,7 @@ var retentionScenarios = []scenario{
 		w.create(kind("a")) // its route is made again, under another id
 		same(w, "routes", words(w.hash(w.k.Routes())), words(map[string]string{"4": "default\x1fdefault\x1fa\x1f\x1f"}))
 	}},
-	{name: "spec 50 §15 #2 ten thousand entries that are not due do not delay one that is", damaged: "its indexes hold entries of no execution", run: func(w *world) {
+	{name: "10,000 entries that are not due do not delay one that is", damaged: "its indexes hold entries of no execution", run: func(w *world) {
 		w.quiet = true
 		late := w.now() + (20 * day).Milliseconds()
 		fill := func(key string, member func() string) {
@@ -324,7 +324,7 @@ var retentionScenarios = []scenario{
 		w.code(delayed, "R1f")
 		w.code(expires, "T4n")
 	}},
-	{name: "spec 50 §15 #2 entries whose time was put off stand in front of the one that is due, and only once", run: func(w *world) {
+	{name: "entries whose retention was extended delay a due one only once", run: func(w *world) {
 		w.quiet = true
 		w.setLane("default", "", "60")
 		for _, id := range w.createN(1000) {
@@ -344,7 +344,7 @@ var retentionScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "design §2.7 a purge of many attempts goes on from tick to tick, and others are purged meanwhile", run: func(w *world) {
+	{name: "a purge of many attempts spans several ticks and does not delay other purges", run: func(w *world) {
 		x := w.state("T1", kept(time.Minute))
 		w.quiet = true
 		for attempt := range 450 {
@@ -365,7 +365,7 @@ var retentionScenarios = []scenario{
 		w.quiet = false
 		w.check()
 	}},
-	{name: "design §8 the tick's owner sleeps until something is to be purged, and is rung for something earlier", run: func(w *world) {
+	{name: "the tick's owner sleeps until the next purge and is woken for an earlier one", run: func(w *world) {
 		id := w.create(kept(time.Hour))
 		w.cancel(id)
 		r := w.tick()

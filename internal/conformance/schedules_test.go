@@ -91,7 +91,7 @@ func wireFire(w *world, s engine.Schedule, missed string) []string {
 }
 
 var scheduleScenarios = []scenario{
-	{name: "issue 5: an instant is submitted once, with the schedule's input", run: func(w *world) {
+	{name: "a schedule submits each instant once, with its input", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(10 * time.Second)
 		f := w.firing(s, time.Second)
@@ -107,7 +107,7 @@ var scheduleScenarios = []scenario{
 		same(w, "record", words(now.Fired, now.Missed, now.LastID, now.LastDue.UnixMilli(), now.Next.Sub(s.Next), now.InputBytes),
 			words(1, 0, f.Item.ID, s.Next.UnixMilli(), time.Second, 5))
 	}},
-	{name: "issue 5: a step that is not as it was seen changes nothing", run: func(w *world) {
+	{name: "an outdated or invalid firing changes nothing", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(time.Hour)
 		for what, change := range map[string]func(*engine.Firing){
@@ -137,7 +137,7 @@ var scheduleScenarios = []scenario{
 		_, err := w.e.FireSchedule(w.ctx, f)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
-	{name: "issue 5: missed instants are counted and explained", run: func(w *world) {
+	{name: "missed instants are counted and explained", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		first := s.Next
 		w.advance(time.Hour)
@@ -169,7 +169,7 @@ var scheduleScenarios = []scenario{
 		miss(17, 18, 2, "paused", false)
 		told("a new run for another reason", "1 18 17s 18s 2 paused map[late:16 paused:2]")
 	}},
-	{name: "issue 5: overlap skips while the last execution has not ended, in one atomic call", run: func(w *world) {
+	{name: "a schedule that forbids overlap skips instants until its last execution has ended", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		step := func() engine.Firing {
@@ -193,7 +193,7 @@ var scheduleScenarios = []scenario{
 		now := w.schedule(s.Name)
 		same(w, "counts", words(now.Fired, now.Missed, now.Reasons["overlap"]), "3 3 3")
 	}},
-	{name: "issue 5: what a closed lane refuses is missed, and told", run: func(w *world) {
+	{name: "an instant that a closed lane refuses is counted as missed, with the reason", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
@@ -210,7 +210,7 @@ var scheduleScenarios = []scenario{
 		w.is(out.Refusal, flowfabric.ErrInvalidInput)
 		same(w, "counts", words(w.schedule(s.Name).Reasons), words(map[string]uint64{"lane_closed": 1, "invalid_input": 1}))
 	}},
-	{name: "issue 5: reasons are bounded", run: func(w *world) {
+	{name: "a schedule keeps at most 50 different reasons for missed instants", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		for i := range 100 {
@@ -225,7 +225,7 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("%d reasons: %v", n, now.Reasons)
 		}
 	}},
-	{name: "issue 5: a paused schedule is not fired, is told, and resumes", run: func(w *world) {
+	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Minute)
 		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
@@ -253,7 +253,7 @@ var scheduleScenarios = []scenario{
 		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
 		w.is(err, flowfabric.ErrScheduleNotFound)
 	}},
-	{name: "issue 5: changing and removing under an expected revision", run: func(w *world) {
+	{name: "a schedule is changed or removed only under the expected revision", run: func(w *world) {
 		name := w.named("s")
 		zero, next := uint64(0), w.clock().Add(time.Hour)
 		put := func(definition string, expected *uint64, seen time.Time) (engine.ScheduleSet, error) {
@@ -287,7 +287,7 @@ var scheduleScenarios = []scenario{
 		_, err = put("d", &second.Revision, time.Time{})
 		w.is(err, flowfabric.ErrScheduleChanged)
 	}},
-	{name: "issue 5: one that was removed while it was fired, and one that took its name", run: func(w *world) {
+	{name: "an old firing affects neither a removed schedule nor a new one of the same name", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.clock().UnixMilli(), 10))
 		f := w.firing(s, time.Second)
@@ -304,7 +304,7 @@ var scheduleScenarios = []scenario{
 		}
 		same(w, "fires", w.fire(g).Outcome, engine.FireCreated)
 	}},
-	{name: "issue 5: what is due when a schedule is changed", run: func(w *world) {
+	{name: "instants that are due when a schedule is changed are counted as missed", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(10 * time.Minute)
 		now := w.clock()
@@ -317,7 +317,7 @@ var scheduleScenarios = []scenario{
 		same(w, "told", words(changed.Missed, changed.LastMissed.Reason, changed.Next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)),
 			changed.Incarnation == s.Incarnation, changed.InputBytes), "10 updated true true 0")
 	}},
-	{name: "issue 5: the tick tells what is due, in time, and goes on when it is fired", run: func(w *world) {
+	{name: "the tick reports due schedules on time, until they are fired", run: func(w *world) {
 		name := w.named("s")
 		w.set("HSET", string(w.k), "clock_pin", "1800000000000")
 		w.put(name, time.UnixMilli(1800000000300), "x")
@@ -336,7 +336,7 @@ var scheduleScenarios = []scenario{
 		w.pass(time.Minute)
 		same(w, "overdue", w.must("ff_poll", proto).slots[4], "1")
 	}},
-	{name: "issue 5: never again", run: func(w *world) {
+	{name: "a schedule without a next instant fires no more", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		f := w.firing(s, time.Second)
 		f.Next = time.Time{}
@@ -346,7 +346,7 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "filed", n, 0)
 	}},
-	{name: "issue 5: a frozen partition fires nothing and loses nothing", run: func(w *world) {
+	{name: "a frozen partition fires no schedule and loses no instant", run: func(w *world) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.no(w.e.FreezePartition(w.ctx, w.p, "r"))
 		w.unchanged("frozen", func() {
@@ -356,7 +356,7 @@ var scheduleScenarios = []scenario{
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		same(w, "thawed", w.fire(w.firing(s, time.Second)).Outcome, engine.FireCreated)
 	}},
-	{name: "issue 5: schedules are listed by name and by time, in bounded pages", run: func(w *world) {
+	{name: "schedules are listed by name and by time, in bounded pages", run: func(w *world) {
 		var names []string
 		now := w.now()
 		for i := range 230 {
@@ -399,7 +399,7 @@ var scheduleScenarios = []scenario{
 			w.Fatalf("%d schedules of 64 KiB in a page, more %v", n, page.More)
 		}
 	}},
-	{name: "issue 5: limits of a schedule", run: func(w *world) {
+	{name: "a schedule beyond its limits is refused", run: func(w *world) {
 		refuse := func(what, code string, at int, value string) {
 			w.Helper()
 			args := wirePut("s", "", "", w.now(), "d", "in")

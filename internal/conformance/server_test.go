@@ -46,7 +46,7 @@ var refusedWhenFull = map[string]string{
 }
 
 var serverScenarios = []scenario{
-	{name: "a caller and a store of another protocol number are refused by this library", run: func(w *world) {
+	{name: "the library refuses callers and stores of another protocol number", run: func(w *world) {
 		other := strconv.Itoa(limits.Protocol + 1)
 		told := func(caller, store, want string) {
 			w.Helper()
@@ -61,7 +61,7 @@ var serverScenarios = []scenario{
 		told(proto, other, "protocol_mismatch "+other+" "+proto+" store")
 		told(other, proto, "protocol_mismatch "+proto+" "+other+" store")
 	}},
-	{name: "spec 10 §9 #67 over the memory limit work ends but none begins", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "over the memory limit, running work can end but no new work begins", needs: []string{"OOM"}, run: func(w *world) {
 		k := w.worker("w1")
 		k.ttl = time.Hour
 		var f []flowfabric.Fence
@@ -97,7 +97,7 @@ var serverScenarios = []scenario{
 		w.no(w.complete(f[5], "").Err)
 		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
 	}},
-	{name: "over the memory limit only what makes the store grow is refused", needs: []string{"OOM"}, run: func(w *world) {
+	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"}, run: func(w *world) {
 		w.set("CONFIG", "SET", "maxmemory", "1")
 		defer w.set("CONFIG", "SET", "maxmemory", "0")
 		for _, h := range lua.Functions() {
@@ -113,7 +113,7 @@ var serverScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 10 §9 #69 memory of an execution", needs: []string{"MemoryFigures"}, run: func(w *world) {
+	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *world) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), AttemptTimeout: time.Minute}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
@@ -162,7 +162,7 @@ var serverScenarios = []scenario{
 		}
 		w.Logf("an idle execution with 64 B of input takes %d bytes", total)
 	}},
-	{name: "spec 10 §9 #70 a lost library is loaded again, once", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a lost library is loaded again exactly once, however many calls miss it", needs: []string{"Functions"}, run: func(w *world) {
 		loads := func() (n int) {
 			info, err := w.do("INFO", "commandstats").ToString()
 			w.no(err)
@@ -193,7 +193,7 @@ var serverScenarios = []scenario{
 		}
 		w.check()
 	}},
-	{name: "design §9 a newer library is never replaced, and one of another protocol refused", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a newer library is never replaced, and one of another protocol is refused", needs: []string{"Functions"}, run: func(w *world) {
 		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
 			w.set("FUNCTION", "FLUSH", "SYNC")
 			w.set("FUNCTION", "LOAD", "#!lua name="+lua.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
@@ -213,7 +213,7 @@ var serverScenarios = []scenario{
 		w.set("FUNCTION", "FLUSH", "SYNC")
 		w.create()
 	}},
-	{name: "spec 50 §15 #11 an older library that came in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "an older library in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *world) {
 		before := strconv.Itoa(lua.Revision - 1)
 		older := strings.ReplaceAll(lua.Library(lua.Variant{Sharded: true, TestClock: true}), lua.Hash(), lua.Hash()+"t")
 		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
@@ -245,14 +245,14 @@ var serverScenarios = []scenario{
 			same(w, "revision, noticed "+c.what, revision(), strconv.Itoa(lua.Revision))
 		}
 	}},
-	{name: "design §9 lost scripts are sent again", run: func(w *world) {
+	{name: "scripts that the server lost are sent again", run: func(w *world) {
 		if w.srv.Features.Functions {
 			w.Skipf("%s runs functions", w.srv.Name)
 		}
 		w.set("SCRIPT", "FLUSH")
 		w.worker("w1").one(w.create())
 	}},
-	{name: "design §9 partition counts are fixed by whoever boots first", run: func(w *world) {
+	{name: "the first boot of an empty store fixes the partition counts", run: func(w *world) {
 		no := false
 		e, err := w.open(engine.Config{Partitions: 7, CreateConfig: &no})
 		w.no(err)
@@ -267,7 +267,7 @@ var serverScenarios = []scenario{
 		w.no(err)
 		e.Close()
 	}},
-	{name: "a flushed partition is booted again by the first call, and what was in it is gone", run: func(w *world) {
+	{name: "the first call after a flush boots the partition again, without its former contents", run: func(w *world) {
 		x := w.state("A1")
 		w.set(append([]string{"DEL"}, w.keys()...)...)
 		_, err := w.e.RenewSession(w.ctx, w.p, x.worker.session, ttl, 0)

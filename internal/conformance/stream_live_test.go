@@ -57,7 +57,7 @@ func runLive(t *testing.T, s Server) {
 
 // Functions stands for a server that knows CLIENT KILL.
 var liveScenarios = []scenario{
-	{name: "spec 30 §11 #12 pages by After", run: func(w *world) {
+	{name: "pages by After", run: func(w *world) {
 		const total, limit = 2500, 100
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, total, nil)
@@ -69,7 +69,7 @@ var liveScenarios = []scenario{
 		same(w, "pages", len(pages), total/limit)
 		w.numbered(frames, 1, total)
 	}},
-	{name: "spec 30 §11 #14 pages of large frames", run: func(w *world) {
+	{name: "pages of large frames", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, 100, func(int) []byte { return make([]byte, limits.MaxFrame) })
 		w.no(w.complete(f, "").Err)
@@ -84,7 +84,7 @@ var liveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 30 §11 #15 a close wakes the tail", run: func(w *world) {
+	{name: "a close wakes the tail", run: func(w *world) {
 		// Were a close not heard, each round would take until the tail's routine look two seconds later, and all of
 		// them twice as long as the bound.
 		const rounds, bound = 10, 10 * time.Second
@@ -107,7 +107,7 @@ var liveScenarios = []scenario{
 			w.Fatalf("%d closes were noticed after %s in all, want at most %s", rounds, took, bound)
 		}
 	}},
-	{name: "spec 30 §11 #16 an attempt without a frame ends its tail", run: func(w *world) {
+	{name: "an attempt without a frame ends its tail", run: func(w *world) {
 		hub := w.hub(w.e)
 		k := w.worker("w1")
 		end := []struct {
@@ -144,7 +144,7 @@ var liveScenarios = []scenario{
 		tail.expect("0 end " + string(w.read(id).State.Code))
 		tail.over()
 	}},
-	{name: "spec 30 §11 #19 tailers join in a burst", run: func(w *world) {
+	{name: "tailers join in a burst", run: func(w *world) {
 		total, joins := 3000/max(w.srv.Share, 1), 24/max(w.srv.Share, 1) // a batch has 100 frames at most
 		other, err := w.open(engine.Config{})
 		w.no(err)
@@ -201,7 +201,7 @@ var liveScenarios = []scenario{
 			w.numbered(frames, 1, total)
 		}
 	}},
-	{name: "spec 30 §11 #20 a stalled tailer holds up nobody and loses nothing", run: func(w *world) {
+	{name: "a stalled tailer holds up nobody and loses nothing", run: func(w *world) {
 		total := 2000 / max(w.srv.Share, 1)
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create()).Fence
@@ -233,7 +233,7 @@ var liveScenarios = []scenario{
 		}
 		w.numbered(late, 1, total)
 	}},
-	{name: "spec 30 §11 #21 the writer batches in order", run: func(w *world) {
+	{name: "the writer batches in order", run: func(w *world) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e}
@@ -253,7 +253,7 @@ var liveScenarios = []scenario{
 		frames, _ := w.pages(f.Execution, 0, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "spec 30 §11 #22 the writer survives killed connections", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "the writer survives killed connections", needs: []string{"Functions"}, run: func(w *world) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
 		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, stream.TailOptions{}))
@@ -305,7 +305,7 @@ var liveScenarios = []scenario{
 		tail.expect("0 attempt_end attempt_success", "0 end T1")
 		tail.over()
 	}},
-	{name: "spec 30 §11 #22 a lost reply doubles nothing", run: func(w *world) {
+	{name: "a lost reply doubles nothing", run: func(w *world) {
 		const total = 500
 		f := w.worker("w1").one(w.create()).Fence
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
@@ -324,7 +324,7 @@ var liveScenarios = []scenario{
 		frames, _ := w.pages(f.Execution, 0, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "spec 30 §11 #22 a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *world) {
 		// Were what nobody heard read only at the routine look, the rounds would take twice as long as the bound.
 		const rounds, each, bound = 6, 50, 6 * time.Second
 		var took time.Duration
@@ -356,7 +356,7 @@ var liveScenarios = []scenario{
 			tail.over()
 		}
 	}},
-	{name: "spec 30 §11 #24 a lease stolen in mid-batch", run: func(w *world) {
+	{name: "a lease stolen in mid-batch", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence
 		reached, goOn := make(chan struct{}), make(chan struct{})
 		a := &appender{Engine: w.e, before: func(call int) {
@@ -415,7 +415,7 @@ var liveScenarios = []scenario{
 		w.numbered(p.Frames, 1, 10)
 		same(w, "new stream", words(p.Closed, p.EOF), "false false")
 	}},
-	{name: "spec 30 §11 #25 what was appended before the end is readable at the end", run: func(w *world) {
+	{name: "what was appended before the end is readable at the end", run: func(w *world) {
 		c := w.client()
 		end := map[string]func(flowfabric.Fence){
 			"complete": func(f flowfabric.Fence) { w.no(w.complete(f, `"done"`).Err) },
@@ -462,7 +462,7 @@ var liveScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 30 §11 #27 a trim gap is reported with its number", run: func(w *world) {
+	{name: "a trim gap is reported with its number", run: func(w *world) {
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.frames(f, 1, 2)
@@ -491,7 +491,7 @@ var liveScenarios = []scenario{
 			tail.over()
 		}
 	}},
-	{name: "spec 30 §5 a tail follows the attempts", run: func(w *world) {
+	{name: "a tail follows the attempts", run: func(w *world) {
 		c := w.client()
 		id := w.create(retries(1))
 		live := w.tail(c.Tail(w.ctx, id))

@@ -13,7 +13,7 @@ import (
 
 // Suspending again, in vain, and on the word of an operator.
 var againScenarios = []scenario{
-	{name: "spec 20 §11 #41 a suspension whose reply was lost", run: func(w *world) {
+	{name: "a suspension repeated after a lost reply is recognised by its request", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -37,7 +37,7 @@ var againScenarios = []scenario{
 		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
 		w.refuses("the first turn's repeat", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("turn")))
 	}},
-	{name: "spec 20 §11 #41 a suspension is known by its id, and with its early signals", run: func(w *world) {
+	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		q := suspension(within(time.Hour, "fail"))
@@ -51,7 +51,7 @@ var againScenarios = []scenario{
 		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
 		w.no(w.complete(c.Fence, "").Err)
 	}},
-	{name: "spec 20 §11 #42 a refused suspension leaves the last one", run: func(w *world) {
+	{name: "a refused suspension leaves the record of the last one unchanged", run: func(w *world) {
 		w.seed()
 		k, c, m := w.waiting(awaiting("it"))
 		id := c.Fence.Execution
@@ -80,7 +80,7 @@ var againScenarios = []scenario{
 		w.no(err)
 		same(w, "a step", words(told(&step), step.Name), "signal: go it")
 	}},
-	{name: "spec 20 §11 #44 conditions that no signal meets", run: func(w *world) {
+	{name: "no signal meets a condition that waits only for an operator or a timeout", run: func(w *world) {
 		w.seed()
 		for what, condition := range map[string]string{"operator": operatorOnly, "timeout": timeoutOnly} {
 			_, c := w.holder()
@@ -102,7 +102,7 @@ var againScenarios = []scenario{
 		}
 		w.signal(s.id, s.wp, "_one", waithook.EffectAppended)
 	}},
-	{name: "spec 20 §11 #44 an operator resumes once, and only what they mean", run: func(w *world) {
+	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *world) {
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
 		w.signal(s.id, s.wp, "go", waithook.EffectAppended)

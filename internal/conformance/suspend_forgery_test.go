@@ -73,7 +73,7 @@ func (w *world) refusals() (all []refusal) {
 
 // Tokens that are not genuine, and signals that come more than once.
 var forgeryScenarios = []scenario{
-	{name: "spec 20 §2.7 a refusal tells nothing: the same bytes after the same commands", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "every refused token gets the same reply after the same commands", needs: []string{"Functions"}, run: func(w *world) {
 		w.seed()
 		all := w.refusals()
 		old := w.sleeps(within(time.Hour, "fail"))
@@ -99,7 +99,7 @@ var forgeryScenarios = []scenario{
 			}
 		})
 	}},
-	{name: "a token that is refused is counted, and its waitpoint is told once a second", run: func(w *world) {
+	{name: "a refused token is counted, and its waitpoint records it once a second", run: func(w *world) {
 		w.seed()
 		w.stop()
 		s, old := w.sleeps(), w.sleeps(within(time.Hour, "fail"))
@@ -136,7 +136,7 @@ var forgeryScenarios = []scenario{
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
 		same(w, "an expired one", words(counted()-first, w.waitpoint(old.id, old.wp).RefusedAt.IsZero()), "305 false")
 	}},
-	{name: "spec 20 §2.3 forged digests", run: func(w *world) {
+	{name: "forged tokens and digests are never accepted", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		pending := w.pend(c.Fence, "p")
@@ -179,7 +179,7 @@ var forgeryScenarios = []scenario{
 		w.signal(c.Fence.Execution, pending, "go", waithook.EffectBuffered)
 		w.signal(active.id, active.wp, "go", waithook.EffectSatisfied)
 	}},
-	{name: "spec 20 §2.4 four keys within the grace", run: func(w *world) {
+	{name: "four token keys are valid at once, each until its own grace ends", run: func(w *world) {
 		w.seed()
 		var all []sleeper
 		for _, next := range []string{"k2", "k3", "k4", ""} {
@@ -205,7 +205,7 @@ var forgeryScenarios = []scenario{
 			w.signal(s.id, s.wp, "on", waithook.EffectSatisfied)
 		}
 	}},
-	{name: "spec 20 §3.4 one signal delivered a thousand times at once", run: func(w *world) {
+	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *world) {
 		w.seed()
 		n := w.rounds(1000)
 		if !w.srv.Features.Functions {

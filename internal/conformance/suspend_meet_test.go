@@ -56,7 +56,7 @@ var suspensionMeetings = []meeting{
 		{claims, suspends("auto_resume_with_timeout_signal", false), claims, completes},
 		{delivers("a", "1"), resumes, delivers("a", "2"), delivers("a", "1")},
 		{passes(10 * time.Second), ticks, passes(10 * time.Second), ticks}}},
-	{"waitpoints are handed out and cancelled", []option{retries(1), deadline(25 * time.Second)}, 1, [3][4]move{
+	{"waitpoints are created, signalled and cancelled", []option{retries(1), deadline(25 * time.Second)}, 1, [3][4]move{
 		{claims, pends, suspends("fail", true), completes},
 		{delivers("a", "1"), claims, cancels, replays},
 		{passes(10 * time.Second), ticks, passes(15 * time.Second), ticks}}},

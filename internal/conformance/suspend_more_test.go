@@ -107,7 +107,7 @@ var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeSc
 
 // Timeouts, claims, and what whoever goes on is told.
 var timeoutScenarios = []scenario{
-	{name: "spec 20 §11 #26 what auto_resume tells", run: func(w *world) {
+	{name: "an automatic resumption tells the handler that the wait timed out", run: func(w *world) {
 		w.seed()
 		for behaviour, want := range map[string]string{"auto_resume": "timeout:", "auto_resume_with_timeout_signal": "timeout: __timeout"} {
 			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour), awaiting("it"))
@@ -127,7 +127,7 @@ var timeoutScenarios = []scenario{
 			w.no(w.complete(c.Fence, "").Err)
 		}
 	}},
-	{name: "spec 20 §11 #27 escalated to an operator", run: func(w *world) {
+	{name: "an escalated suspension waits for an operator or a signal, without a timeout", run: func(w *world) {
 		w.seed()
 		ends := map[string]func(s sleeper){
 			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) },
@@ -170,7 +170,7 @@ var timeoutScenarios = []scenario{
 		same(w, "closed", w.closing(c.Fence.Execution), "expired:execution_deadline deadline deadline nothing")
 		w.worker("idle").nothing()
 	}},
-	{name: "spec 20 §11 #28 a timeout and a signal: the first decides", run: func(w *world) {
+	{name: "a signal after the timeout counts if the tick has not fired the timeout yet", run: func(w *world) {
 		w.seed()
 		w.stop()
 		s := w.sleeps(within(time.Second, "fail"))
@@ -188,7 +188,7 @@ var timeoutScenarios = []scenario{
 		same(w, "suspensions", w.tick().Suspensions, 1)
 		w.refuses("a signal after the timeout", flowfabric.ErrNotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 	}},
-	{name: "spec 20 §11 #28 a timeout and a signal at once", run: func(w *world) {
+	{name: "of a racing timeout and signal, exactly one decides", run: func(w *world) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")
@@ -238,7 +238,7 @@ var timeoutScenarios = []scenario{
 		}
 		w.Logf("%d timeouts, %d signals", timeouts, signals)
 	}},
-	{name: "spec 20 §11 #29 the timeout of an earlier suspension", run: func(w *world) {
+	{name: "the timeout of an earlier suspension does not fire on a later one", run: func(w *world) {
 		w.seed()
 		for what, opts := range map[string][]suspending{"none": nil, "later": {within(time.Hour, "fail")}} {
 			k, c, m := w.waiting(within(time.Minute, "fail"))
@@ -259,7 +259,7 @@ var timeoutScenarios = []scenario{
 			w.cancel(id)
 		}
 	}},
-	{name: "spec 20 §11 #30 who may close a pending waitpoint", run: func(w *world) {
+	{name: "only the holder can close a waitpoint, and only while it is pending", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
@@ -305,7 +305,7 @@ var timeoutScenarios = []scenario{
 		w.complete(c.Fence, "")
 		w.refuses("an ended execution", flowfabric.ErrNotActive, "T1", closing(c.Fence, late.ID))
 	}},
-	{name: "spec 20 §11 #30 expiry and activation at once", run: func(w *world) {
+	{name: "of a racing expiry and activation of a waitpoint, exactly one wins", run: func(w *world) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")
@@ -361,7 +361,7 @@ var timeoutScenarios = []scenario{
 		}
 		w.Logf("%d activated, %d expired", activated, expired)
 	}},
-	{name: "spec 20 §11 #31 the claim of a resumed execution", run: func(w *world) {
+	{name: "a resumed execution is claimed in the same attempt under a newer epoch", run: func(w *world) {
 		w.seed()
 		k, c, m := w.waiting(resumedAfter(time.Second))
 		id := c.Fence.Execution
@@ -384,7 +384,7 @@ var timeoutScenarios = []scenario{
 		w.no(w.complete(again.Fence, "").Err)
 		w.unchanged("after the end", func() { w.is(w.complete(c.Fence, "x").Err, flowfabric.ErrNotActive) })
 	}},
-	{name: "spec 20 §11 #32 what is told of a suspension, by its end", run: func(w *world) {
+	{name: "a suspension records how it ended and what the handler is told", run: func(w *world) {
 		w.seed()
 		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
 		_, c := w.holder()
@@ -437,7 +437,7 @@ var timeoutScenarios = []scenario{
 		_, err = w.e.ReadSuspension(w.ctx, id)
 		w.is(err, flowfabric.ErrResultPurged)
 	}},
-	{name: "performance §3.5 the history of suspensions", run: func(w *world) {
+	{name: "the history records each suspension and resumption with its cause", run: func(w *world) {
 		w.seed()
 		now := w.now()
 		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(now, 10))

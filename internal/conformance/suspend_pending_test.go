@@ -17,7 +17,7 @@ import (
 )
 
 var pendingScenarios = []scenario{
-	{name: "spec 20 §11 #18 signals that came early suffice", run: func(w *world) {
+	{name: "signals that arrive before the wait can satisfy it at once", run: func(w *world) {
 		w.seed()
 		k, c := w.holder(retries(1))
 		id := c.Fence.Execution
@@ -62,7 +62,7 @@ var pendingScenarios = []scenario{
 		w.suspend(n.Fence)
 		w.tooLate("under the next suspension", id, m, "resumed")
 	}},
-	{name: "spec 20 §11 #19 signals that came early count", run: func(w *world) {
+	{name: "signals that arrive before the wait count toward its condition", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -88,7 +88,7 @@ var pendingScenarios = []scenario{
 		w.signal(id, two, "a", waithook.EffectSatisfied)
 		same(w, "told", told(k.one(id).Resume), "signal: b a")
 	}},
-	{name: "spec 20 §11 #20 a pending waitpoint ends at its time", run: func(w *world) {
+	{name: "a pending waitpoint expires at its exact time", run: func(w *world) {
 		w.stop()
 		w.seed()
 		_, c := w.holder()
@@ -119,7 +119,7 @@ var pendingScenarios = []scenario{
 		refused()
 		w.suspend(c.Fence)
 	}},
-	{name: "spec 20 §11 #21 senders race with the suspension", run: func(w *world) {
+	{name: "signals that race with the suspension are neither lost nor counted twice", run: func(w *world) {
 		soak := number("FLOWFABRIC_SOAK", 1000)
 		rounds, senders := max(3, int(soak)/100/max(1, w.srv.Share)), 50
 		if soak > 10000 {
@@ -131,7 +131,7 @@ var pendingScenarios = []scenario{
 			w.race(senders)
 		}
 	}},
-	{name: "spec 20 §11 #22 a repeated delivery is answered like the first", run: func(w *world) {
+	{name: "a repeated delivery gets the answer of the first and counts once", run: func(w *world) {
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -177,7 +177,7 @@ var pendingScenarios = []scenario{
 		w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied)
 		w.unchanged("a repeated call", func() { w.send(c.Fence.Execution, m, s, waithook.EffectSatisfied) })
 	}},
-	{name: "spec 20 §11 #23 numbers that are none", run: func(w *world) {
+	{name: "malformed numbers in signal and waitpoint calls are refused and write nothing", run: func(w *world) {
 		w.seed()
 		k, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
@@ -308,7 +308,7 @@ var timeoutRows = []timeoutRow{
 }
 
 var suspensionTimeScenarios = []scenario{
-	{name: "spec 20 §11 #24 the delay after a resumption", run: func(w *world) {
+	{name: "a resumed execution becomes claimable after its resume delay", run: func(w *world) {
 		w.stop()
 		w.seed()
 		k, c := w.holder()
@@ -348,7 +348,7 @@ var suspensionTimeScenarios = []scenario{
 		w.cancel(id)
 		same(w, "nothing is delayed", len(w.dump().ZSets[":delayed"]), 0)
 	}},
-	{name: "spec 20 §11 #25 what a timeout does", run: func(w *world) {
+	{name: "each timeout behaviour of a suspension leads to its own state", run: func(w *world) {
 		for _, row := range timeoutRows {
 			w.reset()
 			w.stop()

@@ -16,7 +16,7 @@ import (
 
 // What a rotation means for waitpoints that are open.
 var rotationScenarios = []scenario{
-	{name: "spec 20 §11 #45 a rotation that would strand a waitpoint", run: func(w *world) {
+	{name: "a rotation that would strand an open waitpoint is refused unless forced", run: func(w *world) {
 		w.seed()
 		stranding := func(details string) {
 			w.Helper()
@@ -49,7 +49,7 @@ var rotationScenarios = []scenario{
 		w.signal(s.id, fresh, "go", waithook.EffectSatisfied)
 		w.refuses("a closed waitpoint", flowfabric.ErrWaitpointNotOpen, "resumed", w.reissuing(s.id, anew("k2", s.wp)))
 	}},
-	{name: "spec 20 §11 #45 a new token for an open waitpoint", run: func(w *world) {
+	{name: "a reissued token replaces the old token of an open waitpoint", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		id := c.Fence.Execution
@@ -81,7 +81,7 @@ var rotationScenarios = []scenario{
 		w.no(err)
 		same(w, "recorded", words(got.ID, got.Key, got.Kid, got.Nonce), words(recorded.ID, "recorded", kid, recorded.Nonce))
 	}},
-	{name: "spec 20 §11 #46 minting while keys rotate", run: func(w *world) {
+	{name: "tokens that are issued while keys rotate are all accepted", run: func(w *world) {
 		w.seed()
 		w.stop()
 		k := w.worker("w1")

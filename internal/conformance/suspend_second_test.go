@@ -13,7 +13,7 @@ import (
 
 // secondScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
 var secondScenarios = []scenario{
-	{name: "design §2.8 an operator's request that is repeated does not resume the next suspension", run: func(w *world) {
+	{name: "a repeated resume request does not resume the next suspension", run: func(w *world) {
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
@@ -27,7 +27,7 @@ var secondScenarios = []scenario{
 		w.check()
 		same(w, "repeated", words(already, w.public(s.id)), words(true, flowfabric.Suspended))
 	}},
-	{name: "spec 20-S33 an approval that is repeated does not answer the next wait", run: func(w *world) {
+	{name: "a repeated approval does not answer the next wait", run: func(w *world) {
 		w.stop()
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 1, "go"), minted("gate")))
@@ -40,7 +40,7 @@ var secondScenarios = []scenario{
 		w.check()
 		same(w, "repeated", words(again.Signal, again.Effect, again.Open, w.public(s.id)), words(first.Signal, first.Effect, false, flowfabric.Suspended))
 	}},
-	{name: "spec 20-S41 signals that were accepted in time count after the waitpoint ran out", run: func(w *world) {
+	{name: "signals that were accepted in time still count after the waitpoint expired", run: func(w *world) {
 		for _, ticked := range []bool{false, true} {
 			w.stop()
 			w.seed()
@@ -60,7 +60,7 @@ var secondScenarios = []scenario{
 			w.reset()
 		}
 	}},
-	{name: "spec 20-S18 a key id with open waitpoints does not come back with another secret", run: func(w *world) {
+	{name: "a forgotten key id cannot be used again while it has open waitpoints", run: func(w *world) {
 		w.stop()
 		w.seed()
 		w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
@@ -69,7 +69,7 @@ var secondScenarios = []scenario{
 		same(w, "another", w.setKey("rotate", "k3", time.Hour, true).code, "OK") // reaps the first
 		same(w, "the first again", w.setKey("rotate", kid, time.Hour, true).code, "rotation_conflict")
 	}},
-	{name: "spec 20-S43 a key that was rotated out signs only what ends before it", run: func(w *world) {
+	{name: "a rotated key issues tokens only for waitpoints that end before its grace", run: func(w *world) {
 		w.stop()
 		w.seed()
 		_, c := w.holder()
@@ -82,7 +82,7 @@ var secondScenarios = []scenario{
 		w.is(err, flowfabric.ErrKidNotCurrent)
 		w.check()
 	}},
-	{name: "design §8 a suspension whose record somebody removed stops no timer", run: func(w *world) {
+	{name: "a suspension with a missing record does not stop other timers", run: func(w *world) {
 		w.stop()
 		w.seed()
 		w.quiet = true // the checker rightly complains

@@ -38,7 +38,7 @@ func (w *world) holds(id flowfabric.ExecutionID) flowfabric.Fence {
 
 // What no other topic noticed when internal/mutants broke suspension.
 var seedScenarios = []scenario{
-	{name: "spec 20 §1.6 how long a delivery is known again", run: func(w *world) {
+	{name: "a signal's key is recognised while its waitpoint is open, then for its dedup time", run: func(w *world) {
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
@@ -67,7 +67,7 @@ var seedScenarios = []scenario{
 		w.is(err, flowfabric.ErrWaitpointClosed)
 		repeats(first)
 	}},
-	{name: "spec 20 §8 waitpoints: 64 are open, the oldest closed ones are forgotten", run: func(w *world) {
+	{name: "at most 64 waitpoints are open, and the oldest closed ones are forgotten", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		f, id := c.Fence, c.Fence.Execution
@@ -104,7 +104,7 @@ var seedScenarios = []scenario{
 			return err
 		})
 	}},
-	{name: "spec 20 §8 suspensions forget closed waitpoints too", run: func(w *world) {
+	{name: "suspensions also forget the oldest closed waitpoints", run: func(w *world) {
 		w.seed()
 		id := w.create()
 		first := w.stopped(w.holds(id))
@@ -131,7 +131,7 @@ var seedScenarios = []scenario{
 		_, _, err := w.e.ReadSignals(w.ctx, id, first.ID, 0)
 		w.is(err, flowfabric.ErrWaitpointNotFound)
 	}},
-	{name: "spec 20 §3.11 what a wait was answered is kept once, and only if it told something", run: func(w *world) {
+	{name: "the answer of a named wait is kept once, and only if there was one", run: func(w *world) {
 		w.seed()
 		id := w.create(retries(0))
 		for range 3 {
@@ -157,7 +157,7 @@ var seedScenarios = []scenario{
 		c = w.claims(id)
 		same(w, "dropped", words(len(c.Steps), told(c.Resume)), "0 nothing")
 	}},
-	{name: "design §1 who listens hears of every suspension", run: func(w *world) {
+	{name: "every suspension and resumption is published on the execution's channel", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -174,7 +174,7 @@ var seedScenarios = []scenario{
 		w.signal(id, w.bound(id), "go", waithook.EffectSatisfied)
 		ear.hears("R2c 0")
 	}},
-	{name: "spec 10 X4 a deadline before the suspension's timeout", run: func(w *world) {
+	{name: "a deadline fires before a later suspension timeout", run: func(w *world) {
 		w.seed()
 		_, c := w.holder(deadline(time.Minute), timeout(time.Hour))
 		w.suspend(c.Fence, within(time.Hour, "fail"))
@@ -182,13 +182,13 @@ var seedScenarios = []scenario{
 		same(w, "expired", w.tick().Expired, 1)
 		w.code(c.Fence.Execution, "T4")
 	}},
-	{name: "spec 20-S35 the attempt's alarm does not ring while it waits", run: func(w *world) {
+	{name: "the attempt timeout does not fire while the execution is suspended", run: func(w *world) {
 		w.seed()
 		_, c := w.holder(timeout(time.Minute))
 		w.suspend(c.Fence)
 		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
 	}},
-	{name: "spec 20 §8 fresh waitpoints that were not needed are counted and closed", run: func(w *world) {
+	{name: "fresh waitpoints of a wait that was satisfied at once are closed", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		w.pend(c.Fence, "another")
@@ -202,7 +202,7 @@ var seedScenarios = []scenario{
 		same(w, "satisfied", a.Satisfied, true)
 		same(w, "open", w.at(c.Fence.Execution, "wp"), 1)
 	}},
-	{name: "spec 20 §3.8 an automatic resumption has no delay", run: func(w *world) {
+	{name: "an automatic resumption skips the resume delay", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		w.suspend(c.Fence, within(time.Second, "auto_resume"), resumedAfter(time.Hour))
@@ -210,7 +210,7 @@ var seedScenarios = []scenario{
 		same(w, "suspensions", w.tick().Suspensions, 1)
 		w.code(c.Fence.Execution, "R1i")
 	}},
-	{name: "spec 20 §3.1 an id is used once", run: func(w *world) {
+	{name: "a waitpoint id can be used only once", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		m := w.pend(c.Fence, "a")
@@ -225,7 +225,7 @@ var seedScenarios = []scenario{
 			return err
 		})
 	}},
-	{name: "design §12 steps of the library count as steps", run: func(w *world) {
+	{name: "steps that the library records count toward the step limit", run: func(w *world) {
 		w.seed()
 		w.quiet = true
 		_, c := w.holder()
@@ -250,7 +250,7 @@ var seedScenarios = []scenario{
 		}
 		w.pend(f, "x") // without a name
 	}},
-	{name: "design §12 bytes of the library count as bytes", run: func(w *world) {
+	{name: "bytes that the library records count toward the limit of step bytes", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -283,7 +283,7 @@ var seedScenarios = []scenario{
 		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
 		w.suspend(f)
 	}},
-	{name: "spec 20 §3.9 a closed waitpoint gives its name back", run: func(w *world) {
+	{name: "closing a waitpoint frees its name", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		f := c.Fence
@@ -312,7 +312,7 @@ var seedScenarios = []scenario{
 		w.no(err)
 		same(w, "anew", o.ID, m.ID)
 	}},
-	{name: "spec 20-S43 a new token under another key", run: func(w *world) {
+	{name: "a token can be reissued under another key, and the next claim returns it", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
 		f, m := c.Fence, minted("a")
@@ -333,7 +333,7 @@ var seedScenarios = []scenario{
 		same(w, "what the handler gets", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, "a", anew.Kid, anew.Nonce))
 		w.signal(f.Execution, anew, "go", waithook.EffectBuffered)
 	}},
-	{name: "spec 20-S33 who approves says so, and means the waitpoint that is open", run: func(w *world) {
+	{name: "an approval names its sender and goes to the open waitpoint of that name", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -362,7 +362,7 @@ var seedScenarios = []scenario{
 			w.no(err)
 		}
 	}},
-	{name: "design §6 a resumption beyond what a claim inlines", run: func(w *world) {
+	{name: "a claim returns a resumption that is too large to be inlined", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -386,7 +386,7 @@ var seedScenarios = []scenario{
 		w.no(err)
 		same(w, "told", told(r.Claims[0].Resume), "signal: go go go")
 	}},
-	{name: "spec 20 §8 what is buffered has bounds over all waitpoints", run: func(w *world) {
+	{name: "the limit of buffered bytes counts all waitpoints of an execution together", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -399,7 +399,7 @@ var seedScenarios = []scenario{
 		large.Payload = append(large.Payload, 'p')
 		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 	}},
-	{name: "spec 20 §3.6 six hundred signals came early", needs: []string{"Functions"}, run: func(w *world) {
+	{name: "600 early signals are all evaluated by the wait", needs: []string{"Functions"}, run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -412,7 +412,7 @@ var seedScenarios = []scenario{
 		w.suspend(c.Fence, waitFor(conditionOf(names(1, 1, "go"))), onPending(m))
 		same(w, "evaluated", w.record(id).Signals, 600)
 	}},
-	{name: "spec 20-S10 a request belongs to its holder", run: func(w *world) {
+	{name: "a request id of an earlier holder does not block a later suspension", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -421,7 +421,7 @@ var seedScenarios = []scenario{
 		_, second := w.suspend(w.holds(id), asked("r1"))
 		same(w, "suspended anew", words(second.Already, w.record(id).ID == second.Suspension), "false true")
 	}},
-	{name: "design §9 a purge leaves nothing of waitpoints", run: func(w *world) {
+	{name: "a purge leaves nothing of waitpoints", run: func(w *world) {
 		w.seed()
 		id := w.create(retries(0))
 		w.again(id, awaiting("it"))
@@ -447,7 +447,7 @@ var seedScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "spec 20 §6.2 what was handed out ends with its execution", run: func(w *world) {
+	{name: "pending waitpoints are closed when their execution ends", run: func(w *world) {
 		for _, code := range []flowfabric.Code{"T1", "T2", "T3", "T4"} {
 			w.reset()
 			w.hands = true

@@ -65,7 +65,7 @@ func detail(err error, slot int) string {
 }
 
 var suspensionScenarios = []scenario{
-	{name: "spec 20 §11 #1 suspend gives up the lease", run: func(w *world) {
+	{name: "a suspension gives up the lease, and no session holds the execution", run: func(w *world) {
 		w.seed()
 		for _, row := range reasons {
 			k, c := w.holder()
@@ -113,7 +113,7 @@ var suspensionScenarios = []scenario{
 	}},
 	// An expired holder is refused and not marked: only the tick writes that (design §2.5). A session, claim or attempt that is
 	// not the holder's are all a stale lease; no separate code says which attempt a suspension belongs to.
-	{name: "spec 20 §11 #2 suspend under another fence", run: func(w *world) {
+	{name: "waits and waitpoint calls under another fence are refused", run: func(w *world) {
 		w.seed()
 		_, c := w.holder(retries(1))
 		f := c.Fence
@@ -153,7 +153,7 @@ var suspensionScenarios = []scenario{
 			w.unchanged("revoked "+call, func() { w.is(try(), flowfabric.ErrLeaseRevoked) })
 		}
 	}},
-	{name: "spec 20 §11 #3 suspend twice", run: func(w *world) {
+	{name: "a second suspension is refused, and a repeat of the first is recognised", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -176,7 +176,7 @@ var suspensionScenarios = []scenario{
 			same(w, "already", words(again.Already, again.Satisfied), "true false")
 		})
 	}},
-	{name: "spec 20 §11 #4 the signal resumes", run: func(w *world) {
+	{name: "the awaited signal resumes the execution in the same attempt", run: func(w *world) {
 		w.seed()
 		_, c := w.holder(timeout(time.Minute), deadline(24*time.Hour))
 		id := c.Fence.Execution
@@ -206,7 +206,7 @@ var suspensionScenarios = []scenario{
 			words("signal: go", q.ID, d.Signal, d.Signal, "human", "person", "ann", "c1", "json", `{"a":1}`, m.ID, "wp"))
 		w.no(w.complete(n.Fence, "").Err)
 	}},
-	{name: "spec 20 §11 #5 a signal that nothing waits for", run: func(w *world) {
+	{name: "a signal that does not match is recorded and resumes nothing", run: func(w *world) {
 		w.seed()
 		_, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
@@ -221,7 +221,7 @@ var suspensionScenarios = []scenario{
 		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: go")
 	}},
-	{name: "spec 20 §11 #6 all of two names", run: func(w *world) {
+	{name: "a condition on two names needs both, and a repeated name counts once", run: func(w *world) {
 		w.seed()
 		m := minted("wp")
 		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
@@ -238,7 +238,7 @@ var suspensionScenarios = []scenario{
 		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: a b")
 	}},
-	{name: "spec 20 §11 #7 slots and wildcards", run: func(w *world) {
+	{name: "a signal fills a slot of its exact name before a wildcard", run: func(w *world) {
 		w.seed()
 		for _, x := range []struct {
 			what, condition string
@@ -262,7 +262,7 @@ var suspensionScenarios = []scenario{
 			w.cancel(c.Fence.Execution)
 		}
 	}},
-	{name: "spec 20 §11 #8 a condition that can never be met", run: func(w *world) {
+	{name: "a condition that can never be met is refused", run: func(w *world) {
 		w.seed()
 		f := w.worker("w1").one(w.create()).Fence
 		for _, bad := range []string{names(1, 2, "v"), names(1, 3, "a", "b"), names(1, 0, "a"), names(1, 1, "__operator_only__"), names(2, 1, "a"),

@@ -15,7 +15,7 @@ import (
 
 // Conditions of several parts, held against what they mean.
 var treeScenarios = []scenario{
-	{name: "spec 40 §15 #11 conditions against a plain evaluation", run: func(w *world) {
+	{name: "random conditions are met exactly when a plain evaluation says so", run: func(w *world) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		r := rand.New(rand.NewPCG(seed, 11))
 		n := w.rounds(int(min(5000, number("FLOWFABRIC_SOAK", 150))))

@@ -76,7 +76,7 @@ func held(from flowfabric.Code, came string) explained {
 }
 
 var whyGateScenarios = []scenario{
-	{name: "spec 70 §7 a closed route says which gate, why and until when", run: func(w *world) {
+	{name: "the explanation of a closed route names the gate, the reason and the time", run: func(w *world) {
 		g := newGates(w)
 		id := w.gateway("R1f")
 		for why, want := range map[string]struct {
@@ -105,7 +105,7 @@ var whyGateScenarios = []scenario{
 			w.settleTime()
 		}
 	}},
-	{name: "spec 70 §7 a slot that is free and not yet told is said", run: func(w *world) {
+	{name: "the explanation of a full quota mentions freed slots whose notice is not delivered yet", run: func(w *world) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		first := w.create(asking(flowfabric.Quota(q)))
@@ -125,7 +125,7 @@ var whyGateScenarios = []scenario{
 		w.says(w.why(second), explain.WhyWaitingNoWorker)
 		w.says(w.why(first), explain.WhyCompleted)
 	}},
-	{name: "spec 70 §7 an overdue grant waits for the tick", run: func(w *world) {
+	{name: "an overdue grant is explained as waiting for the tick", run: func(w *world) {
 		id := w.gateway("R1f")
 		(&gates{world: w}).asker("w9").grants(1)
 		w.advance(5 * time.Second)

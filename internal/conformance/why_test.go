@@ -300,7 +300,7 @@ func (w *world) agrees(e explain.Explanation) {
 var whyScenarios = slices.Concat(whyCodeScenarios, whyGateScenarios)
 
 var whyCodeScenarios = []scenario{
-	{name: "spec 50 §14 every code is explained, and what comes next moves it", run: func(w *world) {
+	{name: "every state is explained, and the event that the explanation names moves it on", run: func(w *world) {
 		for _, code := range flowfabric.Codes() {
 			want, ok := explanations[code]
 			if !ok {

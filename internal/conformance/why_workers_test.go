@@ -35,7 +35,7 @@ func (w *world) counts(e explain.Explanation, serving, capable int) {
 }
 
 var whyWorkerScenarios = []scenario{
-	{name: "why: slots of stuck handlers are not free", run: func(w *world) {
+	{name: "slots of stuck handlers are explained as not free", run: func(w *world) {
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
 		says := func(inFlight, stuck int) explain.Explanation {
@@ -48,7 +48,7 @@ var whyWorkerScenarios = []scenario{
 		w.says(says(4, 4), explain.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
 		w.says(says(4, 0), explain.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
 	}},
-	{name: "design §5 waiting for a worker that can run it", run: func(w *world) {
+	{name: "waiting work is explained by the live workers that can run it", run: func(w *world) {
 		ids := w.createN(3)
 		first, last := ids[0], ids[2]
 		if w.why(first).Facts.Ahead != 0 { // equal ages are ordered by id
@@ -87,7 +87,7 @@ var whyWorkerScenarios = []scenario{
 		w.advance(ttl)
 		w.says(w.why(first), explain.WhyWaitingNoWorker)
 	}},
-	{name: "spec 10 §3 capabilities are asked of each worker, not of all together", run: func(w *world) {
+	{name: "a worker counts as able only if it has all the capabilities itself", run: func(w *world) {
 		id := w.create(capabilities("eu", "gpu"))
 		a := w.joins("a", nil, "gpu")
 		b := w.joins("b", nil, "arm")
@@ -111,7 +111,7 @@ var whyWorkerScenarios = []scenario{
 		w.counts(e, 2, 1)
 		w.worker(able).one(id)
 	}},
-	{name: "a registry that does not tell everything", run: func(w *world) {
+	{name: "the explanation says so if the worker registry is incomplete", run: func(w *world) {
 		id := w.create()
 		name := w.joins("cut", func(i *engine.WorkerInfo) { i.Kinds, i.Truncated = []string{"a"}, true })
 		e := w.why(id)
