@@ -56,7 +56,6 @@ func define(code string, class Class, meaning string) error {
 }
 
 // Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail.
-// Spec 10 §7, spec 40 §13.
 var (
 	ErrInvalidInput        = define("invalid_input", ClassCaller, "a value is not valid")
 	ErrInvalidPolicy       = define("invalid_policy", ClassCaller, "the policy of the execution is not valid")

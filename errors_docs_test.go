@@ -40,7 +40,7 @@ func sentinels(t *testing.T) map[string]string {
 }
 
 // TestErrorDocs writes the table of all errors from its one source, errors.go, and from the headers of the Lua functions, and
-// holds docs/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document. spec 50 §15 #10.
+// holds docs/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document.
 func TestErrorDocs(t *testing.T) {
 	names := sentinels(t)
 	if len(names) != len(definitions(t)) {

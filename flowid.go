@@ -9,8 +9,6 @@ import (
 // FlowID names one flow and the partition that holds it and all of its members: "{fp:N}:<uuid>". An execution that
 // waits for children without being a member of a flow founds one that has its own id. The zero value names nothing. FlowID is
 // comparable and safe as a map key.
-//
-// Spec 60 §1.1.
 type FlowID ExecutionID
 
 // NewFlowID mints a time-ordered id in the given partition.

@@ -1,6 +1,6 @@
 package flowfabric
 
-// FlowState is where a flow stands (spec 60 §8.1). A flow ends by itself once it is sealed and none of its members is left:
+// FlowState is where a flow stands. A flow ends by itself once it is sealed and none of its members is left:
 // completed, if every member that no other depends on succeeded, else failed.
 type FlowState string
 
@@ -26,7 +26,7 @@ func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
 }
 
-// GroupPolicy says how many of those a member depends on must succeed before it may run (spec 60 §3).
+// GroupPolicy says how many of those a member depends on must succeed before it may run.
 type GroupPolicy string
 
 // The policies.
@@ -36,7 +36,7 @@ const (
 	Quorum GroupPolicy = "quorum" // k of them
 )
 
-// CancellationPolicy says what becomes of the members of a cancelled flow (spec 60 §6.1).
+// CancellationPolicy says what becomes of the members of a cancelled flow.
 type CancellationPolicy string
 
 // The policies.

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Gate names a budget or a quota that an execution asks before it runs (spec 70). Make one with [Budget] or [Quota].
+// Gate names a budget or a quota that an execution asks before it runs. Make one with [Budget] or [Quota].
 type Gate string
 
 // Budget is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.

@@ -14,15 +14,13 @@ import (
 // ExecutionID names one execution and the partition that holds it: "{fp:N}:<uuid>". The braces are a Valkey
 // Cluster hash tag, so everything of one execution lives in one slot. The id never changes over retry,
 // reclaim or replay. The zero value names nothing. ExecutionID is comparable and safe as a map key.
-//
-// Spec 10 §1.1.
 type ExecutionID struct {
 	partition uint16
 	id        uuid.UUID
 }
 
 // NewExecutionID mints a time-ordered id (UUIDv7) in the given partition. Order of minting inside one process
-// is order of the ids, which is what breaks ties between executions created in one millisecond (10-D51).
+// is order of the ids, which is what breaks ties between executions created in one millisecond.
 func NewExecutionID(partition uint16) ExecutionID {
 	return ExecutionID{partition: partition, id: uuid.Must(uuid.NewV7())}
 }

@@ -98,7 +98,7 @@ func TestExecutionIDText(t *testing.T) {
 	}
 }
 
-// Ids of one process are minted in order: ties between executions of one millisecond break by it (spec 10 D51).
+// Ids of one process are minted in order: ties between executions of one millisecond break by it.
 func TestNewExecutionIDOrder(t *testing.T) {
 	last := ff.NewExecutionID(5)
 	for range 20000 {

@@ -22,8 +22,6 @@ const (
 // RetryPolicy decides what follows a failed attempt. The pause before retry k (k = 0 for the first) is
 // min(Initial × Multiplier^k, Max) or, fixed, Initial; with Jitter it is multiplied by a factor in [0.8, 1.2]
 // that depends only on the execution and k, so a repeated call gives the same instant.
-//
-// Spec 10 §4.7, D7, D43.
 type RetryPolicy struct {
 	MaxRetries int           // retries after the first attempt, 0..1000
 	Type       BackoffType   // exponential (default) or fixed
@@ -108,7 +106,7 @@ func (p Policy) Pack() string {
 		jitter = 1
 	}
 	initial, ceiling, multiplier := r.Initial, r.Max, r.Multiplier
-	if r.Initial == 0 && r.Max == 0 && r.Multiplier == 0 { // nothing said: the typed defaults (10-D43)
+	if r.Initial == 0 && r.Max == 0 && r.Multiplier == 0 { // nothing said: the typed defaults
 		initial, ceiling = time.Second, time.Minute
 	}
 	if multiplier == 0 {

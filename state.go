@@ -123,7 +123,7 @@ func Codes() []Code {
 	return codes
 }
 
-// AttemptType says why an attempt exists (spec 10 §1.5). A resumed attempt is the one it continues.
+// AttemptType says why an attempt exists. A resumed attempt is the one it continues.
 type AttemptType string
 
 // The attempt types; AttemptResumed is what a claim reports when it continues a paused attempt.

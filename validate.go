@@ -39,7 +39,7 @@ func ValidateCategory(category string) error {
 }
 
 // NormalizeCapabilities sorts and de-duplicates tokens and checks them with the same predicate on the worker
-// and the execution side (spec 10 §6): at most 256 tokens and 4,096 bytes joined; no empty token, comma,
+// and the execution side: at most 256 tokens and 4,096 bytes joined; no empty token, comma,
 // white space, control character or invalid UTF-8. The error wraps [ErrInvalidCapabilities] and names the rule.
 func NormalizeCapabilities(tokens []string) ([]string, error) {
 	bad := func(why, token string) error {

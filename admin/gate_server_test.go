@@ -178,7 +178,7 @@ func TestBudgetPeriods(t *testing.T) {
 	}
 }
 
-// What cannot be is refused before anything is sent: the engine of a closed server is never asked. Spec 70 §10 BS9, BS12, BS35.
+// What cannot be is refused before anything is sent: the engine of a closed server is never asked.
 func TestGateRefusals(t *testing.T) {
 	ctx, c, _ := open(t)
 	dims := func(l admission.Limit) admission.Budget {
@@ -306,7 +306,7 @@ func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.
 
 var costly = handler.Define[draft, verdict]("costly", handler.NoRetry(), handler.Budgets("acme"), handler.Quotas("gpu"))
 
-// Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made. Spec 70 §1.4.
+// Gates come from definitions, options, flows and schedules; one that does not exist is refused before anything is made.
 func TestExplicitGates(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		node := func() *flow.Flow {

@@ -162,7 +162,7 @@ func TestRevokeOnAServer(t *testing.T) { // spec 10 §4.16, D35
 	})
 }
 
-// A purged execution keeps its id and its idempotency key for a while (design §9).
+// A purged execution keeps its id and its idempotency key for a while.
 func TestPurgeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		key := client.IdempotencyKey("tides-1")

@@ -12,7 +12,7 @@
 //
 // Time: the TIME command answers this machine's clock, until a test pins it with [Server.SetTime]. The
 // library stores and compares expiry times itself; key TTLs only clean up, so their resolution of one second
-// is never visible in an answer (design §2.7, §9).
+// is never visible in an answer.
 package embedded
 
 import (

@@ -161,7 +161,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// Key TTLs must run by themselves, as on a real server (design §9).
+// Key TTLs must run by themselves, as on a real server.
 func TestKeysExpireWithTheClock(t *testing.T) {
 	s := start(t, embedded.Config{})
 	c := dial(t, s.URL())

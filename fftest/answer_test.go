@@ -208,7 +208,7 @@ func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 	return reply, err
 }
 
-// A signal that comes before the wait is kept for it, and the lease is not given up (spec 20 §11 #18).
+// A signal that comes before the wait is kept for it, and the lease is not given up.
 func TestEarlySignal(t *testing.T) {
 	passes := 0
 	l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
@@ -331,7 +331,7 @@ func TestAllOf(t *testing.T) {
 	r.WantElapsed(2*day+time.Hour, 2*day+time.Hour+2*time.Second)
 }
 
-// The attempt's timeout stands still while it is suspended, and goes on where it was (20-S35).
+// The attempt's timeout stands still while it is suspended, and goes on where it was.
 func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 	slow := handler.Define[time.Duration, string]("slow-wait", handler.Timeout(time.Minute), handler.Retry(0, time.Second, time.Second))
 	for after, want := range map[time.Duration]bool{35 * time.Second: true, 45 * time.Second: false} {

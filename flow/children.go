@@ -100,7 +100,7 @@ func (c *ChildNode[Out]) yields(Out) {}
 // for good with category suspend_refused, as it does for other things that the server refuses. An execution in no flow founds one.
 //
 // Errors: everything that [Flow.Build] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
-// this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause. Spec 60 §9.
+// this pass has used, or a wait inside a step; ErrTaskConsumed after the handler returned; the context's cause.
 func (s *ChildSet) Wait(ctx context.Context, t *handler.Task) error {
 	outcomes, answered, err := taskhook.ChildrenOf(t).Ask(ctx, s.wait)
 	if err != nil {

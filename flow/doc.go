@@ -36,6 +36,4 @@
 // A submission that was cut short leaves a flow that does not run; submitting it again with the same key completes it, and one
 // that stays incomplete is given up after a day. A worker that dies between making children and waiting for them makes no
 // child twice: ids follow from the names. Every mistake in a graph is found before anything is sent, and named by node and edge.
-//
-// Spec 60; design §7.
 package flow

@@ -38,7 +38,7 @@ func build(t *testing.T, f *flow.Flow) flow.Plan {
 	return p
 }
 
-// Every mistake is reported, with the names of flow, node and edge. Spec 60 §12 FS5, FS6, FS11, FS21.
+// Every mistake is reported, with the names of flow, node and edge.
 func TestMistakes(t *testing.T) {
 	other := flow.New("other")
 	foreign := flow.Add(other, "foreign", work, 1)

@@ -57,13 +57,13 @@ func After(nodes ...Upstream) Option {
 	})
 }
 
-// AnyOf runs the node as soon as one of those it depends on has succeeded; it is skipped when none did. Spec 60 §3.
+// AnyOf runs the node as soon as one of those it depends on has succeeded; it is skipped when none did.
 func AnyOf() Option {
 	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.AnyOf, 0 })
 }
 
 // Quorum runs the node as soon as k of those it depends on have succeeded, 1..n; it is skipped once that cannot happen any
-// more. Spec 60 §3.
+// more.
 func Quorum(k int) Option {
 	return nodeFunc(func(n *node) { n.policy, n.k = flowfabric.Quorum, k })
 }
@@ -74,7 +74,7 @@ func AllOf() Option {
 }
 
 // CancelRemaining cancels what a node with [AnyOf] or [Quorum] depends on and what has not ended, once it is decided whether the
-// node runs. Whoever another undecided node still needs is spared. A running handler's context ends with ErrCancelled. Spec 60 §7.
+// node runs. Whoever another undecided node still needs is spared. A running handler's context ends with ErrCancelled.
 func CancelRemaining() Option { return nodeFunc(func(n *node) { n.cancel = true }) }
 
 // LetRun leaves them alone, which is the default. Results that come after the decision are kept, but not given to the node.
@@ -143,7 +143,7 @@ func (g gates) node(n *node) { n.item.Gates = g(n.item.Gates) }
 
 // Budgets names the budgets that must have room before the node runs, at most 16, instead of those of its definition. Of a flow: in
 // addition to their own, for all nodes. client.SubmitFlow refuses a flow whose budgets do not exist; of a child nobody asks before
-// it is to run, and it waits then. Spec 70 §1.4.
+// it is to run, and it waits then.
 func Budgets(names ...string) GatesOption {
 	return gates(func(g []flowfabric.Gate) []flowfabric.Gate { return flowfabric.WithBudgets(g, names...) })
 }

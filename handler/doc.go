@@ -41,6 +41,4 @@
 //   - The result is larger than 1 MiB or cannot be encoded: a permanent failure that names the limit.
 //   - The handler starts goroutines of its own and one panics: nobody can catch that. Use sourcegraph/conc,
 //     which carries a panic to whoever waits.
-//
-// Spec: 40 §8, §11, §12; design §4.
 package handler

@@ -19,7 +19,7 @@ const pageFrames = 500
 //
 // Errors: flowfabric.ErrInvalidInput and ErrPayloadTooLarge, for this frame alone, which fail the execution for good if the handler
 // returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
-// server takes no more frames of this pass; the context's cause. Spec 30 §6.
+// server takes no more frames of this pass; the context's cause.
 func (t *Task) Frame(ctx context.Context, typ, payload string) error {
 	return t.FrameBytes(ctx, stream.Frame{Type: typ, Payload: []byte(payload)})
 }

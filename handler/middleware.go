@@ -14,7 +14,7 @@ type Handler func(ctx context.Context, t *Task) Outcome
 
 // Middleware wraps every pass of every kind. It may observe, change the context, or answer itself; whether a write
 // counts is decided by its fence at the server, never here. A middleware that bounds the context with a timeout of
-// its own causes an ordinary failure of category attempt_timeout. Spec 40 §12.
+// its own causes an ordinary failure of category attempt_timeout.
 type Middleware func(next Handler) Handler
 
 // Chain joins middleware into one, the first outermost. Nil elements are left out.

@@ -36,7 +36,7 @@ func (s *settings) bound(field string, d, limit time.Duration) {
 // to limit, and vary by ±20 %. initial and limit are 0 or 1 ms..168 h; initial 0 retries at once, limit 0 means the
 // larger of initial and 60 s.
 //
-// Default: [flowfabric.DefaultRetry], which is Retry(3, time.Second, time.Minute). Spec 40 §9.3.
+// Default: [flowfabric.DefaultRetry], which is Retry(3, time.Second, time.Minute).
 func Retry(n int, initial, limit time.Duration) DefineOption {
 	return func(s *settings) {
 		s.bound("Retry initial", initial, limits.MaxBackoff)
@@ -100,7 +100,7 @@ func Priority(n int) DefineOption {
 }
 
 // Capabilities names what a worker must have to be given these executions: at most 256 tokens and 4,096 bytes
-// joined, no commas, white space or control characters. Duplicates are dropped. Default none. Spec 40 §4.
+// joined, no commas, white space or control characters. Duplicates are dropped. Default none.
 func Capabilities(tokens ...string) DefineOption {
 	return func(s *settings) {
 		normal, err := flowfabric.NormalizeCapabilities(tokens)
@@ -113,12 +113,12 @@ func Capabilities(tokens ...string) DefineOption {
 
 // Budgets names the budgets that must have room before an execution runs, and that its handler spends of: at most 16, each 1..64
 // letters, digits, "_", "." and "-", a letter or digit first. Those that are attached to its namespace, lane or tags come in addition.
-// Default none. Spec 70 §1.4.
+// Default none.
 func Budgets(names ...string) DefineOption {
 	return func(s *settings) { s.gates(flowfabric.WithBudgets(s.info.Gates, names...)) }
 }
 
-// Quotas names the quotas that must admit an execution before it runs: at most 8, named as [Budgets] are. Default none. Spec 70 §6.
+// Quotas names the quotas that must admit an execution before it runs: at most 8, named as [Budgets] are. Default none.
 func Quotas(names ...string) DefineOption {
 	return func(s *settings) { s.gates(flowfabric.WithQuotas(s.info.Gates, names...)) }
 }

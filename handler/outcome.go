@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Failure categories given by this package and by package runtime. Spec 40 §11.
+// Failure categories given by this package and by package runtime.
 //
 // Others that a stored failure, a history or a metric may show: permanent (never retried, see [Category]); frames_lost
 // (the server no longer has frames it acknowledged, after a failover; retried like any failure); execution_deadline

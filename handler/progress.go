@@ -15,7 +15,7 @@ import (
 //
 // Errors: flowfabric.ErrInvalidInput before any call; what took the lease away (ErrLeaseLost, ErrCancelled), also as
 // the answer of the server, and the handler's context ends then; ErrTaskConsumed after the handler returned;
-// ErrTransport, which may be ignored; the context's cause. Spec 10 §4.13.
+// ErrTransport, which may be ignored; the context's cause.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
 	if percent < -1 || percent > 100 {
 		return final(fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last", flowfabric.ErrInvalidInput, percent))

@@ -12,7 +12,7 @@ import (
 const maxCauses = 32
 
 // errorText is the text stored with a failed attempt: the error's message, followed by those wrapped causes that
-// the message does not already contain, joined by ": "; valid UTF-8, cut to 1 KiB at a rune boundary. Spec 40 §11.
+// the message does not already contain, joined by ": "; valid UTF-8, cut to 1 KiB at a rune boundary.
 func errorText(err error) string {
 	text := fmt.Sprint(err) // like err.Error(), but survives an Error method that panics
 	pending := []error{err}

@@ -85,7 +85,7 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // ErrTaskConsumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
 // retry: it is not known whether it was counted, and the task reports it again before its next spend and when the handler
 // returns. So do not repeat such a spend; it would count twice. If it is refused then, the next Spend returns that, and counts
-// nothing of its own. Spec 70 §2.
+// nothing of its own.
 func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err error) {
 	defer func() { err = final(err) }()
 	if err := validateAmounts(amounts); err != nil {

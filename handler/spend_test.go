@@ -230,7 +230,7 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// With fail and block the budget decides, whatever the handler returns. spec 70 §10 BS17.
+// With fail and block the budget decides, whatever the handler returns.
 func TestBudgetStopsTheHandler(t *testing.T) {
 	boom := errors.New("boom")
 	failed := `fail result="" delay=0s category="budget_exceeded" reason="budget a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`

@@ -36,7 +36,7 @@ const (
 // Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrStepLimit,
 // which are permanent failures if the handler returns them, as is a value that does not encode; ErrStepConflict; ErrUnflushed; ErrLeaseLost; ErrTransport (not known to be recorded); ErrTaskConsumed after the
 // handler returned; the context's cause when it has ended before fn. A recorded value that does not decode into T
-// is a permanent failure of category extractor_payload_decode. Design §4.
+// is a permanent failure of category extractor_payload_decode.
 func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	recorded, found, err := t.ask(ctx, name)

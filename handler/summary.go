@@ -58,7 +58,7 @@ func patchText(patch any) ([]byte, error) {
 // longer). The newest frame's ttl counts for all. It never waits: when the queue is full the oldest such frame that
 // waits is dropped.
 //
-// Errors: as Frame, and flowfabric.ErrInvalidInput for a ttl out of bounds. Spec 30 §3.2.
+// Errors: as Frame, and flowfabric.ErrInvalidInput for a ttl out of bounds.
 func (t *Task) Live(ctx context.Context, typ, payload string, ttl time.Duration) error {
 	return t.FrameBytes(ctx, stream.Frame{Type: typ, Mode: stream.ModeBestEffort, TTL: ttl, Payload: []byte(payload)})
 }

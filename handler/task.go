@@ -176,7 +176,7 @@ func (t *Task) Logger() *slog.Logger {
 
 // LeaseHealthy reports whether this process still holds the execution and fewer than three renewals failed in a
 // row. It reads the clock, so it is right even after the process was stopped. Ask before an effect that must not
-// happen twice. Spec 40 §8.2.
+// happen twice.
 func (t *Task) LeaseHealthy() bool {
 	return t.held() == nil && (t.cfg.Lease == nil || t.cfg.Lease.Healthy())
 }

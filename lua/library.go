@@ -3,7 +3,7 @@
 //
 // The same sources serve two kinds of servers. Valkey and Redis ≥ 7.0 get one FUNCTION library; the embedded
 // development server, which knows no functions, gets one script per function with the helpers it needs in front.
-// The text is a portable subset of Lua 5.1: no globals, no JSON, whole numbers only (design §9).
+// The text is a portable subset of Lua 5.1: no globals, no JSON, whole numbers only.
 //
 // Every function file begins with a header that states its flags, the Go method that calls it, and its
 // arguments, replies and errors. The conformance suite holds every call that it makes to them.

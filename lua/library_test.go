@@ -149,7 +149,7 @@ func TestLibsAreListed(t *testing.T) {
 	}
 }
 
-// The lint of the portable subset (design §9): what real servers, the embedded one and a later server in Rust
+// The lint of the portable subset: what real servers, the embedded one and a later server in Rust
 // or C all run alike.
 
 // environment is everything a source may take from outside.
@@ -198,7 +198,7 @@ func statements(chunk []ast.Stmt) []ast.Stmt {
 	return out
 }
 
-// The library may do nothing at load time but define locals and register (design §9).
+// The library may do nothing at load time but define locals and register.
 func TestLoadTime(t *testing.T) {
 	for _, v := range variants {
 		registered := 0

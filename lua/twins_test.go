@@ -229,7 +229,7 @@ func randomPolicy(r *rand.Rand) flowfabric.Policy {
 	return p
 }
 
-// What a policy means is decided by Lua; this is its documented formula (flowfabric.RetryPolicy, spec 10 D7)
+// What a policy means is decided by Lua; this is its documented formula (flowfabric.RetryPolicy)
 // computed in Go.
 func TestPause(t *testing.T) {
 	h := loadHelpers(t)

@@ -107,7 +107,7 @@ func TestCompletedBatch(t *testing.T) {
 	}
 }
 
-// Completions of members of flows claim nothing more once the worker drains (design §6): they are left to be settled alone.
+// Completions of members of flows claim nothing more once the worker drains: they are left to be settled alone.
 func TestNoClaimWhileDraining(t *testing.T) {
 	s := newScheduler(1, newSlots(8))
 	p := s.partitions[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// Every field outside its bounds is refused by name and limit before anything is dialled (spec 40 §3).
+// Every field outside its bounds is refused by name and limit before anything is dialled.
 func TestConfigIsValidatedBeforeIO(t *testing.T) {
 	long := strings.Repeat("x", 65)
 	cases := []struct {

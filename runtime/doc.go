@@ -38,6 +38,4 @@
 //   - The process is asked to stop: see [Worker.Run] for the order of the drain.
 //   - The store is of a newer protocol, flushed, or refuses our credentials: the worker drains and Run returns
 //     the reason. Everything else that goes wrong on the wire is retried.
-//
-// Spec: 40; design §4, §6, §11.
 package runtime

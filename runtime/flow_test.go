@@ -85,7 +85,6 @@ func echoes() []handler.Binding {
 }
 
 // A diamond: the join runs once, after both sides, and gets their results with their types; an empty result is there.
-// Spec 60 §12 FS12.
 func TestFlowDiamond(t *testing.T) {
 	servers(t, func(w *world) {
 		middle, join := handler.Define[string, string]("middle"), handler.Define[string, string]("join")
@@ -121,7 +120,7 @@ func TestFlowDiamond(t *testing.T) {
 	})
 }
 
-// A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it. Spec 60 §12 FS24.
+// A race: as soon as one provider has answered the others are cancelled, and their handlers hear of it.
 func TestFlowRace(t *testing.T) {
 	servers(t, func(w *world) {
 		racer := handler.Define[string, string]("racer", handler.NoRetry())
@@ -193,7 +192,7 @@ func (w *world) children(fn waiting) {
 }
 
 // A handler in no flow waits for all its children, in two waits: two passes more, one attempt, and no call that asks again. It hears
-// how each ended, the failed one too. Spec 60 §12 FS46, FS47.
+// how each ended, the failed one too.
 func TestChildrenAll(t *testing.T) {
 	servers(t, func(w *world) {
 		var passes, steps atomic.Int64

@@ -63,7 +63,7 @@ func (c *crowd) run(context.Context, *handler.Task, string) (string, error) {
 }
 
 // Two workers and a quota of two slots: never more than two of fifty run at once, whichever worker and partition they are in, and
-// all of them do run. Spec 70 §10 BS25, BS29, BS41.
+// all of them do run.
 func TestCapHoldsOverWorkers(t *testing.T) {
 	servers(t, func(w *world) {
 		w.quota(admission.Quota{Name: "two", Cap: 2})
@@ -89,7 +89,7 @@ func at(partition int) func(*engine.NewExecution) {
 	return func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(uint16(partition % 4)) }
 }
 
-// Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room. Spec 70 §10 BS18.
+// Work whose budget is exhausted waits, ungated work passes it by, and it runs as soon as there is room.
 func TestBudgetClosesAndOpens(t *testing.T) {
 	servers(t, func(w *world) {
 		w.budget("b", 10)
@@ -119,7 +119,7 @@ func TestBudgetClosesAndOpens(t *testing.T) {
 	})
 }
 
-// What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on. Spec 70 §10 BS33.
+// What waits outside (a delay here) has no slot meanwhile, and asks for one when it goes on.
 func TestWaitingWorkHasNoSlot(t *testing.T) {
 	servers(t, func(w *world) {
 		w.quota(admission.Quota{Name: "one", Cap: 1})

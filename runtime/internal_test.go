@@ -304,7 +304,7 @@ func (f *faulty) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 }
 
 // The lost-reply matrix: every claim and every settling call takes effect and loses its first reply; every
-// execution ends exactly as its handler decided (spec 40 §10, §15 #4).
+// execution ends exactly as its handler decided.
 func TestLostReplies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 
 // metrics are the worker's collectors; docs/metrics.md says what each means. No label carries an id or an error's text:
 // kinds are the registered ones, functions, codes and causes are tables of the library, and categories, which handlers
-// choose, are capped (design §11, spec 50 §11). The workers of a process share them.
+// choose, are capped. The workers of a process share them.
 type metrics struct {
 	claims       *prometheus.CounterVec // result: work, empty, error
 	executions   prometheus.Counter

@@ -86,7 +86,7 @@ func newOffer(cfg Config, kinds []string) offer {
 }
 
 // serves reports whether work of a route may be given to this worker: namespace, lane and kind are among its own, and
-// it has every required capability (spec 40 §4).
+// it has every required capability.
 func (o offer) serves(r engine.Route) bool {
 	if !o.all && !o.namespaces[r.Namespace] || !o.lanes[r.Lane] || !o.kinds[r.Kind] {
 		return false

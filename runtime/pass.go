@@ -15,7 +15,7 @@ const (
 )
 
 // passer passes rings on that this instance cannot follow: it was rung for work, which removed its registration, and
-// has no slot free, or drains (design §6, doorbell). The next waiter is rung instead of it, so that work does not wait
+// has no slot free, or drains. The next waiter is rung instead of it, so that work does not wait
 // for a poll while somebody else is idle. Whoever is passed a ring is no longer registered either, so a ring that finds
 // everybody full ends with the last waiter; all who were rung keep the partition hot and look when a slot is freed.
 //

@@ -200,7 +200,7 @@ func (c *crew) eventually(what string, ok func() bool) {
 }
 
 // A worker that was rung and cannot follow passes the ring on to one that can: because it is full, or because it drains
-// (design §6, doorbell). No poll and no tick helps here.
+// . No poll and no tick helps here.
 func TestRingIsPassedOn(t *testing.T) {
 	for name, url := range map[string]func(*testing.T) string{
 		"embedded": func(t *testing.T) string { return testserver.Embedded(t) },

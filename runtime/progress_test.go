@@ -13,7 +13,7 @@ import (
 )
 
 // Progress shows while the handler runs, belongs to its attempt, and ends with the lease, whose loss the handler gets to
-// know (spec 10 §4.13, D45).
+// know.
 func TestProgress(t *testing.T) {
 	w := newWorld(t)
 	told, lost := make(chan struct{}), make(chan error, 1)

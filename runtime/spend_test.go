@@ -168,7 +168,7 @@ func spree(ctx context.Context, t *handler.Task, _ string) (string, error) {
 	return "done", nil
 }
 
-// A hard limit with fail stops the handler and fails the execution for good; its frames, and what it has spent, stay. spec 70 §10 BS17.
+// A hard limit with fail stops the handler and fails the execution for good; its frames, and what it has spent, stay.
 func TestHardBreachFailsTheExecution(t *testing.T) {
 	y := newTreasury(t, tokens("b", 45, admission.HardFail))
 	y.work(nil, io.Discard, spree)

@@ -42,7 +42,7 @@ func (f *forgetful) CreatePendingWaitpoint(ctx context.Context, fence flowfabric
 }
 
 // A suspension whose reply is lost twice, and a pending waitpoint whose reply is lost, are there once; so is a wait that was
-// answered early (spec 20 §11 #41).
+// answered early.
 func TestLostRepliesOfWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

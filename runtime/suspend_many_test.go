@@ -53,7 +53,7 @@ func gauge(t *testing.T, reg *prometheus.Registry, name string) float64 {
 }
 
 // Suspended executions hold nothing: no slot, so that four of them pass thousands through; no lease; no goroutine. All of
-// them complete when they are answered. 1,000 of them, 10,000 with FLOWFABRIC_SOAK (design §4).
+// them complete when they are answered. 1,000 of them, 10,000 with FLOWFABRIC_SOAK.
 func TestManySuspended(t *testing.T) {
 	count := 1000
 	if os.Getenv("FLOWFABRIC_SOAK") != "" {

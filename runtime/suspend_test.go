@@ -158,7 +158,7 @@ func TestAwait(t *testing.T) {
 }
 
 // Signals that come before the waits suffice: the hold is kept, the handler runs again, also several times, and what
-// was answered first is still known (spec 20 §11 #18).
+// was answered first is still known.
 func TestEarlySignalsKeepTheHold(t *testing.T) {
 	servers(t, func(w *world) {
 		var mu sync.Mutex

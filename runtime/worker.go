@@ -91,7 +91,7 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 // The worker registers under Config.Instance before it takes work and renews that with its leases. If another process is
 // registered under the name, it waits until that registration runs out, as it does when the other has crashed; if it is
 // renewed instead, Run returns an error that wraps [flowfabric.ErrInstanceInUse]. Any other trouble with the registration
-// is logged and stops nothing: no lease depends on it (spec 40 §5).
+// is logged and stops nothing: no lease depends on it.
 //
 // A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all leases, declares its
 // token keys again, and takes what is submitted from then on.

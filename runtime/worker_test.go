@@ -75,7 +75,7 @@ func TestRetriesThenSucceeds(t *testing.T) {
 	}
 }
 
-// Every way to end badly keeps its category (spec 40 §11).
+// Every way to end badly keeps its category.
 func TestFailureCategories(t *testing.T) {
 	w := newWorld(t)
 	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
@@ -277,7 +277,7 @@ func TestMiddleware(t *testing.T) {
 	t.Errorf("no line with %s in %s", want, log.String())
 }
 
-// A drain hands unfinished work back at once: no retry, no new attempt, and the next worker goes on (design §6).
+// A drain hands unfinished work back at once: no retry, no new attempt, and the next worker goes on.
 func TestDrainReleases(t *testing.T) {
 	w := newWorld(t)
 	b, started, causes := blocking()
@@ -338,7 +338,7 @@ func TestDrainAbandons(t *testing.T) {
 	}
 }
 
-// A worker is given only what it can run: lane, kind and capabilities are its own (design §5).
+// A worker is given only what it can run: lane, kind and capabilities are its own.
 func TestOnlyWhatItServes(t *testing.T) {
 	w := newWorld(t)
 	w.start(runtime.Config{Lanes: []string{"default", "fast"}, Capabilities: []string{"gpu", "eu"}}, greetBinding())

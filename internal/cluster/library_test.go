@@ -111,7 +111,7 @@ func TestDeadSeed(t *testing.T) {
 	newWorld(t, nodes)
 }
 
-// Every process has few connections to each node, one of which carries all its doorbells there (design §6).
+// Every process has few connections to each node, one of which carries all its doorbells there.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testserver.Cluster(t, testserver.ServerRedis))

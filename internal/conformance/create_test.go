@@ -438,7 +438,7 @@ func capabilityTokens(w *world) {
 		_, err := flowfabric.NormalizeCapabilities([]string{bad})
 		w.is(err, flowfabric.ErrInvalidCapabilities)
 	}
-	// The library re-checks the structure (10-D47).
+	// The library re-checks the structure.
 	for _, bad := range []string{",", "a,,b", ",a", "a,", "a b", "a\tb", "a\x00b", "a\x7f", strings.Repeat("a", 4097)} {
 		args := createArgs(w.item())
 		args[4] = bad

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// The feed: what is recorded, for whom, and for how long (spec 10 §8 D64, D65; spec 50 §5).
+// The feed: what is recorded, for whom, and for how long.
 var feedScenarios = []scenario{
 	{name: "the feed records nothing unless somebody subscribes", run: func(w *world) {
 		f := w.worker("w1").one(w.create()).Fence

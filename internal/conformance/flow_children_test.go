@@ -64,7 +64,7 @@ func outcomes(r engine.ChildrenReply) string {
 	return words(r.Satisfied, r.Parked, got)
 }
 
-// How an execution waits for children that it makes (spec 60 §9).
+// How an execution waits for children that it makes.
 var flowChildrenScenarios = []scenario{
 	{name: "a wait for children that have all ended keeps the lease", run: func(w *world) {
 		f := w.family(timeout(time.Hour))

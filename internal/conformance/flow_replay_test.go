@@ -32,7 +32,7 @@ func (g *graph) replays(q engine.Replay, nodes ...string) (out []string) {
 	return out
 }
 
-// How members run again, and with them the flow that had ended (spec 60 §8.4).
+// How members run again, and with them the flow that had ended.
 var flowReplayScenarios = []scenario{
 	{name: "a race that nobody won can be replayed", run: func(w *world) {
 		g := w.flow().fan(3, anyOf).submit(engine.SealClosed)

@@ -406,7 +406,7 @@ var timeoutScenarios = []scenario{
 		}
 		for _, e := range ends {
 			s := w.sleeps(append(e.opts, two)...)
-			w.signal(s.id, s.wp, "a", waithook.EffectAppended) // took part, but did not end it (20-S14)
+			w.signal(s.id, s.wp, "a", waithook.EffectAppended) // took part, but did not end it
 			same(w, "while it waits", words(w.closing(s.id), told(w.record(s.id).Result)), "open nothing")
 			e.run(s)
 			w.check()

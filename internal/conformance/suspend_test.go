@@ -111,7 +111,7 @@ var suspensionScenarios = []scenario{
 			})
 		}
 	}},
-	// An expired holder is refused and not marked: only the tick writes that (design §2.5). A session, claim or attempt that is
+	// An expired holder is refused and not marked: only the tick writes that. A session, claim or attempt that is
 	// not the holder's are all a stale lease; no separate code says which attempt a suspension belongs to.
 	{name: "waits and waitpoint calls under another fence are refused", run: func(w *world) {
 		w.seed()

@@ -207,7 +207,7 @@ func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabri
 }
 
 // A worker is stopped past its ttl and continued: its context ends with ErrLeaseLost, every write it still makes is
-// refused, and the execution belongs to the other worker (spec 10 F6, F8).
+// refused, and the execution belongs to the other worker.
 func TestPause(t *testing.T) {
 	url := testserver.Redis(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -26,7 +26,7 @@ import (
 
 // Sessions that hold everything expire in the same millisecond: half of it is held by one session of one partition,
 // the rest by many. The tick requeues every execution once, in calls none of which holds the server for long. With
-// the full 100,000 (FLOWFABRIC_SOAK_CRASH) that takes at most 60 s and no call over 5 ms. Design §2.7, §8.
+// the full 100,000 (FLOWFABRIC_SOAK_CRASH) that takes at most 60 s and no call over 5 ms.
 func TestExpireAtOnce(t *testing.T) {
 	const partitions, lease = 8, time.Hour
 	total := number(t, "FLOWFABRIC_CRASH_EXPIRIES", 10_000, 100_000)

@@ -53,7 +53,7 @@ func workLimited(url, name string) error {
 
 // TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 50 times, or 1,000 with FLOWFABRIC_SOAK_CRASH. By
 // what the workers say of when they began and ended, and when they were killed, never more run at once than a cap allows; at the end
-// all work has succeeded and no slot is held. Spec 70 §10 BS25, BS26, BS30.
+// all work has succeeded and no slot is held.
 func TestGatesUnderFire(t *testing.T) {
 	kills := number(t, "FLOWFABRIC_CRASH_GATE_KILLS", 50, 1000)
 	const fleet, narrow, wide = 4, 4, 6

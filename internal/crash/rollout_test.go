@@ -35,7 +35,7 @@ const crew = 4
 
 // Workers are restarted one after the other while jobs keep coming, some waiting for what they run, some handing it back at
 // once, some under their old name. Every job ends as it should and once, what was handed back is claimed again although
-// leases last for an hour, no restart costs a retry or counts as a crash, and nothing is left over. Spec 50 §15 #11.
+// leases last for an hour, no restart costs a retry or counts as a crash, and nothing is left over.
 func TestRollingRestarts(t *testing.T) {
 	rolls := number(t, "FLOWFABRIC_CRASH_ROLLS", 20, 200)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute+time.Duration(rolls)*15*time.Second)

@@ -19,7 +19,7 @@ const slack = 15 * time.Second
 
 // Eight workers are killed with SIGKILL, and stopped past their lease, at random and all the time, and so is the
 // producer that keeps submitting. Every acknowledged submit ends as its job wants and exactly once, every key has
-// one execution, no stale write is ever accepted, no crash consumes a retry, and no index drifts. Spec 10 §5 F1–F8.
+// one execution, no stale write is ever accepted, no crash consumes a retry, and no index drifts.
 func TestFire(t *testing.T) {
 	jobs := number(t, "FLOWFABRIC_CRASH_EXECUTIONS", 20_000, 1_000_000)
 	kills := number(t, "FLOWFABRIC_CRASH_KILLS", 100, 10_000)

@@ -17,7 +17,7 @@ import (
 
 // The server is killed under load and comes back with everything it has answered (fsync always). No acknowledged
 // submit is lost, what was submitted without an answer is there or not, everything that is there ends once, and
-// workers and producer find their way back by themselves, also when the library is gone. Spec 40 §10.
+// workers and producer find their way back by themselves, also when the library is gone.
 func TestServerKilledWithEveryWriteOnDisk(t *testing.T) {
 	jobs := number(t, "FLOWFABRIC_CRASH_SERVER_EXECUTIONS", 3_000, 50_000)
 	kills := number(t, "FLOWFABRIC_CRASH_SERVER_KILLS", 4, 50)

@@ -214,7 +214,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 	return nil
 }
 
-// count learns the partition counts, or fixes them. Spec 40 §3.
+// count learns the partition counts, or fixes them.
 func (e *Engine) count(ctx context.Context) error {
 	c, err := e.configure(ctx, Counts{e.cfg.Partitions, limits.DefaultBudgetPartitions, limits.DefaultQuotaPartitions})
 	if err != nil {

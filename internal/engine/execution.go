@@ -148,8 +148,6 @@ func (w *words) number(n uint64) string {
 // atomic call (lua/execution/ff_complete_execution.lua). Items are judged alone; Settled.Already means that an
 // earlier identical call had settled it. With next, the same call then claims: a claim that was refused is the
 // returned error, beside the settlements, which stand.
-//
-// Spec 10 §4.3, D32–D33.
 func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion, next *ClaimRequest) ([]Settled, *ClaimReply, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
 		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
@@ -207,8 +205,6 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 
 // FailExecution ends the attempt (lua/execution/ff_fail_execution.lua): the stored policy decides between a retry
 // and the dead letter. A repeat after a lost reply answers the same outcome with Already set.
-//
-// Spec 10 §4.7, D7, D8, D43.
 func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure Failure) (FailOutcome, error) {
 	after, permanent := "", "0"
 	if failure.RetryAfter != nil {
@@ -232,8 +228,6 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 
 // DelayExecution puts the held attempt aside for d (0..10 years; 0 makes it claimable at once). The same attempt
 // goes on later and no retry is consumed (lua/execution/ff_delay_execution.lua).
-//
-// Spec 10 §4.5, D6, D27.
 func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.Duration) (already bool, err error) {
 	args := append(fenceArgs([]string{protocol}, f), "+"+strconv.FormatInt(max(0, d.Milliseconds()), 10))
 	return e.settled(ctx, fnDelay, f.Execution.Partition(), args)
@@ -248,8 +242,6 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
 // Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An execution that ended
 // otherwise answers ErrNotActive with its code in slot 0.
-//
-// Spec 10 §4.4, D14, D38, D39.
 func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c Cancellation) (already bool, err error) {
 	args := make([]string, 1, 9)
 	args[0] = protocol

@@ -95,7 +95,7 @@ type FeedEntry struct {
 }
 
 // SetFeed starts or prolongs recording in every partition; a zero wish without kinds ends it for all, and removes what
-// was recorded. Each partition has its own error; the call may be repeated. Spec 10 D64, D65; spec 50 §5.
+// was recorded. Each partition has its own error; the call may be repeated.
 func (e *Engine) SetFeed(ctx context.Context, wish FeedWish) []FeedState {
 	out := make([]FeedState, e.partitions)
 	p := pool.New().WithMaxGoroutines(feedCalls)
@@ -199,7 +199,7 @@ func parseFeed(partition uint16, entries []rueidis.XRangeSlice) ([]FeedEntry, er
 			return nil, fmt.Errorf("read feed of partition %d: %w: %w", partition, flowfabric.ErrReply, err)
 		}
 		entry, err := parseFeedEntry(partition, raw)
-		if err != nil { // one bad entry must not hide the others (spec 30 T23)
+		if err != nil { // one bad entry must not hide the others
 			entry = FeedEntry{Err: fmt.Errorf("feed of partition %d: entry %s: %w: %w", partition, raw.ID, flowfabric.ErrCorrupt, err)}
 		}
 		entry.ID = id

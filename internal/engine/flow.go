@@ -58,7 +58,7 @@ const (
 )
 
 // CreateFlow makes the header of a flow (lua/flow/ff_flow_create.lua). The call may be repeated. A flow that is not released within a
-// day is given up. ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest. Spec 60 §2.1, F31.
+// day is given up. ErrFlowConflict: the id belongs to a flow of another namespace, kind or digest.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
 	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, strconv.Itoa(len(q.Tags))}
 	for k, v := range q.Tags {
@@ -79,7 +79,7 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 //
 // Errors name the node in their last slot: ErrSelfEdge, ErrDuplicateEdge, ErrNotInFlow, ErrFanIn, ErrNamespace, ErrOtherFlow,
 // ErrIdempotencyConflict; of the flow: ErrFlowNotFound, ErrFlowTerminal, ErrFlowSealed, ErrStaleRevision, ErrFlowTooLarge; and those of
-// CreateExecutions. Spec 60 §2.6.
+// CreateExecutions.
 func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
 	if len(members) < 1 || len(members) > limits.MaxBatch {
 		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), limits.MaxBatch)
@@ -194,7 +194,7 @@ func Batches(members []FlowMember) [][]FlowMember {
 
 // SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
 // are what the caller has staged: ErrFlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
-// DrainFlows. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound. Spec 60 §1.7.
+// DrainFlows. ErrFlowSealed, ErrFlowTerminal, ErrFlowNotFound.
 func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members, edges int) (state flowfabric.FlowState, more bool, err error) {
 	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members), strconv.Itoa(edges))
 	if err != nil {
@@ -214,7 +214,7 @@ type FlowCancelled struct {
 }
 
 // CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be claimed.
-// ErrCancellationPolicy, ErrFlowNotFound; ErrFlowTerminal when it has completed or failed. Spec 60 §6.
+// ErrCancellationPolicy, ErrFlowNotFound; ErrFlowTerminal when it has completed or failed.
 func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (FlowCancelled, error) {
 	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy), cut(by, limits.MaxName), cut(reason, limits.MaxReason))
 	if err != nil {
@@ -250,7 +250,7 @@ type FlowReplayed struct {
 }
 
 // ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow that has ended.
-// Members with many edges take several calls. q.Request must be the same in a repetition. Spec 60 §8.4.
+// Members with many edges take several calls. q.Request must be the same in a repetition.
 func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay, members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
 	steps := "keep"
 	if q.DropSteps {

@@ -52,7 +52,6 @@ type ChildrenReply struct {
 // that is not in a flow founds one. The call may be repeated; when the execution runs again it answers Satisfied.
 //
 // Errors: ErrFlowSealed for a flow that takes no members, ErrFlowCancelled, ErrFanIn, ErrStepLimit, those of StageFlow, and those of a fence.
-// Spec 60 §9.
 func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
 	rest := "cancel"
 	if q.Leave {

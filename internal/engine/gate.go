@@ -305,7 +305,7 @@ func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGate
 }
 
 // PauseExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). ErrNotEligible: it is in
-// another state; ErrNotActive: it has ended; ErrNotFound. Spec 10 D20, 70 §5.2.
+// another state; ErrNotActive: it has ended; ErrNotFound.
 func (e *Engine) PauseExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
 	r, err := e.call(ctx, fnPause, id.Partition(), protocol, id.UUID().String(), by, reason)
 	if err != nil {

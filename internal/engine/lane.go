@@ -67,7 +67,7 @@ type PartitionLanes struct {
 }
 
 // SetLane changes a lane in every partition. Claims see it at once; what runs goes on. The answers are in the order of
-// partitions, each with its own error; the call may be repeated. Spec 10 §1.1, design §5.
+// partitions, each with its own error; the call may be repeated.
 func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change LaneChange) []LaneSet {
 	out := make([]LaneSet, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)

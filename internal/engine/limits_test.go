@@ -41,7 +41,7 @@ func TestCreateLimits(t *testing.T) {
 			"4096 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4096)} }, nil},
 			"4097 of caps":       {func(x *NewExecution) { x.Capabilities = []string{strings.Repeat("c", 4097)} }, flowfabric.ErrInvalidCapabilities},
 			"space in caps":      {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, flowfabric.ErrInvalidCapabilities},
-			"priority beyond":    {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped (10-D44)
+			"priority beyond":    {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped
 			"priority below":     {func(x *NewExecution) { x.Priority = -5 }, nil},
 			"ten years":          {func(x *NewExecution) { x.Delay = limits.MaxDelay }, nil},
 			"more than that":     {func(x *NewExecution) { x.Delay = limits.MaxDelay + time.Second }, flowfabric.ErrInvalidInput},
@@ -90,7 +90,7 @@ func reasons(n int) flowfabric.RetryPolicy {
 	return p
 }
 
-// FuzzTags: Go and the server agree on what a tag is (10-D44); each checks for itself.
+// FuzzTags: Go and the server agree on what a tag is; each checks for itself.
 func FuzzTags(f *testing.F) {
 	for _, s := range []string{"team.region", "a", "a.", ".a", "a..b", "A.b", "a.B", "a.b.c_1", "_a.b", "a.b-c", "ä.b", "a.\x00"} {
 		f.Add(s, "v")

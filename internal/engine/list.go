@@ -111,8 +111,6 @@ var listedFields = []string{"s", "r", "pr", "ct", "st", "en", "n", "ty", "fc", "
 // ListExecutions reads a page of one home of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
 // while pages are read come exactly once; one that changes its place within the home comes once, twice or not at all. An active
 // execution whose session is dead is shown as lease expired. A damaged entry is listed with its Drift and stops nothing.
-//
-// Spec 50 §14.
 func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
 	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Home), q.Key, bit(q.Newest)},
 		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags))...)

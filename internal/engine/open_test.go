@@ -150,7 +150,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// Whoever boots first fixes the partition counts (spec 40 §3).
+// Whoever boots first fixes the partition counts.
 func TestPartitionsAreFixedOnce(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		no := false
@@ -229,7 +229,7 @@ func version(t testing.TB, e *Engine) []string {
 	return out
 }
 
-// A library is replaced only by a newer one (design §9).
+// A library is replaced only by a newer one.
 func TestLibraries(t *testing.T) {
 	text, revision := lua.Library(lua.Variant{Sharded: true}), strconv.Itoa(lua.Revision)
 	with := func(protocol, revision, hash string) string {

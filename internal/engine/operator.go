@@ -19,8 +19,6 @@ import (
 // attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
 // before, whatever became of it since. ErrNotTerminal; ErrReplayNotAllowed for a success that is not forced;
 // ErrReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
-//
-// Spec 10 §4.20, D22–D26.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
 	steps, force := "keep", "0"
 	if q.DropSteps {
@@ -38,7 +36,7 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
 // (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
-// are the priorities before and after. ErrNotActive for one that has ended. Spec 10 §4.12, D42.
+// are the priorities before and after. ErrNotActive for one that has ended.
 func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error) {
 	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, limits.MaxName))
 	if err != nil {
@@ -73,7 +71,7 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 
 // PurgeExecution removes an ended execution with everything that belongs to it (lua/execution/ff_purge_execution.lua).
 // A tombstone keeps its id and idempotency key taken for keep, 24 h to ten years (0: 24 h). already: it was purged
-// before. ErrNotTerminal, ErrNotFound. Design §9.
+// before. ErrNotTerminal, ErrNotFound.
 func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error) {
 	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)
 	for {
@@ -90,7 +88,7 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, 
 // RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
 // are refused with ErrLeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
 // counts as a reclaim. With a session only that session's lease is taken, else ErrStaleLease. The call's own repeats
-// never take the next holder's lease. already: it is revoked or its session is dead. ErrNotActive when nobody holds it. Spec 10 §4.16, D34, D35.
+// never take the next holder's lease. already: it is revoked or its session is dead. ErrNotActive when nobody holds it.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
 	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
 		cut(by, limits.MaxName), cut(reason, limits.MaxReason), uuid.NewString()})
@@ -116,7 +114,7 @@ func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent
 }
 
 // PassRing rings one other waiter for each ready route of an interest: this instance was rung and has no slot free
-// (lua/worker/ff_pass_ring.lua). Design §6, doorbell.
+// (lua/worker/ff_pass_ring.lua).
 func (e *Engine) PassRing(ctx context.Context, partition uint16, interest string) (heard int, err error) {
 	r, err := e.call(ctx, fnPassRing, partition, protocol, interest)
 	if err != nil {
@@ -128,7 +126,7 @@ func (e *Engine) PassRing(ctx context.Context, partition uint16, interest string
 
 // FreezePartition refuses every call to a partition with ErrPartitionFrozen until ThawPartition, so that its slot can
 // be moved key by key. Leases go on running out: a freeze that is shorter than
-// the shortest lease loses none. Freezing twice is no error. Design §9.
+// the shortest lease loses none. Freezing twice is no error.
 func (e *Engine) FreezePartition(ctx context.Context, partition uint16, reason string) error {
 	return e.freeze(ctx, partition, "1", cut(reason, limits.MaxDeadReason))
 }

@@ -24,8 +24,6 @@ type Queue struct {
 // Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), in calls of at most 256 routes, empty ones
 // too. Oldest is exact as long as at most 16 priorities wait in a queue; beyond that it is the oldest of the 15 highest and of
 // priority 0. In a lane with ageing it is the oldest of the 16 that are next. Retained leaves out executions that were created before the partition was first booted with lanes.
-//
-// Design §5, spec 50 §11.
 func (e *Engine) Queues(ctx context.Context, partition uint16) ([]Queue, error) {
 	var out []Queue
 	for after, more := uint64(0), true; more; {

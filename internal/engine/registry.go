@@ -137,7 +137,7 @@ func (e *Engine) workerHome(instance string) uint16 {
 // (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does it now and then also notices
 // that the server carries an older library than its own, which it then replaces. A registration that is new, for example because the store
 // was flushed, also compares the partition counts: [*CountsError]. ErrInstanceInUse, see
-// [TakenFor], while another process's registration under the name lives; ErrInvalidInput. Spec 40 §5.
+// [TakenFor], while another process's registration under the name lives; ErrInvalidInput.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
 	if err != nil {
@@ -179,14 +179,14 @@ func TakenFor(err error) (until time.Time, left time.Duration) {
 }
 
 // LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already: the
-// process of the token has none. The registration of another process is left alone. Spec 40 §5.
+// process of the token has none. The registration of another process is left alone.
 func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (already bool, err error) {
 	return e.settled(ctx, fnLeave, e.workerHome(instance), []string{protocol, instance, token})
 }
 
 // MarkWorkerDead gives a worker instance up: its name is free, and its row says so (lua/worker/ff_mark_worker_dead.lua).
 // What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
-// up before. ErrWorkerNotFound. Spec 40 §5.
+// up before. ErrWorkerNotFound.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
 	return e.settled(ctx, fnMarkWorkerDead, e.workerHome(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
 }

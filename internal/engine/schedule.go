@@ -210,7 +210,7 @@ type SchedulePage struct {
 }
 
 // Schedules reads schedules of one partition (lua/operate/ff_list_schedules.lua), by name or, with Due, by time. A page ends
-// at the limit or at about 512 KiB; the next one begins after its last name. Spec 40 §5.
+// at the limit or at about 512 KiB; the next one begins after its last name.
 func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuery) (SchedulePage, error) {
 	which, name, limit := "all", q.After, q.Limit
 	switch {

@@ -35,7 +35,7 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 // stored with it.
 //
 // Errors: ErrStaleAppend (slot 0: expired, revoked or superseded), ErrStreamClosed, ErrNotActive, ErrFrameGap,
-// ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput. Spec 30 §2, §3, §6.
+// ErrSummaryConflict (slot 0: the stored version), ErrSummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
 func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
 	head := fenceArgs(append(make([]string, 0, 12+5*len(frames)), protocol), f)
 	head = append(head, strconv.FormatUint(first, 10), strconv.Itoa(len(frames)))
@@ -174,7 +174,7 @@ const chunk = limits.MaxReadBytes / limits.MaxFrame
 
 // ReadFrames reads up to limit durable frames (1..10,000) of an attempt in order, after the given id (exclusive; the
 // zero id is the beginning) and up to *to (inclusive; nil is the end). A reply is cut at 4 MiB of payload. Plain XRANGE,
-// on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed. Spec 30 §4.
+// on a connection of its own, so that a long read never delays a claim or a renewal; no lease is needed.
 func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, to *stream.Cursor, limit int) ([]stream.Frame, error) {
 	return e.ReadLog(ctx, id, attempt, stream.ModeDurable, after, to, limit)
 }

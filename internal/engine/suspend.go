@@ -20,8 +20,6 @@ import (
 // out before the attempt suspends; signals are buffered (lua/suspend/ff_create_pending_waitpoint.lua). With a name
 // (≤ 128 bytes) it is kept as a step: a later call under that name, in any attempt, gets the same waitpoint, whatever
 // identity was minted for it. ErrWaitpointLimit beyond 64 open ones; ErrNoTokenKeys, ErrKidNotCurrent (slot 0: the current kid).
-//
-// Spec 20 §3.1.
 func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m Minted, life time.Duration) (Opened, error) {
 	args := append(fenceArgs([]string{protocol}, f), name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce, strconv.FormatInt(life.Milliseconds(), 10))
 	r, err := e.call(ctx, fnPend, f.Execution.Partition(), args...)
@@ -33,7 +31,7 @@ func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence,
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has expired.
-// ErrWaitpointNotFound; ErrWaitpointNotPending for one that a suspension waits on. Spec 20 §3.9.
+// ErrWaitpointNotFound; ErrWaitpointNotPending for one that a suspension waits on.
 func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
 	return e.settled(ctx, fnCloseWaitpoint, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), id.String()))
 }
@@ -44,8 +42,6 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid
 //
 // Errors: ErrCondition; ErrWaitpointNotFound, ErrWaitpointNotPending, ErrWaitpointExpired, ErrWaitpointKey for a binding (slot
 // 0: its key); ErrStepLimit when the answer of the wait before cannot be kept; ErrKidNotCurrent (slot 0: the current kid).
-//
-// Spec 20 §3.2.
 func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
 	timeout := ""
 	if q.Timeout > 0 {
@@ -98,7 +94,7 @@ type ResumeRequest struct {
 
 // ResumeExecution resumes a suspended execution on the word of an operator or a policy (lua/suspend/ff_resume_execution.lua).
 // already: this request was applied before. ErrNotSuspended (slot 0: its code), ErrSuspensionChanged (slot 0: the
-// current one), ErrNotFound. Spec 20 §3.7.
+// current one), ErrNotFound.
 func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID, q ResumeRequest) (already bool, err error) {
 	expected, trigger := "", "operator"
 	if q.Suspension != uuid.Nil {
@@ -118,14 +114,12 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // (lua/suspend/ff_deliver_signal.lua). Whatever else there is or is not, a wrong token is ErrInvalidToken. Then: ErrTokenExpired,
 // ErrNotSignalable (slot 0: the code), ErrWaitpointClosed (slots: reason, when), ErrSignalLimit. A repeat of the same signal
 // or key is answered like the first.
-//
-// Spec 20 §3.4.
 func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
 	return e.deliver(ctx, fnDeliver, id, s, waitpoint.String(), digest)
 }
 
 // ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua). waitpoint is the id
-// or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound. 20-S33.
+// or the key of one; s.Source says who, and is mandatory. Otherwise it is DeliverSignal; ErrWaitpointNotFound.
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error) {
 	s.SourceType = suspend.SourceOperator
 	return e.deliver(ctx, fnApprove, id, s, waitpoint)
@@ -156,7 +150,7 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 }
 
 // ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua). Of m the key
-// is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. ErrWaitpointNotFound, ErrWaitpointNotOpen. 20-S43.
+// is ignored. by is who asked, 1..64 bytes. It returns the waitpoint's key. ErrWaitpointNotFound, ErrWaitpointNotOpen.
 func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted, by string) (key string, err error) {
 	r, err := e.call(ctx, fnReissue, id.Partition(), protocol, id.UUID().String(), m.ID.String(), m.Kid, m.Digest, m.Nonce, by)
 	if err != nil {
@@ -168,7 +162,7 @@ func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m 
 }
 
 // ReadSuspension reads the current or last suspension of an execution and its waitpoints (lua/read/ff_read_suspension.lua).
-// ErrNotFound; ErrResultPurged while a tombstone is left. Spec 20 §3.11, §3.12.
+// ErrNotFound; ErrResultPurged while a tombstone is left.
 func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
 	r, err := e.call(ctx, fnReadSuspension, id.Partition(), protocol, id.UUID().String())
 	if err != nil {

@@ -53,8 +53,6 @@ type PartitionKeys struct {
 
 // SeedTokenKey makes a key current in every partition that knows none, and tells what each partition has. It may be called at
 // every start. ErrKeyConflict when the kid is in use with another secret. The first partition that fails is the error.
-//
-// Spec 20 §2.4.
 func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, error) {
 	out := make([]KeySeeded, e.partitions)
 	p := pool.New().WithContext(ctx).WithMaxGoroutines(keyCalls).WithCancelOnError().WithFirstError()
@@ -78,8 +76,6 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 // RotateTokenKey makes a key current in every partition; tokens of the key before stay good for grace. Without force a partition
 // refuses (ErrGraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers are in the order of
 // partitions, each with its own error; the call may be repeated.
-//
-// Spec 20 §2.4, S18, S43.
 func (e *Engine) RotateTokenKey(ctx context.Context, k TokenKey, grace time.Duration, force bool) []KeyRotated {
 	out := make([]KeyRotated, e.partitions)
 	p := pool.New().WithMaxGoroutines(keyCalls)

@@ -134,7 +134,7 @@ type Cancellation struct {
 	Fence  *flowfabric.Fence // required with CancelOwner
 }
 
-// Sources of a cancellation (spec 10 §4.4).
+// Sources of a cancellation.
 const (
 	CancelOwner    = "owner"
 	CancelOperator = "operator_override"
@@ -184,7 +184,7 @@ type Appended struct {
 	Duplicate    bool   // everything in the batch was already there
 }
 
-// StreamMeta describes an attempt's stream (spec 30 §1.2).
+// StreamMeta describes an attempt's stream.
 type StreamMeta struct {
 	Exists       bool   // at least one frame was appended
 	Count        uint64 // durable frames ever appended

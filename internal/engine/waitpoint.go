@@ -116,7 +116,7 @@ func decodeWaitpoint(id, text string) (suspend.Waitpoint, error) {
 	return w, nil
 }
 
-// fingerprint of a token, made from its digest, which would itself open the waitpoint (spec 20 §2.8).
+// fingerprint of a token, made from its digest, which would itself open the waitpoint.
 func fingerprint(digest string) string {
 	sum := sha256.Sum256([]byte(digest))
 	return hex.EncodeToString(sum[:8])

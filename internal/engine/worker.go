@@ -21,7 +21,7 @@ import (
 
 // SetInterest stores the routes that a worker can serve and returns the digest that claims name
 // (lua/worker/ff_set_interest.lua). At most 1,024 routes; order and repeats do not matter; none is allowed. It
-// expires 10 minutes after the last idle claim that used it. Design §5.
+// expires 10 minutes after the last idle claim that used it.
 func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uint64) (digest string, err error) {
 	routes = slices.Compact(slices.Sorted(slices.Values(routes)))
 	args := make([]string, 3, 3+len(routes))
@@ -43,8 +43,6 @@ func (e *Engine) SetInterest(ctx context.Context, partition uint16, routes []uin
 // opens the session when it finds work. Number is used up only when claims come back; after an error that wraps
 // ErrTransport the same Number must be repeated before anything else is done with the session. ErrLeaseExpired:
 // the session is dead, mint a new one; ErrUnknownInterest: store the interest again.
-//
-// Design §5, §6; spec 10 §4.2.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
 	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
 	if err != nil {
@@ -300,8 +298,6 @@ func route(id uint64, row string, r *reader) Route {
 // RenewSession extends a session by ttl (1 s..1 h) from the server's now and exchanges lost notices: those up to
 // generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). ErrLeaseExpired:
 // the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
-//
-// Spec 10 §4.15, design §6.
 func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
 	client, err := e.renewals(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ var purposes = map[string]string{
 	"paused_by_policy": "by a policy", "paused_by_budget": "for want of budget",
 }
 
-// behaviours are what a suspension's timeout does (spec 20 §3.8).
+// behaviours are what a suspension's timeout does.
 var behaviours = map[string]string{
 	"fail": "ends it failed, without a retry", "cancel": "ends it cancelled", "expire": "ends it expired",
 	"auto_resume": "resumes it without a signal", "auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,

@@ -8,7 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// reasons are the codes that a suspension may have by its reason (spec 20 §5).
+// reasons are the codes that a suspension may have by its reason.
 var reasons = map[string]flowfabric.Code{
 	"waiting_for_signal": "S1", "step_boundary": "S1", "waiting_for_approval": "S2", "waiting_for_callback": "S3",
 	"waiting_for_tool_result": "S4", "waiting_for_operator_review": "S5", "manual_pause": "S5", "paused_by_policy": "S6",
@@ -24,7 +24,7 @@ var (
 // suspensionOf tells a suspension from others: by its id, when it began and who asked.
 func suspensionOf(u map[string]string) string { return u["id"] + " " + u["cr"] + " " + u["ho"] }
 
-// suspension: spec 20 §6, 20-S2. A suspended execution has an open record whose waitpoints are active; nobody else has
+// suspension: A suspended execution has an open record whose waitpoints are active; nobody else has
 // either. What an ended suspension leaves for the next claim is counted in the core.
 func (x *execution) suspension(code flowfabric.Code, state flowfabric.State) {
 	points := x.waitpoints(state.Terminal())

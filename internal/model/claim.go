@@ -31,7 +31,7 @@ func (q ClaimRequest) invalid() bool {
 		q.Interest != "" && !hex.MatchString(q.Interest)
 }
 
-// Claim hands out what waits, best first, and opens the session when it finds work (design §5, §6). Claim numbers
+// Claim hands out what waits, best first, and opens the session when it finds work. Claim numbers
 // count up; the last one again answers what is still held under it. Slots: duplicate, registered as a waiter, more
 // work is left, tick overdue, the table's version, and how many routes the worker did not know.
 func (p *Partition) Claim(q ClaimRequest) Reply {

@@ -107,7 +107,7 @@ type Progress struct {
 	Message string
 }
 
-// Release is how a holder last gave its execution up, kept so that a repeat of the call answers the same (10-D33).
+// Release is how a holder last gave its execution up, kept so that a repeat of the call answers the same.
 type Release struct {
 	Op   string // d delay, f fail, h hand back, x cancel
 	By   Fence
@@ -138,7 +138,7 @@ func (x *Execution) attempt() *Attempt {
 	return &x.Attempts[len(x.Attempts)-1]
 }
 
-// score orders a queue: higher priority first, then older (spec 10 §3.1).
+// score orders a queue: higher priority first, then older.
 func (x *Execution) score() int64 { return x.Created - int64(x.Priority)*1_000_000_000_000 }
 
 // alarm is when time will do something to it wherever it is: deadline, timeout of attempt or suspension, or the requeue of what was

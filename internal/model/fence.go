@@ -15,7 +15,7 @@ func incomplete(id string, f Fence) string {
 	return ""
 }
 
-// refuse is the one rule of who may change a held execution (spec 10 F1, F6–F8): the session that lives and whose
+// refuse is the one rule of who may change a held execution: the session that lives and whose
 // claim, epoch and attempt are the current ones. ok is true for the holder. The order of the checks: exists, active,
 // not revoked, session alive, everything equal.
 func (p *Partition) refuse(id string, f Fence) (x *Execution, answered Reply, ok bool) {
@@ -35,7 +35,7 @@ func (p *Partition) refuse(id string, f Fence) (x *Execution, answered Reply, ok
 	return x, Reply{}, true
 }
 
-// notActive tells what a caller needs to find out what became of it (10-D33).
+// notActive tells what a caller needs to find out what became of it.
 func notActive(x *Execution) Reply {
 	attempt := ""
 	if n := len(x.Attempts); n > 0 {

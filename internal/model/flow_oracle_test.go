@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 )
 
-// oracle is what flows may do and must do, without keys, cursors or backlog (spec 60, ADR 19). Where the order of events decides,
+// oracle is what flows may do and must do, without keys, cursors or backlog (ADR 19). Where the order of events decides,
 // it follows what was seen and holds every single change against the rules:
 //
 //	call ──► library ──► keyspace ──► follow: every mark and every change of state has a reason

@@ -14,7 +14,7 @@ import (
 
 // TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs: claim, check, admit,
 // admit, claim what was granted, report, complete. Others recover it in each of four ways, every call of theirs made twice. Then
-// the execution runs, no slot and no start is left that should not be, and it cost no retry. Spec 70 §7.3, §10 BS28, BS30, BS31.
+// the execution runs, no slot and no start is left that should not be, and it cost no retry.
 func TestGateDeaths(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)

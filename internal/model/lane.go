@@ -12,7 +12,7 @@ import (
 // LaneName is a lane of a namespace.
 type LaneName struct{ Namespace, Name string }
 
-// Lane is what an operator said about a lane (spec 10 §1.1). State is active, paused (accepts, hands nothing out), draining
+// Lane is what an operator said about a lane. State is active, paused (accepts, hands nothing out), draining
 // (hands out, accepts nothing) or disabled (neither).
 type Lane struct {
 	State string

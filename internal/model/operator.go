@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// ChangePriority reorders an execution that has not ended; it keeps its age (spec 10 §4.12, D42).
+// ChangePriority reorders an execution that has not ended; it keeps its age.
 func (p *Partition) ChangePriority(id string, priority int, by string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -37,7 +37,7 @@ type Replay struct {
 	By, Reason  string
 }
 
-// Replay makes an ended execution wait again, at its old age (spec 10 §4.20, D22–D26): counters of retries and
+// Replay makes an ended execution wait again, at its old age: counters of retries and
 // reclaims start over, epoch, attempts and results stay, the deadline gets its original span again.
 func (p *Partition) Replay(id string, q Replay) Reply {
 	if r, shut := p.enter(); shut {
@@ -89,7 +89,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	return answer(OK, "R1p", number(x.Replays))
 }
 
-// Revoke takes an execution from its holder; the tick requeues it (spec 10 §4.16, D34, D35). With a session, only
+// Revoke takes an execution from its holder; the tick requeues it. With a session, only
 // that holder's lease is taken. A request that was applied last takes nothing again.
 func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	if r, shut := p.enter(); shut {

@@ -24,7 +24,7 @@ func soak() int {
 }
 
 // TestProperty makes sequences of calls on a server and in the model, random ones and a tour: every reply is the same,
-// and so is every execution as it is read. spec 10 §9 #68.
+// and so is every execution as it is read.
 func TestProperty(t *testing.T) {
 	t.Parallel()
 	random, tour, servers := newCoverage(), newCoverage(), 0

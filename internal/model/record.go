@@ -44,7 +44,7 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	return answer(OK, "recorded")
 }
 
-// Progress stores how far the holder got; what it leaves out (-1, "") stays as the attempt said last (10-D45).
+// Progress stores how far the holder got; what it leaves out (-1, "") stays as the attempt said last.
 func (p *Partition) Progress(id string, f Fence, percent int, message string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -80,7 +80,7 @@ type Batch struct {
 	Document    int // bytes of what the last delta makes of it
 }
 
-// AppendFrames appends frames to the attempt's stream; those it has already are skipped, a gap is refused (spec 30 §6.2),
+// AppendFrames appends frames to the attempt's stream; those it has already are skipped, a gap is refused,
 // and so are deltas to another version of the summary (§3.1). All modes have one sequence and are counted apart (§3).
 func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if r, shut := p.enter(); shut {
@@ -128,7 +128,7 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	return answer(OK, number(a.Frames), number(a.Sequence), number(a.Version), number(len(fresh)))
 }
 
-// noAppend says in the stream's words why a caller is not the holder (spec 30 §2.2).
+// noAppend says in the stream's words why a caller is not the holder.
 func noAppend(x *Execution, refused Reply) Reply {
 	switch refused.Code {
 	case "lease_expired":

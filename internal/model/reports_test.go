@@ -62,7 +62,7 @@ func (a *accounts) settle(t *testing.T, period uint64, used map[string]int64, li
 
 // TestReports has 64 reporters spend from enforcing budgets in three dimensions, 20,000 reports, or 1,000,000 with FLOWFABRIC_SOAK. An
 // operator resets them meanwhile, keys are sent twice and by two at once, and holders repeat sequences. Of every period the amounts
-// accepted are what was used, and never above a limit by one unit. Spec 70 §10 BS2, BS3, BS6.
+// accepted are what was used, and never above a limit by one unit.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	const reporters, resets = 64, 100
@@ -181,7 +181,7 @@ func must(t *testing.T, err error) {
 }
 
 // TestReportsAndCrashes kills the server while reporters spend. Whoever has no answer sends the same key again, so the amounts accepted
-// are what was used: a report that was written before the crash is known again. Spec 70 §10 BS6, BS31.
+// are what was used: a report that was written before the crash is known again.
 func TestReportsAndCrashes(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Session is the lease of one worker instance on everything it holds here (design §6). It is opened by the claim that
+// Session is the lease of one worker instance on everything it holds here. It is opened by the claim that
 // finds work. Dead is for good.
 type Session struct {
 	Expires   int64
@@ -36,7 +36,7 @@ func (s *Session) clone() *Session {
 
 func (s *Session) generation() uint64 { return s.Confirmed + uint64(len(s.Notices)) }
 
-// alive reports whether a session may still do anything. Expiry is inclusive (spec 10 F3).
+// alive reports whether a session may still do anything. Expiry is inclusive.
 func (p *Partition) alive(id string) bool {
 	s := p.Sessions[id]
 	return s != nil && !s.Dead && s.Expires > p.Now
@@ -73,7 +73,7 @@ func badTTL(ms int64) bool {
 
 func badSession(id string) bool { return len(id) < 1 || len(id) > 64 }
 
-// Renew extends a session, forgets the notices that the holder has processed and tells the next (spec 10 §4.15).
+// Renew extends a session, forgets the notices that the holder has processed and tells the next.
 // Slots: tick overdue, generation, more, then the notices.
 func (p *Partition) Renew(session string, ttl int64, processed uint64) Reply {
 	if r, shut := p.enter(); shut {

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Complete ends the execution with a result of so many bytes (spec 10 §4.3).
+// Complete ends the execution with a result of so many bytes.
 func (p *Partition) Complete(id string, f Fence, result int) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -55,7 +55,7 @@ type Failure struct {
 	After            int64 // pause in ms instead of the policy's, -1 = the policy's
 }
 
-// Fail ends the attempt; the stored policy decides between a retry and the end (spec 10 §4.7).
+// Fail ends the attempt; the stored policy decides between a retry and the end.
 func (p *Partition) Fail(id string, f Fence, why Failure) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -120,7 +120,7 @@ func (p *Partition) fail(x *Execution, why Failure, timeout bool) (at int64, ret
 	return at, true
 }
 
-// Delay puts the attempt aside for some ms, and no retry is consumed (spec 10 §4.5).
+// Delay puts the attempt aside for some ms, and no retry is consumed.
 func (p *Partition) Delay(id string, f Fence, ms int64) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -150,7 +150,7 @@ func (p *Partition) Delay(id string, f Fence, ms int64) Reply {
 	return answer(OK, number(at))
 }
 
-// Release hands the execution back; its attempt goes on with the next claim (design §6, drain).
+// Release hands the execution back; its attempt goes on with the next claim (drain).
 func (p *Partition) Release(id string, f Fence) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -171,7 +171,7 @@ func (p *Partition) Release(id string, f Fence) Reply {
 	return answer(OK, "released")
 }
 
-// pause remembers what is left of the attempt's time (10-D27).
+// pause remembers what is left of the attempt's time.
 func (p *Partition) pause(x *Execution) {
 	if x.TimeoutAt == 0 {
 		return
@@ -206,7 +206,7 @@ func (p *Partition) finish(x *Execution, to Code, closed string) {
 }
 
 // pause is the time before retry k, k = 0 for the first: initial × multiplier^k, rounded down at each step, at most
-// max; fixed is always initial (spec 10 §4.7). The model knows no jitter.
+// max; fixed is always initial. The model knows no jitter.
 func pause(r flowfabric.RetryPolicy, k int) int64 {
 	ceiling, d := r.Max.Milliseconds(), r.Initial.Milliseconds()
 	if r.Type == flowfabric.BackoffFixed {
@@ -224,7 +224,7 @@ func pause(r flowfabric.RetryPolicy, k int) int64 {
 // Cancellation ends an execution. Source is owner, operator_override or flow_cascade.
 type Cancellation struct{ Source, Reason, By string }
 
-// Cancel ends an execution from any state that is not terminal, for its holder or by an override (spec 10 §4.4, D14).
+// Cancel ends an execution from any state that is not terminal, for its holder or by an override.
 // A fence that is given is checked whoever asks.
 func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if r, shut := p.enter(); shut {

@@ -22,7 +22,7 @@ type Submission struct {
 	Tags     map[string]string
 }
 
-// Create admits one execution (spec 10 §4.1, D1–D5, D44): all is validated first; then an id that is known answers
+// Create admits one execution: all is validated first; then an id that is known answers
 // what it is, unless its payload was another one; then its lane must accept work; then it waits in its route or for its delay. A batch is the same as
 // its items one after another.
 func (p *Partition) Create(s Submission) Reply {
@@ -148,7 +148,7 @@ func (p *Partition) SetTags(id string, set map[string]string, remove []string) R
 	return answer(OK, number(len(tags)))
 }
 
-// Purge removes an ended execution and leaves a tombstone for keep ms (design §9).
+// Purge removes an ended execution and leaves a tombstone for keep ms.
 func (p *Partition) Purge(id string, keep int64) Reply {
 	if r, shut := p.enter(); shut {
 		return r

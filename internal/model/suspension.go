@@ -33,7 +33,7 @@ var reasons = map[string]Code{"waiting_for_signal": "S1", "waiting_for_approval"
 
 var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"}
 
-// Suspension is the current one of an execution, or its last (spec 20 §1.1).
+// Suspension is the current one of an execution, or its last.
 type Suspension struct {
 	Wait
 	By      Fence
@@ -104,7 +104,7 @@ func (u *Suspension) outcome() string {
 	return strings.Join(parts, unit)
 }
 
-// Suspend gives up the lease until a condition is met; when what came early suffices, it is kept (spec 20 §3.2).
+// Suspend gives up the lease until a condition is met; when what came early suffices, it is kept.
 func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -274,7 +274,7 @@ func (p *Partition) ended(x *Execution, closed string) {
 	}
 }
 
-// timeout does what a suspension asked for in case it lasted too long (spec 20 §3.8).
+// timeout does what a suspension asked for in case it lasted too long.
 func (p *Partition) timeout(x *Execution) {
 	u := *x.Suspension
 	switch u.Behaviour {
@@ -310,7 +310,7 @@ type Resumption struct {
 	Delay                               int64
 }
 
-// Resume is an operator's or a policy's word (spec 20 §3.7). A request that was applied before changes nothing.
+// Resume is an operator's or a policy's word. A request that was applied before changes nothing.
 func (p *Partition) Resume(id string, q Resumption) Reply {
 	if r, shut := p.enter(); shut {
 		return r

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Tick does everything that happens because time passed (design §8): what dead sessions held is requeued, delays come
+// Tick does everything that happens because time passed: what dead sessions held is requeued, delays come
 // due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or whoever finds it late. Slots: is the owner, more,
 // ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
 // suspensions that timed out, pending waitpoints that expired, purged, schedules that are due and entries of the outbox (the model knows neither).
@@ -85,7 +85,7 @@ func (p *Partition) looked() []string {
 	return ids
 }
 
-// promotions lets those wait whose delay is over (spec 10 §4.17); due is inclusive.
+// promotions lets those wait whose delay is over; due is inclusive.
 func (p *Partition) promotions(n *counts) {
 	over := func(x *Execution) bool { return x.delayed() && x.DelayUntil <= p.Now }
 	for _, id := range p.sorted(over, func(x *Execution) int64 { return x.DelayUntil }) {
@@ -96,7 +96,7 @@ func (p *Partition) promotions(n *counts) {
 }
 
 // alarms fires those that are due. The deadline comes before everything; a timeout goes through the retry policy and
-// ends as expired (10-D28); what was revoked is requeued.
+// ends as expired; what was revoked is requeued.
 func (p *Partition) alarms(n *counts) {
 	rings := func(x *Execution) bool { at := x.alarm(); return at != 0 && at <= p.Now }
 	for _, id := range p.sorted(rings, (*Execution).alarm) {

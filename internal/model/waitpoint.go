@@ -16,7 +16,7 @@ const unit = "\x1f"
 // Point is what a waitpoint is made of.
 type Point struct{ ID, Key, Kid, Digest, Nonce string }
 
-// Waitpoint is an address for signals (spec 20 §1.2). Its State is p pending, a active, c closed or x expired.
+// Waitpoint is an address for signals. Its State is p pending, a active, c closed or x expired.
 type Waitpoint struct {
 	Point
 	State      string
@@ -91,7 +91,7 @@ func (p *Partition) shutPoint(x *Execution, w Waitpoint, state, reason string) {
 	x.put(w)
 }
 
-// Pend opens a waitpoint for some ms while the attempt goes on, under a name that later passes find it by (spec 20 §3.1).
+// Pend opens a waitpoint for some ms while the attempt goes on, under a name that later passes find it by.
 func (p *Partition) Pend(id string, f Fence, name string, w Point, life int64) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -130,7 +130,7 @@ func (p *Partition) Pend(id string, f Fence, name string, w Point, life int64) R
 	return opened(OK, made)
 }
 
-// Unpend takes a pending waitpoint back, and the step that keeps it (spec 20 §3.9).
+// Unpend takes a pending waitpoint back, and the step that keeps it.
 func (p *Partition) Unpend(id string, f Fence, point string) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -159,7 +159,7 @@ func (p *Partition) Unpend(id string, f Fence, point string) Reply {
 	return answer(OK, "closed")
 }
 
-// Deliver brings a signal to a waitpoint for whoever has its token (spec 20 §3.4). Slots: the signal that this one repeats, or
+// Deliver brings a signal to a waitpoint for whoever has its token. Slots: the signal that this one repeats, or
 // itself, its effect, and the state of the waitpoint.
 func (p *Partition) Deliver(id, point, digest string, g Signal) Reply {
 	if r, shut := p.enter(); shut {

@@ -52,7 +52,7 @@ var toxics = map[string]toxic{
 var names = []string{"latency", "narrow", "resets", "half-open", "mute", "slow close"}
 
 // Every toxic comes over every connection of workers, producer and readers, alone and together, and both workers are
-// cut off for longer than their leases last. After healing everything settles, once. Spec 10 §5, spec 30 §5, spec 40 §10.
+// cut off for longer than their leases last. After healing everything settles, once.
 func TestToxics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

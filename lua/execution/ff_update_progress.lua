@@ -1,5 +1,5 @@
 -- ff_update_progress: what the holder says of how far it got. It overwrites: an empty percent or message keeps the
--- attempt's last one. It belongs to the attempt, so the next one begins without (10-D45).
+-- attempt's last one. It belongs to the attempt, so the next one begins without.
 -- Flags:   none
 -- Go:      Engine.UpdateProgress
 -- Args:    protocol id session claim epoch attempt percent message

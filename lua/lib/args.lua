@@ -1,4 +1,4 @@
--- args: strict readers for caller-supplied text (10-D5). A reader returns nil for anything that is not plainly
+-- args: strict readers for caller-supplied text. A reader returns nil for anything that is not plainly
 -- right; callers turn that into invalid_input with the name of the argument.
 local args = {}
 
@@ -63,7 +63,7 @@ function args.score(text)
   return tonumber(text) or tonumber((string.gsub(text, 'e', '.0e')))
 end
 
--- tag accepts a key of dotted lower-case parts, at most 64 bytes in all (design §12).
+-- tag accepts a key of dotted lower-case parts, at most 64 bytes in all.
 function args.tag(text)
   return #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and not string.find(text, '..', 1, true)
 end

@@ -1,4 +1,4 @@
--- audit: what the indexes of a partition must say follows from its records (design §8). An audit compares, and with heal
+-- audit: what the indexes of a partition must say follows from its records. An audit compares, and with heal
 -- repairs in the same call, so that it may run at any time. A finding is five slots: kind, index, member, detail, and 1
 -- (repaired), 0 (it could be) or - (it cannot). Kinds: missing, score, phantom, retention, flag, orphan, count, record.
 local audit = {}

@@ -1,4 +1,4 @@
--- bell: wakes registered waiters (design §6, doorbell). A ring removes the registration; a waiter that nobody
+-- bell: wakes registered waiters. A ring removes the registration; a waiter that nobody
 -- listens for is dropped and the next one tried, at most 8 times a call.
 local bell = {}
 

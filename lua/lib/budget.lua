@@ -1,4 +1,4 @@
--- budget: how much may be used (spec 70 §1). A budget lives in a partition of its own kind, "{b:n}". Its definition has
+-- budget: how much may be used. A budget lives in a partition of its own kind, "{b:n}". Its definition has
 --   df its text, to compare    sc scope, for people   md strict or warn   hd reject, fail or block   sf allow or warn
 --   iv reset interval, ms      st 1 = strict dimensions      rf outcomes that are refunded      h:<dim> s:<dim> limits
 -- and what happened to it:

@@ -1,4 +1,4 @@
--- claim: hands out up to N executions with everything their handlers need (design §6). Used by ff_claim_next and
+-- claim: hands out up to N executions with everything their handlers need. Used by ff_claim_next and
 -- by ff_complete_execution, which may claim in the same call.
 local claim = {}
 

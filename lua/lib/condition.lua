@@ -1,11 +1,11 @@
--- condition: what a suspension waits for (spec 20 §4). The text is written by Go: nodes joined by the record separator,
+-- condition: what a suspension waits for. The text is written by Go: nodes joined by the record separator,
 -- children before their parents, the root last; the parts of a node are joined by the unit separator.
 --   L waitpoint need name...          signals by name on one waitpoint, each name a slot of its own ('' takes any name)
 --   C n kind name waitpoint...        n distinct w waitpoints, s signals or c sources, by name ('' takes any)
 --   G need node...                    that many of the nodes
 --   O                                 an operator only      T    the timeout only
 -- Waitpoints are numbered as the suspension lists them. What satisfied a part is a token of that part alone, so
--- two counts never share (20-S25), and the tree is computed from its leaves (20-S9).
+-- two counts never share, and the tree is computed from its leaves.
 local condition = {}
 
 local US, RS = '\31', '\30'
@@ -104,7 +104,7 @@ local function has(state, t)
   return state.tokens[t]
 end
 
--- slot finds the slot of a list that a signal takes: an exact name before '', else in order (20-S38). Returns its
+-- slot finds the slot of a list that a signal takes: an exact name before '', else in order. Returns its
 -- token, false when those it fits are taken, nil when it fits none.
 local function slot(state, n, i, name)
   local fits, free = nil, nil

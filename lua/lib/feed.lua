@@ -1,4 +1,4 @@
--- feed: what happened in a partition, as a stream that others follow and replay (spec 10 §8 D64, D65). Nothing is recorded
+-- feed: what happened in a partition, as a stream that others follow and replay. Nothing is recorded
 -- unless somebody said that he wants it: the root's field feed is "kinds until length". Kinds are letters: c ends, l every
 -- other change of state (leases taken and lost among them), s signals. One entry holds all events of a call: first
 -- n, "<number of the entry> <ms>", by which a reader notices what was trimmed, then a kind and its text each:

@@ -33,12 +33,12 @@ function fence.check(ctx, c, f)
   return nil
 end
 
--- not_active carries what a caller needs to reconcile: code, epoch, attempt, last release (10-D33).
+-- not_active carries what a caller needs to reconcile: code, epoch, attempt, last release.
 function fence.not_active(c)
   return reply.err('execution_not_active', c.s, c.e or '0', core.attempt(c), c.lr or '')
 end
 
--- released recognises the repetition of a release that already happened under the same fence (10-D33), and
+-- released recognises the repetition of a release that already happened under the same fence, and
 -- returns the slot that the first call answered. ops names the acceptable operations.
 function fence.released(c, f, op)
   if not c.lr then return nil end

@@ -1,4 +1,4 @@
--- flow: the work that the end of a member makes, done in the call that ended it (design §7). A call touches at most 64 members;
+-- flow: the work that the end of a member makes, done in the call that ended it. A call touches at most 64 members;
 -- what is left goes to the partition's backlog, which the tick and ff_flow_drain work off in order.
 local flow = {}
 
@@ -31,7 +31,7 @@ function flow.promote(ctx, c, id)
   c.du = code == 'R2af' and reply.int(due) or nil
 end
 
--- skip ends a member whose group cannot be satisfied any more, by the same routine as every other end (60-F8).
+-- skip ends a member whose group cannot be satisfied any more, by the same routine as every other end.
 function flow.skip(ctx, c, id)
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', 'dependency_impossible', '') end
   history.add(ctx, c, id, 'skipped', 'dependency_impossible')

@@ -1,4 +1,4 @@
--- gate: work that asks budgets and quotas before it runs (design §6, spec 70). The gates of an execution are fixed when it is
+-- gate: work that asks budgets and quotas before it runs. The gates of an execution are fixed when it is
 -- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. Routes with gates have a set
 -- of ready ones of their own, so that claims which know of none never meet them. A claim grants such work (state G1, held by the
 -- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the

@@ -1,4 +1,4 @@
--- graph: the header of a flow and its exact counters (design §7, spec 60). A header is read once a call, changed in
+-- graph: the header of a flow and its exact counters. A header is read once a call, changed in
 -- memory and written by flush. Fields:
 --   st state code       ns namespace        kd kind             ct created at       cr creator        pd definition digest
 --   sl seal: 1 sealed, g its members may add members, absent: it may grow

@@ -1,4 +1,4 @@
--- keys: every key derives from the partition root, so all keys of a call share its slot (design §2.2).
+-- keys: every key derives from the partition root, so all keys of a call share its slot.
 -- The Go twin is internal/keys; a test holds the two together.
 local keys = {}
 

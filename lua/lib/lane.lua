@@ -1,4 +1,4 @@
--- lane: what an operator said about a lane of a namespace (spec 10 §1.1). active accepts and hands out; paused accepts but
+-- lane: what an operator said about a lane of a namespace. active accepts and hands out; paused accepts but
 -- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has no
 -- route in ready, so claims need not ask. A row is "state keep,age since by": keep is for how many seconds what ended in
 -- the lane is retained, 0 the default; age, if it is there, is how many ms of waiting a step of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells

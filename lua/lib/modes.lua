@@ -1,4 +1,4 @@
--- modes: frames that are not durable stand in logs of their own, so that none can trim or expire another (spec 30 §3):
+-- modes: frames that are not durable stand in logs of their own, so that none can trim or expire another:
 -- summary deltas beside the merged document, and best-effort frames, whose log has a TTL. All entries of an attempt
 -- take their ids from one order, and a reader merges the logs by it. Fields of an entry beside those of a durable
 -- frame: d durable frames so far (absent when that is q), v summary version, x ttl.
@@ -69,7 +69,7 @@ end
 function modes.append(ctx, f, argv, m, b)
   local ms, seq = string.match(b.last or '0-0', '^(%d+)%-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)
-  if ctx.now > ms then ms, seq = ctx.now, -1 end -- the clock may have stepped back, ids never do (spec 30 T28)
+  if ctx.now > ms then ms, seq = ctx.now, -1 end -- the clock may have stepped back, ids never do
   local main, deltas, live = keys.stream(ctx.r, f.id, f.attempt), keys.deltas(ctx.r, f.id, f.attempt),
     keys.live(ctx.r, f.id, f.attempt)
   local ids, words, durable, version, lives, ttl = {}, {}, b.total, tonumber(b.version or '0'), tonumber(b.live or '0'), nil

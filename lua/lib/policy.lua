@@ -42,7 +42,7 @@ function policy.split(text)
   return parts[1], parts[2], parts[3]
 end
 
--- read returns the numbers; an absent or corrupt policy means no retries and the default caps (10-D8).
+-- read returns the numbers; an absent or corrupt policy means no retries and the default caps.
 function policy.read(text)
   local p = { retries = 0, reclaims = 10, replays = 10, frames = 0 }
   if not text then return p end
@@ -54,7 +54,7 @@ function policy.read(text)
   return p
 end
 
--- pause before retry k (k = 0 for the first): whole milliseconds, clamped to [0, ceiling] (10-D7). Jitter is a
+-- pause before retry k (k = 0 for the first): whole milliseconds, clamped to [0, ceiling]. Jitter is a
 -- factor in [0.8, 1.2] that depends only on the execution and k, so a repeated call agrees with itself.
 function policy.pause(p, id, k)
   local d = p.initial

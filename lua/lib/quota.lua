@@ -1,4 +1,4 @@
--- quota: how often, and how many at once, executions may start (spec 70 §6). A quota lives in a partition of its own kind,
+-- quota: how often, and how many at once, executions may start. A quota lives in a partition of its own kind,
 -- "{q:n}". Its definition has df its text, sc scope, for people, rt starts a window, wn window in ms, cp how many at once, jt jitter in ms,
 -- ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold, "<partition>.<execution>:<epoch>": in the
 -- window by when, and in a slot by when it is to be asked about. No time frees a slot: either its execution's partition says, through its

@@ -1,4 +1,4 @@
--- registry: the worker instances that said they are there (spec 40 §5). One lives in the partition that the hash of its
+-- registry: the worker instances that said they are there. One lives in the partition that the hash of its
 -- name chooses: its row is in workers by expiry, its record is a hash: token (whose it is), exp, seen (last heard of),
 -- reg (first heard of), in (handlers it says are at work), stuck (those of them that ignore the end of their context), info (what it is, opaque), and dead and why once an operator
 -- gave it up. Nothing depends on a row: leases decide who holds what. The record outlives its expiry by an hour, so that

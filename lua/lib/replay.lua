@@ -1,7 +1,7 @@
 -- replay: how an ended execution runs again, for the functions that replay (10 §4.9, 60 §8.4).
 local replay = {}
 
--- clear removes what the last run left on the core and beside it (10-D22).
+-- clear removes what the last run left on the core and beside it.
 local function clear(ctx, c, id, drop)
   record.clear(ctx, id, 'en', 'rc', 'lc', 'fc', 'cb', 'lr', 'du', 'ta', 'tr')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')

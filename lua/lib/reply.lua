@@ -1,4 +1,4 @@
--- reply: the envelope of every answer (spec 10 §7). Status is the only integer, every slot is a string, and no
+-- reply: the envelope of every answer. Status is the only integer, every slot is a string, and no
 -- slot is ever nil, because a nil would cut the array short on the wire.
 local reply = {}
 

@@ -8,7 +8,7 @@
 --   gates   1 when a route has gates, 2 when something is attached to a scope, 3 when to a label; else false
 --   spaces  set when there is, or was, work of several namespaces (with the table's version only)
 --   feed    what is recorded in the feed and until when, or false
--- A missing root is an error, never created on demand (design §2.9).
+-- A missing root is an error, never created on demand.
 local root = {}
 
 -- mismatch refuses a caller or a store of another protocol number than this library's, and tells the other number, the caller's, and

@@ -1,4 +1,4 @@
--- route: the partition's versioned table of (namespace, lane, kind, required capabilities) (design §5). A row is
+-- route: the partition's versioned table of (namespace, lane, kind, required capabilities). A row is
 -- the five parts joined by the unit separator; the fifth names the budgets and quotas that work has to ask (lib/gate.lua), mostly none. Ids count up. The
 -- table's version is also a time, so that a worker notices when a failover lost an id and somebody else got it.
 local route = {}

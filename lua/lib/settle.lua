@@ -1,5 +1,5 @@
 -- settle: the ways an attempt or an execution ends or pauses. Callers have checked everything; nothing here can
--- fail on its arguments. The core is written first (spec 10 §4), indexes through home.
+-- fail on its arguments. The core is written first, indexes through home.
 local settle = {}
 
 -- open tells whether the last attempt is still to be finished.
@@ -85,7 +85,7 @@ function settle.splice(ctx, f)
 end
 
 -- pause gives up the lease but not the attempt: code R2ai until an instant, or R1i at once. What is left of the
--- attempt timeout is remembered (10-D27).
+-- attempt timeout is remembered.
 function settle.pause(ctx, c, id, at, release)
   if at then
     record.set(ctx, id, 's', 'R2ai', 'du', reply.int(at), 'lr', release)
@@ -199,7 +199,7 @@ function settle.ungrant(ctx, c, id, quiet)
   home.enqueue(ctx, c.r, lane.score(ctx, c), id)
 end
 
--- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it (20-S40).
+-- escalate leaves a suspension that ran into its timeout to an operator; signals still resume it.
 local function escalate(ctx, c, id, u)
   record.set(ctx, id, 's', 'S5')
   record.clear(ctx, id, 'tt')
@@ -220,7 +220,7 @@ local function escalate(ctx, c, id, u)
   core.announce(ctx, c, id, 'S5')
 end
 
--- timeout does what a suspension asked for in case it lasted too long (spec 20 §3.8). No retry policy applies.
+-- timeout does what a suspension asked for in case it lasted too long. No retry policy applies.
 function settle.timeout(ctx, c, id)
   local u = suspension.read(ctx, id)
   u.bh = u.bh or 'fail' -- a record that somebody removed must not stop the clock for the others

@@ -1,4 +1,4 @@
--- share: the namespaces of a lane share what is handed out by weight, however much of it waits for each (design §6). Each has a
+-- share: the namespaces of a lane share what is handed out by weight, however much of it waits for each. Each has a
 -- count of what it was given, a claim adding 1,000,000 divided by its weight; who has least comes next. Who had nothing to do does not
 -- save up: it goes on where the lane is. One hash: "<namespace>\31<lane>" -> "count weight", and "<lane>" -> where the lane is, the
 -- largest count at which one of its claims began. Nothing of this is read as long as a partition has work of one namespace (the root's

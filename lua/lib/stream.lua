@@ -39,7 +39,7 @@ function stream.recorded(ctx, c, f)
   if v[1] == f.epoch and v[2] and v[3] then redis.call('HSET', meta, 'r', v[2] .. ' ' .. v[3]) end
 end
 
--- finish closes the stream of an attempt that has one; the first close wins (spec 30 T17). The event that every
+-- finish closes the stream of an attempt that has one; the first close wins. The event that every
 -- transition publishes wakes the tailers.
 function stream.finish(ctx, id, attempt, reason)
   local meta = keys.meta(ctx.r, id, attempt)

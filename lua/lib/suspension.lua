@@ -1,4 +1,4 @@
--- suspension: how an attempt stops without a lease, and what ends that (spec 20 §1.1, §6). The record of the last one
+-- suspension: how an attempt stops without a lease, and what ends that. The record of the last one
 -- stays until the next, so that whoever claims learns what it was resumed by. Fields:
 --   id suspension   nm name the handler waits under  rc reason code    rq request key      ho epoch and attempt
 --   cr created at   to timeout at                    bh behaviour      rd resume delay     c  condition
@@ -13,7 +13,7 @@ local suspension = {}
 local US = '\31'
 local memo = '\31a:' -- a step of this name keeps what a wait was answered; names of users never begin so
 
--- codes are the states of the reasons (spec 20 §5).
+-- codes are the states of the reasons.
 suspension.codes = {
   waiting_for_signal = 'S1', step_boundary = 'S1', waiting_for_approval = 'S2', waiting_for_callback = 'S3',
   waiting_for_tool_result = 'S4', waiting_for_operator_review = 'S5', manual_pause = 'S5', paused_by_policy = 'S6',
@@ -117,7 +117,7 @@ function suspension.shut(ctx, c, id, u, e)
   if u.gm and (u.gm ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
   end
-  if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it (20-S14)
+  if e.cause ~= 'signal' and e.cause ~= 'already_satisfied' then -- what came before did not resume it
     if u.mk then redis.call('UNLINK', keys.matched(ctx.r, id)) end
     u.mk, u.ts = nil, e.signal
     inbox.fade(ctx, id)
@@ -174,5 +174,5 @@ function suspension.finish(ctx, c, id, reason)
   waitpoint.abandon(ctx, c, id, 'attempt_ended') -- none is open then, whatever was counted
 end
 
--- reasons are the close reasons by how the stream of the attempt ends (spec 20 §6.3).
+-- reasons are the close reasons by how the stream of the attempt ends.
 suspension.reasons = { attempt_cancelled = 'cancelled', expired = 'expired:execution_deadline' }

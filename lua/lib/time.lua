@@ -1,4 +1,4 @@
--- clock: the server's time in whole milliseconds, read once per call (10-F4). Tests load a variant of this file
+-- clock: the server's time in whole milliseconds, read once per call. Tests load a variant of this file
 -- that adds an offset stored in the partition root; nothing else about the library differs then.
 local clock = {}
 

@@ -1,4 +1,4 @@
--- token: the states of the keys that waitpoint tokens are signed with (spec 20 §2, design §10). The server knows a
+-- token: the states of the keys that waitpoint tokens are signed with. The server knows a
 -- key by its id, its fingerprint and until when it is good; secrets and tokens never come here. Fields of the hash:
 --   current    id of the key that signs
 --   k:<kid>    "<fingerprint> <expiry>", expiry 0 for the current one

@@ -1,4 +1,4 @@
--- wait: a member that waits for children it made (spec 60 §9), in one core field: "mode n succeeded others state rest".
+-- wait: a member that waits for children it made, in one core field: "mode n succeeded others state rest".
 -- mode is all, first or success (the first that succeeds); state is m (its children are being made), p or d, decided; rest is cancel or leave, what becomes of
 -- the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
 -- the name 'name' what the handler calls the wait. It stays until the next one. When a wait is decided, its outcomes become the step

@@ -1,4 +1,4 @@
--- waitpoint: an address for signals, with a key (the caller's name for it) and a token (spec 20 §1.2). All waitpoints
+-- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints
 -- of an execution are in one record (waits), so one of another execution cannot even be named. A record is its parts
 -- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last closed reason bytes.
 -- States: p pending, a active, c closed, x expired.

@@ -1,5 +1,5 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
--- XRANGE. An attempt that wrote nothing still ends (spec 30 T5).
+-- XRANGE. An attempt that wrote nothing still ends.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id attempt

@@ -1,7 +1,7 @@
 -- ff_append_frames: appends up to 100 frames to the stream of the held attempt. The producer sequence makes a
--- repeat exact: what is already there is skipped, a gap is refused, all or nothing (spec 30 §6.2). Frames are durable
+-- repeat exact: what is already there is skipped, a gap is refused, all or nothing. Frames are durable
 -- unless modes says otherwise, one word a frame: d, s (a summary delta: base is the document's version before the batch,
--- document what it is after it) or l<ttl in ms> (best effort: keep is how many the live log holds). Spec 30 §3.
+-- document what it is after it) or l<ttl in ms> (best effort: keep is how many the live log holds).
 -- Plain frames (durable, utf8, of one type, nothing else said about them) are that type and a payload each: most batches
 -- are such, and four more arguments a frame cost as much as storing it.
 -- Flags:   allow-oom
@@ -11,7 +11,7 @@
 -- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence partition_missing partition_frozen protocol_mismatch
 local ff_append = { encodings = { [''] = true, json = true, bytes = true }, names = { 't', 'e', 'c', 'w' } }
 
--- refuse maps the fence's answer to the stream's vocabulary (spec 30 §2.2).
+-- refuse maps the fence's answer to the stream's vocabulary.
 function ff_append.refuse(ctx, c, answer)
   local code = answer[2]
   if code == 'lease_expired' then return reply.err('stale_owner_cannot_append', 'expired') end

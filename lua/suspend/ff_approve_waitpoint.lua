@@ -1,5 +1,5 @@
 -- ff_approve_waitpoint: brings a signal to an open waitpoint on the word of an operator, who needs no token but must say
--- who they are (20-S33). The waitpoint is named by its id or by its key.
+-- who they are. The waitpoint is named by its id or by its key.
 -- Flags:   none
 -- Go:      Engine.ApproveWaitpoint
 -- Args:    protocol id waitpoint signal name category sourcetype source correlation key ttl created encoding payload

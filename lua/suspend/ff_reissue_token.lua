@@ -1,5 +1,5 @@
 -- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The old
--- token is dead at once (20-S43).
+-- token is dead at once.
 -- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
 -- Args:    protocol id waitpoint kid digest nonce by

@@ -1,6 +1,6 @@
 -- ff_set_token_keys: makes known which key signs tokens in this partition. seed does it where none is known yet; rotate
 -- replaces the current one, whose tokens stay good for grace ms. A rotation under which tokens of open waitpoints would
--- die before they are needed is refused unless forced (20-S43).
+-- die before they are needed is refused unless forced.
 -- Flags:   allow-oom
 -- Go:      Engine.setTokenKeys
 -- Args:    protocol mode kid fingerprint grace force

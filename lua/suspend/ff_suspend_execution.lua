@@ -121,7 +121,7 @@ function ff_suspend.fresh(q)
   return fresh
 end
 
--- park gives up the lease. What is left of the attempt timeout is remembered (20-S35).
+-- park gives up the lease. What is left of the attempt timeout is remembered.
 function ff_suspend.park(ctx, c, f, q)
   local code = suspension.codes[q.reason]
   local due = q.timeout and ctx.now + q.timeout
