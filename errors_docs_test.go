@@ -58,10 +58,10 @@ func TestErrorDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Errors
 
-Written from errors.go and the headers of the Lua functions by TestErrorDocs (FLOWFABRIC_GOLDEN=write). Compare with
-errors.Is; the class says what to do: stop (the answer is final for this caller), retry (nothing was decided, the same call may
-be made again), info (the change does not apply any more), caller (fix the request), bug (alarm). The functions are those whose
-whole call may be refused so; items of a batch have their own answers, and what no function lists arises in Go.
+TestErrorDocs writes this page from errors.go and the headers of the Lua functions (FLOWFABRIC_GOLDEN=write). Compare errors with errors.Is. The class says what
+to do: stop (the answer is final for this caller), retry (nothing was decided; make the same call again), info (the change no longer applies), caller (correct the
+request), bug (report it). The last column names the functions that can refuse a whole call with this error. Items of a batch have their own answers. An error
+without functions comes from Go.
 
 | Code | Error | Class | Meaning | Functions |
 |---|---|---|---|---|

@@ -24,8 +24,8 @@ const (
 	ClosedByBudget  ClosingKind = "budget"                 // a dimension is at its hard limit, or above
 	ClosedByRate    ClosingKind = "rate"                   // the window of a quota is full
 	ClosedByCap     ClosingKind = "cap"                    // all slots of a quota are taken
-	ClosedNoBudget  ClosingKind = "budget_not_found"       // there is no budget of this name
-	ClosedNoQuota   ClosingKind = "quota_policy_not_found" // there is no quota of this name
+	ClosedNoBudget  ClosingKind = "budget_not_found"       // no budget has this name
+	ClosedNoQuota   ClosingKind = "quota_policy_not_found" // no quota has this name
 	ClosedOtherwise ClosingKind = ""                       // the line is none of those
 )
 

@@ -99,7 +99,7 @@ func TestServerVersions(t *testing.T) {
 			e.Close()
 			continue
 		}
-		oneLine(t, c.hello, err, flowfabric.ErrServerVersion, "Valkey 7.2 or Redis 7.0 or newer is needed")
+		oneLine(t, c.hello, err, flowfabric.ErrServerVersion, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required")
 	}
 }
 
