@@ -173,3 +173,66 @@ func TestTablesAreConsistent(t *testing.T) {
 		}
 	}
 }
+
+func TestExported(t *testing.T) {
+	const public = `package a
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	inner "github.com/flowfabric/flowfabric-go/internal/keys"
+)
+
+type A struct {
+	At     time.Time
+	hidden engine.Engine
+}
+
+func (a *A) Get() time.Time  { return a.At }
+func (a *A) Core() inner.Key { return inner.Key{} }
+func (a *A) unseen()         {}
+
+type b struct{}
+
+func (b) Unseen() engine.Claim { return engine.Claim{} }
+
+type G[T any] struct{ engine.Lane }
+
+func (g G[T]) Do(f func(engine.Claim)) {}
+
+const One, two = 1, 2
+
+var Three engine.Claim
+`
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	tree := fstest.MapFS{
+		"a/a.go":               file(public),
+		"a/a_test.go":          file("package a\n\nfunc Unseen() {}\n"),
+		"a/internal/b/b.go":    file("package b\n\nfunc Unseen() {}\n"),
+		"internal/engine/e.go": file("package engine\n\nfunc Unseen() {}\n"),
+		"cmd/x/main.go":        file("package main\n\nfunc Unseen() {}\n"),
+		"b/b.go":               file("package b\n\ntype I interface{ Do() }\n"),
+	}
+	found, err := exported(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(written(found)), "a 7\nb 1\nall 8\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var named []string
+	for _, b := range surfaceBreaches(found, []byte("a 7\nb 1\nall 8\n")) {
+		_, rest, _ := strings.Cut(b, ": ")
+		named = append(named, strings.Fields(rest)[0])
+	}
+	if want := []string{"Core", "G", "Do", "Three"}; !slices.Equal(named, want) {
+		t.Errorf("%q mention internal types, want %q", named, want)
+	}
+	if got := surfaceBreaches(found, []byte("a 6\nb 1\nall 7\n")); len(got) != 6 {
+		t.Errorf("a package that grew: %q", got)
+	}
+	if got := surfaceBreaches(map[string]exports{"a": {count: most + 1}}, nil); len(got) != 3 {
+		t.Errorf("too many: %q", got)
+	}
+}

@@ -1,15 +1,14 @@
 // Command check holds the source against the project's own rules, the ones no general linter knows: which
-// package may import which, which library belongs to which package, that every goroutine has an owner, and that
-// what waits does not look at the wall clock.
+// package may import which, which library belongs to which package, that every goroutine has an owner, that
+// what waits does not look at the wall clock, and how much the public packages export.
 // `make check` runs it; it prints one line per breach and exits 1 if there was any, 2 if it could not look.
-//
-// Design §3 (import arrows), style rule 11 (no bare go statement).
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,24 +17,20 @@ import (
 )
 
 func main() {
-	packages, err := list()
+	write := flag.Bool("exported", false, "write how many identifiers each public package exports to "+surface)
+	flag.Parse()
+	if *write {
+		if err := writeSurface(); err != nil {
+			fmt.Fprintln(os.Stderr, "check:", err)
+			os.Exit(2)
+		}
+		return
+	}
+	breaches, err := check()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)
 		os.Exit(2)
 	}
-	breaches := append(arrows(packages), libraries(packages)...)
-	bare, err := goStatements(os.DirFS("."))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "check:", err)
-		os.Exit(2)
-	}
-	breaches = append(breaches, bare...)
-	clocks, err := wallClocks(os.DirFS("."), byDuration)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "check:", err)
-		os.Exit(2)
-	}
-	breaches = append(breaches, clocks...)
 	slices.Sort(breaches)
 	for _, b := range breaches {
 		fmt.Println(b)
@@ -43,6 +38,40 @@ func main() {
 	if len(breaches) > 0 {
 		os.Exit(1)
 	}
+}
+
+func check() ([]string, error) {
+	packages, err := list()
+	if err != nil {
+		return nil, err
+	}
+	breaches := append(arrows(packages), libraries(packages)...)
+	tree := os.DirFS(".")
+	bare, err := goStatements(tree)
+	if err != nil {
+		return nil, err
+	}
+	clocks, err := wallClocks(tree, byDuration)
+	if err != nil {
+		return nil, err
+	}
+	found, err := exported(tree)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.ReadFile(surface)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(breaches, bare, clocks, surfaceBreaches(found, file)), nil
+}
+
+func writeSurface() error {
+	found, err := exported(os.DirFS("."))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(surface, written(found), 0o644)
 }
 
 // list asks the go tool for every package of the module in the working directory.

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// surface says how many identifiers each public package exports. What users must learn grows only on purpose: `go run ./internal/check -exported`
+// writes the file, and a reviewer sees the number change.
+const surface = "internal/check/exported.txt"
+
+// most is how many identifiers all public packages may export together.
+const most = 800
+
+// exports are the exported names of a package, and those that mention a type of an internal package, which no user can name.
+type exports struct {
+	count    int
+	internal []string
+}
+
+// exported reads every package that a user can import, by directory.
+func exported(root fs.FS) (map[string]exports, error) {
+	found := map[string]exports{}
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if base := path.Base(name); base == "internal" || underAny(name, tops) {
+				return fs.SkipDir
+			}
+			return skipDir(root, name)
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		e := found[path.Dir(name)]
+		s := &scanner{exports: &e, inner: internalImports(file), where: func(p token.Pos) string { return files.Position(p).String() }}
+		for _, d := range file.Decls {
+			s.declaration(d)
+		}
+		found[path.Dir(name)] = e
+		return nil
+	})
+	maps.DeleteFunc(found, func(_ string, e exports) bool { return e.count == 0 })
+	return found, err
+}
+
+// internalImports are the names under which a file knows internal packages.
+func internalImports(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	for _, i := range file.Imports {
+		imported, _ := strconv.Unquote(i.Path.Value)
+		if !strings.Contains(imported, "/internal/") {
+			continue
+		}
+		name := path.Base(imported)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		names[name] = true
+	}
+	return names
+}
+
+type scanner struct {
+	*exports
+	inner map[string]bool
+	where func(token.Pos) string
+}
+
+func (s *scanner) declaration(d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && (d.Recv == nil || receiver(d.Recv.List[0].Type).IsExported()) {
+			s.counted(d.Name, d.Type)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				if spec.Name.IsExported() {
+					s.counted(spec.Name, spec.Type)
+				}
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					if name.IsExported() {
+						s.counted(name, spec.Type)
+					}
+				}
+			}
+		}
+	}
+}
+
+// counted counts a name, and looks at what a user sees of its type: no unexported field.
+func (s *scanner) counted(name *ast.Ident, shown ast.Expr) {
+	s.count++
+	if shown == nil {
+		return
+	}
+	if s.mentions(shown) {
+		s.internal = append(s.internal, fmt.Sprintf("%s: %s mentions a type of an internal package, which no user can name", s.where(name.Pos()), name.Name))
+	}
+}
+
+// mentions tells whether a type has one of an internal package in what is not hidden.
+func (s *scanner) mentions(shown ast.Expr) (found bool) {
+	ast.Inspect(shown, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.StructType:
+			for _, f := range n.Fields.List {
+				if len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported) {
+					found = found || s.mentions(f.Type)
+				}
+			}
+			return false
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			found = found || ok && s.inner[x.Name]
+		}
+		return !found
+	})
+	return found
+}
+
+// receiver is the type that a method belongs to.
+func receiver(t ast.Expr) *ast.Ident {
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x
+		default:
+			return ast.NewIdent("_")
+		}
+	}
+}
+
+// written is the text of the file: a line for each package, and their sum.
+func written(found map[string]exports) []byte {
+	var b bytes.Buffer
+	sum := 0
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&b, "%s %d\n", name, found[name].count)
+		sum += found[name].count
+	}
+	fmt.Fprintf(&b, "all %d\n", sum)
+	return b.Bytes()
+}
+
+// surfaceBreaches compares what is exported with what the file says.
+func surfaceBreaches(found map[string]exports, file []byte) (breaches []string) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		breaches = append(breaches, found[name].internal...)
+	}
+	now, sum := written(found), 0
+	for _, e := range found {
+		sum += e.count
+	}
+	if sum > most {
+		breaches = append(breaches, fmt.Sprintf("the public packages export %d identifiers, want %d at most", sum, most))
+	}
+	if bytes.Equal(now, file) {
+		return breaches
+	}
+	was := map[string]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(file)); lines.Scan(); {
+		name, count, _ := strings.Cut(lines.Text(), " ")
+		was[name] = count
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(now)); lines.Scan(); {
+		name, count, _ := strings.Cut(lines.Text(), " ")
+		if was[name] != count {
+			breaches = append(breaches, fmt.Sprintf("%s exports %s identifiers, %s says %q: users must learn each of them; go run ./internal/check -exported writes the file", name, count, surface, was[name]))
+		}
+	}
+	return breaches
+}
