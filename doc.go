@@ -17,6 +17,4 @@
 // expiry on the server's clock), and an execution is held under a session. When a process dies its session
 // expires, the tick returns what it held to the queue, and whatever the dead process still sends is refused,
 // because every write carries the [Fence] it was claimed under.
-//
-// Spec: 10 §1–§2, §7; design §2–§6.
 package flowfabric

@@ -154,8 +154,6 @@ func (e *ExecutionID) UnmarshalText(text []byte) error {
 // Fence is the proof of ownership that every write of a holder carries. The server compares all four parts
 // with the execution and checks that the session lives; a write under an older fence changes nothing.
 // Epoch grows with every claim of the execution, so external systems may use it as a fencing token.
-//
-// Spec 10 §5 (F1, F2), design §6.
 type Fence struct {
 	Execution ExecutionID
 	Session   string // the worker instance's session in the execution's partition

@@ -13,7 +13,7 @@ type Code string
 // PublicState is the one word that producers and dashboards show.
 type PublicState string
 
-// The public states of spec 10 §2.1.
+// The public states.
 const (
 	Waiting         PublicState = "waiting"
 	Delayed         PublicState = "delayed"
@@ -37,7 +37,7 @@ func (p PublicState) Terminal() bool {
 	return false
 }
 
-// State is a code projected onto the seven dimensions of spec 10 §2.1 and the public state.
+// State is a code in words: seven dimensions and the public state.
 type State struct {
 	Code            Code
 	LifecyclePhase  string // runnable, active, suspended, terminal

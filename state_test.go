@@ -7,7 +7,7 @@ import (
 	ff "github.com/flowfabric/flowfabric-go"
 )
 
-// The rows of spec 10 §2.2, spelled out: phase, ownership, eligibility, reason, outcome, attempt, public.
+// The rows of the table of states, spelled out: phase, ownership, eligibility, reason, outcome, attempt, public.
 var rows = map[ff.Code][7]string{
 	"R1f":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_first_attempt", "waiting"},
 	"R1t":  {"runnable", "unowned", "eligible_now", "waiting_for_worker", "none", "pending_retry_attempt", "waiting"},

@@ -69,7 +69,7 @@ func TestNormalizeCapabilities(t *testing.T) {
 	}
 }
 
-// The limits of design §12 and one beyond: 256 tokens, 4,096 bytes joined with commas.
+// The limits and one beyond: 256 tokens, 4,096 bytes joined with commas.
 func TestCapabilityLimits(t *testing.T) {
 	tokens := make([]string, 257)
 	for i := range tokens {

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-func TestReplayFlow(t *testing.T) { // spec 60 §12 FS44
+func TestReplayFlow(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		fl := submitFlow(ctx, t, c, chain(200)) // more than a call takes, and than a call skips
 		h := newHands(ctx, t, e, fl.ID().Partition())

@@ -55,7 +55,7 @@ func used(ctx context.Context, t *testing.T, c *client.Client, name string) int6
 	return b.Used["tokens"]
 }
 
-func TestBudgets(t *testing.T) { // spec 70 §10 BS11–BS13, BS15
+func TestBudgets(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		// Of what does not exist everybody hears so, and nothing is made by asking.
 		_, err := admin.New(c).GetBudget(ctx, "acme")
@@ -490,7 +490,7 @@ func TestWaking(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) { // spec 70 §5.2
+func TestPause(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		for range 2 {
@@ -514,7 +514,7 @@ func TestPause(t *testing.T) { // spec 70 §5.2
 	})
 }
 
-func TestShares(t *testing.T) { // design §6
+func TestShares(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		submit(ctx, t, c, "tides")
 		no(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))

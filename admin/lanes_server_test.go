@@ -31,7 +31,7 @@ func laneOf(ctx context.Context, t *testing.T, c *client.Client, name string) ad
 	return admin.Lane{}
 }
 
-func TestLanesOnAServer(t *testing.T) { // spec 10 §1.1
+func TestLanesOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		submit(ctx, t, c, "other", client.Namespace("blue"))
@@ -196,7 +196,7 @@ func TestLaneRefusals(t *testing.T) {
 	}
 }
 
-func TestQueues(t *testing.T) { // spec 50 §11
+func TestQueues(t *testing.T) {
 	ctx, c, e := open(t)
 	first := submit(ctx, t, c, "a", client.Lane("old"), client.Priority(3))
 	submitMany(ctx, t, c, 300, client.Lane("old"), client.Priority(2))

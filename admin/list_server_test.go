@@ -69,7 +69,7 @@ func cancelAll(ctx context.Context, t *testing.T, c *client.Client, ids []flowfa
 	}
 }
 
-func TestListEverythingOnce(t *testing.T) { // spec 50 §14: a cursor over partitions
+func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 	ctx, c, e := open(t)
 	want := map[flowfabric.ExecutionID]flowfabric.PublicState{}
 	put := func(state flowfabric.PublicState, ids []flowfabric.ExecutionID) {

@@ -36,7 +36,7 @@ func tailed(ctx context.Context, t *testing.T, x *client.Execution[verdict]) str
 	return strings.Join(said, " ")
 }
 
-func TestReplayOnAServer(t *testing.T) { // spec 10 D22, D24
+func TestReplayOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, flowfabric.ErrNotTerminal) || !strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
@@ -90,7 +90,7 @@ func TestReplayOnAServer(t *testing.T) { // spec 10 D22, D24
 	})
 }
 
-func TestChangePriorityAndTagsOnAServer(t *testing.T) { // spec 10 D42
+func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides", client.Tags(map[string]string{"team.name": "sea", "team.old": "1"}))
 		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
@@ -126,7 +126,7 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) { // spec 10 D42
 	})
 }
 
-func TestRevokeOnAServer(t *testing.T) { // spec 10 §4.16, D35
+func TestRevokeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, flowfabric.ErrNotActive) || !strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {

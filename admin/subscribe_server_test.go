@@ -63,7 +63,7 @@ func cancelled(t *testing.T, ctx context.Context, c *client.Client, n int) (ids 
 	return ids
 }
 
-// Spec 30 §11 #28: events of all partitions arrive at one who subscribed from now, and only those after it.
+// Events of all partitions arrive at one who subscribed from now, and only those after it.
 func TestSubscribeFromNow(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		earlier, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
@@ -100,7 +100,7 @@ func TestSubscribeFromNow(t *testing.T) {
 	})
 }
 
-// Spec 30 §11 #29, spec 50 §15 #4: a subscriber that was away goes on from its stored cursor and misses nothing.
+// A subscriber that was away goes on from its stored cursor and misses nothing.
 func TestSubscribeGoesOn(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
@@ -180,7 +180,7 @@ func TestSubscribeLeft(t *testing.T) {
 	})
 }
 
-// Spec 30 §11 #29: a cursor that is older than what is kept leads to a gap, once, and then to what is there.
+// A cursor that is older than what is kept leads to a gap, once, and then to what is there.
 func TestSubscribeGap(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
-func TestWhyOnAServer(t *testing.T) { // spec 50 §14
+func TestWhyOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		says := func(id flowfabric.ExecutionID, reason explain.Cause, text string) {
 			t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Spec 40 §5: workers as they registered and as the partitions know them, and giving one up.
+// Workers as they registered and as the partitions know them, and giving one up.
 func TestWorkers(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		register := func(instance string) {

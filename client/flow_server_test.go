@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 )
 
-func TestFlowFromSubmitToEnd(t *testing.T) { // spec 60 §12 FS12
+func TestFlowFromSubmitToEnd(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f, join := diamond("article", flow.Tags(map[string]string{"team.name": "sea"}))
 		fl := submitFlow(ctx, t, c, f, client.Creator("anna"))
@@ -160,7 +160,7 @@ func TestMembersAreExecutions(t *testing.T) {
 	})
 }
 
-func TestSubmitFlowWithAKey(t *testing.T) { // spec 60 §12 FS1
+func TestSubmitFlowWithAKey(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f, _ := diamond("article")
 		var wg sync.WaitGroup
@@ -244,7 +244,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	})
 }
 
-func TestCancelFlow(t *testing.T) { // spec 60 §12 FS30 FS32 FS33
+func TestCancelFlow(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(200)
 		for i := range 200 {

@@ -71,7 +71,7 @@ func TestSubmitAndResult(t *testing.T) {
 	}
 }
 
-func TestIdempotency(t *testing.T) { // spec 10 D44
+func TestIdempotency(t *testing.T) {
 	ctx, c, _ := open(t)
 	first, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, client.IdempotencyKey("tides-1"))
 	if err != nil || first.Duplicate() {

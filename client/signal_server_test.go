@@ -57,7 +57,7 @@ func TestSignalsOnAServer(t *testing.T) {
 	}
 }
 
-// 20-S33: operators have names, and the second decision does not stand beside the first.
+// Operators have names, and the second decision does not stand beside the first.
 func TestApproveOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, _ := b.Park(0)

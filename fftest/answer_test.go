@@ -122,7 +122,7 @@ func TestResume(t *testing.T) {
 	r.WantSuspended(time.Hour, time.Hour+time.Second)
 }
 
-// Spec 20 §3.8, §11 #25: what each behaviour makes of a wait that nobody answers.
+// What each behaviour makes of a wait that nobody answers.
 func TestTimeouts(t *testing.T) {
 	for behaviour, c := range map[suspend.Behaviour]struct {
 		state flowfabric.PublicState

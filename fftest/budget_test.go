@@ -37,7 +37,7 @@ func spree(ctx context.Context, t *handler.Task, n int) (int, error) {
 }
 
 // A budget that fails who exceeds it, a handler that decides by itself, and one that stays within it.
-func TestBudgets(t *testing.T) { // spec 70 §10 BS17
+func TestBudgets(t *testing.T) {
 	r := fftest.Run(t, generate, spree, 9, fftest.Budgets(tokens(5, admission.HardFail, 0)))
 	r.WantFailure(handler.CategoryOverBudget)
 	r.WantFrames("token", "x", "x", "x", "x", "x", "x")

@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// spec 40 §15 #12: panic, decode failure and the like end the task, each with its category.
+// Panic, decode failure and the like end the task, each with its category.
 func TestRunFailures(t *testing.T) {
 	logger, logs := quiet()
 	for _, tc := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// spec 40 §15 #8: every byte value survives, in both directions, untouched.
+// Every byte value survives, in both directions, untouched.
 func TestRawBytesPassThrough(t *testing.T) {
 	raw := make([]byte, 256)
 	for i := range raw {

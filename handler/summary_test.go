@@ -18,7 +18,7 @@ import (
 
 var _ framelog.SummaryReader = (*engine.Engine)(nil)
 
-// spec 30 §3.1: what a patch may be, and what becomes of it.
+// What a patch may be, and what becomes of it.
 func TestTaskSummary(t *testing.T) {
 	ctx := context.Background()
 	frames := &tape{}

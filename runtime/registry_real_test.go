@@ -32,7 +32,7 @@ func (w *world) registered(instance string) (engine.WorkerRow, bool) {
 	return engine.WorkerRow{}, false
 }
 
-// Spec 40 §5 on a server: what a worker says of itself, what it holds, and that it leaves.
+// On a server: what a worker says of itself, what it holds, and that it leaves.
 func TestRegistrationIsListed(t *testing.T) {
 	w := newWorld(t)
 	hold, held := make(chan struct{}), make(chan struct{})

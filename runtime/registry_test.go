@@ -92,7 +92,7 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// Spec 40 §5: a worker registers before it takes work, says what it is, renews three times in a ttl with what it holds,
+// A worker registers before it takes work, says what it is, renews three times in a ttl with what it holds,
 // and leaves when it has drained.
 func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 	})
 }
 
-// Spec 40 §5: a process that crashed left its name behind. Its successor waits until the registration runs out, says so
+// A process that crashed left its name behind. Its successor waits until the registration runs out, says so
 // once, and is not ready meanwhile.
 func TestCrashedPredecessorIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestLeavingPredecessorMakesRoomAtOnce(t *testing.T) {
 	})
 }
 
-// Spec 40 §5: the duplicate of a live worker is refused once that has shown that it lives.
+// The duplicate of a live worker is refused once that has shown that it lives.
 func TestDuplicateInstanceIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSilent(1, 0)

@@ -135,7 +135,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// 20 §2.8, design §10: looking does nothing, whoever looks and however often.
+// Looking does nothing, whoever looks and however often.
 func TestGetShowsAndNeverActs(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: func(got Token) Page {
@@ -560,7 +560,7 @@ func render(t *testing.T, h http.Handler, token Token) string {
 	return m[1]
 }
 
-// 20-S33: a double click is one decision, a second decision is told which one stands.
+// A double click is one decision, a second decision is told which one stands.
 func TestTheSecondDecision(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	h := newHandler(d)

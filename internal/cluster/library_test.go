@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
-// spec 10 §9 #70, in a cluster: the library is on every node that may serve, and wherever it is missing the next call
+// In a cluster the library is on every node that may serve, and wherever it is missing the next call
 // loads it: on that node, and on no other.
 func TestLibrary(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// Design §9: a frozen partition is moved key by key, under load, and nobody notices but by a pause. The leases outlive
+// A frozen partition is moved key by key, under load, and nobody notices but by a pause. The leases outlive
 // the freeze, so that each execution needs one attempt.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,10 @@
-// Package conformance is the one suite that every supported server runs: the scenarios of spec 10 §9, the rules of
-// design §5–§8, and two properties of the whole library: an error reply leaves the keyspace byte-identical, and
+// Package conformance is the one suite that every supported server runs: the scenarios of every guarantee, and two properties of the whole library: an error reply leaves the keyspace byte-identical, and
 // a repeated write changes nothing. It has tests only.
 //
 // A server is named by its [Server] value with the features it has; what a server lacks is skipped by name. Every
 // scenario gets a partition of its own and moves the server's clock through the root's clock_offset instead of
 // sleeping. After every step the whole partition is read and held against the invariants X1–X6 and I1–I6
-// of spec 10 §3.2 and §2.2, adapted to this library's layout (check_test.go).
+// of the layout (check_test.go).
 //
 //	go test ./internal/conformance                                    # embedded, Redis, a cluster of one
 //	FLOWFABRIC_SOAK=100000 go test -run /fuzz ./internal/conformance  # long random sequences

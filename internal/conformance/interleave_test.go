@@ -348,7 +348,7 @@ func (w *world) judge(before, after *node, c call, a answer) {
 	}
 }
 
-// isHolder is the rule of spec 10 §5 F1, F3 in its own words.
+// isHolder says in its own words who holds an execution.
 func isHolder(d *invariant.Dump, f []string) bool {
 	core, s := d.Hashes[":x:"+f[0]], d.Hashes[":s:"+f[1]]
 	expires, _ := strconv.ParseInt(s["exp"], 10, 64)

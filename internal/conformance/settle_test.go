@@ -292,7 +292,7 @@ var settleScenarios = []scenario{
 		w.code(early, "R2af") // the core decides, not the index
 		w.set("HDEL", w.k.Core(early.UUID()), "du")
 		w.advance(time.Minute)
-		same(w, "promoted without an instant (10-D2)", w.tick().Promoted, 1)
+		same(w, "promoted without an instant", w.tick().Promoted, 1)
 		w.code(early, "R1f")
 		many := w.createN(120, delay(time.Second))
 		w.advance(time.Second)

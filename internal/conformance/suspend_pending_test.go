@@ -291,7 +291,7 @@ func (w *world) race(senders int) {
 	w.no(w.complete(n.Fence, "").Err)
 }
 
-// timeoutRow is a row of spec 20 §3.8.
+// timeoutRow is a behaviour and what its timeout leads to.
 type timeoutRow struct {
 	behaviour, code, reason string // what the execution becomes, why the suspension closed
 	attempt, stream         string // how the attempt ends ("" if it goes on), why its stream closed

@@ -16,7 +16,7 @@ import (
 
 var suspendScenarios = slices.Concat(suspensionScenarios, tokenScenarios, pendingScenarios, suspensionTimeScenarios)
 
-// reasons are the rows of spec 20 §5.
+// reasons are why executions wait.
 var reasons = []struct {
 	reason string
 	code   flowfabric.Code

@@ -234,7 +234,7 @@ func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.
 }
 
 // ReleaseExecution hands unfinished work back without consuming an attempt or a retry
-// (lua/execution/ff_release_execution.lua). Design §6, drain.
+// (lua/execution/ff_release_execution.lua).
 func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {
 	return e.settled(ctx, fnRelease, f.Execution.Partition(), fenceArgs([]string{protocol}, f))
 }

@@ -323,7 +323,7 @@ func (e *Engine) UnpauseExecution(ctx context.Context, id flowfabric.ExecutionID
 	return r.already, nil
 }
 
-// SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition. Design §6, fairness.
+// SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition.
 func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
 	out := make([]AttachAnswer, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)

@@ -24,7 +24,7 @@ func admit(t testing.TB, e *Engine, x NewExecution) error {
 
 func plain() NewExecution { return NewExecution{Namespace: "n", Lane: "l", Kind: "k"} }
 
-// The limits of design §12 and one beyond, enforced by the server for callers that did not check.
+// The limits and one beyond, enforced by the server for callers that did not check.
 func TestCreateLimits(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		e := open(t, Config{URL: url, Partitions: 1})

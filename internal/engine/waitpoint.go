@@ -65,9 +65,9 @@ type Suspension struct {
 	ID          uuid.UUID     // of the suspension; makes a repeat harmless
 	Request     string        // ≤ 256 bytes; a repeat under the same fence with the same request is the same suspension
 	Name        string        // ≤ 128 bytes; under which what it is answered is kept for later passes; "" keeps nothing
-	Reason      string        // a reason code of spec 20 §5
+	Reason      string        // why it waits, such as waiting_for_approval
 	Timeout     time.Duration // 0: waits for ever
-	Behaviour   string        // what the timeout does, spec 20 §3.8
+	Behaviour   string        // what the timeout does
 	ResumeDelay time.Duration // 0..30 days between resumption and the next claim
 	Condition   string        // as lua/lib/condition.lua describes it; package suspend writes it
 	Bindings    []Binding     // ≤ 16, numbered from 1 in the condition

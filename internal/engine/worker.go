@@ -374,7 +374,7 @@ func (e *Engine) CloseSession(ctx context.Context, partition uint16, session str
 
 // Poll reads how many routes are ready and whether a tick is overdue (lua/system/ff_poll.lua): off-cluster for all
 // the given partitions in one call, in a cluster for exactly one. workers is how many worker instances are registered in
-// these partitions. Design §6, fallback poll.
+// these partitions.
 func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollState, workers int, err error) {
 	roots := make([]string, len(partitions))
 	for i, p := range partitions {

@@ -17,7 +17,7 @@ var suspensions = map[flowfabric.Code]Cause{
 	codes.AwaitingBudget: WhyAwaitingBudget,
 }
 
-// purposes are the reasons of spec 20 §5 in words.
+// purposes are the reasons of a suspension in words.
 var purposes = map[string]string{
 	"waiting_for_signal": "for a signal", "step_boundary": "at the boundary of a step", "waiting_for_approval": "for an approval",
 	"waiting_for_callback": "for a callback", "waiting_for_tool_result": "for the result of a tool",

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// budgetTruth is a budget as spec 70 §1-§5 describes it: no keys, no fields, no scripts. Every method answers what the engine must
+// budgetTruth is a budget in plain Go: no keys, no fields, no scripts. Every method answers what the engine must
 // answer, with the code of the error, and decides before it changes anything.
 type budgetTruth struct {
 	spec      admission.Budget

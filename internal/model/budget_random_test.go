@@ -20,7 +20,7 @@ import (
 )
 
 // TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is every budget as
-// it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls). Spec 70 §10 BS1-BS16.
+// it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {

@@ -1,5 +1,5 @@
 // Package model is the state machine of one partition in plain Go: no keys, no indexes, no server. It is written from
-// spec 10 and design.md, not from the Lua, and is the oracle that the library is held against.
+// what the states promise, not from the Lua, and is the oracle that the library is held against.
 //
 //	random calls ──► library on a server ──► reply, snapshot ─┐
 //	      └────────► model.Partition ──────► reply, view ─────┴─ equal, or a test fails and shrinks the calls

@@ -25,7 +25,7 @@ import (
 // of all of them take turns; workers die between any two calls, replies are lost, calls are repeated, even long after, time passes,
 // operators interfere. After every call: what runs has its slots, no slot was given above the cap in force, no start above the
 // rate, no unit above a hard limit, and the partitions are sound. At the end all work ends, no slot is left, and the window has
-// exactly what started. 16 runs, or FLOWFABRIC_SOAK/10; FLOWFABRIC_SEED runs one. Spec 70 §7.3, §10 BS26, BS28-BS33, BS38.
+// exactly what started. 16 runs, or FLOWFABRIC_SOAK/10; FLOWFABRIC_SEED runs one.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	s := redisOf(t, gateParts)

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// quotaTruth is a quota as spec 70 §6 describes it, with holds that no time frees.
+// quotaTruth is a quota in plain Go, with holds that no time frees.
 type quotaTruth struct {
 	spec      admission.Quota
 	revision  uint64

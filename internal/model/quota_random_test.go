@@ -13,7 +13,7 @@ import (
 )
 
 // TestQuotas does random things to quotas, on both servers, and to quotaTruth: every reply is the same, and so is every quota as it is
-// read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls). Spec 70 §10 BS23-BS28.
+// read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {

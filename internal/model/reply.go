@@ -6,7 +6,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Reply is the envelope of spec 10 §7, without the slots that are prose.
+// Reply is the envelope of an answer, without the slots that are prose.
 type Reply struct {
 	Code   string // OK, ALREADY_SATISFIED, DUPLICATE, or the error
 	Slots  []string

@@ -117,7 +117,7 @@ func TestSeedOfPartitionsThatDiffer(t *testing.T) {
 	}
 }
 
-// 20-S18: a wrong secret of a key that is not the first would sign tokens that nobody accepts.
+// A wrong secret of a key that is not the first would sign tokens that nobody accepts.
 func TestSeedComparesEveryKey(t *testing.T) {
 	ctx, e := store(t)
 	if err := keyring(t, "k1:"+secretA).Seed(ctx, e); err != nil {
