@@ -9,7 +9,7 @@ TEST_TIMEOUT ?= 15m
 PKG          ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt test test-plain test-benchmarks soak mutants browser deps demo bench bench-guard bench-deps
+.PHONY: help check fmt quick test test-plain test-benchmarks soak mutants browser deps demo bench bench-guard bench-deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 
 fmt: ## format the sources
 	gofmt -w .
+
+quick: ## the inner loop: the packages that users meet and what is below them, and the suite on Redis but for what enumerates; no race detector
+	$(GO) test -p 4 $$($(GO) list ./... | grep -v -E '/(internal/(cluster|conformance|crash|model|mutants|testserver|toxic)|examples/.*|docs/tutorial|ops)$$')
+	$(GO) test -run '^TestRedis$$' -skip '^TestRedis$$/^(audit|errors|fuzz|golden|interleave|lost)$$' ./internal/conformance
 
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'

@@ -99,7 +99,7 @@ func TestReasonWords(t *testing.T) {
 		"budget acme tokens 10 20":    {`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20}`, "budget acme: 10 used of 20 tokens"},
 		"quota gpu cap":               {`{"code":"cap","quota":"gpu"}`, "quota gpu: all slots are taken"},
 		"quota mail rate":             {`{"code":"rate","quota":"mail"}`, "quota mail: too many starts in its window"},
-		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "no budget has this name acme"},
+		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "there is no budget acme"},
 		"quota_policy_not_found mail": {`{"code":"quota_policy_not_found","quota":"mail"}`, "there is no quota mail"},
 		"something new":               {`{"code":"other","text":"something new"}`, "something new"},
 		"":                            {`{"code":"other"}`, ""},
