@@ -245,8 +245,6 @@ end
 	{"timeout: an escalated suspension keeps its time", "settle/escalate",
 		`  record.clear(ctx, id, 'tt')
   local was`, `  local was`, waits},
-	{"timeout: waitpoints of an escalated one end", "settle/escalate",
-		`    w.expires = ''`, ``, waits},
 	{"timeout: an escalated one loses its deadline", "settle/escalate",
 		`  home.alarm(ctx, c.dl and tonumber(c.dl), id)
   history.add(ctx, c, id, 'escalated', was)`, `  home.alarm(ctx, nil, id)
