@@ -59,7 +59,7 @@ func ValidateDimension(field, name string) error {
 	return nil
 }
 
-// NormalizeGates sorts gates, drops repeats and checks them: at most [limits.MaxBudgets] budgets and [limits.MaxQuotas] quotas. ErrInvalidInput.
+// NormalizeGates sorts gates, drops repeats and checks them: at most 16 budgets and 8 quotas. ErrInvalidInput.
 func NormalizeGates(gates []Gate) ([]Gate, error) {
 	out := slices.Clone(gates)
 	slices.Sort(out)

@@ -38,7 +38,7 @@ type RetryPolicy struct {
 type Policy struct {
 	Retry          RetryPolicy
 	AttemptTimeout time.Duration // bounds one attempt, suspended time excluded; 0 = none
-	MaxReclaims    int           // how often a lost lease may be requeued; 0 = limits.DefaultMaxReclaims, at most 10,000
+	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 10, at most 10,000
 	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
 	// Retention is how long the execution is kept after its end: whole seconds, 1 s..10 years; 0 = its lane's, 24 h unless

@@ -30,7 +30,7 @@ type signaller interface {
 // Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
 type Rotation struct {
 	Kid string // of the key that signs from now on: one of client.Config.TokenKeys
-	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h (limits.DefaultKeyGrace).
+	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h.
 	Grace time.Duration
 	// Force rotates although tokens of open waitpoints then end before they are needed.
 	Force bool

@@ -54,7 +54,7 @@ type Config struct {
 	// Creator is stored with every submission, at most 64 bytes, and asks for changes (flowfabric.By wins) and is the source of
 	// signals ([SignalSource] wins). Default none.
 	Creator string
-	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…", see tokenkeys.Parse. Only
+	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…". Only
 	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string

@@ -86,7 +86,7 @@ func (t *Task) Lane() string { return t.cfg.Route.Lane }
 // Kind is the name of its definition.
 func (t *Task) Kind() string { return t.cfg.Route.Kind }
 
-// Tags are the execution's tags, without those that carry a trace (limits.TraceTags). The caller gets its own copy.
+// Tags are the execution's tags, without those that carry a trace (keys that begin with "otel."). The caller gets its own copy.
 func (t *Task) Tags() map[string]string {
 	tags := maps.Clone(t.cfg.Claim.Tags)
 	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, limits.TraceTags) })

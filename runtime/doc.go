@@ -3,7 +3,7 @@
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼
-//	slots ──free──▶ scheduler ──visit──▶ keeper.Keeper.Claim ──▶ job ──▶ handler.Binding.Run
+//	slots ──free──▶ scheduler ──visit──▶ claim              ──▶ job ──▶ handler.Binding.Run
 //	  ▲                 ▲                                        │            │ Outcome
 //	  │                 └── More, partly filled ─────────────────┘            ▼
 //	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)
@@ -18,7 +18,7 @@
 // A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
 // several of them, in one lane, shares it by weight (admin.SetLane), whatever each has waiting.
 //
-// Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s (admit.Admitter), claims what all let pass,
+// Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let pass,
 // and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may have room, so that it takes no
 // slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). Whoever owns a partition's tick tells budgets and
 // quotas what has ended there.

@@ -325,7 +325,7 @@ func (c *checkup) ticks(s engine.StoreReport) {
 	switch {
 	case len(late) > 0:
 		c.add(name, statusFail, "", fmt.Sprintf("nobody maintains %s: %s", count(len(late), "partition"), ranges(late)),
-			"delays, timeouts, deadlines and lost leases wait there: start a worker with maintenance, or a maintain.Loop")
+			"delays, timeouts, deadlines and lost leases wait there: start a worker with maintenance")
 	case len(owners) == 0:
 		c.add(name, statusOK, "", "nobody maintains the store, and nothing needs it", "")
 	default:

@@ -114,11 +114,11 @@ func explain(f engine.Facts, workers crew) Explanation {
 	switch {
 	case a.ticked && late:
 		out.Reason += overdue
-		out.Next += " But " + unmaintained(f) + ": it does not happen until a worker with maintenance (or a maintain.Loop) takes over."
+		out.Next += " But " + unmaintained(f) + ": it does not happen until a worker with maintenance takes over."
 	case a.ticked:
 		out.Next += " That is due; a tick comes within about a second."
 	case late && a.timed:
-		out.Next += " But " + unmaintained(f) + ": delays and timeouts do not fire until a worker with maintenance (or a maintain.Loop) takes over."
+		out.Next += " But " + unmaintained(f) + ": delays and timeouts do not fire until a worker with maintenance takes over."
 	}
 	return out
 }
