@@ -27,7 +27,7 @@ fmt: ## format the sources
 
 quick: ## the inner loop: the packages that users meet and what is below them, and the suite on Redis but for what enumerates; no race detector
 	$(GO) test -p 4 $$($(GO) list ./... | grep -v -E '/(internal/(cluster|conformance|crash|model|mutants|testserver|toxic)|examples/.*|docs/tutorial|ops)$$')
-	$(GO) test -run '^TestRedis$$' -skip '^TestRedis$$/^(audit|errors|fuzz|golden|interleave|lost)$$' ./internal/conformance
+	$(GO) test -run '^TestRedis$$' -skip '^TestRedis$$/^(audit|errors|fuzz|golden|interleavings|lost_replies)$$' ./internal/conformance
 
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'

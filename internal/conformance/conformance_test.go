@@ -89,46 +89,46 @@ func topics() map[string][]scenario {
 		"cancel":        cancelScenarios,
 		"operator":      operatorScenarios,
 		"golden":        goldenScenarios,
-		"lost":          lostScenarios,
-		"interleave":    interleaveScenarios,
+		"lost replies":          lostScenarios,
+		"interleavings":    interleaveScenarios,
 		"bell":          bellScenarios,
 		"errors":        errorScenarios,
 		"repeat":        repeatScenarios,
 		"fuzz":          fuzzScenarios,
 		"server":        serverScenarios,
-		"holes":         holeScenarios,
-		"ticking":       tickHoleScenarios,
+		"edge cases":         edgeCaseScenarios,
+		"tick":       tickScenarios,
 		"suspend":       suspendScenarios,
 		"signal":        signalScenarios,
-		"suspend seeds": seedScenarios,
-		"suspend again": secondScenarios,
+		"waitpoint": waitpointScenarios,
+		"suspend repeats": repeatedSuspensionScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
 		"workers":       registryScenarios,
-		"why":           slices.Concat(whyScenarios, whyMoreScenarios, whyWorkerScenarios),
+		"why":           slices.Concat(whyScenarios, whyStateScenarios, whyWorkerScenarios),
 		"schedules":     scheduleScenarios,
-		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios, endedScenarios),
+		"inspect":       slices.Concat(inspectScenarios, inspectGateScenarios, categoryScenarios),
 		"lanes":         laneScenarios,
 		"retention":     slices.Concat(retentionScenarios, flowRetentionScenarios),
 		"audit":         slices.Concat(auditScenarios, auditFlowScenarios, auditGateScenarios),
 		"replicas":      replicaScenarios,
-		"counted":       countedScenarios,
+		"counting":       countingScenarios,
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
-		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowToldScenarios, flowEndScenarios, flowReviewScenarios),
+		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowEdgeCaseScenarios),
 	}
 }
 
 // unmarked are the topics that enumerate arguments, orders and random steps: they exercise the library itself, which is the
 // same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
-var unmarked = []string{"golden", "lost", "interleave", "errors", "fuzz"}
+var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost", "interleave", "bell",
-	"errors", "repeat", "server", "holes", "ticking", "modes", "runs", "suspend", "signal", "suspend seeds", "suspend again",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counted", "flow", "gates", "spend", "fair", "fuzz",
+	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost replies", "interleavings", "bell",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend repeats",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.

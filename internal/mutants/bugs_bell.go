@@ -31,7 +31,7 @@ var bellMutants = []Mutant{
 	{"route: the delta repeats what is known", "route.delta",
 		`'(' .. reply.int(known), '+inf'`, `reply.int(known), '+inf'`, suite("create|claim")},
 	{"interest: it never expires", "ff_set_interest",
-		`  redis.call('EXPIRE', key, 600)`, ``, suite("holes")},
+		`  redis.call('EXPIRE', key, 600)`, ``, suite("edge cases")},
 	{"interest: without the route that exists nowhere", "ff_set_interest",
 		`members[#members + 1] = '0'`, `members[#members + 1] = '1'`, suite("claim|bell")},
 }

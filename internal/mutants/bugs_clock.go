@@ -14,7 +14,7 @@ var clockMutants = []Mutant{
 	{"clock: a session keeps the expiry of the other clock", "session.cut",
 		`if s.exp > ctx.now + s.ttl then`, `if false then`, suite("clock")},
 	{"clock: a tick prolongs what lives", "session.cut",
-		`if s.exp > ctx.now + s.ttl then`, `if true then`, suite("clock|ticking|time")},
+		`if s.exp > ctx.now + s.ttl then`, `if true then`, suite("clock|tick|time")},
 	{"clock: a live session ends with the step", "session.cut",
 		`    s.exp = ctx.now + s.ttl
 `, `    s.exp = ctx.now

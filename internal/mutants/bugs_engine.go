@@ -5,7 +5,7 @@ var engineMutants = []Mutant{
 	{"engine: an unanswered call is not repeated", "internal/engine.Engine.run",
 		`	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err`, `	if err == nil || err != nil {
-		return r, err`, suite("lost")},
+		return r, err`, suite("lost replies")},
 	{"engine: a refusal is repeated", "internal/engine.Engine.run",
 		`	if err == nil || f.once || !errors.Is(err, flowfabric.ErrTransport) {
 		return r, err`, `	if err == nil {

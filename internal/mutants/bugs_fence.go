@@ -31,9 +31,9 @@ var fenceMutants = []Mutant{
 	{"fence: a repeat of another operation is recognised", "fence.released",
 		`o ~= op or `, ``, suite("settle|golden|errors")},
 	{"fence: a repeat under an older epoch is recognised", "fence.released",
-		`epoch ~= f.epoch or `, ``, suite("holes")},
+		`epoch ~= f.epoch or `, ``, suite("edge cases")},
 	{"fence: a repeat by another holder is recognised", "fence.released",
-		`  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end`, ``, suite("holes")},
+		`  if c.e == f.epoch and (c.ss ~= f.session or c.cl ~= f.claim) then return nil end`, ``, suite("edge cases")},
 	{"fence: a fence without an attempt is taken for whole", "fence.refuse",
 		` or f.attempt == '' then`, ` then`, suite("cancel|errors|settle")},
 }

@@ -43,7 +43,7 @@ var sessionMutants = []Mutant{
 		`  redis.call('HSET', key, 'dead', '1')
   redis.call('EXPIRE', key, 600)`, `  redis.call('DEL', key)`, suite("lease|repeat")},
 	{"close: stays in the index", "ff_session_close",
-		`  redis.call('ZREM', keys.sessions(ctx.r), id)`, ``, suite("ticking")},
+		`  redis.call('ZREM', keys.sessions(ctx.r), id)`, ``, suite("tick")},
 	{"close: leaves the notices", "ff_session_close",
-		`  redis.call('DEL', keys.lost(ctx.r, id))`, ``, suite("lease|interleave")},
+		`  redis.call('DEL', keys.lost(ctx.r, id))`, ``, suite("lease|interleavings")},
 }

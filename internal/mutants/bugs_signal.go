@@ -1,7 +1,7 @@
 package main
 
 // waits are the topics that suspend and signal.
-var waits = suite("suspend|signal|suspend seeds")
+var waits = suite("suspend|signal|waitpoint")
 
 // signalMutants break what happens to a signal: who may bring it, whether it is a repeat, what it satisfies.
 var signalMutants = []Mutant{
@@ -140,7 +140,7 @@ var signalMutants = []Mutant{
 	{"token: minted under the current key only", "token.mintable",
 		`  if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end`, `  if kid == v[1] then return nil end`, waits},
 	{"token: signs longer than its key is good", "token.mintable",
-		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend again")},
+		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend repeats")},
 	{"token: nobody notices that there is no key", "token.verify",
 		`  if not kids.current then return reply.err('hmac_secret_not_initialized') end`, ``, waits},
 

@@ -21,15 +21,15 @@ var streamMutants = []Mutant{
 	{"append: the last sequence is off by one", "ff_append_frames",
 		`'q', reply.int(first + count - 1), 'i', ids[#ids])`, `'q', reply.int(first + count), 'i', ids[#ids])`, suite("stream")},
 	{"append: skipped frames count as bytes", "ff_append_frames",
-		`  for n = 1, skip do bytes = bytes - #argv[plain and 9 + n or 8 + 5 * n] end`, ``, suite("holes")},
+		`  for n = 1, skip do bytes = bytes - #argv[plain and 9 + n or 8 + 5 * n] end`, ``, suite("edge cases")},
 	{"append: the total starts over", "ff_append_frames",
 		`total + fresh`, `fresh`, suite("stream")},
 	{"append: frames are sent without payload", "ff_append.text",
-		`for p = 0, 4 do part`, `for p = 0, 3 do part`, suite("holes")},
+		`for p = 0, 4 do part`, `for p = 0, 3 do part`, suite("edge cases")},
 	{"append: a later attempt's stream is not entered on the core", "ff_append_frames",
 		`  if c.fa ~= f.attempt then
     keep`, `  if not c.fa then
-    keep`, suite("holes")},
+    keep`, suite("edge cases")},
 	{"append: the policy's retention is ignored", "ff_append_frames",
 		`    if keep > 0 then redis.call('HSET', meta, 'k', reply.int(keep)) end`, ``, suite("stream")},
 	{"append: a dead holder is told superseded", "ff_append.refuse",

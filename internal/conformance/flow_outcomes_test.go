@@ -60,7 +60,7 @@ func (f *kin) words(outcomes []engine.ChildOutcome) string {
 	return fmt.Sprint(out)
 }
 
-var flowToldScenarios = []scenario{
+var flowOutcomeScenarios = []scenario{
 	{name: "the claim of a resumed parent brings its children's outcomes, which then stay fixed", run: func(w *world) {
 		f := w.kin()
 		f.wait(f.w.one(f.parent), "first", engine.WaitFirst, "a", "b")

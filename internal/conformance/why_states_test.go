@@ -29,7 +29,7 @@ func (w *world) maintained(d time.Duration) {
 	w.advance(time.Second)
 }
 
-var whyMoreScenarios = []scenario{
+var whyStateScenarios = []scenario{
 	{name: "waiting work in a paused or disabled lane is explained by the lane", run: func(w *world) {
 		x := w.state("R1f")
 		for _, state := range []engine.LaneState{engine.LanePaused, engine.LaneDisabled, engine.LaneDraining} {

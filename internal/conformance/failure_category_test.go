@@ -10,7 +10,7 @@ import (
 )
 
 // What is told of an end, and how those who look for failures find it.
-var endedScenarios = []scenario{
+var categoryScenarios = []scenario{
 	{name: "an ended execution has a category only if a failure ended it", run: func(w *world) {
 		for _, x := range []struct {
 			what, want string

@@ -12,7 +12,7 @@ import (
 )
 
 // What no other topic noticed when internal/mutants broke it.
-var holeScenarios = []scenario{
+var edgeCaseScenarios = []scenario{
 	{name: "a repeat is recognised only under the fence of the first call", run: func(w *world) {
 		k := w.worker("w1")
 		id := w.create(retries(3))

@@ -11,7 +11,7 @@ import (
 )
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
-var countedScenarios = []scenario{
+var countingScenarios = []scenario{
 	{name: "the retention is stored beside the policy, not in it", run: func(w *world) {
 		policy := flowfabric.Policy{Retry: flowfabric.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}

@@ -37,7 +37,7 @@ func (w *world) holds(id flowfabric.ExecutionID) flowfabric.Fence {
 }
 
 // What no other topic noticed when internal/mutants broke suspension.
-var seedScenarios = []scenario{
+var waitpointScenarios = []scenario{
 	{name: "a signal's key is recognised while its waitpoint is open, then for its dedup time", run: func(w *world) {
 		w.seed()
 		_, c, m := w.waiting()

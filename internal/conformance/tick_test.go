@@ -6,7 +6,7 @@ import (
 )
 
 // The same for what the tick does, and what a session leaves behind.
-var tickHoleScenarios = []scenario{
+var tickScenarios = []scenario{
 	{name: "150 due timers of a crashed worker use up no retry", run: func(w *world) {
 		ids := w.createN(150, timeout(10*time.Second), retries(1))
 		k := w.worker("w1")

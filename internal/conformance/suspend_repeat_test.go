@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// secondScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
-var secondScenarios = []scenario{
+// repeatedSuspensionScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
+var repeatedSuspensionScenarios = []scenario{
 	{name: "a repeated resume request does not resume the next suspension", run: func(w *world) {
 		w.stop()
 		w.seed()

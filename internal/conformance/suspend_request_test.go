@@ -12,7 +12,7 @@ import (
 )
 
 // Suspending again, in vain, and on the word of an operator.
-var againScenarios = []scenario{
+var requestScenarios = []scenario{
 	{name: "a suspension repeated after a lost reply is recognised by its request", run: func(w *world) {
 		w.seed()
 		k, c := w.holder()
