@@ -30,10 +30,7 @@ type Verdict struct {
 var Release = handler.Define[Request, Verdict]("release", handler.Retry(3, time.Second, 10*time.Second))
 
 // What the page can answer.
-const (
-	approve = "approve"
-	refuse  = "refuse"
-)
+const approve, refuse = "approve", "refuse"
 
 // mailTime is how long the approvers' links may wait for the pipeline to suspend; approvals that come before count.
 const mailTime = time.Hour
@@ -106,8 +103,7 @@ func (p *Pipeline) decide(ctx context.Context, t *handler.Task, in Request) (Ver
 	return verdict(answer), nil
 }
 
-// verdict reads the answer. Who said something is told by the waitpoint, which only their token opens, and not by the
-// name they typed.
+// verdict reads the answer. The waitpoint tells who answered, because only its token opens it; a typed name proves nothing.
 func verdict(answer suspend.Result) Verdict {
 	if len(answer.Signals) == 0 { // fail closed
 		return Verdict{By: []string{answer.By}, Reason: "resumed without approvals", Comment: answer.Reason}
@@ -121,9 +117,4 @@ func verdict(answer suspend.Result) Verdict {
 		v.By = append(v.By, s.WaitpointKey)
 	}
 	return v
-}
-
-// frames returns what puts lines out as frames of a type.
-func frames(t *handler.Task, typ string) Say {
-	return func(ctx context.Context, line string) error { return t.Frame(ctx, typ, line) }
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -72,4 +73,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// frames returns what puts lines out as frames of a type.
+func frames(t *handler.Task, typ string) Say {
+	return func(ctx context.Context, line string) error { return t.Frame(ctx, typ, line) }
 }

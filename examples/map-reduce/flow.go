@@ -1,16 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/flowfabric/flowfabric-go/examples/corpus"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 )
@@ -82,25 +76,6 @@ func mapReduce(texts []string, in Query) (*flow.Flow, *flow.Node[Ranking]) {
 	return f, flow.Add(f, "reduce", Reduce, in, rules...)
 }
 
-// split cuts the corpus into parts of about as many words each.
-func split() ([]string, error) {
-	texts, err := corpus.Texts()
-	if err != nil {
-		return nil, fmt.Errorf("read corpus: %w", err)
-	}
-	var words []string
-	for _, text := range texts {
-		for _, paragraph := range text.Paragraphs {
-			words = append(words, strings.Fields(paragraph)...)
-		}
-	}
-	cut := make([]string, parts)
-	for i := range cut {
-		cut[i] = strings.Join(words[i*len(words)/parts:(i+1)*len(words)/parts], " ")
-	}
-	return cut, nil
-}
-
 // Counter handles CountWords.
 type Counter struct {
 	tokenizer Tokenizer
@@ -138,13 +113,6 @@ func reduce(_ context.Context, t *handler.Task, in Query) (Ranking, error) {
 			times[word] += n
 		}
 	}
-	maps.DeleteFunc(times, func(word string, _ int) bool { return utf8.RuneCountInString(word) < in.Letters })
-	for word, n := range times {
-		ranking.Top = append(ranking.Top, Frequency{word, n})
-	}
-	slices.SortFunc(ranking.Top, func(a, b Frequency) int {
-		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.Word, b.Word))
-	})
-	ranking.Top = ranking.Top[:min(in.Top, len(ranking.Top))]
+	ranking.Top = mostFrequent(times, in)
 	return ranking, nil
 }
