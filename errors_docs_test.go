@@ -40,7 +40,7 @@ func sentinels(t *testing.T) map[string]string {
 }
 
 // TestErrorDocs writes the table of all errors from its one source, errors.go, and from the headers of the Lua functions, and
-// holds docs/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document.
+// holds docs/reference/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document.
 func TestErrorDocs(t *testing.T) {
 	names := sentinels(t)
 	if len(names) != len(definitions(t)) {
@@ -81,7 +81,7 @@ without functions comes from Go.
 		fmt.Fprintf(&b, "| %s | Err%s | %s | %s | %s |\n", code, strings.TrimPrefix(names[code], "Err"), ff.ClassOf(e),
 			strings.ReplaceAll(meaning, "|", "\\|"), functions)
 	}
-	const document = "docs/errors.md"
+	const document = "docs/reference/errors.md"
 	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
 		if err := os.WriteFile(document, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 // The page of limits says what the code says, line by line.
 func TestLimitsDocs(t *testing.T) {
-	text, err := os.ReadFile("docs/limits.md")
+	text, err := os.ReadFile("docs/reference/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ type Config struct {
 	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one is set;
-	// without any, nothing is traced. See docs/tracing.md.
+	// without any, nothing is traced. See docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
 	// Propagator says how the context travels to the handler. Default the global one of package otel, and W3C trace context
 	// while none is set.
@@ -125,7 +125,7 @@ type tailer interface {
 
 // Client is a connection to one store, for producers. Create it with [Connect], share it in the whole process,
 // end it with [Client.Close]. All methods may be called concurrently. An idle one costs about 0.5 MiB of heap, mostly buffers of its
-// connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each request; see docs/deploys.md.
+// connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each request; see docs/how-to/deploy.md.
 type Client struct {
 	cfg     Config
 	store   store

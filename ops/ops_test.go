@@ -30,12 +30,12 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// metrics is what docs/metrics.md tells, by name; for a histogram also its three series. labels are those of each.
+// metrics is what docs/reference/metrics.md tells, by name; for a histogram also its three series. labels are those of each.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| ([^|]*) \\|")
 	all := map[string][]string{}
-	for _, m := range row.FindAllStringSubmatch(read(t, "../docs/metrics.md"), -1) {
+	for _, m := range row.FindAllStringSubmatch(read(t, "../docs/reference/metrics.md"), -1) {
 		labels := regexp.MustCompile(`[a-z_]+`).FindAllString(m[3], -1)
 		if m[2] == "histogram" {
 			all[m[1]+"_bucket"], all[m[1]+"_count"], all[m[1]+"_sum"] = append(slices.Clone(labels), "le"), labels, labels
@@ -44,7 +44,7 @@ func metrics(t *testing.T) map[string][]string {
 		}
 	}
 	if len(all) < 20 {
-		t.Fatalf("docs/metrics.md tells of %d metrics", len(all))
+		t.Fatalf("docs/reference/metrics.md tells of %d metrics", len(all))
 	}
 	return all
 }

@@ -90,7 +90,7 @@ type Config struct {
 	// may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
 	// TracerProvider makes a span around each pass of a handler, which the handler's context carries. Default the global one of
-	// package otel, as soon as one is set; without any, nothing is traced. See docs/tracing.md.
+	// package otel, as soon as one is set; without any, nothing is traced. See docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
 	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context
 	// while none is set. It should be the producers'.
@@ -100,7 +100,7 @@ type Config struct {
 	// Logger gets everything the worker has to say, with attributes execution, attempt, kind, lane and worker.
 	// Default slog.Default().
 	Logger *slog.Logger
-	// Registerer takes the worker's collectors, see docs/metrics.md. Workers that are given the same one share them.
+	// Registerer takes the worker's collectors, see docs/reference/metrics.md. Workers that are given the same one share them.
 	// Default a registry of its own.
 	Registerer prometheus.Registerer
 	// MetricPrefix begins the name of every collector: letters, digits and _, ending with _. Default "flowfabric_".

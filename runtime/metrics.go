@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
-// metrics are the worker's collectors; docs/metrics.md says what each means. No label carries an id or an error's text:
+// metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an error's text:
 // kinds are the registered ones, functions, codes and causes are tables of the library, and categories, which handlers
 // choose, are capped. The workers of a process share them.
 type metrics struct {

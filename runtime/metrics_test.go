@@ -79,7 +79,7 @@ func (m moves) reads(want float64, name string, labels ...string) {
 }
 
 // Every collector moves when what it counts happens, on a real worker and a real server; and together they cover every
-// metric that docs/metrics.md lists.
+// metric that docs/reference/metrics.md lists.
 func TestMetricsMove(t *testing.T) {
 	w := worldAt(t, testserver.Redis(t))
 	m := moves{w, prometheus.NewRegistry()}
@@ -255,13 +255,13 @@ func flooding(ctx context.Context, task *handler.Task) error {
 	return nil
 }
 
-// row is one line of the table in docs/metrics.md: | `name` | type | labels | meaning |.
+// row is one line of the table in docs/reference/metrics.md: | `name` | type | labels | meaning |.
 var row = regexp.MustCompile("^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| ([^|]*) \\|")
 
-// documented compares what a registry shows with docs/metrics.md, both ways: names, types and labels.
+// documented compares what a registry shows with docs/reference/metrics.md, both ways: names, types and labels.
 func documented(t *testing.T, reg prometheus.Gatherer) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/metrics.md")
+	page, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,12 +279,12 @@ func documented(t *testing.T, reg prometheus.Gatherer) {
 		}
 		is := strings.ToLower(f.GetType().String()) + " " + strings.Join(labels, ",")
 		if told[name] != is {
-			t.Errorf("%s is a %q, docs/metrics.md says %q", name, is, told[name])
+			t.Errorf("%s is a %q, docs/reference/metrics.md says %q", name, is, told[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		if seen[name] == nil {
-			t.Errorf("docs/metrics.md tells of %s, which nothing shows", name)
+			t.Errorf("docs/reference/metrics.md tells of %s, which nothing shows", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// docs/cli.md is made from the command tree, so that it cannot drift; FLOWFABRIC_GOLDEN=write makes it anew.
+// docs/reference/cli.md is made from the command tree, so that it cannot drift; FLOWFABRIC_GOLDEN=write makes it anew.
 func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# The command line
@@ -49,7 +49,7 @@ output. Field names of JSON do not change within a major version; new ones may c
 			}
 		}
 	}
-	compare(t, filepath.Join("..", "..", "docs", "cli.md"), strings.TrimRight(b.String(), "\n")+"\n")
+	compare(t, filepath.Join("..", "..", "docs", "reference", "cli.md"), strings.TrimRight(b.String(), "\n")+"\n")
 }
 
 // document writes a command, and those below it.

@@ -133,9 +133,9 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// Every command is one of docs/cli.md, and every link leads somewhere. Reports of benchmarks are made when they are measured.
+// Every command is one of docs/reference/cli.md, and every link leads somewhere. Reports of benchmarks are made when they are measured.
 func TestCommandsAndLinks(t *testing.T) {
-	manual := read(t, "../cli.md")
+	manual := read(t, "../reference/cli.md")
 	for _, document := range documents {
 		text := prose(t, document)
 		commands := regexp.MustCompile("`flowfabric ([a-z-]+(?: [a-z-]+)?)").FindAllStringSubmatch(text, -1)

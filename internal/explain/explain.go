@@ -3,7 +3,7 @@
 //	engine.Explain ──▶ engine.Facts ──▶ account: reason, sentence, next, at ──▶ Explanation
 //	engine.Workers ──▶ crew: who could run it ──┘
 //
-// An explanation is made of facts alone, so that docs/why.md can be written by the code that explains real executions.
+// An explanation is made of facts alone, so that docs/how-to/why.md can be written by the code that explains real executions.
 package explain
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// The examples of docs/why.md are made of these facts by the code that explains real ones; internal/conformance holds that
+// The examples of docs/how-to/why.md are made of these facts by the code that explains real ones; internal/conformance holds that
 // code against servers. FLOWFABRIC_GOLDEN=write writes the page anew.
 
 var (
@@ -277,7 +277,7 @@ func explained(t *testing.T, reason Cause) Explanation {
 }
 
 func TestPageOfExplanations(t *testing.T) {
-	const page, begin, end = "../../docs/why.md", "<!-- examples: written by TestPageOfExplanations -->\n", "<!-- end of examples -->\n"
+	const page, begin, end = "../../docs/how-to/why.md", "<!-- examples: written by TestPageOfExplanations -->\n", "<!-- end of examples -->\n"
 	var made strings.Builder
 	for _, reason := range Causes() {
 		e := explained(t, reason)

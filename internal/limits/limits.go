@@ -1,4 +1,4 @@
-// Package limits is every bound and default of the library in one place; docs/limits.md tells users of those they meet, and a test compares them.
+// Package limits is every bound and default of the library in one place; docs/reference/limits.md tells users of those they meet, and a test compares them.
 package limits
 
 import "time"

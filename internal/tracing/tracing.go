@@ -6,7 +6,7 @@
 //	client.Signal       producer span "signal"         ── Signal.Trace ──▶  link of the pass that it resumed
 //
 // Without a tracer provider nothing is made, nothing is carried, and nothing is allocated. Only the API is linked.
-// docs/tracing.md, ADR 18.
+// docs/how-to/trace.md, ADR 18.
 package tracing
 
 import (
