@@ -101,7 +101,7 @@ func topics() map[string][]scenario {
 		"suspend":       suspendScenarios,
 		"signal":        signalScenarios,
 		"waitpoint": waitpointScenarios,
-		"suspend repeats": repeatedSuspensionScenarios,
+		"suspend reuse": reuseScenarios,
 		"modes":         modeScenarios,
 		"runs":          runScenarios,
 		"feed":          feedScenarios,
@@ -117,7 +117,7 @@ func topics() map[string][]scenario {
 		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, gateLifeScenarios, gateFlowScenarios),
 		"spend":         spendScenarios,
 		"fair":          slices.Concat(fairScenarios, ageingScenarios),
-		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowEdgeCaseScenarios),
+		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios),
 	}
 }
 
@@ -127,7 +127,7 @@ var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fu
 
 var order = []string{
 	"create", "claim", "lease", "settle", "stream", "time", "clock", "cancel", "operator", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend repeats",
+	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse",
 	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "audit", "replicas", "counting", "flow", "gates", "spend", "fair", "fuzz",
 }
 

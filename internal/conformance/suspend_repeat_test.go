@@ -11,99 +11,131 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// repeatedSuspensionScenarios are about what comes a second time: requests, approvals, keys, and waits on what has run out.
-var repeatedSuspensionScenarios = []scenario{
-	{name: "a repeated resume request does not resume the next suspension", run: func(w *world) {
-		w.stop()
+// Suspending again, in vain, and on the word of an operator.
+var suspendRepeatScenarios = []scenario{
+	{name: "a suspension repeated after a lost reply is recognised by its request", run: func(w *world) {
 		w.seed()
-		s := w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
-		request := engine.ResumeRequest{Request: uuid.New(), By: "anna"}
-		already, err := w.e.ResumeExecution(w.ctx, s.id, request)
-		w.no(err)
-		same(w, "first", already, false)
-		w.suspend(w.claims(s.id).Fence, waitFor(names(1, 1, "go"), minted("two")))
-		already, err = w.e.ResumeExecution(w.ctx, s.id, request)
-		w.no(err)
-		w.check()
-		same(w, "repeated", words(already, w.public(s.id)), words(true, flowfabric.Suspended))
-	}},
-	{name: "a repeated approval does not answer the next wait", run: func(w *world) {
-		w.stop()
-		w.seed()
-		s := w.sleeps(waitFor(names(1, 1, "go"), minted("gate")))
-		approval := suspend.SentSignal{ID: uuid.New(), Name: "go", Source: "anna"}
-		first, err := w.e.ApproveWaitpoint(w.ctx, s.id, "gate", approval)
-		w.no(err)
-		w.suspend(w.claims(s.id).Fence, waitFor(names(1, 1, "go"), minted("gate")))
-		again, err := w.e.ApproveWaitpoint(w.ctx, s.id, "gate", approval)
-		w.no(err)
-		w.check()
-		same(w, "repeated", words(again.Signal, again.Effect, again.Open, w.public(s.id)), words(first.Signal, first.Effect, false, flowfabric.Suspended))
-	}},
-	{name: "signals that were accepted in time still count after the waitpoint expired", run: func(w *world) {
-		for _, ticked := range []bool{false, true} {
-			w.stop()
-			w.seed()
-			_, c := w.holder()
-			m := minted("p")
-			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", m, 2*time.Second)
-			w.no(err)
-			w.signal(c.Fence.Execution, m, "go", waithook.EffectBuffered)
-			w.pass(3 * time.Second)
-			if ticked {
-				w.tick()
-			}
-			got, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go")), onPending(m)))
-			w.no(err)
-			w.check()
-			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, suspend.WaitpointClosed))
-			w.reset()
+		k, c := w.holder()
+		id := c.Fence.Execution
+		turn := func() engine.Suspension { return suspension(asked("turn"), awaiting("it"), within(time.Hour, "fail")) }
+		q := turn()
+		first := w.repeats(c.Fence, q, turn()) // what the second try minted does not count
+		w.refuses("another request", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("other")))
+		for what, stranger := range everyStranger(c.Fence) {
+			w.refuses("the request of another "+what, flowfabric.ErrNotActive, "S1", w.suspending(stranger, asked("turn")))
 		}
+		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
+		w.unchanged("the same again, after it was resumed", func() {
+			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
+			w.no(err)
+			same(w, "suspension", words(again.Already, again.Satisfied, again.Suspension), words(true, false, first.Suspension))
+		})
+		next := k.one(id)
+		again, err := w.e.SuspendExecution(w.ctx, next.Fence, turn())
+		w.no(err)
+		w.check()
+		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
+		w.refuses("the first turn's repeat", flowfabric.ErrNotActive, "S1", w.suspending(c.Fence, asked("turn")))
 	}},
-	{name: "a forgotten key id cannot be used again while it has open waitpoints", run: func(w *world) {
-		w.stop()
-		w.seed()
-		w.sleeps(waitFor(names(1, 1, "go"), minted("one")))
-		same(w, "forced", w.setKey("rotate", "k2", time.Millisecond, true).code, "OK")
-		w.pass(time.Second)
-		same(w, "another", w.setKey("rotate", "k3", time.Hour, true).code, "OK") // reaps the first
-		same(w, "the first again", w.setKey("rotate", kid, time.Hour, true).code, "rotation_conflict")
-	}},
-	{name: "a rotated key issues tokens only for waitpoints that end before its grace", run: func(w *world) {
-		w.stop()
+	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *world) {
 		w.seed()
 		_, c := w.holder()
-		same(w, "rotated", w.setKey("rotate", "k2", time.Minute, false).code, "OK")
-		for life, want := range map[time.Duration]error{time.Minute - time.Second: nil, time.Minute: flowfabric.ErrKidNotCurrent} {
-			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", minted("p"+life.String()), life)
-			w.is(err, want)
-		}
-		_, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go"), minted("for ever"))))
-		w.is(err, flowfabric.ErrKidNotCurrent)
-		w.check()
+		q := suspension(within(time.Hour, "fail"))
+		again := suspension()
+		again.ID = q.ID
+		w.repeats(c.Fence, q, again)
+		_, c = w.holder()
+		p := w.pend(c.Fence, "wp")
+		w.signal(c.Fence.Execution, p, "go", waithook.EffectBuffered)
+		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
+		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
+		w.no(w.complete(c.Fence, "").Err)
 	}},
-	{name: "a suspension with a missing record does not stop other timers", run: func(w *world) {
-		w.stop()
+	{name: "a refused suspension leaves the record of the last one unchanged", run: func(w *world) {
 		w.seed()
-		w.quiet = true // the checker rightly complains
-		for _, behaviour := range []string{"fail", "escalate"} {
-			broken := w.sleeps(waitFor(names(1, 1, "go"), minted("one")), within(time.Second, behaviour))
-			other := w.sleeps(waitFor(names(1, 1, "go"), minted("two")), within(2*time.Second, "auto_resume"))
-			w.no(w.raw.Do(w.ctx, w.raw.B().Del().Key(w.k.Waits(broken.id.UUID())).Build()).Error())
-			w.pass(3 * time.Second)
-			w.tick()
-			same(w, "the other", w.public(other.id), flowfabric.Waiting)
-			w.reset()
-			w.stop()
-			w.seed()
+		k, c, m := w.waiting(awaiting("it"))
+		id := c.Fence.Execution
+		w.signal(id, m, "go", waithook.EffectSatisfied)
+		c = k.one(id)
+		pending := w.pend(c.Fence, "p")
+		w.refuses("an unknown waitpoint", flowfabric.ErrWaitpointNotFound, "x", w.suspending(c.Fence, onPending(minted("x"))))
+		w.refuses("the second waitpoint", flowfabric.ErrWaitpointNotFound, "x",
+			w.suspending(c.Fence, waitFor(count(1, "w", "", 1, 2)), onPending(pending, minted("x"))))
+		w.refuses("the wrong key", flowfabric.ErrWaitpointKey, "q", w.suspending(c.Fence, func(q *engine.Suspension) {
+			p := pending
+			p.Key = "q"
+			q.Bindings = []engine.Binding{{Minted: p, Pending: true}}
+		}))
+		w.refuses("an id that was used", flowfabric.ErrWaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
+		w.refuses("an unknown key", flowfabric.ErrKidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
+		same(w, "still", w.closing(id), "resumed signal signal signal: go")
+		w.release(c.Fence)
+		again := k.one(id)
+		same(w, "told", told(again.Resume), "signal: go")
+		_, kept := again.Steps[engine.StepAwait+"it"]
+		same(w, "a step yet", kept, false)
+		w.suspend(again.Fence)
+		w.resume(id)
+		step, err := engine.DecodeResume(k.one(id).Steps[engine.StepAwait+"it"])
+		w.no(err)
+		same(w, "a step", words(told(&step), step.Name), "signal: go it")
+	}},
+	{name: "no signal meets a condition that waits only for an operator or a timeout", run: func(w *world) {
+		w.seed()
+		for what, condition := range map[string]string{"operator": operatorOnly, "timeout": timeoutOnly} {
+			_, c := w.holder()
+			id := c.Fence.Execution
+			w.suspend(c.Fence, waitFor(condition), within(time.Hour, "auto_resume"), because("waiting_for_operator_review"))
+			same(w, what+" has waitpoints", len(w.record(id).Waitpoints), 0)
+			w.resume(id)
+			c = w.claims(id)
+			same(w, what, words(told(c.Resume), c.Resume.By, c.Resume.Reason), "operator: op told to")
+			w.complete(c.Fence, "")
 		}
+		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
+		for _, name := range []string{"__operator_only__", "__timeout_only__", "__timeout", "__", ""} {
+			w.refuses(name, flowfabric.ErrInvalidInput, "signal name", w.delivering(s.id, s.wp, suspend.SentSignal{Name: name}))
+			w.refuses(name+" of an operator", flowfabric.ErrInvalidInput, "signal name", func() error {
+				_, err := w.e.ApproveWaitpoint(w.ctx, s.id, s.wp.Key, suspend.SentSignal{Name: name, Source: "op"})
+				return err
+			})
+		}
+		w.signal(s.id, s.wp, "_one", waithook.EffectAppended)
+	}},
+	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *world) {
+		w.seed()
+		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
+		w.signal(s.id, s.wp, "go", waithook.EffectAppended)
+		resuming := func(q engine.ResumeRequest) func() error {
+			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
+		}
+		w.refuses("another suspension", flowfabric.ErrSuspensionChanged, w.record(s.id).ID.String(), resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
+		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
+		request := engine.ResumeRequest{By: "op", Request: uuid.New(), Suspension: w.record(s.id).ID}
+		for _, again := range []bool{false, true} {
+			already, err := w.e.ResumeExecution(w.ctx, s.id, request)
+			w.no(err)
+			w.check()
+			same(w, "already", already, again)
+		}
+		w.refuses("twice", flowfabric.ErrNotSuspended, "R1i", resuming(engine.ResumeRequest{By: "op"}))
+		same(w, "what came before did not resume it", told(w.claims(s.id).Resume), "operator:")
+		w.refuses("while it runs", flowfabric.ErrNotSuspended, "A1", resuming(engine.ResumeRequest{By: "op"}))
 	}},
 }
 
-// public is the state that producers see.
-func (w *world) public(id flowfabric.ExecutionID) flowfabric.PublicState {
+// repeats suspends, and makes the call again in a second form: it must be answered like the first and change nothing.
+func (w *world) repeats(f flowfabric.Fence, q, again engine.Suspension) engine.Suspended {
 	w.Helper()
-	x, err := w.e.ReadExecution(w.ctx, id)
+	first, err := w.e.SuspendExecution(w.ctx, f, q)
 	w.no(err)
-	return x.State.Public
+	w.check()
+	w.unchanged("the same again", func() {
+		second, err := w.e.SuspendExecution(w.ctx, f, again)
+		w.no(err)
+		same(w, "already", words(first.Already, second.Already), "false true")
+		second.Already = false
+		same(w, "answer", words(second), words(first))
+	})
+	return first
 }

@@ -102,7 +102,7 @@ func (w *world) closing(id flowfabric.ExecutionID) string {
 	return words(r.CloseReason, r.Cause, r.Trigger, told(r.Result))
 }
 
-var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, requestScenarios,
+var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, suspendRepeatScenarios,
 	rotationScenarios, forgeryScenarios, pauseScenarios)
 
 // Timeouts, claims, and what whoever goes on is told.

@@ -140,7 +140,7 @@ var signalMutants = []Mutant{
 	{"token: minted under the current key only", "token.mintable",
 		`  if expiry == 0 or (expiry and until_ms and until_ms < expiry) then return nil end`, `  if kid == v[1] then return nil end`, waits},
 	{"token: signs longer than its key is good", "token.mintable",
-		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend repeats")},
+		`(expiry and until_ms and until_ms < expiry)`, `token.good(ctx, expiry)`, suite("suspend reuse")},
 	{"token: nobody notices that there is no key", "token.verify",
 		`  if not kids.current then return reply.err('hmac_secret_not_initialized') end`, ``, waits},
 

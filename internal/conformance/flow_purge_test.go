@@ -11,7 +11,7 @@ import (
 )
 
 // What is left of flows when members are purged, replayed or end at a bad time.
-var flowEdgeCaseScenarios = []scenario{
+var flowPurgeScenarios = []scenario{
 	{name: "a purged upstream gives no input rather than an empty one", run: func(w *world) {
 		g := w.flow()
 		for i := range 70 { // more than come with a claim
