@@ -31,17 +31,20 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 
 test: ## all tests, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
-	$(GO) test -race -timeout $(TEST_TIMEOUT) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
-	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory -j2 test-plain test-benchmarks;; esac
+	$(GO) test -race $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$$($(GO) list ./... | grep -v -E '/($(PLAIN))$$'),$(PKG))
+	@case "$(PKG)" in ./...) $(MAKE) --no-print-directory test-plain test-benchmarks;; esac
 
-# What has no goroutines; and the suite, which makes one call after the other: the race detector sees its topics that meet and listen, on Redis.
-PLAIN := lua|internal/mutants|internal/conformance
+# Most tests wait for servers, so four packages run at once. `make check` has vetted them.
+TEST_FLAGS := -vet=off -p 4 -timeout $(TEST_TIMEOUT)
+# What enumerates: the suite, the model, crashes in virtual time. The race detector would take most of their time and sees the same
+# calls in the other packages; it runs where they make calls at the same time.
+PLAIN := lua|fftest|schedule|internal/conformance|internal/model|internal/mutants
 test-plain:
-	$(GO) test -timeout $(TEST_TIMEOUT) $(foreach p,$(subst |, ,$(PLAIN)),./$(p))
-	$(GO) test -race -timeout $(TEST_TIMEOUT) -run '^Test(Live|Redis)$$/^(redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance
+	$(GO) test $(TEST_FLAGS) $(foreach p,$(subst |, ,$(PLAIN)),./$(p))
+	$(GO) test -race $(TEST_FLAGS) -run '^Test(Live|Redis|Linearizable|FlowsTogether|Crashes|Sleep.*)$$/^(|redis|bell|feed|replicas|signal|suspend|workers)$$' ./internal/conformance ./internal/model ./fftest
 
 test-benchmarks:
-	cd benchmarks && $(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	cd benchmarks && $(GO) test $(TEST_FLAGS) ./...
 
 soak: ## the full counts of what `make test` samples: random calls, concurrent histories, kills (hours; see CONTRIBUTING)
 	FLOWFABRIC_SOAK=10000 $(GO) test -timeout 2h ./internal/model

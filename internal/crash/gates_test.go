@@ -51,11 +51,11 @@ func workLimited(url, name string) error {
 	return w.Run(ctx)
 }
 
-// TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 50 times, or 1,000 with FLOWFABRIC_SOAK_CRASH. By
+// TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 25 times, or 1,000 with FLOWFABRIC_SOAK_CRASH. By
 // what the workers say of when they began and ended, and when they were killed, never more run at once than a cap allows; at the end
 // all work has succeeded and no slot is held.
 func TestGatesUnderFire(t *testing.T) {
-	kills := number(t, "FLOWFABRIC_CRASH_GATE_KILLS", 50, 1000)
+	kills := number(t, "FLOWFABRIC_CRASH_GATE_KILLS", 25, 1000)
 	const fleet, narrow, wide = 4, 4, 6
 	r, url := seeded(t), testserver.Redis(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(kills)*time.Second)

@@ -37,7 +37,7 @@ const crew = 4
 // once, some under their old name. Every job ends as it should and once, what was handed back is claimed again although
 // leases last for an hour, no restart costs a retry or counts as a crash, and nothing is left over.
 func TestRollingRestarts(t *testing.T) {
-	rolls := number(t, "FLOWFABRIC_CRASH_ROLLS", 20, 200)
+	rolls := number(t, "FLOWFABRIC_CRASH_ROLLS", 10, 200)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute+time.Duration(rolls)*15*time.Second)
 	defer cancel()
 	f := assemble(t, ctx, testserver.Redis(t), 16, time.Minute, crew)
@@ -81,7 +81,7 @@ func TestRollingRestarts(t *testing.T) {
 // The newer process replaces the library; an older one goes on working on it, starts on it, and never replaces it; both serve the same
 // queues. The promises of a rolling restart hold throughout (ADR 3).
 func TestRollingUpgrade(t *testing.T) {
-	rolls := number(t, "FLOWFABRIC_CRASH_UPGRADES", 8, 80)
+	rolls := number(t, "FLOWFABRIC_CRASH_UPGRADES", 6, 80)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(rolls)*20*time.Second)
 	defer cancel()
 	next := buildNext(t)

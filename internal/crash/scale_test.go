@@ -21,8 +21,8 @@ const slack = 15 * time.Second
 // producer that keeps submitting. Every acknowledged submit ends as its job wants and exactly once, every key has
 // one execution, no stale write is ever accepted, no crash consumes a retry, and no index drifts.
 func TestFire(t *testing.T) {
-	jobs := number(t, "FLOWFABRIC_CRASH_EXECUTIONS", 20_000, 1_000_000)
-	kills := number(t, "FLOWFABRIC_CRASH_KILLS", 100, 10_000)
+	jobs := number(t, "FLOWFABRIC_CRASH_EXECUTIONS", 8_000, 1_000_000)
+	kills := number(t, "FLOWFABRIC_CRASH_KILLS", 40, 10_000)
 	url := testserver.Redis(t, testserver.Args("--client-output-buffer-limit", "pubsub", "0", "0", "0"))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(jobs)*5*time.Millisecond+time.Duration(kills)*time.Second)
 	defer cancel()
